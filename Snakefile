@@ -1,0 +1,61 @@
+# EMS: from parallel corpora to the papers' tables. Each rule file is one stage, in the order of the data.
+#   snakemake all                              the experiment that config.yaml names
+#   snakemake results/tables/tatoeba.tex       one table
+#   snakemake --profile slurm all              the same on a cluster
+#   snakemake --config experiment=tiny -- all  another experiment
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config.yaml"
+
+
+# built from envs/ems.def; only `--sdm apptainer` looks at it
+container: "envs/ems.sif"
+
+
+report: "report/workflow.rst"
+
+
+include: "rules/common.smk"
+include: "rules/corpora.smk"
+include: "rules/evalsets.smk"
+include: "rules/text.smk"
+include: "rules/vocab.smk"
+include: "rules/train.smk"
+include: "rules/bench.smk"
+include: "rules/tables.smk"
+
+
+localrules:
+    all,
+    data,
+    text,
+    models,
+
+
+rule all:
+    default_target: True
+    input:
+        expand("results/tables/{table}.tex", table=TABLES),
+        "results/figures/tatoeba.svg",
+
+
+# The stages as targets: what dvc.yaml calls, and handy by themselves.
+rule data:
+    input:
+        ARCHIVES,
+        TATOEBA_FILES,
+
+
+rule text:
+    input:
+        SHARDS["train"],
+        SHARDS["validation"],
+        f"{RESULTS}/reports/decontamination.json",
+
+
+rule models:
+    input:
+        expand(f"{RESULTS}/models/{{system}}/model.json", system=TRAINED),

@@ -1,0 +1,1 @@
+"""Benchmarks: one file each, (encoder, data) -> one JSON of scores. Tables read nothing else."""

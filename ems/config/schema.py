@@ -1,0 +1,79 @@
+"""Validation against the JSON schemas of schemas/, with one clear line per mistake.
+
+The message names the key, what was expected (the allowed keys or values), what was found, and the
+file: a newcomer's typo is the most frequent error there is.
+"""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from ems.errors import EmsError
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise EmsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(value, dict):
+        raise EmsError(f"{path}: expected `key: value` lines, found {type(value).__name__}")
+    return value
+
+
+def check(value: dict[str, Any], schema: dict[str, Any], where: Path | str) -> None:
+    """Raise `EmsError` with one line for the most telling violation of `schema` by `value`."""
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
+    error = jsonschema.exceptions.best_match(errors)
+    if error is not None:
+        raise EmsError(f"{where}: {_explain(error)}")
+
+
+def _explain(error: jsonschema.ValidationError) -> str:
+    key = ".".join(str(part) for part in error.absolute_path)
+    prefix = f"{key}." if key else ""
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        allowed = sorted(error.schema.get("properties", {}))
+        unknown = next(name for name in error.instance if name not in allowed)
+        close = difflib.get_close_matches(str(unknown), allowed, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        return f"{prefix}{unknown}: unknown key{hint}; allowed here: {', '.join(allowed)}"
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in error.instance)
+        return f"{prefix}{missing}: this key is missing"
+    if error.validator == "enum":
+        allowed = ", ".join(str(item) for item in error.validator_value)
+        return f"{key}: found {error.instance!r}; allowed values: {allowed}"
+    if error.validator == "type":
+        return f"{key}: found {error.instance!r}, expected {error.validator_value}"
+    return f"{key}: {error.message}"
+
+
+def with_defaults(value: Any, schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
+    """A copy of `value` in which every absent key that has a `default` in `schema` holds it."""
+    if "$ref" in schema:
+        schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
+    if not isinstance(value, dict) or "properties" not in schema:
+        return value
+    filled = dict(value)
+    for key, part in schema["properties"].items():
+        if key not in filled and "default" in part:
+            filled[key] = part["default"]
+        if key in filled:
+            filled[key] = with_defaults(filled[key], part, definitions)
+    return filled
+
+
+def merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `overrides` laid over it, mapping by mapping; neither is changed."""
+    merged = dict(base)
+    for key, value in overrides.items():
+        both = isinstance(value, dict) and isinstance(base.get(key), dict)
+        merged[key] = merge(base[key], value) if both else value
+    return merged

@@ -1,0 +1,1 @@
+"""Parallel corpora: the OPUS catalogue, the fetcher, Moses zips, and the embedded demo corpus."""

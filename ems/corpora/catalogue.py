@@ -1,0 +1,44 @@
+"""The corpora that EMS knows by name, with their pinned versions (catalogue.tsv).
+
+Source: the OPUS database in OpusTools 1.9.0 for OPUS releases. A corpus of the user's own needs no
+entry: it gives its `source:` directory instead.
+"""
+
+import csv
+from functools import cache
+from importlib.resources import files
+
+from ems.config import Corpus, Experiment
+from ems.errors import EmsError
+
+
+@cache
+def catalogue() -> dict[str, tuple[str, ...]]:
+    """Known versions of each corpus, by name."""
+    text = files("ems.corpora").joinpath("catalogue.tsv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines(), delimiter="\t")
+    return {row["name"]: tuple(row["versions"].split()) for row in rows}
+
+
+def check_corpora(experiment: Experiment) -> None:
+    """Raise `EmsError` with the key and the allowed values for an unknown corpus or version."""
+    for at, corpus in enumerate(experiment.corpora):
+        _check(f"corpora.{at}", corpus)
+    if experiment.validation:
+        _check("validation", experiment.validation)
+
+
+def _check(key: str, corpus: Corpus) -> None:
+    if corpus.own:
+        return
+    versions = catalogue().get(corpus.name)
+    if versions is None:
+        raise EmsError(
+            f"{key}.name: unknown corpus {corpus.name!r}; allowed: {', '.join(catalogue())} "
+            "(a corpus of your own needs `source: DIRECTORY`)"
+        )
+    if corpus.version not in versions:
+        raise EmsError(
+            f"{key}.version: unknown version {corpus.version!r} of {corpus.name}; "
+            f"allowed: {', '.join(versions)}"
+        )

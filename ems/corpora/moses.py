@@ -1,0 +1,95 @@
+"""Moses zips of OPUS: `<corpus>/<version>/moses/<a>-<b>.txt.zip`, checked and streamed.
+
+Notable choices:
+- only the two expected members `<corpus>.<a>-<b>.<a>` and `.<b>` are read, by name: nothing else in
+  an archive is ever looked at or unpacked to disk;
+- a line ends at LF and nowhere else, so a stray U+2028 or CR cannot shift one side against the
+  other;
+- both sides are counted before anything is used: unequal counts are an error, never a truncation.
+"""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ems.errors import EmsError
+
+BLOCK = 1 << 20  # bytes read at once
+
+
+def members(corpus: str, pair: str) -> tuple[str, str]:
+    """The names of the two text members of a pair's archive."""
+    first, second = pair.split("-")
+    return f"{corpus}.{pair}.{first}", f"{corpus}.{pair}.{second}"
+
+
+def count_pairs(path: Path, corpus: str, pair: str) -> int:
+    """Number of sentence pairs. Raises `EmsError` on a bad archive or on unequal sides."""
+    names = members(corpus, pair)
+    with _open(path, names) as archive:
+        try:
+            counts = [_count_lines(archive, name) for name in names]
+        except (zipfile.BadZipFile, EOFError, OSError) as error:
+            raise EmsError(f"{path}: damaged ({error}); delete it and fetch it again") from None
+    if counts[0] != counts[1]:
+        raise EmsError(
+            f"{path}: the two sides must have equal line counts, but {names[0]} has {counts[0]:,} "
+            f"and {names[1]} has {counts[1]:,} lines; the file is broken at its source"
+        )
+    if not counts[0]:
+        raise EmsError(f"{path}: no sentence pairs in it ({names[0]} is empty)")
+    return counts[0]
+
+
+def read_pairs(path: Path, corpus: str, pair: str) -> Iterator[tuple[str, str]]:
+    """Stream the pairs of an archive as text, line ends removed.
+
+    Raises `EmsError` on text that is not UTF-8, with the member and the line number.
+    """
+    names = members(corpus, pair)
+    with (
+        _open(path, names) as archive,
+        archive.open(names[0]) as left,
+        archive.open(names[1]) as right,
+    ):
+        for number, sides in enumerate(zip(left, right, strict=True), start=1):
+            yield (
+                _decode(sides[0], path, names[0], number),
+                _decode(sides[1], path, names[1], number),
+            )
+
+
+def _decode(line: bytes, path: Path, member: str, number: int) -> str:
+    try:
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise EmsError(
+            f"{path}: line {number:,} of {member} is not UTF-8 ({error.reason}); "
+            "convert the corpus to UTF-8"
+        ) from None
+
+
+def _open(path: Path, names: tuple[str, str]) -> zipfile.ZipFile:
+    try:
+        archive = zipfile.ZipFile(path)
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file; fetch it first") from None
+    except PermissionError:
+        raise EmsError(f"{path}: not readable; check the permissions of the file") from None
+    except zipfile.BadZipFile:
+        raise EmsError(f"{path}: not a zip archive; delete it and fetch it again") from None
+    missing = [name for name in names if name not in archive.namelist()]
+    if missing:
+        found = ", ".join(sorted(archive.namelist())) or "nothing"
+        archive.close()
+        raise EmsError(f"{path}: expected the member {missing[0]}, found {found}")
+    return archive
+
+
+def _count_lines(archive: zipfile.ZipFile, name: str) -> int:
+    count, last = 0, b"\n"
+    with archive.open(name) as member:
+        while block := member.read(BLOCK):
+            count += block.count(b"\n")
+            last = block[-1:]
+    return count + (last != b"\n")  # a last line without LF counts

@@ -1,0 +1,60 @@
+"""Text -> vectors with a trained encoder; the model folder holds all that this needs.
+
+    model.safetensors   the encoder's weights
+    model.json          its sizes, the segmenter of each language, how it was trained
+    vocabulary.model    the SentencePiece model
+
+Notable choices:
+- the segmentation that an encoder was trained with travels with it, so encoding matches training;
+- a sentence without any token becomes one <unk>: a finite vector, where the authors' code has NaN;
+- embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
+"""
+
+from pathlib import Path
+
+import numpy as np
+from safetensors.torch import load_file
+
+from ems.errors import EmsError
+from ems.files import read_json
+from ems.model.embed import embed_tokens
+from ems.model.encoder import Encoder, EncoderSettings
+from ems.progress import Progress
+from ems.text.normalise import tidy
+from ems.text.segment import segmenter
+from ems.text.subwords import UNK, load_vocabulary
+
+
+class SentenceEncoder:
+    """A trained encoder with its segmenters and its vocabulary."""
+
+    def __init__(self, folder: Path, device: str = "cpu") -> None:
+        description = read_json(folder / "model.json")
+        self.folder = folder
+        self.segmenters: dict[str, str] = description["segmenters"]
+        self.vocabulary = load_vocabulary(folder / "vocabulary.model")
+        settings = EncoderSettings(**description["model"])
+        self.encoder = Encoder(settings, self.vocabulary.get_piece_size())
+        path = folder / "model.safetensors"
+        try:
+            self.encoder.load_state_dict(load_file(path))
+        except (OSError, RuntimeError) as error:
+            raise EmsError(f"{path}: does not fit {folder / 'model.json'}: {error}") from None
+        self.encoder.to(device).eval()
+
+    def tokenise(self, lines: list[str], language: str) -> list[np.ndarray]:
+        """Token ids of each line: tidied, segmented, lower-cased, cut into pieces."""
+        if language not in self.segmenters:
+            known = ", ".join(sorted(self.segmenters))
+            raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
+        segment = segmenter(self.segmenters[language], language)
+        words = [line.lower() for line in segment([tidy(line) for line in lines])]
+        encoded = self.vocabulary.encode(words, num_threads=1)
+        return [np.array(ids or [UNK], np.int64) for ids in encoded]
+
+    def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
+        """Embeddings float32[len(lines), d]. Raises `EmsError` for a language it does not know."""
+        progress = Progress(f"{what} {language}", len(lines), "sentences")
+        vectors = embed_tokens(self.encoder, self.tokenise(lines, language), progress)
+        progress.close()
+        return vectors

@@ -1,0 +1,1 @@
+"""Readers of the benchmarks' published formats; decontamination and the benchmarks use the same."""

@@ -1,0 +1,65 @@
+"""The LASER Tatoeba v1 benchmark: `tatoeba.<iso3>-eng.<iso3>` and `tatoeba.<iso3>-eng.eng`.
+
+Source: facebookresearch/LASER data/tatoeba/v1 (112 languages, at most 1,000 pairs each); the
+English sides differ from language to language. EMS v2 section V-A.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ems.corpora.fetch import fetch
+from ems.errors import EmsError
+
+
+def file_names(code: str) -> tuple[str, str]:
+    """The two file names of one language (its code in the benchmark, like "deu")."""
+    return f"tatoeba.{code}-eng.{code}", f"tatoeba.{code}-eng.eng"
+
+
+def fetch_language(source: str, code: str, folder: Path) -> int:
+    """Bring both files of one language into `folder`; return the number of pairs.
+
+    Raises `EmsError` when a file is missing, is not UTF-8, or the sides are unequal.
+    """
+
+    def check(path: Path) -> dict[str, Any]:
+        return {"sentences": len(read_sentences(path))}
+
+    counts = [
+        fetch(f"{source.rstrip('/')}/{name}", folder / name, check)["sentences"]
+        for name in file_names(code)
+    ]
+    if counts[0] != counts[1]:
+        raise EmsError(_unequal(folder, code, counts))
+    return counts[0]
+
+
+def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
+    """(sentences, English sentences) of one language, aligned line by line."""
+    first, second = (read_sentences(folder / name) for name in file_names(code))
+    if len(first) != len(second):
+        raise EmsError(_unequal(folder, code, [len(first), len(second)]))
+    return first, second
+
+
+def read_sentences(path: Path) -> list[str]:
+    """The lines of one benchmark file; only LF ends a line. Raises `EmsError` for a bad file."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file; fetch the benchmark first") from None
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}") from None
+    lines = text.removesuffix("\n").split("\n")
+    empty = next((at for at, line in enumerate(lines, start=1) if not line.strip()), None)
+    if empty is not None:
+        raise EmsError(f"{path}: line {empty} is empty; expected one sentence on every line")
+    return [line.rstrip("\r") for line in lines]
+
+
+def _unequal(folder: Path, code: str, counts: list[int]) -> str:
+    names = file_names(code)
+    return (
+        f"{folder}: {names[0]} has {counts[0]:,} lines and {names[1]} has {counts[1]:,}; "
+        "both sides of the benchmark must be equal"
+    )

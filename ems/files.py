@@ -1,0 +1,86 @@
+"""Files that are either whole or absent.
+
+Notable choices:
+- every writer writes to a temporary name in the same folder, fsyncs, renames (DESIGN "On disk"), so
+  a kill or a full disk never leaves half a file under a real name;
+- the temporary name holds the process id, so that two writers cannot share one;
+- JSON is written with sorted keys: the same content is the same bytes.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ems.errors import EmsError
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; on a clean exit fsync it and rename it to `target`.
+
+    Works for a file and for a folder. After an exception the temporary is removed and `target` is
+    as it was. An `OSError` (disk full, no permission) becomes an `EmsError` that names the target.
+    """
+    target = Path(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        _sync(temporary)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        os.replace(temporary, target)
+        _sync(target.parent)
+    except OSError as error:
+        if error.filename and not str(error.filename).startswith(str(temporary)):
+            raise
+        raise EmsError(
+            f"cannot write {target}: {error.strerror or error}; "
+            "free some space or point the setting at another disk, then run the same command again"
+        ) from error
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        elif temporary.exists():
+            temporary.unlink()
+
+
+def _sync(path: Path) -> None:
+    for item in [*path.rglob("*"), path] if path.is_dir() else [path]:
+        handle = os.open(item, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write UTF-8 `text` to `target` atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(target: Path, value: Any) -> None:
+    """Write `value` as sorted, indented JSON with a final newline, atomically."""
+    write_text(target, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON. Raises `EmsError` that names the file when it is missing or malformed."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file; run the stage that makes it first") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise EmsError(f"{path}: not valid JSON ({error}); delete it and run again") from None
+
+
+def sha256_file(path: Path) -> str:
+    """Hex SHA-256 of a file, read in blocks."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

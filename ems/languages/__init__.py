@@ -1,0 +1,41 @@
+"""The language table: the 62 languages of the EMS papers and their codes elsewhere (languages.tsv).
+
+Notable choices:
+- the two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code is a column;
+- an empty benchmark code means that the benchmark does not have the language;
+- an experiment may define further languages of its own (`define_languages`), so the table is a
+  starting point, not a limit.
+"""
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class Language:
+    """One language: codes, script, the papers' segmenter, and its pairs with English in EMS Table
+    I.
+    """
+
+    iso1: str
+    tatoeba_v1: str
+    flores200: str = ""
+    script: str = ""
+    segmenter: str = "moses"
+    opus_codes: str = ""
+    ems_pairs: str = "-"
+
+
+@cache
+def load_languages() -> dict[str, Language]:
+    """All languages of the table by their iso1 code, in the table's order. `-` codes become ''."""
+    text = files("ems.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    return {row["iso1"]: _language(row) for row in rows}
+
+
+def _language(row: dict[str, str]) -> Language:
+    codes = {key: "" if row[key] == "-" else row[key] for key in ("tatoeba_v1", "flores200")}
+    return Language(**{**row, **codes})

@@ -1,0 +1,112 @@
+"""The sentence encoder: a Transformer and mean pooling (EMS v2 section III-A, Eq. 1).
+
+Notable choices, where the paper is silent, as in the authors' code (reference in docs/fidelity.md):
+- learned absolute positions, layer norm and dropout on the input, no language token in the input;
+- layer norm after each residual (post-LN), swish in the feed-forward layer;
+- ours: embeddings start at N(0, 0.02) and linear layers at Xavier uniform, not PyTorch's defaults.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ems.model.packing import Packing, pack
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """Sizes of an encoder; the `model` part of an experiment."""
+
+    layers: int
+    width: int
+    heads: int
+    feed_forward: int
+    dropout: float
+    attention_dropout: float
+    max_tokens: int
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention over packed tokens."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        super().__init__()
+        self.heads = settings.heads
+        self.dropout = settings.attention_dropout
+        self.input = nn.Linear(settings.width, 3 * settings.width)
+        self.output = nn.Linear(settings.width, settings.width)
+
+    def forward(self, states: Tensor, packing: Packing) -> Tensor:
+        """states[T, d] -> [T, d]; each token attends to the tokens of its own sentence."""
+        projected = self.input(states)  # (T, 3d)
+        dropout = self.dropout if self.training else 0.0
+        parts = []
+        for group in packing.groups:
+            count, longest = group.index.shape
+            padded = projected[group.index].view(count, longest, 3, self.heads, -1)
+            query, key, value = padded.permute(2, 0, 3, 1, 4)  # each (n, heads, L, d / heads)
+            mask = group.real[:, None, None, :]
+            mixed = functional.scaled_dot_product_attention(
+                query, key, value, attn_mask=mask, dropout_p=dropout
+            )
+            joined = mixed.transpose(1, 2).reshape(count, longest, -1)  # (n, L, d)
+            parts.append(joined[group.real])  # (tokens of the group, d)
+        return self.output(torch.cat(parts))
+
+
+class Layer(nn.Module):
+    """One post-LN Transformer layer over packed tokens."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        super().__init__()
+        self.attention = Attention(settings)
+        self.attention_norm = nn.LayerNorm(settings.width)
+        self.inner = nn.Linear(settings.width, settings.feed_forward)
+        self.outer = nn.Linear(settings.feed_forward, settings.width)
+        self.output_norm = nn.LayerNorm(settings.width)
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(self, states: Tensor, packing: Packing) -> Tensor:
+        """states[T, d] -> [T, d]."""
+        states = self.attention_norm(states + self.dropout(self.attention(states, packing)))
+        inner = functional.silu(self.inner(states))  # (T, feed_forward)
+        return self.output_norm(states + self.dropout(self.outer(inner)))
+
+
+class Encoder(nn.Module):
+    """Token ids to sentence embeddings: the part of EMS that is used after training (Fig. 1)."""
+
+    def __init__(self, settings: EncoderSettings, pieces: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.tokens = nn.Embedding(pieces, settings.width)
+        self.positions = nn.Embedding(settings.max_tokens, settings.width)
+        self.input_norm = nn.LayerNorm(settings.width)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
+        self.apply(initialise)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Packed tokens[T] of N sentences, lengths[N] ascending -> mean-pooled states [N, d] (Eq.
+        1).
+        """
+        packing = pack(lengths)
+        states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
+        states = self.dropout(self.input_norm(states))
+        for layer in self.layers:
+            states = layer(states, packing)
+        sums = states.new_zeros(len(lengths), states.shape[1])
+        sums = sums.index_add(0, packing.sentence, states)  # (N, d)
+        return sums / lengths[:, None]
+
+
+def initialise(module: nn.Module) -> None:
+    """Start values: embeddings N(0, 0.02), linear weights Xavier uniform, biases 0."""
+    if isinstance(module, nn.Embedding):
+        nn.init.normal_(module.weight, std=0.02)
+    elif isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

@@ -1,0 +1,72 @@
+"""Cross-lingual token-level reconstruction, XTR (EMS v2 Eq. 4-7).
+
+For a sentence and its translation S': KL(p_S' || q), where q = softmax(logits) is predicted from
+the sentence, and p_S'(w) = N_w / |S'| counts the pieces of the translation.
+
+Notable choices:
+- KL = sum_w p log p + logsumexp(logits) - sum_w p(w) logits(w): the target is never made dense, its
+  |S'| entries are gathered;
+- the gradient, softmax(logits) - p, is made in the buffer of the logits, chunk by chunk of rows,
+  already in the forward pass: one chunk of logits is all that is ever held, and it is computed
+  once.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CHUNK = 1 << 22  # logits held at once: 16 MB in float32
+
+
+class _FusedXtr(torch.autograd.Function):
+    """Sum over rows of logsumexp(z W^T) minus the weighted gathered logits, with its gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, output: Tensor, row: Tensor, token: Tensor, weight: Tensor
+    ) -> Tensor:
+        needs = any(ctx.needs_input_grad)
+        grad_states = torch.empty_like(states) if needs else None
+        grad_output = torch.zeros_like(output) if needs else None
+        total = states.new_zeros(())
+        step = max(1, CHUNK // output.shape[0])
+        for first in range(0, len(states), step):
+            chunk = states[first : first + step]
+            inside = (row >= first) & (row < first + step)
+            rows, tokens, weights = row[inside] - first, token[inside], weight[inside]
+            logits = chunk @ output.T  # (chunk, V)
+            normaliser = torch.logsumexp(logits, dim=1)
+            total = total + normaliser.sum() - (logits[rows, tokens] * weights).sum()
+            if needs:
+                delta = logits.sub_(normaliser[:, None]).exp_()  # softmax, in place
+                delta.index_put_((rows, tokens), -weights, accumulate=True)
+                grad_states[first : first + step] = delta @ output
+                grad_output.addmm_(delta.T, chunk)
+        ctx.save_for_backward(grad_states, grad_output)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        grad_states, grad_output = ctx.saved_tensors
+        return grad_states * grad, grad_output * grad, None, None, None
+
+
+def xtr_loss(states: Tensor, output: Tensor, row: Tensor, token: Tensor, lengths: Tensor) -> Tensor:
+    """Sum over N rows of KL(p || softmax(states output^T)) (Eq. 6, both directions when N = 2B).
+
+    states[N, d'], output[V, d']; the target of row n are the tokens with `row == n`: row[T],
+    token[T], lengths[N] their number per row. p(w) = N_w / |S| (Eq. 7). Natural logarithm, a sum,
+    not a mean.
+    """
+    weight = 1.0 / lengths[row].to(states.dtype)  # (T,)
+    cross_entropy = _FusedXtr.apply(states, output, row, token, weight)
+    return cross_entropy - target_entropy(row, token, lengths, output.shape[0]).to(states.dtype)
+
+
+@torch.no_grad()
+def target_entropy(row: Tensor, token: Tensor, lengths: Tensor, pieces: int) -> Tensor:
+    """Sum over rows of -sum_w p(w) log p(w), with p as in Eq. 7."""
+    keys, counts = torch.unique(row * pieces + token, return_counts=True)
+    share = counts / lengths[keys // pieces]
+    return -(share * share.log()).sum()

@@ -1,0 +1,35 @@
+"""What a run is going to do, checked as a whole before any job starts.
+
+The Snakefile and `ems check` call `plan`: the site's settings, the experiment, its corpora and
+segmenters.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ems.config import Experiment, load_experiment, load_site
+from ems.corpora.catalogue import check_corpora
+from ems.text.segment import check_available
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The site's settings and the experiment that they name."""
+
+    site: dict[str, Any]
+    experiment: Experiment
+
+
+def plan(overrides: dict[str, Any] | None = None, root: Path = Path(".")) -> Plan:
+    """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
+    both.
+
+    Raises `EmsError` for a bad setting, an unknown corpus, or a segmenter that cannot run here.
+    """
+    site = load_site(root / "config.yaml", root / "schemas", overrides)
+    experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
+    check_corpora(experiment)
+    for name in sorted(set(experiment.segmenters.values())):
+        check_available(name)
+    return Plan(site, experiment)

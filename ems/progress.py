@@ -1,0 +1,56 @@
+"""Progress of long work: what, how far, how fast, how long still; one line each, fit for a log
+file.
+"""
+
+import logging
+import time
+
+log = logging.getLogger("ems")
+
+
+class Progress:
+    """Counts `unit`s of one piece of work and logs a line at the start and every `every` seconds.
+
+    `total` may be None when it is not known beforehand; the line then has no share and no ETA.
+    """
+
+    def __init__(self, what: str, total: int | None, unit: str, every: float = 5.0) -> None:
+        self.what, self.total, self.unit, self.every = what, total, unit, every
+        self.done, self.started = 0, time.monotonic()
+        self.last = self.started
+        log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
+
+    def add(self, count: int = 1, note: str = "") -> None:
+        """Count `count` more units; log when the last line is `every` seconds old."""
+        self.done += count
+        now = time.monotonic()
+        if now - self.last >= self.every:
+            self.last = now
+            log.info("%s", self.line(now, note))
+
+    def line(self, now: float, note: str = "") -> str:
+        """The progress line at time `now` (of `time.monotonic`)."""
+        rate = self.done / max(now - self.started, 1e-9)
+        parts = [f"{self.what}: {self.done:,}"]
+        if self.total:
+            parts[0] += f"/{self.total:,} {self.unit} ({100 * self.done / self.total:.0f} %)"
+        else:
+            parts[0] += f" {self.unit}"
+        parts.append(f"{rate:,.1f} {self.unit}/s" if rate < 100 else f"{rate:,.0f} {self.unit}/s")
+        if self.total and rate > 0:
+            parts.append(f"ETA {clock((self.total - self.done) / rate)}")
+        return ", ".join([*parts, note] if note else parts)
+
+    def close(self, note: str = "") -> None:
+        """Log the last line: the whole count, the mean rate and the time that it took."""
+        took = time.monotonic() - self.started
+        log.info("%s; done in %s", self.line(time.monotonic(), note), clock(took))
+
+
+def clock(seconds: float) -> str:
+    """Seconds as `h:mm:ss` or `m:ss`."""
+    whole = max(0, round(seconds))
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours:
+        return f"{hours}:{minutes:02}:{whole % 60:02}"
+    return f"{minutes}:{whole % 60:02}"

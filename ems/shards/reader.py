@@ -1,0 +1,170 @@
+"""Shards -> batches: memory-mapped, vectorised, a pure function of (seed, step).
+
+Notable choices:
+- a batch mixes language pairs: each of its pairs draws its language pair with p ~ n^alpha (n:
+  sentence pairs of that language pair over all corpora), then a sentence pair uniformly, with
+  replacement;
+- the draw of step t is made by a generator keyed with (seed, t), so any step can be made again
+  without the steps before it, and nothing as long as an epoch is ever held or shuffled;
+- rows are ordered by length, so that attention can work on groups of like length
+  (model/packing.py).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ems.errors import EmsError
+from ems.files import read_json
+
+
+class Shard:
+    """One memory-mapped shard folder. Raises `EmsError` when it is not whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        manifest = read_json(folder / "manifest.json")
+        self.languages: tuple[str, str] = tuple(manifest["languages"])
+        self.pairs: int = manifest["pairs"]
+        self.vocabulary_sha256: str = manifest["vocabulary_sha256"]
+        self.sha256: dict[str, str] = manifest["sha256"]
+        self.ids = [
+            self._map(code, "ids", np.uint16, manifest["tokens"][code]) for code in self.languages
+        ]
+        self.offsets = [
+            self._map(code, "offsets", np.int64, self.pairs + 1) for code in self.languages
+        ]
+
+    def _map(self, code: str, kind: str, dtype: type, count: int) -> np.ndarray:
+        path = self.folder / f"{code}.{kind}"
+        expected = count * np.dtype(dtype).itemsize
+        found = path.stat().st_size if path.exists() else 0
+        if found != expected:
+            raise EmsError(
+                f"{path}: expected {expected:,} bytes by its manifest, found {found:,}; "
+                f"delete {self.folder} and run again"
+            )
+        return np.memmap(path, dtype, "r", shape=(count,))
+
+    def gather(self, side: int, rows: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+        """(tokens[T], lengths[len(rows)]) of one side of some pairs, each cut to `limit` tokens."""
+        starts = self.offsets[side][rows]
+        lengths = np.minimum(self.offsets[side][rows + 1] - starts, limit)
+        return self.ids[side][spans(starts, lengths)].astype(np.int64), lengths
+
+
+def spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The indices start, start + 1, ... start + length - 1 of every span, one after the other."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+
+
+@dataclass
+class Batch:
+    """B sentence pairs as 2B sentences, packed: no padding anywhere.
+
+    `tokens[T]` are the token ids of all sentences, sentence after sentence, shortest sentence
+    first; `lengths[2B]` their lengths in that order; `rows[2B]` says which sentence each is: i < B
+    is the first side of pair i, B + i its second side; `languages[2B]` is the language index of
+    sentence i (in the order of `rows` values, not of `tokens`).
+    """
+
+    tokens: np.ndarray
+    lengths: np.ndarray
+    rows: np.ndarray
+    languages: np.ndarray
+
+    @property
+    def pairs(self) -> int:
+        """B, the number of sentence pairs."""
+        return len(self.lengths) // 2
+
+
+class PairStore:
+    """All shards of an experiment's training (or validation) data, as one source of batches."""
+
+    def __init__(self, folders: list[Path], languages: list[str], max_tokens: int) -> None:
+        self.shards = [Shard(folder) for folder in folders]
+        self.languages = languages
+        self.max_tokens = max_tokens
+        vocabularies = {shard.vocabulary_sha256 for shard in self.shards}
+        if len(vocabularies) != 1:
+            raise EmsError(
+                f"{folders[0].parent}: expected shards of one vocabulary, found "
+                f"{len(vocabularies)}; run the shards stage again"
+            )
+        self.vocabulary_sha256 = vocabularies.pop()
+
+    @cached_property
+    def groups(self) -> dict[tuple[str, str], list[int]]:
+        """The shards (by index) of each language pair, in a fixed order."""
+        groups: dict[tuple[str, str], list[int]] = {}
+        for at, shard in enumerate(self.shards):
+            groups.setdefault(shard.languages, []).append(at)
+        return dict(sorted(groups.items()))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Sentence pairs of each language pair, int64[groups]."""
+        return np.array(
+            [sum(self.shards[at].pairs for at in shards) for shards in self.groups.values()]
+        )
+
+    def draw(self, seed: int, step: int, batch_pairs: int, alpha: float) -> Batch:
+        """The batch of a training step: a pure function of (seed, step) and of the data."""
+        random = np.random.Generator(np.random.Philox(key=[seed, step]))
+        weights = self.sizes.astype(np.float64) ** alpha
+        chosen = random.choice(len(weights), size=batch_pairs, p=weights / weights.sum())
+        within = (random.random(batch_pairs) * self.sizes[chosen]).astype(np.int64)
+        return self.assemble(chosen, within)
+
+    def in_order(self, batch_pairs: int) -> Iterator[Batch]:
+        """Every pair once, language pair by language pair, for validation."""
+        for group, size in enumerate(self.sizes):
+            for start in range(0, int(size), batch_pairs):
+                within = np.arange(start, min(start + batch_pairs, int(size)))
+                yield self.assemble(np.full(len(within), group), within)
+
+    def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
+        """The batch of pairs `within[i]` of language pair `groups[i]`."""
+        count = len(groups)
+        shard_of, row_of = self._locate(groups, within)
+        tokens, lengths, rows = [], [], []
+        languages = np.zeros(2 * count, np.int64)
+        for at in np.unique(shard_of):
+            members = np.flatnonzero(shard_of == at)
+            for side in (0, 1):
+                ids, sizes = self.shards[at].gather(side, row_of[members], self.max_tokens)
+                tokens.append(ids)
+                lengths.append(sizes)
+                rows.append(members + side * count)
+                code = self.shards[at].languages[side]
+                languages[rows[-1]] = self.languages.index(code)
+        return _by_length(*map(np.concatenate, (tokens, lengths, rows)), languages)
+
+    def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(shard, row in it) of each pair, both int64[len(groups)]."""
+        shard_of, row_of = np.empty_like(groups), np.empty_like(within)
+        for group, shards in enumerate(self.groups.values()):
+            members = np.flatnonzero(groups == group)
+            ends = np.cumsum([self.shards[at].pairs for at in shards])
+            which = np.searchsorted(ends, within[members], side="right")
+            shard_of[members] = np.array(shards)[which]
+            row_of[members] = within[members] - np.concatenate([[0], ends])[which]
+        return shard_of, row_of
+
+
+def _by_length(
+    tokens: np.ndarray, lengths: np.ndarray, rows: np.ndarray, languages: np.ndarray
+) -> Batch:
+    """Sentences reordered: by length, ties by row, so that the order depends on the content
+    only.
+    """
+    starts = np.cumsum(lengths) - lengths
+    order = np.lexsort((rows, lengths))
+    return Batch(
+        tokens[spans(starts[order], lengths[order])], lengths[order], rows[order], languages
+    )

@@ -1,0 +1,132 @@
+r"""Bare booktabs tabulars: `\input` one in a float of your own (needs only the package booktabs).
+
+Notable choices:
+- stacked blocks of columns stay one tabular, as EMS v2 Table IV is printed, so that they line up;
+- text is escaped for OT1 and T1 alike: `<` and `>` become mathematics, since OT1 prints them as
+  Spanish marks, and `[` and `*` are braced, since at the start of a row `\\` would take them;
+- notes are LaTeX comments at the top; what explains a mark in the table is its last row.
+"""
+
+import pandas as pd
+
+from ems.tables.table import Block, Table, show
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    '"': r"\char34{}",
+}
+_TRANSLATION = str.maketrans(_ESCAPES)
+DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX prints as it stands, on one line."""
+    return " ".join(text.split()).translate(_TRANSLATION)
+
+
+def tabular(table: Table) -> str:
+    """The table as a bare tabular, its notes before it as comments."""
+    width = max(len(block.columns) for block in table.blocks)
+    lines = [f"% {' '.join(note.split())}" for note in table.notes]
+    lines += [rf"\begin{{tabular}}{{{_column_format(table, width)}}}", r"\toprule"]
+    for number, block in enumerate(table.blocks):
+        lines += [r"\midrule[\heavyrulewidth]"] if number else []
+        lines += _block_lines(table, block, width)
+    lines += [r"\bottomrule", *_footnote(table, width), r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def _column_format(table: Table, width: int) -> str:
+    if len(table.blocks) > 1:
+        return "l" + "r" * width
+    return "l" + "".join("l" if name in table.text else "r" for name in table.blocks[0].columns)
+
+
+def _block_lines(table: Table, block: Block, width: int) -> list[str]:
+    """Header, rule and rows of one block; pandas writes them, rules go between."""
+    spans = _spans(block, width)
+    least = _least_width(table, width)
+    heads = [_spanned(_heading(name, block, least), spans[name]) for name in block.columns]
+    rows = [_row(table, row, block, spans) for row in range(len(table.frame))]
+    frame = pd.DataFrame(rows, columns=[escape(table.label), *heads])
+    written = frame.to_latex(index=False, escape=False).splitlines()
+    # pandas: \begin, \toprule, header, \midrule, rows, \bottomrule, \end
+    head, body = written[2:4], written[4:-2]
+    ruled = []
+    for row, line in enumerate(body):
+        ruled += [r"\midrule", line] if row and row in table.rules else [line]
+    return [*head, *ruled]
+
+
+def _row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[str]:
+    cells = [escape(show(table.cell(row, table.label), ""))]
+    for column in block.columns:
+        text = escape(show(table.cell(row, column), "--"))
+        text = rf"\textbf{{{text}}}" if (row, column) in table.bold else text
+        text += DAGGER if (row, column) in table.dagger else ""
+        cells.append(_spanned(text, spans[column]))
+    return cells
+
+
+def _spans(block: Block, width: int) -> dict[str, int]:
+    """Columns of the tabular for each column of the block: even, but longer headings first."""
+    spans = dict.fromkeys(block.columns, 1)
+    if block.spread:
+        for _ in range(width - len(spans)):
+            tightest = max(
+                spans, key=lambda name: (max(_length(name), 10) / spans[name], len(name))
+            )
+            spans[tightest] += 1
+    return spans
+
+
+def _length(heading: str) -> int:
+    """Letters of the longer line of a heading on two lines."""
+    return max(map(len, _two_lines(heading)))
+
+
+def _two_lines(heading: str) -> tuple[str, str]:
+    first, _, last = heading.rpartition(" ")
+    return first, last
+
+
+def _least_width(table: Table, width: int) -> float:
+    """Width in em that evens out the columns over a spread block; 0 where they need no help."""
+    spreads = [_spans(block, width) for block in table.blocks if block.spread]
+    letters = [_length(name) / span for spans in spreads for name, span in spans.items()]
+    tightest = max(letters, default=0)
+    return round(0.6 * tightest, 2) if tightest > 4.5 else 0
+
+
+def _heading(name: str, block: Block, least: float) -> str:
+    """A heading at least `least` em wide; in a spread block "mUSE 7/14" stands on two lines."""
+    if block.spread:
+        lines = r" \\ ".join(escape(line) for line in _two_lines(name))
+        return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"
+    return rf"\makebox[{least}em][r]{{{escape(name)}}}" if least else escape(name)
+
+
+def _spanned(text: str, span: int) -> str:
+    return rf"\multicolumn{{{span}}}{{r}}{{{text}}}" if span > 1 else text
+
+
+def _footnote(table: Table, width: int) -> list[str]:
+    if not table.footnote:
+        return []
+    text = rf"\footnotesize $^{{\dagger}}$ {escape(table.footnote)}"
+    return [rf"\multicolumn{{{width + 1}}}{{l}}{{{text}}} \\"]

@@ -1,0 +1,134 @@
+r"""All tables of an experiment as one PDF: an article that `\input`s the bare tabulars as floats.
+
+Notable choices:
+- LaTeX itself measures each table and shrinks it only if it is wider or taller than the page;
+- the notes at the top of a table's file are set in small print under it;
+- LaTeX runs in a temporary folder, without the user's latexmkrc, without shell escape, and with a
+  fixed date: the same tables give the same PDF;
+- LaTeX is optional: every table is complete without it.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ems.errors import EmsError
+from ems.files import atomic_path, write_text
+from ems.tables.latex import escape
+
+PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
+TIMEOUT = 300  # seconds
+
+_HEAD = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage{lmodern}
+\usepackage[a4paper,margin=2cm]{geometry}
+\usepackage{booktabs}
+\usepackage{caption}
+\usepackage{graphicx}
+\pdfinfoomitdate=1 \pdftrailerid{} \pdfsuppressptexinfo=-1
+\captionsetup{font=small,labelfont=bf,skip=4pt}
+\renewcommand{\floatpagefraction}{0.6}
+\renewcommand{\topfraction}{0.9}
+\renewcommand{\textfraction}{0.05}
+\newsavebox{\tablebox}
+% file, caption, notes: the table as it is, or shrunk to the width and to four fifths of the page
+\newcommand{\placetable}[3]{%
+  \begin{table}[!htbp]
+    \centering\small\setlength{\tabcolsep}{3pt}
+    \caption{#2}
+    \sbox{\tablebox}{\input{#1}\unskip}%
+    \ifdim\wd\tablebox>\linewidth
+      \sbox{\tablebox}{\resizebox{\linewidth}{!}{\usebox{\tablebox}}}%
+    \fi
+    \ifdim\dimexpr\ht\tablebox+\dp\tablebox>0.8\textheight
+      \sbox{\tablebox}{\resizebox*{!}{0.8\textheight}{\usebox{\tablebox}}}%
+    \fi
+    \usebox{\tablebox}
+    \par\smallskip
+    \parbox{\linewidth}{\footnotesize\raggedright #3}
+  \end{table}}
+\begin{document}
+"""
+
+
+def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None:
+    """Set the tabulars `tables` in one PDF, in the order given.
+
+    `captions` maps a table's file name without suffix to its caption, plain text, not LaTeX;
+    without one the name itself stands there. Raises `EmsError` when LaTeX is not installed (it
+    names the Debian packages), a table is missing, or LaTeX fails (with the error from its log).
+    """
+    _check(tables)
+    with TemporaryDirectory(prefix="ems-pdf-") as name:
+        folder = Path(name)
+        write_text(folder / "main.tex", main_tex(tables, captions))
+        for number, table in enumerate(tables, 1):
+            shutil.copyfile(table, folder / f"table{number}.tex")
+        _run_latexmk(folder, out)
+        with atomic_path(out) as temporary:
+            shutil.copyfile(folder / "main.pdf", temporary)
+
+
+def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
+    """The article. It reads table 1 as table1.tex, and so on, from its own folder."""
+    floats = []
+    for number, table in enumerate(tables, 1):
+        caption = escape(captions.get(table.stem, table.stem))
+        floats.append(rf"\placetable{{table{number}}}{{{caption}}}{{{escape(_notes(table))}}}")
+    return _HEAD + "\n".join(floats) + "\n\\end{document}\n"
+
+
+def _notes(table: Path) -> str:
+    lines = table.read_text(encoding="utf-8").splitlines()
+    return " ".join(line.removeprefix("% ") for line in lines if line.startswith("% "))
+
+
+def _check(tables: list[Path]) -> None:
+    absent = [name for name in ("latexmk", "pdflatex") if shutil.which(name) is None]
+    if absent:
+        raise EmsError(
+            f"cannot make the PDF: {' and '.join(absent)} not found; install LaTeX (on Debian and "
+            f"Ubuntu: apt-get install {PACKAGES}), or use the .tex, .md and .csv tables without it"
+        )
+    if not tables:
+        raise EmsError("no tables were given for the PDF; name at least one .tex file")
+    for table in tables:
+        if not table.is_file():
+            raise EmsError(f"{table}: no such file; make this table before the PDF")
+
+
+def _run_latexmk(folder: Path, out: Path) -> None:
+    command = [
+        *("latexmk", "-norc", "-pdf", "-interaction=nonstopmode", "-halt-on-error"),
+        *("-pdflatex=pdflatex -no-shell-escape %O %S", "main.tex"),
+    ]
+    fixed = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "max_print_line": "1000"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **fixed},
+            capture_output=True,
+            timeout=TIMEOUT,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise EmsError(f"{out}: LaTeX did not end within {TIMEOUT} s; look at the tables") from None
+    if done.returncode:
+        log = folder / "main.log"
+        said = log.read_bytes() if log.is_file() else done.stdout + done.stderr
+        raise EmsError(
+            f"{out}: LaTeX failed (latexmk exit status {done.returncode}); the end of its log:\n"
+            f"{_relevant(said.decode('utf-8', 'replace'))}\n"
+            "correct the table or the caption that it names (table1.tex is the first table)"
+        )
+
+
+def _relevant(log: str, lines: int = 12) -> str:
+    """The first error of a LaTeX log and what follows it, or else its last lines."""
+    written = log.splitlines()
+    errors = [number for number, line in enumerate(written) if line.startswith("!")]
+    return "\n".join(written[errors[0] :][:lines] if errors else written[-lines:])

@@ -1,0 +1,94 @@
+"""One table, before it becomes LaTeX, Markdown or CSV.
+
+Notable choices:
+- a score is rounded half up in decimal: the mean of two directions ends in 5 every other time, and
+  a binary float would send 80.25 down and 80.15 up;
+- bold marks the best of *our* rows only, judged on what is shown, ties all bold; with fewer than
+  two values of ours in a column there is nothing to be best of.
+"""
+
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+
+import pandas as pd
+
+Value = float | int | str | None
+Place = tuple[int, str]  # row number and column of a cell
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns that stand side by side; blocks are stacked, as in EMS v2 Table IV.
+
+    `spread` lets few wide columns share the width of the widest block; the last word of their
+    headings goes on a second line.
+    """
+
+    columns: list[str]
+    spread: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows and columns with their marks. The first column of `frame` labels the rows.
+
+    Cells of `frame` are float (shown with one decimal), int (thousands separators), str or None
+    (a dash). `rules` are the rows that a line precedes, `text` the columns aligned to the left.
+    `notes` are for comments and captions, `footnote` explains the dagger in the table itself.
+    """
+
+    frame: pd.DataFrame
+    blocks: list[Block]
+    bold: set[Place] = field(default_factory=set)
+    dagger: set[Place] = field(default_factory=set)
+    rules: set[int] = field(default_factory=set)
+    text: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    footnote: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name of the column that labels the rows."""
+        return str(self.frame.columns[0])
+
+    def cell(self, row: int, column: str) -> Value:
+        """The value of one cell."""
+        return self.frame[column].iloc[row]
+
+
+def make_frame(columns: list[str], rows: list[list[Value]]) -> pd.DataFrame:
+    """A frame that keeps int, float, str and None apart."""
+    return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def one_decimal(value: float) -> str:
+    """A score with one decimal, halves up: 80.25 -> "80.3". Float noise below 1e-6 is ignored."""
+    return str(Decimal(f"{value:.6f}").quantize(Decimal("0.1"), rounding=ROUND_HALF_UP))
+
+
+def show(value: Value, dash: str) -> str:
+    """A cell as people read it; `dash` stands for no value."""
+    if value is None:
+        return dash
+    if isinstance(value, float):
+        return one_decimal(value)
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def best_places(frame: pd.DataFrame, ours: list[int]) -> set[Place]:
+    """Cells with the highest shown value of their column among the rows `ours`."""
+    places: set[Place] = set()
+    for column in frame.columns[1:]:
+        values = {row: frame[column].iloc[row] for row in ours}
+        shown = {row: Decimal(one_decimal(v)) for row, v in values.items() if v is not None}
+        if len(shown) > 1:
+            highest = max(shown.values())
+            places |= {(row, column) for row, value in shown.items() if value == highest}
+    return places
+
+
+def balanced_blocks(columns: list[str], most: int = 15) -> list[Block]:
+    """Columns in stacked blocks of like size, at most 15 wide: 59 become 15, 15, 15, 14."""
+    count = -(-len(columns) // most)
+    size = -(-len(columns) // max(count, 1))
+    return [Block(columns[start : start + size]) for start in range(0, len(columns), size or 1)]

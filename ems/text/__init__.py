@@ -1,0 +1,3 @@
+"""Text: cleaning and decontamination, word segmentation, subwords. Pairs travel as TSV, one a
+line.
+"""

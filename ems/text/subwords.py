@@ -1,0 +1,142 @@
+"""SentencePiece: a seeded sample, BPE training, and the subword model of an encoder (EMS v2 IV-B).
+
+Notable choices:
+- we draw the sample ourselves, line for line from each language: SentencePiece's own shuffled
+  sample is not reproducible (0.2.3), and it knows no languages;
+- a language's share of the sample is p_l ~ n_l^(1/temperature), as for training batches;
+- `<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per language, all inside the
+  size, as in the authors' vocabulary (no bos, no eos). A control symbol is never matched in text.
+"""
+
+import io
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import sentencepiece
+
+from ems.config import Experiment
+from ems.errors import EmsError
+from ems.files import atomic_path
+from ems.progress import Progress
+from ems.text.tsv import count_lines, read_tsv
+
+PAD, UNK, MASK = 0, 1, 2
+
+
+def language_token(code: str) -> str:
+    """The control symbol of a language, like `<2en>`."""
+    return f"<2{code}>"
+
+
+def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, int]:
+    """How many of `total` lines each language gives: p_l ~ n_l^(1/temperature), at most n_l.
+
+    What a small language cannot fill goes to the others in the same proportions.
+    """
+    left, open_ = min(total, sum(counts.values())), dict(counts)
+    chosen = dict.fromkeys(counts, 0)
+    while left and open_:
+        weights = {code: count ** (1 / temperature) for code, count in open_.items()}
+        shares = {code: left * weight / sum(weights.values()) for code, weight in weights.items()}
+        full = [code for code, share in shares.items() if share >= open_[code]]
+        if not full:
+            return {**chosen, **_rounded(shares, left)}
+        for code in full:
+            chosen[code] = open_.pop(code)
+            left -= chosen[code]
+    return chosen
+
+
+def _rounded(shares: dict[str, float], total: int) -> dict[str, int]:
+    """Whole numbers that add up to `total`: largest remainders first, ties by name."""
+    whole = {code: int(share) for code, share in shares.items()}
+    order = sorted(shares, key=lambda code: (whole[code] - shares[code], code))
+    for code in order[: total - sum(whole.values())]:
+        whole[code] += 1
+    return whole
+
+
+def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict[str, int]:
+    """Draw the training sample of the vocabulary from segmented pair files `.../<a>-<b>.tsv`.
+
+    Returns the number of lines per language. Memory does not grow with the corpus: lines are drawn
+    in their order while they stream by (Knuth's algorithm S).
+    """
+    settings = experiment.vocabulary
+    lines = {path: count_lines(path) for path in sources}
+    counts: dict[str, int] = {}
+    for path, count in lines.items():
+        for code in path.stem.split("-"):
+            counts[code] = counts.get(code, 0) + count
+    quota = quotas(counts, settings["sample_lines"], settings["temperature"])
+    draw = random.Random(f"{experiment.seed}/vocabulary")
+    progress = Progress("sample for the vocabulary", sum(lines.values()), "pairs")
+    needed, left = dict(quota), dict(counts)
+    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
+        for path in sources:
+            for line in _drawn(path, needed, left, draw):
+                writer.write(f"{line}\n")
+            progress.add(lines[path])
+    progress.close(f"{sum(quota.values()):,} lines drawn")
+    return quota
+
+
+def _drawn(
+    path: Path, needed: dict[str, int], left: dict[str, int], draw: random.Random
+) -> Iterator[str]:
+    codes = path.stem.split("-")
+    for pair in read_tsv(path):
+        for code, text in zip(codes, pair, strict=True):
+            if draw.random() * left[code] < needed[code]:
+                needed[code] -= 1
+                yield text
+            left[code] -= 1
+
+
+def train_vocabulary(experiment: Experiment, sample: Path, out: Path, threads: int) -> int:
+    """Train the BPE model of an experiment and write it to `out`; return its size in pieces.
+
+    Raises `EmsError` when the sample is too small for the size.
+    """
+    settings = experiment.vocabulary
+    progress = Progress(f"train BPE of {settings['size']:,} pieces", count_lines(sample), "lines")
+    model = io.BytesIO()
+    try:
+        with open(sample, encoding="utf-8", newline="\n") as lines:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(line.rstrip("\n") for line in lines),
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=settings["size"],
+                character_coverage=settings["character_coverage"],
+                input_sentence_size=0,
+                num_threads=threads,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=-1,
+                eos_id=-1,
+                control_symbols=["<mask>", *map(language_token, experiment.languages)],
+                minloglevel=2,
+            )
+    except (RuntimeError, OSError) as error:
+        raise EmsError(
+            f"vocabulary.size: SentencePiece cannot make {settings['size']:,} pieces from "
+            f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
+            "vocabulary.sample_lines"
+        ) from None
+    progress.add(progress.total or 0)
+    with atomic_path(out) as temporary:
+        temporary.write_bytes(model.getvalue())
+    progress.close()
+    return load_vocabulary(out).get_piece_size()
+
+
+def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
+    """The subword model at `path`. Raises `EmsError` when it is none."""
+    try:
+        return sentencepiece.SentencePieceProcessor(model_file=str(path))
+    except (RuntimeError, OSError) as error:
+        raise EmsError(
+            f"{path}: not a SentencePiece model ({error}); run the vocab stage"
+        ) from None

@@ -1,0 +1,3 @@
+"""Training: the loop, the schedule, and checkpoints that make killed and resumed equal never
+killed.
+"""

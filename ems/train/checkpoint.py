@@ -1,0 +1,93 @@
+"""Checkpoints: everything that the next step depends on, whole or absent, no pickle.
+
+    <state>/step-00000200/   model.safetensors  optimizer.safetensors  losses.jsonl  state.json
+
+Notable choices:
+- the folder is written under a temporary name and renamed, so each one that has a name is whole;
+- the state folder is named by a hash of the settings, the data and the source: a state of another
+  configuration can never be picked up;
+- no random state is kept: batches and dropout are functions of (seed, step).
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from ems.errors import EmsError
+from ems.files import atomic_path, read_json, write_json, write_text
+from ems.progress import log
+
+KEEP = 2  # newest checkpoints kept
+
+
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write tensors as safetensors. A failure (disk full) is an `OSError`, for `atomic_path`."""
+    try:
+        save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, path)
+    except SafetensorError as error:
+        raise OSError(None, str(error), str(path)) from error
+
+
+def save_checkpoint(
+    state: Path,
+    step: int,
+    modules: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    losses: list[dict[str, Any]],
+) -> None:
+    """Save the state before step `step` (so `step` steps are done) and drop old checkpoints."""
+    with atomic_path(state / f"step-{step:08}") as folder:
+        folder.mkdir(parents=True)
+        save_tensors(modules.state_dict(), folder / "model.safetensors")
+        save_tensors(_optimizer_tensors(optimizer), folder / "optimizer.safetensors")
+        write_text(folder / "losses.jsonl", "".join(json.dumps(row) + "\n" for row in losses))
+        write_json(folder / "state.json", {"step": step})
+    for old in checkpoints(state)[:-KEEP]:
+        shutil.rmtree(old)
+
+
+def checkpoints(state: Path) -> list[Path]:
+    """The whole checkpoints of a state folder, oldest first."""
+    return sorted(path for path in state.glob("step-*") if (path / "state.json").exists())
+
+
+def load_checkpoint(
+    state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[int, list[dict[str, Any]]]:
+    """Load the newest checkpoint that can be read; (steps done, losses), (0, []) when there is
+    none.
+    """
+    for folder in reversed(checkpoints(state)):
+        try:
+            modules.load_state_dict(load_file(folder / "model.safetensors"))
+            _restore(optimizer, load_file(folder / "optimizer.safetensors"))
+            lines = (folder / "losses.jsonl").read_text().splitlines()
+            step = read_json(folder / "state.json")["step"]
+        except (OSError, SafetensorError, RuntimeError, ValueError, EmsError) as error:
+            log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, error)
+            continue
+        return step, [json.loads(line) for line in lines]
+    return 0, []
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{index}.{name}": value
+        for index, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        state.setdefault(int(index), {})[name] = value
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

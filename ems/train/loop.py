@@ -1,0 +1,204 @@
+"""The training loop of one system (EMS v2 section IV-C): Adam, warm-up, clip-free, resumable.
+
+Notable choices:
+- every step is a function of (seed, step) and the state before it: the batch is drawn with that key
+  and the generator of dropout is seeded with it, so killed and resumed equals never killed, bit for
+  bit;
+- the state for resuming lives outside of what Snakemake and DVC delete, in a folder named by a
+  hash;
+- a loss that is not finite stops the run before the optimiser step; the last good checkpoint stays;
+- the number of CPU threads is a setting of the experiment, since it changes the last bits of a sum.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ems.config import Experiment, stage_settings
+from ems.config.provenance import digest, source_hash
+from ems.errors import EmsError
+from ems.files import atomic_path, sha256_file, write_json, write_text
+from ems.progress import Progress, log
+from ems.shards.reader import PairStore
+from ems.text.subwords import load_vocabulary
+from ems.train.checkpoint import load_checkpoint, save_checkpoint, save_tensors
+from ems.train.schedule import learning_rate
+from ems.train.step import DeviceBatch, System
+from ems.train.validate import validate
+
+LOG_EVERY = 50  # steps between two lines of the loss log
+
+
+@dataclass
+class Data:
+    """What a system is trained on, and the vocabulary that its shards were made with."""
+
+    training: PairStore
+    validation: PairStore | None
+    vocabulary: Path
+
+
+def train(experiment: Experiment, name: str, data: Data, out: Path, state_root: Path) -> None:
+    """Train system `name` and write its model folder `out`; resume from `state_root` when
+    possible.
+    """
+    settings = experiment.systems[name]
+    identity = _identity(experiment, name, data)
+    state = state_root / identity
+    device = _device(settings["train"]["device"])
+    torch.set_num_threads(settings["train"]["threads"])
+    torch.manual_seed(experiment.seed)
+    pieces = load_vocabulary(data.vocabulary).get_piece_size()
+    system = System(settings, len(experiment.languages), pieces).to(device)
+    run = Run(system, settings["train"], experiment.seed, data, state, device)
+    run.steps(name)
+    _write_model(experiment, name, data.vocabulary, run, identity, out)
+    shutil.rmtree(state, ignore_errors=True)
+
+
+def _identity(experiment: Experiment, name: str, data: Data) -> str:
+    """Hash of all that the model depends on: settings, data, vocabulary, source."""
+    stores = [data.training, *([data.validation] if data.validation else [])]
+    shards = [shard.sha256 for store in stores for shard in store.shards]
+    return digest(
+        {
+            "settings": stage_settings(experiment, "train", system=name),
+            "shards": shards,
+            "vocabulary": sha256_file(data.vocabulary),
+            "source": source_hash("ems.train"),
+        }
+    )
+
+
+def _device(setting: str) -> torch.device:
+    present = torch.cuda.is_available()
+    if setting == "cuda" and not present:
+        raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
+    return torch.device("cuda" if present and setting != "cpu" else "cpu")
+
+
+class Run:
+    """One training run: the system, its optimiser, and the loss log so far."""
+
+    def __init__(
+        self,
+        system: System,
+        settings: dict[str, Any],
+        seed: int,
+        data: Data,
+        state: Path,
+        device: torch.device,
+    ) -> None:
+        self.system, self.settings, self.seed = system, settings, seed
+        self.data, self.state, self.device = data, state, device
+        self.optimizer = torch.optim.Adam(
+            system.parameters(), weight_decay=settings["weight_decay"], fused=True
+        )
+        self.losses: list[dict[str, Any]] = []
+
+    def steps(self, name: str) -> None:
+        """Run from the newest checkpoint (or from nothing) to the last step."""
+        total = self.settings["steps"]
+        start, self.losses = load_checkpoint(self.state, self.system, self.optimizer)
+        log.info("train %s: %s", name, f"resumed at step {start}" if start else "from step 0")
+        log.info("train %s: %s", name, self._facts())
+        if start == 0:
+            self._validate(0)
+        progress = Progress(f"train {name}", total - start, "steps")
+        self.system.train()
+        for step in range(start, total):
+            parts = self._step(step)
+            self._keep(step + 1, parts, last=step + 1 == total)
+            progress.add(1, self._note(step + 1, parts))
+        progress.close()
+
+    def _keep(self, done: int, parts: dict[str, float], last: bool) -> None:
+        """Log, validate and save after `done` steps, each when it is due and after the last
+        step.
+        """
+        if done % LOG_EVERY == 0 or last:
+            self._record("train", done, parts, lr=self._rate(done - 1))
+        if done % self.settings["validate_every"] == 0 or last:
+            self._validate(done)
+        if done % self.settings["checkpoint_every"] == 0 or last:
+            save_checkpoint(self.state, done, self.system, self.optimizer, self.losses)
+            log.info("checkpoint at step %d", done)
+
+    def _note(self, done: int, parts: dict[str, float]) -> str:
+        losses = ", ".join(f"{name} {value:.3f}" for name, value in parts.items())
+        return f"{self.settings['batch_pairs']} pairs a step, step {done}, loss {losses}"
+
+    def _facts(self) -> str:
+        parameters = sum(value.numel() for value in self.system.parameters())
+        pairs = int(self.data.training.sizes.sum())
+        return f"{parameters:,} parameters, {pairs:,} pairs, {self.device}, " + json.dumps(
+            self.settings
+        )
+
+    def _rate(self, step: int) -> float:
+        s = self.settings
+        return learning_rate(step, s["steps"], s["learning_rate"], s["warmup_steps"], s["schedule"])
+
+    def _step(self, step: int) -> dict[str, float]:
+        torch.manual_seed(self.seed * 1_000_003 + step)  # dropout as a function of (seed, step)
+        s = self.settings
+        batch = self.data.training.draw(self.seed, step, s["batch_pairs"], s["sampling_alpha"])
+        parts = self.system(DeviceBatch.of(batch, self.device))
+        values = {name: float(value.detach()) for name, value in parts.items()}
+        if not torch.isfinite(parts["total"]):
+            raise EmsError(
+                f"the loss of step {step} is not finite ({values}); lower train.learning_rate or "
+                f"raise train.warmup_steps. The checkpoints in {self.state} are from before it"
+            )
+        self.optimizer.zero_grad(set_to_none=True)
+        parts["total"].backward()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(step)
+        self.optimizer.step()
+        return values
+
+    def _validate(self, step: int) -> None:
+        if self.data.validation is None:
+            return
+        parts = validate(self.system, self.data.validation, self.settings["batch_pairs"])
+        self._record("validation", step, parts)
+        log.info("validation at step %d: %s", step, json.dumps(self.losses[-1]))
+
+    def _record(self, part: str, step: int, values: dict[str, float], **more: float) -> None:
+        row = {"part": part, "step": step, "pairs": step * self.settings["batch_pairs"]}
+        rounded = {key: float(f"{value:.6g}") for key, value in {**values, **more}.items()}
+        self.losses.append({**row, **rounded})
+
+
+def _write_model(
+    experiment: Experiment, name: str, vocabulary: Path, run: Run, identity: str, out: Path
+) -> None:
+    """The model folder: weights first, model.json last."""
+    system = run.system
+    for file, module in (
+        ("model.safetensors", system.encoder),
+        ("heads.safetensors", system.heads),
+    ):
+        with atomic_path(out / file) as temporary:
+            save_tensors(module.state_dict(), temporary)
+    with atomic_path(out / "vocabulary.model") as temporary:
+        shutil.copyfile(vocabulary, temporary)
+    write_text(out / "losses.jsonl", "".join(json.dumps(row) + "\n" for row in run.losses))
+    settings = stage_settings(experiment, "train", system=name)
+    description = {
+        "experiment": experiment.name,
+        "name": name,
+        "identity": identity,
+        "model": settings["system"]["model"],
+        "training": settings,
+        "languages": list(experiment.languages),
+        "segmenters": experiment.segmenters,
+        "sha256": {
+            file: sha256_file(out / file) for file in ("model.safetensors", "vocabulary.model")
+        },
+    }
+    write_json(out / "model.json", description)

@@ -1,0 +1,87 @@
+# What every stage needs: the checked plan, where things lie, and the hashes for `params:`.
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from ems.config import EMBEDDED, stage_hash
+from ems.config.provenance import source_hash
+from ems.errors import EmsError
+from ems.plan import plan
+
+try:
+    PLAN = plan(config)
+except EmsError as error:
+    raise WorkflowError(str(error)) from None
+
+EXPERIMENT = PLAN.experiment
+DATA = PLAN.site["data"]
+MIRROR = f"{DATA}/embedded"  # where ems writes the demo's data
+RESULTS = f"results/{EXPERIMENT.name}"
+LOGS = f"{RESULTS}/logs"
+COSTS = f"{RESULTS}/costs"
+TRAINED = [name for name, system in EXPERIMENT.systems.items() if system["kind"] == "encoder"]
+
+
+wildcard_constraints:
+    corpus="[^/]+",
+    version="[^/]+",
+    pair="[^/]+",
+    code="[a-z_]+",
+    system="[^/]+",
+    table="[a-z]+",
+
+
+def settings_hash(stage, *names):
+    """A params function: the hash of the settings that this job of `stage` reads."""
+
+    def value(wildcards):
+        return stage_hash(EXPERIMENT, stage, **{name: wildcards[name] for name in names})
+
+    return value
+
+
+def folder_of_output(wildcards, output):
+    """A params function: the folder of the first output (or of the first of some files)."""
+    return str(Path(output[0]).parent)
+
+
+def per_pair(pattern, role):
+    """`pattern` for every pair of every corpus of a role ("train" or "validation")."""
+    return [
+        pattern.format(corpus=corpus.name, version=corpus.version, pair=pair)
+        for corpus_role, corpus in EXPERIMENT.all_corpora()
+        if corpus_role == role
+        for pair in corpus.pairs
+    ]
+
+
+def every_pair(pattern):
+    """`pattern` for every pair of every corpus."""
+    return per_pair(pattern, "train") + per_pair(pattern, "validation")
+
+
+def opus_source(wildcards):
+    """Where a corpus comes from: its own source, or the one for OPUS corpora."""
+    _, corpus = EXPERIMENT.corpus(wildcards.corpus, wildcards.version)
+    return f"{MIRROR}/opus" if corpus.source == EMBEDDED else corpus.source
+
+
+def embedded_opus(wildcards):
+    """The demo mirror as an input, for corpora that come from it."""
+    embedded = opus_source(wildcards) == f"{MIRROR}/opus"
+    return f"{MIRROR}/manifest.json" if embedded else []
+
+
+def training(wildcards):
+    """The `train` settings of a job's system."""
+    return EXPERIMENT.systems[wildcards.system]["train"]
+
+
+def model_of(wildcards):
+    """The trained model of a system; nothing for a baseline without training."""
+    return f"{RESULTS}/models/{wildcards.system}/model.json" if wildcards.system in TRAINED else []
+
+
+def model_flag(wildcards, input):
+    """`--model FOLDER` for a trained system."""
+    return f"--model {RESULTS}/models/{wildcards.system}" if input.model else ""

@@ -1,0 +1,73 @@
+# Raw pairs -> decontaminated pairs -> segmented, lower-cased pairs; one job per corpus and language pair.
+CLEAN = f"{RESULTS}/text/clean/{{corpus}}/{{version}}/{{pair}}"
+SEGMENTED = f"{RESULTS}/text/segmented/{{corpus}}/{{version}}/{{pair}}.tsv"
+
+
+rule decontaminate:
+    input:
+        archive=rules.fetch.output[0],
+        evalkeys=rules.evalkeys.output[0],
+    output:
+        pairs=f"{CLEAN}.tsv",
+        report=f"{CLEAN}.json",
+    log:
+        f"{LOGS}/decontaminate/{{corpus}}-{{version}}-{{pair}}.log",
+    benchmark:
+        f"{COSTS}/decontaminate/{{corpus}}-{{version}}-{{pair}}.tsv"
+    resources:
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        runtime=lambda wildcards, attempt: 240 * attempt,
+    params:
+        expect=lambda wildcards: stage_hash(
+            EXPERIMENT,
+            "clean",
+            name=wildcards.corpus,
+            version=wildcards.version,
+            pair=wildcards.pair,
+        ),
+        code=source_hash("ems.text.clean"),
+        experiment=EXPERIMENT.name,
+    shell:
+        "ems clean --experiment {params.experiment} --expect {params.expect}"
+        " --corpus {wildcards.corpus} --version {wildcards.version} --pair {wildcards.pair}"
+        " --archive {input.archive} --keys {input.evalkeys} --out {output.pairs} --log {log}"
+
+
+rule decontamination_report:
+    input:
+        every_pair(f"{CLEAN}.json"),
+    output:
+        f"{RESULTS}/reports/decontamination.json",
+    log:
+        f"{LOGS}/decontamination_report.log",
+    resources:
+        mem_mb=800,
+        runtime=10,
+    params:
+        expect=settings_hash("evalkeys"),
+        code=source_hash("ems.text.clean"),
+        experiment=EXPERIMENT.name,
+    shell:
+        "ems report --experiment {params.experiment} --expect {params.expect}"
+        " --entries {input} --out {output} --log {log}"
+
+
+rule segment:
+    input:
+        f"{CLEAN}.tsv",
+    output:
+        SEGMENTED,
+    log:
+        f"{LOGS}/segment/{{corpus}}-{{version}}-{{pair}}.log",
+    benchmark:
+        f"{COSTS}/segment/{{corpus}}-{{version}}-{{pair}}.tsv"
+    resources:
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        runtime=lambda wildcards, attempt: 480 * attempt,
+    params:
+        expect=settings_hash("segment", "pair"),
+        code=source_hash("ems.text.segment"),
+        experiment=EXPERIMENT.name,
+    shell:
+        "ems segment --experiment {params.experiment} --expect {params.expect}"
+        " --source {input} --out {output} --log {log}"

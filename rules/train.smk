@@ -1,0 +1,35 @@
+# One model per system. The state for resuming is no output: Snakemake deletes outputs before a retry.
+MODEL = f"{RESULTS}/models/{{system}}"
+
+
+rule train:
+    input:
+        training=SHARDS["train"],
+        validation=SHARDS["validation"],
+        vocabulary=rules.vocabulary.output[0],
+    output:
+        f"{MODEL}/model.json",
+        f"{MODEL}/model.safetensors",
+        f"{MODEL}/heads.safetensors",
+        f"{MODEL}/vocabulary.model",
+        f"{MODEL}/losses.jsonl",
+    log:
+        f"{LOGS}/train/{{system}}.log",
+    benchmark:
+        f"{COSTS}/train/{{system}}.tsv"
+    threads: lambda wildcards: training(wildcards)["threads"]
+    resources:
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        runtime=2880,
+        gpu=PLAN.site["gpus"],
+    params:
+        expect=settings_hash("train", "system"),
+        code=source_hash("ems.train"),
+        experiment=EXPERIMENT.name,
+        out=folder_of_output,
+        state=f"{RESULTS}/state/{{system}}",
+    shell:
+        "ems train --experiment {params.experiment} --expect {params.expect}"
+        " --system {wildcards.system} --training {input.training}"
+        " --validation {input.validation} --vocabulary {input.vocabulary}"
+        " --state {params.state} --out {params.out} --log {log}"

@@ -1,0 +1,64 @@
+# The SentencePiece vocabulary, and the token shards that it makes of the pairs.
+SHARD = f"{RESULTS}/shards/{{corpus}}/{{version}}/{{pair}}"
+SHARDS = {role: per_pair(SHARD, role) for role in ("train", "validation")}
+
+
+rule vocabulary_sample:
+    input:
+        per_pair(SEGMENTED, "train"),
+    output:
+        f"{RESULTS}/vocab/sample.txt",
+    log:
+        f"{LOGS}/vocabulary_sample.log",
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    params:
+        expect=settings_hash("vocabulary"),
+        code=source_hash("ems.text.subwords"),
+        experiment=EXPERIMENT.name,
+    shell:
+        "ems sample --experiment {params.experiment} --expect {params.expect}"
+        " --sources {input} --out {output} --log {log}"
+
+
+rule vocabulary:
+    input:
+        rules.vocabulary_sample.output[0],
+    output:
+        f"{RESULTS}/vocab/vocabulary.model",
+    log:
+        f"{LOGS}/vocabulary.log",
+    benchmark:
+        f"{COSTS}/vocabulary.tsv"
+    threads: 2
+    resources:
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        runtime=480,
+    params:
+        expect=settings_hash("vocabulary"),
+        code=source_hash("ems.text.subwords"),
+        experiment=EXPERIMENT.name,
+    shell:
+        "ems vocabulary --experiment {params.experiment} --expect {params.expect}"
+        " --sample {input} --threads {threads} --out {output} --log {log}"
+
+
+rule shard:
+    input:
+        pairs=SEGMENTED,
+        vocabulary=rules.vocabulary.output[0],
+    output:
+        directory(SHARD),
+    log:
+        f"{LOGS}/shard/{{corpus}}-{{version}}-{{pair}}.log",
+    benchmark:
+        f"{COSTS}/shard/{{corpus}}-{{version}}-{{pair}}.tsv"
+    resources:
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        runtime=lambda wildcards, attempt: 240 * attempt,
+    params:
+        code=source_hash("ems.shards.writer"),
+    shell:
+        "ems shards --source {input.pairs} --vocabulary {input.vocabulary}"
+        " --out {output} --log {log}"
