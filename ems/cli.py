@@ -18,6 +18,7 @@ from typing import Any
 from ems.config import Experiment, load_experiment, load_site, stage_hash
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.orphan import stop_with_snakemake
 
 log = logging.getLogger("ems")
 
@@ -26,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one stage; 0, or 1 after an error that was printed as one line."""
     options = _parser().parse_args(arguments)
     _set_up_log(options.log)
+    stop_with_snakemake()
     log.info("ems %s", " ".join(sys.argv[1:] if arguments is None else arguments))
     try:
         options.run(options)

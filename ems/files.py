@@ -7,6 +7,7 @@ Notable choices:
 - JSON is written with sorted keys: the same content is the same bytes.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -30,6 +31,8 @@ def atomic_path(target: Path) -> Iterator[Path]:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        for stale in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+            _remove(stale)  # of a writer that was killed
         yield temporary
         _sync(temporary)
         if target.is_dir() and not target.is_symlink():
@@ -44,10 +47,14 @@ def atomic_path(target: Path) -> Iterator[Path]:
             "free some space or point the setting at another disk, then run the same command again"
         ) from error
     finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        elif temporary.exists():
-            temporary.unlink()
+        _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -19,6 +19,7 @@ from ems.config.schema import check, load_yaml, merge, with_defaults
 from ems.errors import EmsError
 from ems.languages import Language, load_languages
 
+RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected experiment's
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
 
 
@@ -86,6 +87,8 @@ def load_experiment(
 ) -> Experiment:
     """Read and check configs/`name`.yaml. Raises `EmsError`, one line that names the key."""
     path = configs / f"{name}.yaml"
+    if name in RESERVED:
+        raise EmsError(f"experiment: {name} is a folder of results/; give {path} another name")
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in configs.glob("*.yaml"))) or "none"
         raise EmsError(f"experiment: {path} does not exist; the experiments here: {known}")
@@ -108,7 +111,7 @@ def _system(value: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
 def _build(
     name: str, value: dict[str, Any], site: dict[str, Any], systems: dict[str, dict[str, Any]]
 ) -> Experiment:
-    languages = _languages(value)
+    languages = _languages(value["languages"])
     sources = {**site["sources"], **value["sources"]}
     corpora = tuple(
         _corpus(f"corpora.{at}", entry, languages, sources)
@@ -138,13 +141,21 @@ def _build(
     )
 
 
-def _languages(value: dict[str, Any]) -> dict[str, Language]:
-    own = {code: Language(code, **entry) for code, entry in value["define_languages"].items()}
-    known = {**load_languages(), **own}
-    _check_languages("languages", value["languages"], known)
-    if "en" not in value["languages"]:
+def _languages(entries: list[str | dict[str, str]]) -> dict[str, Language]:
+    own = {entry["code"]: entry for entry in entries if isinstance(entry, dict)}
+    known = load_languages()
+    codes = [entry if isinstance(entry, str) else entry["code"] for entry in entries]
+    _check_languages("languages", set(codes) - set(own), known)
+    for code in codes:
+        if codes.count(code) > 1:
+            raise EmsError(f"languages: {code} is named twice")
+    if "en" not in codes:
         raise EmsError("languages: en is missing; every pair has English on one side")
-    return {code: known[code] for code in value["languages"]}
+    return {code: _own_language(own[code]) if code in own else known[code] for code in codes}
+
+
+def _own_language(entry: dict[str, str]) -> Language:
+    return Language(entry["code"], entry.get("tatoeba_v1", ""), script=entry.get("script", ""))
 
 
 def _check_languages(key: str, codes: Any, known: dict[str, Language]) -> None:
@@ -152,7 +163,7 @@ def _check_languages(key: str, codes: Any, known: dict[str, Language]) -> None:
         if code not in known:
             raise EmsError(
                 f"{key}: unknown language {code!r}; allowed: {', '.join(known)} "
-                "(a language of your own goes under define_languages)"
+                "(a language of your own is an entry `{code: xx, tatoeba_v1: xxx}`)"
             )
 
 

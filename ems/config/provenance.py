@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 NEUTRAL = {"ems.errors", "ems.progress"}
+DATA = {".tsv", ".csv", ".yaml", ".txt"}  # data files that travel with the package
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 
 
@@ -62,13 +63,13 @@ def source_hash(module: str) -> str:
 
 
 def _module_files(module: str) -> list[Path]:
-    """The files of a module; for a package all of its own folder but not its subpackages."""
+    """The files of a module; of a package its own modules and all data below its folder."""
     base = source_root().parent.joinpath(*module.split("."))
     if base.with_suffix(".py").is_file():
         return [base.with_suffix(".py")]
     if base.is_dir():
-        kept = (".py", ".tsv", ".csv", ".yaml", ".txt")
-        return [path for path in base.iterdir() if path.suffix in kept]
+        data = [path for path in base.rglob("*") if path.suffix in DATA]
+        return [*base.glob("*.py"), *data]
     return []
 
 

@@ -9,8 +9,11 @@ Notable choices:
 - no random state is kept: batches and dropout are functions of (seed, step).
 """
 
+import fcntl
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,23 @@ from ems.files import atomic_path, read_json, write_json, write_text
 from ems.progress import log
 
 KEEP = 2  # newest checkpoints kept
+
+
+@contextmanager
+def claimed(state: Path) -> Iterator[None]:
+    """Hold the state folder for this process alone. Raises `EmsError` when another one holds it.
+
+    The lock is the kernel's (flock), so it goes with the process, however that ends.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    with open(state / "lock", "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EmsError(
+                f"{state}: another process is training this system now; wait for it or stop it"
+            ) from None
+        yield
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:

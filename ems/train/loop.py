@@ -25,7 +25,7 @@ from ems.files import atomic_path, sha256_file, write_json, write_text
 from ems.progress import Progress, log
 from ems.shards.reader import PairStore
 from ems.text.subwords import load_vocabulary
-from ems.train.checkpoint import load_checkpoint, save_checkpoint, save_tensors
+from ems.train.checkpoint import claimed, load_checkpoint, save_checkpoint, save_tensors
 from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
@@ -55,9 +55,10 @@ def train(experiment: Experiment, name: str, data: Data, out: Path, state_root: 
     pieces = load_vocabulary(data.vocabulary).get_piece_size()
     system = System(settings, len(experiment.languages), pieces).to(device)
     run = Run(system, settings["train"], experiment.seed, data, state, device)
-    run.steps(name)
-    _write_model(experiment, name, data.vocabulary, run, identity, out)
-    shutil.rmtree(state, ignore_errors=True)
+    with claimed(state):
+        run.steps(name)
+        _write_model(experiment, name, data.vocabulary, run, identity, out)
+        shutil.rmtree(state, ignore_errors=True)
 
 
 def _identity(experiment: Experiment, name: str, data: Data) -> str:

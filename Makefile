@@ -1,0 +1,53 @@
+# Two commands set everything up: `make all` runs the experiment that config.yaml names (the embedded demo,
+# offline), `make test` runs the tests. Neither needs root or a system package beyond python, git and make.
+SHELL := bash
+PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PATH
+# Python 3.11 or 3.12 with venv; the first that answers. Say PYTHON=... for another one.
+FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
+PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
+
+.PHONY: all test setup report lint pull lock clean
+
+all: setup
+	snakemake all
+	$(MAKE) --no-print-directory report
+
+test: setup
+	python -m pytest
+
+# -e: the sources are used in place; --no-deps: the lock has said it all
+setup: .venv/installed
+.venv/installed: envs/requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "EMS needs Python 3.11 or 3.12 with venv; on Debian: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	python -m pip install --quiet -r envs/requirements.lock
+	python -m pip install --quiet --no-deps -e .
+	touch $@
+
+report: setup
+	snakemake --report results/report.html
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	snakefmt --check .
+	snakemake --lint
+
+# DVC gives files new times; --touch tells Snakemake that all of them are up to date.
+pull: setup
+	dvc pull
+	snakemake --touch all
+
+# Remake the lock. torch's own metadata brings the CUDA packages where they apply, so they stay out of it.
+lock: setup
+	python -m pip install --quiet uv
+	uv lock --quiet
+	{ sed -n '/^#/p;/^[^#]/q' envs/requirements.lock; uv export --quiet --frozen --no-hashes --no-emit-project \
+	  --no-annotate --no-header --all-extras $$(sed -nE 's/^name = "((nvidia|cuda|triton).*)"/--no-emit-package \1/p' uv.lock); \
+	} > envs/requirements.lock.new
+	mv envs/requirements.lock.new envs/requirements.lock
+	rm uv.lock
+
+clean:
+	rm -rf results data .snakemake

@@ -1,0 +1,110 @@
+"""Shared by the tests: a copy of the project to run things in, and the rule about skipping."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
+
+
+def needs(present: object, message: str) -> None:
+    """Skip the test when `present` is false; fail it when EMS_NO_SKIP is set (as in CI)."""
+    if present:
+        return
+    if os.environ.get("EMS_NO_SKIP"):
+        pytest.fail(f"may not be skipped here: {message}")
+    pytest.skip(message)
+
+
+class Project:
+    """A checkout of the working tree in a folder of its own, with the commands that users type."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder)}
+        # One user's set-up must not decide a test.
+        for name in ("SNAKEMAKE_PROFILE", "SNAKEMAKE_OUTPUT_CACHE"):
+            self.environment.pop(name, None)
+
+    def run(self, *command: str, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command in the project; fail with its output unless it exits with `expect`."""
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True
+        )
+        if expect is not None and done.returncode != expect:
+            tail = (done.stdout + done.stderr)[-6000:]
+            pytest.fail(f"{' '.join(command)} exited with {done.returncode}:\n{tail}")
+        return done
+
+    def snakemake(self, *arguments: str, expect: int | None = 0) -> str:
+        """Run Snakemake; its whole output."""
+        done = self.run("snakemake", *arguments, expect=expect)
+        return done.stdout + done.stderr
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """Start a command in a session of its own, its output in `started.log`."""
+        with open(self.folder / "started.log", "w") as log:
+            return subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                text=True,
+                start_new_session=True,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace a text that must be in the file once."""
+        path = self.folder / name
+        text = path.read_text()
+        assert text.count(old) == 1, f"{old!r} is in {name} {text.count(old)} times"
+        path.write_text(text.replace(old, new))
+
+    def tables(self) -> dict[str, bytes]:
+        """The content of every table that there is."""
+        return {p.name: p.read_bytes() for p in sorted((self.folder / "results/tables").iterdir())}
+
+
+def copy_project(folder: Path) -> Project:
+    """The files that git knows or would add, copied to `folder`; `tiny` is selected."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    for name in filter(None, listing.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    project = Project(folder)
+    project.edit("config.yaml", "experiment: demo\n", "experiment: tiny\n")
+    return project
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project in which `snakemake all` has run the tiny experiment. Tests must not change it."""
+    project = copy_project(tmp_path_factory.mktemp("tiny"))
+    project.snakemake("all")
+    return project
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Project:
+    """A project in which nothing has run yet."""
+    return copy_project(tmp_path)
+
+
+@pytest.fixture
+def finished(tiny_run: Project, tmp_path: Path) -> Project:
+    """A copy of the project of `tiny_run`, times kept: a run to spoil."""
+    shutil.copytree(tiny_run.folder, tmp_path / "project", symlinks=True)
+    return Project(tmp_path / "project")
