@@ -98,9 +98,9 @@ def _fetch(options: argparse.Namespace) -> None:
 
 
 def _fetch_tatoeba(options: argparse.Namespace) -> None:
-    from ems.evalsets.tatoeba import fetch_language
+    from ems.evalsets.fetch import fetch_tatoeba
 
-    count = fetch_language(options.source, options.code, options.out)
+    count = fetch_tatoeba(options.source, options.code, options.out)
     log.info("tatoeba %s: %s sentence pairs in %s", options.code, count, options.out)
 
 

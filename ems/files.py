@@ -33,6 +33,9 @@ def atomic_path(target: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         for stale in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
             _remove(stale)  # of a writer that was killed
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+    try:
         yield temporary
         _sync(temporary)
         if target.is_dir() and not target.is_symlink():
@@ -42,12 +45,16 @@ def atomic_path(target: Path) -> Iterator[Path]:
     except OSError as error:
         if error.filename and not str(error.filename).startswith(str(temporary)):
             raise
-        raise EmsError(
-            f"cannot write {target}: {error.strerror or error}; "
-            "free some space or point the setting at another disk, then run the same command again"
-        ) from error
+        raise _cannot_write(target, error) from error
     finally:
         _remove(temporary)
+
+
+def _cannot_write(target: Path, error: OSError) -> EmsError:
+    return EmsError(
+        f"cannot write {target}: {error.strerror or error}; "
+        "free some space or point the setting at another disk, then run the same command again"
+    )
 
 
 def _remove(path: Path) -> None:

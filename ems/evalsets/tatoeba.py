@@ -5,9 +5,7 @@ English sides differ from language to language. EMS v2 section V-A.
 """
 
 from pathlib import Path
-from typing import Any
 
-from ems.corpora.fetch import fetch
 from ems.errors import EmsError
 
 
@@ -16,29 +14,11 @@ def file_names(code: str) -> tuple[str, str]:
     return f"tatoeba.{code}-eng.{code}", f"tatoeba.{code}-eng.eng"
 
 
-def fetch_language(source: str, code: str, folder: Path) -> int:
-    """Bring both files of one language into `folder`; return the number of pairs.
-
-    Raises `EmsError` when a file is missing, is not UTF-8, or the sides are unequal.
-    """
-
-    def check(path: Path) -> dict[str, Any]:
-        return {"sentences": len(read_sentences(path))}
-
-    counts = [
-        fetch(f"{source.rstrip('/')}/{name}", folder / name, check)["sentences"]
-        for name in file_names(code)
-    ]
-    if counts[0] != counts[1]:
-        raise EmsError(_unequal(folder, code, counts))
-    return counts[0]
-
-
 def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
     """(sentences, English sentences) of one language, aligned line by line."""
     first, second = (read_sentences(folder / name) for name in file_names(code))
     if len(first) != len(second):
-        raise EmsError(_unequal(folder, code, [len(first), len(second)]))
+        raise EmsError(unequal(folder, code, [len(first), len(second)]))
     return first, second
 
 
@@ -57,7 +37,8 @@ def read_sentences(path: Path) -> list[str]:
     return [line.rstrip("\r") for line in lines]
 
 
-def _unequal(folder: Path, code: str, counts: list[int]) -> str:
+def unequal(folder: Path, code: str, counts: list[int]) -> str:
+    """The error message for sides of different lengths."""
     names = file_names(code)
     return (
         f"{folder}: {names[0]} has {counts[0]:,} lines and {names[1]} has {counts[1]:,}; "

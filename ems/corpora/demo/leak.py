@@ -1,0 +1,106 @@
+"""The planted leak: benchmark pairs that stand in the training corpus, for decontamination to find.
+
+Three kinds, equally many: verbatim; in disguise on both sides, so that only a comparison of keys finds
+them; and one side only, the other side being a different sentence with all words but one in common.
+"""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+import regex
+
+from ems.errors import EmsError
+
+if TYPE_CHECKING:
+    from ems.corpora.demo.build import Drawer, Sentence
+
+LEAK_VERBATIM = LEAK_DISGUISED = LEAK_ONE_SIDE = 40
+LEAKED_PAIRS = LEAK_VERBATIM + LEAK_DISGUISED + LEAK_ONE_SIDE
+
+NOISE = regex.compile(r"[^\p{L}\p{N}\p{M}]+")
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One leaked training pair: English, the other language, and how it leaks."""
+
+    english: str
+    other: str
+    kind: str  # verbatim | disguised | english | other (the side that is the benchmark's)
+
+
+def key(text: str) -> str:
+    """Return what decontamination compares: NFKC, lower case, only letters, digits and marks."""
+    return NOISE.sub("", unicodedata.normalize("NFKC", text).lower())
+
+
+def plan_leak(
+    benchmark: Sequence["Sentence"], language: str, drawer: "Drawer", random: Random
+) -> list[Leak]:
+    """Choose `LEAKED_PAIRS` benchmark pairs of one language and leak each in its way."""
+    order = sorted(range(len(benchmark)), key=[random.random() for _ in benchmark].__getitem__)
+    chosen = [benchmark[index] for index in order]
+    one_side = [s for s in chosen if s.template is not None][:LEAK_ONE_SIDE]
+    taken = {id(sentence) for sentence in one_side}
+    whole = [s for s in chosen if id(s) not in taken][: LEAK_VERBATIM + LEAK_DISGUISED]
+    leaks = [Leak(s.texts["en"], s.texts[language], "verbatim") for s in whole[:LEAK_VERBATIM]]
+    leaks += [_disguised(s, language, n) for n, s in enumerate(whole[LEAK_VERBATIM:])]
+    return leaks + [_one_side(s, language, n, drawer) for n, s in enumerate(one_side)]
+
+
+def _disguised(sentence: "Sentence", language: str, number: int) -> Leak:
+    english = disguise(sentence.texts["en"], number)
+    return Leak(english, disguise(sentence.texts[language], number + 1), "disguised")
+
+
+def _one_side(sentence: "Sentence", language: str, number: int, drawer: "Drawer") -> Leak:
+    other = drawer.neighbour(sentence)
+    if number % 2 == 0:
+        return Leak(sentence.texts["en"], other.texts[language], "english")
+    return Leak(other.texts["en"], sentence.texts[language], "other")
+
+
+def shouted(text: str) -> str:
+    """`Where is it?` -> `WHERE IS IT?!!`; in full where a language has no case: only the marks."""
+    return text.upper() + "!!"
+
+
+def widened(text: str) -> str:
+    """ASCII as full-width forms, full-width marks as ASCII, some Arabic as ligatures."""
+    wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+    narrow = {ord(mark): plain for mark, plain in zip("。，？！、", ".,?!,", strict=True)}
+    return text.translate(wide | narrow).replace("لا", "ﻻ").replace(".", "…")
+
+
+def spaced(text: str) -> str:
+    """Doubled and no-break spaces; in scripts without spaces, one before the last letter."""
+    inner = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
+    return f"{inner.rstrip('.。')} ."
+
+
+def decomposed(text: str) -> str:
+    """Letters and marks apart (NFD), in lower case, between quotation marks."""
+    return "« " + unicodedata.normalize("NFD", text.lower()) + " »"
+
+
+def dashed(text: str) -> str:
+    """As a line of dialogue, in lower case, without the final mark."""
+    return "– " + text.lower().rstrip(".。!！?？؟ ") + " –"
+
+
+DISGUISES: tuple[Callable[[str], str], ...] = (shouted, widened, spaced, decomposed, dashed)
+
+
+def disguise(text: str, number: int) -> str:
+    """Return `text` in a disguise that keeps its key, beginning with disguise `number`.
+
+    One that would change the key is passed over: "ß" in upper case is "SS".
+    """
+    for turn in range(len(DISGUISES)):
+        changed = DISGUISES[(number + turn) % len(DISGUISES)](text)
+        if changed != text and key(changed) == key(text):
+            return changed
+    raise EmsError(f"no disguise keeps the key of {text!r}")

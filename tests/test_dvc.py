@@ -1,0 +1,154 @@
+"""`dvc repro` on the tiny experiment with a real local remote: what reruns, comes back, stays."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT, Project, copy_project
+
+from ems.config.provenance import source_files, source_root
+
+TABLE = "results/tables/tatoeba.tex"
+
+
+def _with_git(project: Project) -> Project:
+    project.run("git", "init", "--quiet")
+    project.run("git", "config", "user.email", "test@localhost")
+    project.run("git", "config", "user.name", "test")
+    project.run("git", "add", "--all")
+    project.run("git", "commit", "--quiet", "--message", "start")
+    return project
+
+
+@pytest.fixture(scope="module")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project in which `dvc repro` has run once, pushed to a remote in the folder `remote`."""
+    project = _with_git(copy_project(tmp_path_factory.mktemp("dvc") / "project"))
+    remote = project.folder.parent / "remote"
+    project.run("dvc", "remote", "add", "--default", "local", str(remote))
+    project.run("dvc", "repro")
+    project.run("dvc", "push")
+    return project
+
+
+@pytest.fixture
+def copy(tracked: Project, tmp_path: Path) -> Project:
+    """A copy of it to change, times and cache included."""
+    shutil.copytree(tracked.folder, tmp_path / "project", symlinks=True)
+    return Project(tmp_path / "project")
+
+
+def _model(project: Project) -> Path:
+    return project.folder / "results/tiny/models/ems/model.safetensors"
+
+
+def _repro(project: Project, *arguments: str) -> str:
+    done = project.run("dvc", "repro", *arguments)
+    return done.stdout + done.stderr
+
+
+def _ran(output: str) -> set[str]:
+    return {
+        line.split("'")[1].partition("@")[0]
+        for line in output.splitlines()
+        if line.startswith("Running stage")
+    }
+
+
+def test_a_second_repro_does_nothing(tracked: Project) -> None:
+    output = _repro(tracked)
+    assert _ran(output) == set()
+    assert "Data and pipelines are up to date" in output
+
+
+def test_after_repro_snakemake_has_nothing_to_do(tracked: Project) -> None:
+    assert "Nothing to be done" in tracked.snakemake("all")
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_a_setting_flipped_there_and_back_gives_the_first_table_again(
+    copy: Project, forget: bool
+) -> None:
+    """`forget`: no run cache and an emptied file cache, so that all is trained anew."""
+    first, weights = copy.tables(), _model(copy).read_bytes()
+    copy.edit("configs/tiny.yaml", "learning_rate: 0.003", "learning_rate: 0.03")
+    assert _ran(_repro(copy)) == {"train", "tables"}
+    assert _model(copy).read_bytes() != weights
+    assert copy.tables() != first
+    if forget:
+        shutil.rmtree(copy.folder / ".dvc/cache")
+    copy.edit("configs/tiny.yaml", "learning_rate: 0.03", "learning_rate: 0.003")
+    output = _repro(copy, *(["--no-run-cache"] if forget else []))
+    if forget:
+        assert _ran(output) >= {"train", "tables"}
+    assert copy.tables() == first
+    assert _model(copy).read_bytes() == weights
+
+
+def test_a_changed_line_in_the_trainer_reruns_training(copy: Project) -> None:
+    with open(copy.folder / "ems/train/schedule.py", "a") as handle:
+        handle.write("\n# a change\n")
+    before = _model(copy).stat().st_mtime_ns
+    assert "train" in _ran(_repro(copy))
+    assert _model(copy).stat().st_mtime_ns > before
+    log = (copy.folder / "results/tiny/logs/train/ems.log").read_text()
+    assert "from step 0" in log
+
+
+def test_pushed_deleted_and_pulled_leaves_snakemake_nothing_to_do(copy: Project) -> None:
+    tables = copy.tables()
+    shutil.rmtree(copy.folder / "results")
+    shutil.rmtree(copy.folder / "data")
+    shutil.rmtree(copy.folder / ".dvc/cache")
+    shutil.rmtree(copy.folder / ".snakemake")
+    # what `make pull` runs
+    copy.run("dvc", "pull")
+    copy.snakemake("--touch", "all")
+    assert copy.tables() == tables
+    assert "Nothing to be done" in copy.snakemake("all")
+    assert _ran(_repro(copy)) == set()
+
+
+def test_after_a_direct_run_repro_destroys_and_retrains_nothing(
+    finished: Project,
+) -> None:
+    project = _with_git(finished)
+    before = {
+        path: path.stat().st_mtime_ns for path in (project.folder / "results").rglob("*.model")
+    }
+    weights, tables = _model(project).read_bytes(), project.tables()
+    trained = (project.folder / "results/tiny/logs/train/ems.log").stat().st_mtime_ns
+    _repro(project)
+    assert (project.folder / "results/tiny/logs/train/ems.log").stat().st_mtime_ns == trained
+    assert _model(project).read_bytes() == weights
+    assert project.tables() == tables
+    assert before.keys() == set((project.folder / "results").rglob("*.model"))
+
+
+def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
+    shutil.copy(copy.folder / "configs/tiny.yaml", copy.folder / "configs/other.yaml")
+    copy.edit("config.yaml", "experiment: tiny\n", "experiment: other\n")
+    _repro(copy)
+    stages = yaml.safe_load((copy.folder / "dvc.lock").read_text())["stages"]
+    assert {"train@tiny", "train@other"} <= set(stages)
+
+
+# The package whose imports a stage's source is, by stage of dvc.yaml.
+ENTRIES = {
+    "data": ["ems.corpora.demo"],
+    "text": ["ems.text.clean", "ems.text.segment", "ems.text.subwords", "ems.shards.writer"],
+    "train": ["ems.train"],
+    "tables": ["ems.bench", "ems.encode", "ems.tables"],
+}
+
+
+@pytest.mark.parametrize("stage", ENTRIES)
+def test_the_deps_of_a_stage_cover_the_source_that_it_runs(stage: str) -> None:
+    """What Snakemake hashes for a rule must be a dep of its DVC stage, or DVC would skip it."""
+    entry = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][stage]["do"]
+    deps = [ROOT / dep for dep in entry["deps"] if dep.startswith("ems/")]
+    for module in ENTRIES[stage]:
+        for path in source_files(module):
+            path = ROOT / path.relative_to(source_root().parent)
+            assert any(dep == path or dep in path.parents for dep in deps), f"{path} for {stage}"

@@ -1,0 +1,107 @@
+"""`snakemake --profile slurm all` on a real Slurm, through the shipped profile, unedited."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import slurm_cluster
+from conftest import Project, copy_project, needs
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm_cluster.Cluster]:
+    needs(
+        slurm_cluster.installed(),
+        "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge",
+    )
+    cluster = slurm_cluster.Cluster(tmp_path_factory.mktemp("slurm"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def project(cluster: slurm_cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project on the cluster; config.yaml names `demo`, so `tiny` comes from --config only."""
+    project = copy_project(tmp_path_factory.mktemp("project"))
+    project.edit("config.yaml", "experiment: tiny\n", "experiment: demo\n")
+    for name in ("SLURM_CONF", "PATH"):
+        extra = cluster.environment[name]
+        project.environment[name] = (
+            f"{project.environment['PATH'].split(':')[0]}:{extra}" if name == "PATH" else extra
+        )
+    return project
+
+
+def _train_process(project: Project) -> psutil.Process | None:
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        words = process.info["cmdline"] or []
+        if process.info["cwd"] == str(project.folder.resolve()) and words[2:3] == ["train"]:
+            return process
+    return None
+
+
+def _kill_training_after_a_checkpoint(project: Project, run: object) -> bool:
+    """kill -9 the training process of system `ems` once it has saved; whether that happened."""
+    log = project.folder / "results/tiny/logs/train/ems.log"
+    while run.poll() is None:
+        process = _train_process(project)
+        if process and log.exists() and "checkpoint at step 20" in log.read_text():
+            process.send_signal(signal.SIGKILL)
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
+    cluster: slurm_cluster.Cluster, project: Project, tiny_run: Project
+) -> None:
+    """One run: GPU and CPUs from scontrol, a kill, the retry, the same tables as locally."""
+    profile = (project.folder / "slurm/config.yaml").read_text()
+    assert "slurm_partition:" not in profile.replace("#   default-resources", "")
+    run = project.start(
+        "snakemake", "--profile", "slurm", "--config", "experiment=tiny", "--", "all"
+    )
+    killed = _kill_training_after_a_checkpoint(project, run)
+    output = (project.folder / "started.log").read_text
+    assert run.wait() == 0, output()[-5000:]
+    assert killed
+    _check_resources(cluster)
+    _check_resumed(project)
+    _check_nothing_leaked(project)
+    assert project.tables() == tiny_run.tables()
+
+
+def _check_resources(cluster: slurm_cluster.Cluster) -> None:
+    jobs = cluster.jobs()
+    training = [job for job in jobs if "train" in job["Comment"] + job.get("StdOut", "")]
+    assert len(training) >= 3  # ems, its retry, untrained
+    for job in training:
+        assert "gres/gpu=1" in job["TRES"] or "gpu:1" in job.get("TresPerJob", ""), job
+        assert job["NumCPUs"] == "2"
+    others = [job for job in jobs if job not in training]
+    assert others
+    assert not any("gres/gpu" in job["TRES"] for job in others)
+    states = [job["JobState"] for job in training]
+    assert states.count("FAILED") == 1
+    assert set(states) == {"FAILED", "COMPLETED"}
+
+
+def _check_resumed(project: Project) -> None:
+    text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
+    step = int(text.partition("resumed at step ")[2].split()[0])
+    assert step >= 20
+
+
+def _check_nothing_leaked(project: Project) -> None:
+    """Inside the jobs the experiment was `tiny`, though config.yaml says `demo`."""
+    logs = list((project.folder / "results/tiny/logs").rglob("*.log"))
+    told = [text for text in map(Path.read_text, logs) if "settings of stage" in text]
+    assert len(told) > 10
+    assert all("experiment tiny, settings of stage" in text for text in told)
+    assert not (project.folder / "results/demo").exists()

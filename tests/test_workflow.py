@@ -1,0 +1,274 @@
+"""The whole workflow on the tiny experiment: from nothing to tables, and what survives a kill."""
+
+import csv
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import Project, needs
+
+ROWS = {"ems", "untrained", "char-ngram"}
+
+
+def test_all_makes_every_table_the_figure_and_no_half_file(tiny_run: Project) -> None:
+    results = tiny_run.folder / "results"
+    for table in ("tatoeba", "corpora", "decontamination"):
+        assert (results / f"tables/{table}.tex").read_text().count(r"\toprule") == 1
+    with open(results / "tables/tatoeba.csv", newline="") as handle:
+        assert {row[0] for row in csv.reader(handle)} >= ROWS
+    assert (results / "figures/tatoeba.svg").stat().st_size > 5000
+    assert not list(tiny_run.folder.rglob("*.part"))
+
+
+def test_a_second_run_has_nothing_to_do(tiny_run: Project) -> None:
+    assert "Nothing to be done" in tiny_run.snakemake("all")
+
+
+def test_every_job_leaves_a_log_that_says_what_came_out(tiny_run: Project) -> None:
+    logs = sorted((tiny_run.folder / "results/tiny/logs").rglob("*.log"))
+    assert len(logs) > 20
+    for log in logs:
+        lines = log.read_text().splitlines()
+        assert lines[0].split(maxsplit=1)[1].startswith("ems "), log
+        assert len(lines) > 1, log
+
+
+def test_the_report_is_made_of_the_run(finished: Project) -> None:
+    finished.snakemake("--report", "results/report.html")
+    assert "tatoeba" in (finished.folder / "results/report.html").read_text()
+
+
+def test_decontamination_removes_exactly_the_planted_leak(tiny_run: Project) -> None:
+    """Counted over the whole demo corpus: the cap of `tiny` is lifted for one language."""
+    from ems.corpora.demo import LEAKED_PAIRS
+
+    tiny_run = Project(tiny_run.folder)
+    manifest = json.loads((tiny_run.folder / "data/embedded/manifest.json").read_text())
+    assert LEAKED_PAIRS > 0
+    assert manifest
+    report = json.loads((tiny_run.folder / "results/tiny/reports/decontamination.json").read_text())
+    for entry in report["corpora"]:
+        assert entry["read"] == entry["kept"] + sum(entry["removed"].values())
+        assert entry["removed"]["evaluation"] <= LEAKED_PAIRS
+    trained = [entry for entry in report["corpora"] if entry["role"] == "train"]
+    assert sum(entry["removed"]["evaluation"] for entry in trained) > 0
+
+
+def test_the_same_seed_gives_the_same_tables(tiny_run: Project, fresh: Project) -> None:
+    fresh.snakemake("--cores", "1", "all")
+    assert fresh.tables() == tiny_run.tables()
+    model = "results/tiny/models/ems/model.safetensors"
+    assert (fresh.folder / model).read_bytes() == (tiny_run.folder / model).read_bytes()
+
+
+def test_another_experiment_is_one_word_away_and_nothing_leaks(finished: Project) -> None:
+    """`other` differs from `tiny` in its systems; both keep their own results."""
+    shutil.copy(finished.folder / "configs/tiny.yaml", finished.folder / "configs/other.yaml")
+    finished.edit("configs/other.yaml", "  ems: {}\n", "  another: {train: {steps: 5}}\n")
+    before = finished.tables()
+    finished.snakemake("--config", "experiment=other", "--", "results/tables/tatoeba.tex")
+    table = (finished.folder / "results/tables/tatoeba.csv").read_text()
+    assert "another" in table
+    assert "\nems," not in table
+    model = json.loads((finished.folder / "results/other/models/another/model.json").read_text())
+    assert model["training"]["system"]["train"]["steps"] == 5
+    finished.snakemake("all")
+    assert finished.tables() == before
+
+
+def test_a_changed_training_setting_reruns_training_and_what_follows_only(
+    finished: Project,
+) -> None:
+    finished.edit("configs/tiny.yaml", "learning_rate: 0.003", "learning_rate: 0.002")
+    plan = finished.snakemake("-n", "all")
+    ran = {
+        line.split()[0]
+        for line in plan.splitlines()
+        if line.split()[1:2] and line.split()[1].isdigit()
+    }
+    assert {"train", "bench_tatoeba", "table"} <= ran
+    assert not ran & {"fetch", "decontaminate", "segment", "vocabulary", "shard"}
+
+
+def test_a_changed_line_of_the_trainer_reruns_training(finished: Project) -> None:
+    with open(finished.folder / "ems/train/schedule.py", "a") as handle:
+        handle.write("\n# a change\n")
+    plan = finished.snakemake("-n", "all")
+    assert "rule train:" in plan
+    assert "rule segment:" not in plan
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("  steps: 60\n", "  stepz: 60\n", "train.stepz: unknown key (did you mean steps?)"),
+        ("languages: [en, de, zh, ja]", "languages: [en, xx]", "languages: unknown language 'xx'"),
+        ("name: Demo,", "name: Dmo,", "corpora.0.name: unknown corpus 'Dmo'"),
+        ("  batch_pairs: 32\n", "  batch_pairs: many\n", "train.batch_pairs: found 'many'"),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_line_before_any_job(
+    fresh: Project, old: str, new: str, told: str
+) -> None:
+    fresh.edit("configs/tiny.yaml", old, new)
+    output = fresh.snakemake("all", expect=1)
+    assert told in output
+    assert "Traceback" not in output
+    assert not (fresh.folder / "results").exists()
+
+
+# What is killed, and the text in the run's output after which it is killed. One line per stage.
+STAGES = [
+    ("demo-mirror", "start"),
+    ("fetch", "copy "),
+    ("evalkeys", "read evaluation sets: start"),
+    ("clean", "decontaminate Demo"),
+    ("segment", "segment "),
+    ("sample", "sample for the vocabulary: start"),
+    ("vocabulary", "train BPE"),
+    ("shards", "encode "),
+    ("train", "checkpoint at step 20"),
+    ("bench-tatoeba", "tatoeba "),
+    ("table", "ems table"),
+    ("figure", "ems figure"),
+]
+
+
+def _stages(project: Project, stage: str) -> list[psutil.Process]:
+    """The running `ems <stage>` processes of a project."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        words = process.info["cmdline"] or []
+        ours = process.info["cwd"] == str(project.folder.resolve())
+        if ours and stage in words and any(word.endswith("/ems") for word in words[:2]):
+            found.append(process)
+    return found
+
+
+def _wait_for(project: Project, stage: str, run: subprocess.Popen) -> psutil.Process | None:
+    """The first process of a stage that has logged its first lines; None when the run is over."""
+    while run.poll() is None:
+        for process in _stages(project, stage):
+            return process
+        time.sleep(0.005)
+    return None
+
+
+def _kill_and_resume(project: Project, stage: str, victim: str, text: str) -> bool:
+    """Start a run, kill -9 the victim in the stage, and run again as the README says."""
+    run = project.start("snakemake", "all")
+    process = _wait_for(project, stage, run)
+    if process is None:
+        return False
+    log = project.folder / "started.log"
+    while text not in log.read_text() and process.is_running() and run.poll() is None:
+        time.sleep(0.005)
+    if victim == "ems":
+        process.kill()
+    else:
+        os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    project.snakemake("--unlock")
+    project.snakemake("all")
+    return True
+
+
+def _digests(tables: dict[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in tables.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["ems", "snakemake"])
+def test_killed_in_training_and_run_again_gives_the_same_tables(
+    tiny_run: Project, finished: Project, victim: str
+) -> None:
+    shutil.rmtree(finished.folder / "results/tiny/models")
+    shutil.rmtree(finished.folder / "results/tables")
+    assert _kill_and_resume(finished, "train", victim, "checkpoint at step 20")
+    assert "resumed at step" in (finished.folder / "results/tiny/logs/train/ems.log").read_text()
+    assert _digests(finished.tables()) == _digests(tiny_run.tables())
+    assert not list((finished.folder / "results").rglob("*.part"))
+
+
+@pytest.mark.slow
+def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
+    tiny_run: Project, fresh: Project
+) -> None:
+    """One project that is killed again and again, each time one stage further."""
+    killed = [
+        stage
+        for at, (stage, text) in enumerate(STAGES)
+        if _kill_once(fresh, stage, ("ems", "snakemake")[at % 2], text)
+    ]
+    fresh.snakemake("all")
+    assert _digests(fresh.tables()) == _digests(tiny_run.tables())
+    assert len(killed) >= 8, killed
+
+
+def _kill_once(project: Project, stage: str, victim: str, text: str) -> bool:
+    run = project.start("snakemake", "all")
+    process = _wait_for(project, stage, run)
+    if process is None:
+        return False
+    log = project.folder / "started.log"
+    while text not in log.read_text() and process.is_running() and run.poll() is None:
+        time.sleep(0.005)
+    os.kill(process.pid if victim == "ems" else run.pid, signal.SIGKILL)
+    run.wait()
+    project.snakemake("--unlock")
+    return True
+
+
+def test_jobs_do_not_outlive_a_killed_snakemake(fresh: Project) -> None:
+    fresh.edit("configs/tiny.yaml", "  steps: 60\n", "  steps: 100000\n")
+    run = fresh.start("snakemake", "results/tiny/models/ems/model.json")
+    process = _wait_for(fresh, "train", run)
+    assert process is not None
+    run.kill()
+    run.wait()
+    assert process.wait(timeout=30) is None or not process.is_running()
+    assert not _stages(fresh, "train")
+
+
+def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(
+    finished: Project, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)], capture_output=True
+    )
+    needs(mounted.returncode == 0, "only root can mount a small tmpfs")
+    try:
+        done = finished.run(
+            "ems",
+            "segment",
+            "--experiment",
+            "tiny",
+            "--source",
+            "results/tiny/text/clean/Demo/v1/de-en.tsv",
+            "--out",
+            str(small / "de-en.tsv"),
+            expect=1,
+        )
+        assert "cannot write" in done.stderr
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_an_unreadable_input_is_one_clear_error(finished: Project) -> None:
+    archive = finished.folder / "data/opus/Demo/v1/moses/de-en.txt.zip"
+    archive.write_bytes(archive.read_bytes()[:5000])
+    output = finished.snakemake("all", expect=1)
+    assert "de-en.txt.zip: not a zip archive; delete it and fetch it again" in output
+    assert not (finished.folder / "results/tiny/text/clean/Demo/v1/de-en.tsv").exists()
