@@ -34,12 +34,16 @@ def main(arguments: list[str] | None = None) -> int:
     except EmsError as error:
         log.error("error: %s", error)
         return 1
-    except (OSError, MemoryError) as error:
-        log.error("error: %s", error, exc_info=True)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        log.error("error: %s%s", where, error.strerror or error)
         return 1
     except KeyboardInterrupt:
         log.error("error: interrupted")
         return 130
+    except Exception as error:  # nothing that the user did: say in the log too where it happened
+        log.error("error: %r", error, exc_info=True)
+        return 1
     return 0
 
 
@@ -93,14 +97,15 @@ def _demo_mirror(options: argparse.Namespace) -> None:
 def _fetch(options: argparse.Namespace) -> None:
     from ems.corpora.fetch import fetch_moses
 
-    entry = fetch_moses(options.source, options.corpus, options.version, options.pair, options.out)
+    names = (options.corpus, options.version, options.pair)
+    entry = fetch_moses(options.source, *names, options.out, not options.generated)
     log.info("%s: %s", options.out, entry)
 
 
 def _fetch_tatoeba(options: argparse.Namespace) -> None:
     from ems.evalsets.fetch import fetch_tatoeba
 
-    count = fetch_tatoeba(options.source, options.code, options.out)
+    count = fetch_tatoeba(options.source, options.code, options.out, not options.generated)
     log.info("tatoeba %s: %s sentence pairs in %s", options.code, count, options.out)
 
 
@@ -195,7 +200,11 @@ def _encode(options: argparse.Namespace) -> None:
     from ems.encode import SentenceEncoder
     from ems.files import atomic_path
 
-    lines = options.source.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    try:
+        text = options.source.read_bytes().decode("utf-8")  # only LF ends a line
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{options.source}: not UTF-8 at byte {error.start:,}; convert it") from None
+    lines = text.removesuffix("\n").split("\n")
     vectors = SentenceEncoder(options.model).encode(lines, options.language)
     with atomic_path(options.out) as temporary, open(temporary, "wb") as writer:
         np.save(writer, vectors)
@@ -252,8 +261,11 @@ def _parser() -> argparse.ArgumentParser:
     check = stage("check", _check, "check config.yaml and an experiment")
     check.add_argument("--experiment", help="another experiment than config.yaml names")
     stage("demo-mirror", _demo_mirror, "write the embedded demo corpora and benchmark", out=None)
-    stage("fetch", _fetch, "fetch and check one OPUS Moses zip", "source", *located, out=None)
-    stage("fetch-tatoeba", _fetch_tatoeba, "fetch one Tatoeba language", "source", "code", out=None)
+    for own in (
+        stage("fetch", _fetch, "fetch and check one OPUS zip", "source", *located, out=None),
+        stage("fetch-tatoeba", _fetch_tatoeba, "fetch a Tatoeba part", "source", "code", out=None),
+    ):
+        own.add_argument("--generated", action="store_true", help="ems made it: keep no lock of it")
     keys = stage("evalkeys", _evalkeys, "collect the evaluation sentences", *planned, out=None)
     keys.add_argument("--evalset", nargs="+", required=True, metavar="NAME=FOLDER")
     stage(

@@ -13,6 +13,7 @@ Notable choices:
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ems.errors import EmsError
@@ -38,7 +39,7 @@ class SentenceEncoder:
         path = folder / "model.safetensors"
         try:
             self.encoder.load_state_dict(load_file(path))
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, SafetensorError) as error:
             raise EmsError(f"{path}: does not fit {folder / 'model.json'}: {error}") from None
         self.encoder.to(device).eval()
 

@@ -37,11 +37,12 @@ def atomic_path(target: Path) -> Iterator[Path]:
         raise _cannot_write(target, error) from error
     try:
         yield temporary
-        _sync(temporary)
+        for item in [*temporary.rglob("*"), temporary]:
+            _sync(item)
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)
         os.replace(temporary, target)
-        _sync(target.parent)
+        _sync(target.parent)  # the folder's own entries, not the files beside the target
     except OSError as error:
         if error.filename and not str(error.filename).startswith(str(temporary)):
             raise
@@ -65,12 +66,11 @@ def _remove(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    for item in [*path.rglob("*"), path] if path.is_dir() else [path]:
-        handle = os.open(item, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_text(target: Path, text: str) -> None:

@@ -33,7 +33,8 @@ rule fetch:
         runtime=600,
     params:
         source=opus_source,
+        generated=lambda wildcards, input: "--generated" if input else "",
     shell:
         "ems fetch --source {params.source:q} --corpus {wildcards.corpus}"
         " --version {wildcards.version} --pair {wildcards.pair}"
-        " --out {output} --log {log}"
+        " {params.generated} --out {output} --log {log}"

@@ -23,9 +23,10 @@ rule fetch_tatoeba:
         runtime=60,
     params:
         source=(f"{MIRROR}/tatoeba" if TATOEBA_EMBEDDED else EXPERIMENT.sources["tatoeba"]),
+        generated="--generated" if TATOEBA_EMBEDDED else "",
         out=folder_of_output,
     shell:
-        "ems fetch-tatoeba --source {params.source:q} --code {wildcards.code}"
+        "ems fetch-tatoeba --source {params.source:q} --code {wildcards.code} {params.generated}"
         " --out {params.out} --log {log}"
 
 

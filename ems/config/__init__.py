@@ -173,6 +173,8 @@ def _corpus(
     codes = entry.get("languages") or [code for code in languages if code != "en"]
     _check_languages(f"{key}.languages", codes, languages)
     pairs = tuple(pair_name("en", code) for code in codes if code != "en")
+    if not pairs:
+        raise EmsError(f"{key}.languages: found only en; name the other side of each pair")
     source = entry.get("source", sources["opus"])
     return Corpus(
         entry["name"], entry["version"], source, "source" in entry, pairs, entry.get("max_pairs")
@@ -214,6 +216,8 @@ def _evalsets(
     having = [code for code, language in languages.items() if language.tatoeba_v1 and code != "en"]
     chosen = tatoeba.get("languages", having)
     _check_languages("evalsets.tatoeba.languages", chosen, {c: languages[c] for c in having})
+    if not chosen:
+        raise EmsError("evalsets.tatoeba.languages: none of the languages is in the benchmark")
     return {"tatoeba": {"version": tatoeba["version"], "languages": list(chosen)}}
 
 
@@ -236,12 +240,19 @@ def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
 
 def _evalkeys(experiment: Experiment) -> dict[str, Any]:
     against = experiment.decontaminate["against"]
-    return {**experiment.decontaminate, "evalsets": {k: experiment.evalsets[k] for k in against}}
+    return {**experiment.decontaminate, "evalsets": {k: _evalset(experiment, k) for k in against}}
+
+
+def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
+    settings = experiment.evalsets[name]
+    files = [experiment.languages[code].tatoeba_v1 for code in settings["languages"]]
+    return {**settings, "files": files}
 
 
 def _clean(experiment: Experiment, name: str, version: str, pair: str) -> dict[str, Any]:
-    _, corpus = experiment.corpus(name, version)
+    role, corpus = experiment.corpus(name, version)
     return {
+        "role": role,
         "corpus": [name, version, pair],
         "max_pairs": corpus.max_pairs,
         "seed": experiment.seed,
@@ -270,7 +281,7 @@ def _train(experiment: Experiment, system: str) -> dict[str, Any]:
 def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any]:
     own = _train(experiment, system) if experiment.systems[system]["kind"] == "encoder" else {}
     kind = experiment.systems[system]["kind"]
-    return {"kind": kind, "system": own, "evalset": experiment.evalsets[benchmark]}
+    return {"kind": kind, "system": own, "evalset": _evalset(experiment, benchmark)}
 
 
 def _tables(experiment: Experiment) -> dict[str, Any]:

@@ -13,11 +13,31 @@ import yaml
 
 from ems.errors import EmsError
 
+_STANDARD = jsonschema.Draft202012Validator
+_VALIDATOR = jsonschema.validators.extend(  # the standard takes 2.0 for an integer; Python does not
+    _STANDARD,
+    type_checker=_STANDARD.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key that is there twice is an error; PyYAML drops the first one silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = []
+        for key, _ in node.value:
+            if key.value in names:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"the key {key.value} is there twice", problem_mark=key.start_mark
+                )
+            names.append(key.value)
+        return super().construct_mapping(node, deep)
+
 
 def load_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise EmsError(f"{path}: no such file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -29,7 +49,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 def check(value: dict[str, Any], schema: dict[str, Any], where: Path | str) -> None:
     """Raise `EmsError` with one line for the most telling violation of `schema` by `value`."""
-    errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
+    errors = _VALIDATOR(schema).iter_errors(value)
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:
         raise EmsError(f"{where}: {_explain(error)}")
@@ -52,6 +72,11 @@ def _explain(error: jsonschema.ValidationError) -> str:
         return f"{key}: found {error.instance!r}; allowed values: {allowed}"
     if error.validator == "type":
         return f"{key}: found {error.instance!r}, expected {error.validator_value}"
+    if error.validator == "anyOf":
+        types = " or ".join(
+            part.validator_value for part in error.context if part.validator == "type"
+        )
+        return f"{key}: found {error.instance!r}, expected {types}"
     return f"{key}: {error.message}"
 
 

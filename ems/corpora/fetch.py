@@ -4,6 +4,7 @@ Notable choices:
 - a source is a setting, never an address in code: the same call serves OPUS, a mirror and the demo;
 - trust on first use: url, bytes and sha256 go into `<file>.lock.json` beside the file, which stays
   when the file is deleted; a later download that differs is an error (DESIGN "On disk");
+- what ems generates itself (the demo) is not locked: there the source code is the version;
 - the file gets its name only after its check passed, so an error page never becomes data.
 """
 
@@ -37,17 +38,21 @@ def opus_location(source: str, corpus: str, version: str, pair: str) -> str:
     return f"{source.rstrip('/')}/{prefix}{corpus}/{version}/moses/{pair}.txt.zip"
 
 
-def fetch_moses(source: str, corpus: str, version: str, pair: str, out: Path) -> dict[str, Any]:
+def fetch_moses(
+    source: str, corpus: str, version: str, pair: str, out: Path, locked: bool = True
+) -> dict[str, Any]:
     """Fetch and validate one Moses zip; return its lock entry with the number of `pairs`."""
     location = opus_location(source, corpus, version, pair)
 
     def check(path: Path) -> dict[str, Any]:
         return {"pairs": count_pairs(path, corpus, pair)}
 
-    return fetch(location, out, check)
+    return fetch(location, out, check, locked)
 
 
-def fetch(location: str, out: Path, check: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+def fetch(
+    location: str, out: Path, check: Callable[[Path], dict[str, Any]], locked: bool = True
+) -> dict[str, Any]:
     """Copy or download `location` to `out` after `check(temporary)` passed; return the lock entry.
 
     Raises `EmsError` when the source is missing or unreadable, the check fails, or the content
@@ -64,7 +69,7 @@ def fetch(location: str, out: Path, check: Callable[[Path], dict[str, Any]]) -> 
         except EmsError as error:
             raise EmsError(str(error).replace(str(temporary), location)) from None
         entry = {"bytes": temporary.stat().st_size, "sha256": sha256_file(temporary), **found}
-        if lock.exists():
+        if locked and lock.exists():
             _compare(read_json(lock), entry, location, lock)
     write_json(lock, {"url": location, **entry})
     return entry
@@ -100,6 +105,8 @@ def _download(url: str, target: Path) -> None:
         with requests.get(url, stream=True, timeout=TIMEOUT) as answer:
             if answer.status_code != 200:
                 raise EmsError(f"{url}: expected status 200, found {answer.status_code}")
+            if "text/html" in answer.headers.get("Content-Type", ""):
+                raise EmsError(f"{url}: expected a file, found a web page (text/html)")
             length = answer.headers.get("Content-Length")
             _receive(answer, target, url, int(length) if length else None)
     except requests.RequestException as error:

@@ -9,12 +9,15 @@ Notable choices:
 """
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from ems.errors import EmsError
 
 BLOCK = 1 << 20  # bytes read at once
+# what zipfile raises for a spoilt archive: RuntimeError for an unknown method, version or flag
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, UnicodeDecodeError)
 
 
 def members(corpus: str, pair: str) -> tuple[str, str]:
@@ -29,7 +32,7 @@ def count_pairs(path: Path, corpus: str, pair: str) -> int:
     with _open(path, names) as archive:
         try:
             counts = [_count_lines(archive, name) for name in names]
-        except (zipfile.BadZipFile, EOFError, OSError) as error:
+        except DAMAGED as error:
             raise EmsError(f"{path}: damaged ({error}); delete it and fetch it again") from None
     if counts[0] != counts[1]:
         raise EmsError(
@@ -76,7 +79,7 @@ def _open(path: Path, names: tuple[str, str]) -> zipfile.ZipFile:
         raise EmsError(f"{path}: no such file; fetch it first") from None
     except PermissionError:
         raise EmsError(f"{path}: not readable; check the permissions of the file") from None
-    except zipfile.BadZipFile:
+    except DAMAGED:
         raise EmsError(f"{path}: not a zip archive; delete it and fetch it again") from None
     missing = [name for name in names if name not in archive.namelist()]
     if missing:

@@ -59,6 +59,8 @@ def xtr_loss(states: Tensor, output: Tensor, row: Tensor, token: Tensor, lengths
     token[T], lengths[N] their number per row. p(w) = N_w / |S| (Eq. 7). Natural logarithm, a sum,
     not a mean.
     """
+    if not torch.is_grad_enabled():  # validation: no gradient is made
+        states, output = states.detach(), output.detach()
     weight = 1.0 / lengths[row].to(states.dtype)  # (T,)
     cross_entropy = _FusedXtr.apply(states, output, row, token, weight)
     return cross_entropy - target_entropy(row, token, lengths, output.shape[0]).to(states.dtype)

@@ -44,7 +44,7 @@ def write_eval_keys(key_name: str, files: dict[str, Callable[[], Sides]], out: P
     for label, read in files.items():
         for side in read():
             for sentence in side:
-                if key := function(sentence):
+                if key := function(tidy(sentence)):  # as the training side is compared
                     labels.setdefault(key, set()).add(label)
         progress.add()
     progress.close(f"{len(labels):,} distinct keys")

@@ -82,17 +82,23 @@ def load_checkpoint(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Load the newest checkpoint that can be read; (steps done, losses), (0, []) when there is
     none.
+
+    A checkpoint is read as a whole before anything of it is loaded, so that nothing of a corrupt
+    one is kept.
     """
     for folder in reversed(checkpoints(state)):
         try:
-            modules.load_state_dict(load_file(folder / "model.safetensors"))
-            _restore(optimizer, load_file(folder / "optimizer.safetensors"))
+            weights = load_file(folder / "model.safetensors")
+            moments = load_file(folder / "optimizer.safetensors")
             lines = (folder / "losses.jsonl").read_text().splitlines()
+            losses = [json.loads(line) for line in lines]
             step = read_json(folder / "state.json")["step"]
-        except (OSError, SafetensorError, RuntimeError, ValueError, EmsError) as error:
+        except (OSError, SafetensorError, ValueError, EmsError) as error:
             log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, error)
             continue
-        return step, [json.loads(line) for line in lines]
+        modules.load_state_dict(weights)
+        _restore(optimizer, moments)
+        return step, losses
     return 0, []
 
 

@@ -47,6 +47,7 @@ def train(experiment: Experiment, name: str, data: Data, out: Path, state_root: 
     possible.
     """
     settings = experiment.systems[name]
+    _check_vocabulary(data)
     identity = _identity(experiment, name, data)
     state = state_root / identity
     device = _device(settings["train"]["device"])
@@ -59,6 +60,16 @@ def train(experiment: Experiment, name: str, data: Data, out: Path, state_root: 
         run.steps(name)
         _write_model(experiment, name, data.vocabulary, run, identity, out)
         shutil.rmtree(state, ignore_errors=True)
+
+
+def _check_vocabulary(data: Data) -> None:
+    expected = sha256_file(data.vocabulary)
+    for store in filter(None, (data.training, data.validation)):
+        if store.vocabulary_sha256 != expected:
+            raise EmsError(
+                f"{data.vocabulary}: the shards in {store.shards[0].folder.parent} were made with "
+                "another vocabulary; run the shards stage again"
+            )
 
 
 def _identity(experiment: Experiment, name: str, data: Data) -> str:
@@ -123,9 +134,13 @@ class Run:
         """
         if done % LOG_EVERY == 0 or last:
             self._record("train", done, parts, lr=self._rate(done - 1))
-        if done % self.settings["validate_every"] == 0 or last:
+        validating = done % self.settings["validate_every"] == 0 or last
+        saving = done % self.settings["checkpoint_every"] == 0 or last
+        if validating or saving:
+            self._check_weights(done)
+        if validating:
             self._validate(done)
-        if done % self.settings["checkpoint_every"] == 0 or last:
+        if saving:
             save_checkpoint(self.state, done, self.system, self.optimizer, self.losses)
             log.info("checkpoint at step %d", done)
 
@@ -151,16 +166,25 @@ class Run:
         parts = self.system(DeviceBatch.of(batch, self.device))
         values = {name: float(value.detach()) for name, value in parts.items()}
         if not torch.isfinite(parts["total"]):
-            raise EmsError(
-                f"the loss of step {step} is not finite ({values}); lower train.learning_rate or "
-                f"raise train.warmup_steps. The checkpoints in {self.state} are from before it"
-            )
+            raise self._diverged(f"the loss of step {step} is not finite ({values})")
         self.optimizer.zero_grad(set_to_none=True)
         parts["total"].backward()
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(step)
         self.optimizer.step()
         return values
+
+    def _check_weights(self, done: int) -> None:
+        """Raise `EmsError` when the last step spoiled a weight; its own loss was finite still."""
+        for name, value in self.system.named_parameters():
+            if not torch.isfinite(value).all():
+                raise self._diverged(f"the weights {name} are not finite after {done} steps")
+
+    def _diverged(self, found: str) -> EmsError:
+        return EmsError(
+            f"{found}; lower train.learning_rate or raise train.warmup_steps. "
+            f"The checkpoints in {self.state} are from before it"
+        )
 
     def _validate(self, step: int) -> None:
         if self.data.validation is None:

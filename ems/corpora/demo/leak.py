@@ -7,20 +7,12 @@ them; and one side only, the other side being a different sentence with all word
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
-from typing import TYPE_CHECKING
 
-import regex
-
+from ems.corpora.demo.draw import Drawer, Sentence, key, shuffled
 from ems.errors import EmsError
-
-if TYPE_CHECKING:
-    from ems.corpora.demo.build import Drawer, Sentence
 
 LEAK_VERBATIM = LEAK_DISGUISED = LEAK_ONE_SIDE = 40
 LEAKED_PAIRS = LEAK_VERBATIM + LEAK_DISGUISED + LEAK_ONE_SIDE
-
-NOISE = regex.compile(r"[^\p{L}\p{N}\p{M}]+")
 
 
 @dataclass(frozen=True)
@@ -32,17 +24,9 @@ class Leak:
     kind: str  # verbatim | disguised | english | other (the side that is the benchmark's)
 
 
-def key(text: str) -> str:
-    """Return what decontamination compares: NFKC, lower case, only letters, digits and marks."""
-    return NOISE.sub("", unicodedata.normalize("NFKC", text).lower())
-
-
-def plan_leak(
-    benchmark: Sequence["Sentence"], language: str, drawer: "Drawer", random: Random
-) -> list[Leak]:
+def plan_leak(benchmark: Sequence[Sentence], language: str, drawer: Drawer) -> list[Leak]:
     """Choose `LEAKED_PAIRS` benchmark pairs of one language and leak each in its way."""
-    order = sorted(range(len(benchmark)), key=[random.random() for _ in benchmark].__getitem__)
-    chosen = [benchmark[index] for index in order]
+    chosen = shuffled(benchmark, drawer.random)
     one_side = [s for s in chosen if s.template is not None][:LEAK_ONE_SIDE]
     taken = {id(sentence) for sentence in one_side}
     whole = [s for s in chosen if id(s) not in taken][: LEAK_VERBATIM + LEAK_DISGUISED]
@@ -51,12 +35,12 @@ def plan_leak(
     return leaks + [_one_side(s, language, n, drawer) for n, s in enumerate(one_side)]
 
 
-def _disguised(sentence: "Sentence", language: str, number: int) -> Leak:
+def _disguised(sentence: Sentence, language: str, number: int) -> Leak:
     english = disguise(sentence.texts["en"], number)
     return Leak(english, disguise(sentence.texts[language], number + 1), "disguised")
 
 
-def _one_side(sentence: "Sentence", language: str, number: int, drawer: "Drawer") -> Leak:
+def _one_side(sentence: Sentence, language: str, number: int, drawer: Drawer) -> Leak:
     other = drawer.neighbour(sentence)
     if number % 2 == 0:
         return Leak(sentence.texts["en"], other.texts[language], "english")
@@ -64,7 +48,7 @@ def _one_side(sentence: "Sentence", language: str, number: int, drawer: "Drawer"
 
 
 def shouted(text: str) -> str:
-    """`Where is it?` -> `WHERE IS IT?!!`; in full where a language has no case: only the marks."""
+    """`Where is it?` -> `WHERE IS IT?!!`; only the marks where the script has no case."""
     return text.upper() + "!!"
 
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from ems.corpora.demo.build import OTHERS, SEED, Demo, build, shuffled
+from ems.corpora.demo.build import OTHERS, SEED, Demo, build
+from ems.corpora.demo.draw import Sentence, shuffled
 from ems.corpora.demo.leak import LEAKED_PAIRS
 from ems.files import atomic_path, sha256_file, write_json, write_text
 from ems.progress import Progress
@@ -88,7 +89,7 @@ def train_pairs(demo: Demo, language: str) -> list[Pair]:
     return shuffled([*pairs_of(demo.train[language], language), *leaked], random)
 
 
-def pairs_of(sentences: Sequence, language: str) -> list[Pair]:
+def pairs_of(sentences: Sequence[Sentence], language: str) -> list[Pair]:
     """Return the sentences as (English, `language`)."""
     return [(sentence.texts["en"], sentence.texts[language]) for sentence in sentences]
 

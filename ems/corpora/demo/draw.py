@@ -1,0 +1,118 @@
+"""Drawing sentences of the demo corpus at random, no two of them alike.
+
+A sentence is taken only if its key is new in every language, so all sentences taken differ from each
+other under that key, and training cannot meet the benchmark by chance.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+import regex
+
+from ems.corpora.demo.grammar import LANGUAGES, Template
+from ems.errors import EmsError
+
+T = TypeVar("T")
+
+LARGEST_SHARE = 0.6  # of a template's combinations that may be drawn
+NOISE = regex.compile(r"[^\p{L}\p{N}\p{M}]+")
+
+
+def key(text: str) -> str:
+    """Return what decontamination compares: NFKC, lower case, only letters, digits and marks."""
+    return NOISE.sub("", unicodedata.normalize("NFKC", text).lower())
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One meaning in all languages; `template` is None for a free sentence."""
+
+    texts: dict[str, str]
+    template: Template | None = None
+    fillers: tuple[int, ...] = ()
+
+
+class Drawer:
+    """Draws sentences whose keys are all new, each combination at most once."""
+
+    def __init__(self, random: Random) -> None:
+        self.random, self.seen = random, set[str]()
+
+    def admit(self, sentence: Sentence) -> bool:
+        """Whether the sentence is new in every language; if so, remember it."""
+        keys = [key(text) for text in sentence.texts.values()]
+        if not self.seen.isdisjoint(keys):
+            return False
+        self.seen.update(keys)
+        return True
+
+    def draw(self, template: Template, count: int) -> list[Sentence]:
+        """Return `count` new sentences of `template`."""
+        drawn: list[Sentence] = []
+        tries = 50 * count
+        while len(drawn) < count:
+            if (tries := tries - 1) < 0:
+                raise EmsError(f"template {template.name}: only {len(drawn)} of {count} sentences")
+            fillers = template.fillers(below(self.random, template.space))
+            sentence = compose(template, fillers) if fillers else None
+            if sentence and self.admit(sentence):
+                drawn.append(sentence)
+        return drawn
+
+    def neighbour(self, sentence: Sentence) -> Sentence:
+        """Return a new sentence of the same template with the filler of one slot exchanged."""
+        template = sentence.template
+        if template is None:
+            raise EmsError("a free sentence has no neighbour; take one that a template made")
+        for _ in range(1000):
+            fillers = list(sentence.fillers)
+            slot = below(self.random, len(fillers))
+            fillers[slot] = below(self.random, template.slots[slot].size)
+            other = compose(template, tuple(fillers)) if template.distinct(fillers) else None
+            if other and self.admit(other):
+                return other
+        raise EmsError(f"template {template.name}: no unused neighbour of {sentence.texts['en']!r}")
+
+
+def compose(template: Template, fillers: tuple[int, ...]) -> Sentence:
+    """Return the sentence of `template` with these fillers, in all languages."""
+    texts = {language: template.render(language, fillers) for language in LANGUAGES}
+    return Sentence(texts, template, fillers)
+
+
+def draw_evenly(drawer: Drawer, templates: Sequence[Template], total: int) -> list[Sentence]:
+    """Draw `total` sentences, equally many of each template as far as its space allows; shuffled."""
+    capacities = [int(template.space * LARGEST_SHARE) for template in templates]
+    drawn: list[Sentence] = []
+    for template, count in zip(templates, quotas(capacities, total), strict=True):
+        drawn += drawer.draw(template, count)
+    return shuffled(drawn, drawer.random)
+
+
+def quotas(capacities: Sequence[int], total: int) -> list[int]:
+    """Share `total` out equally, none beyond its capacity; what small ones cannot take goes to the rest."""
+    shares = [0] * len(capacities)
+    for left, index in zip(
+        range(len(capacities), 0, -1),
+        sorted(range(len(capacities)), key=capacities.__getitem__),
+        strict=True,
+    ):
+        shares[index] = min(capacities[index], total // left)
+        total -= shares[index]
+    if total:
+        raise EmsError(f"the templates' spaces are too small: {total} sentences are missing")
+    return shares
+
+
+def below(random: Random, limit: int) -> int:
+    """Return a random number of 0 ... limit - 1."""
+    return int(random.random() * limit)
+
+
+def shuffled(items: Sequence[T], random: Random) -> list[T]:
+    """Return the items in random order."""
+    order = [random.random() for _ in items]
+    return [items[index] for index in sorted(range(len(items)), key=order.__getitem__)]

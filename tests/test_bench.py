@@ -1,0 +1,284 @@
+"""Laws of the benchmarks: P@1 is what a double loop finds, the score file says what was scored."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from ems import retrieval
+from ems.bench.baselines import CharNgramEncoder
+from ems.bench.tatoeba import evaluate
+from ems.config import load_experiment
+from ems.errors import EmsError
+from ems.retrieval import normalised, precision_at_1
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# --- P@1
+
+
+def naive_p1(queries, candidates):
+    """Percent of rows whose own counterpart has the highest cosine: loops, plain floats."""
+    hits = 0
+    for at, query in enumerate(queries):
+        best, best_score = None, -math.inf
+        for other, candidate in enumerate(candidates):
+            product = sum(a * b for a, b in zip(query, candidate, strict=True))
+            lengths = math.sqrt(sum(a * a for a in query) * sum(b * b for b in candidate))
+            if product / lengths > best_score:
+                best, best_score = other, product / lengths
+        hits += best == at
+    return 100 * hits / len(queries)
+
+
+def noisy_pairs(count, seed, noise=0.3):
+    """Two aligned sets of vectors of very unequal lengths, so that cosine is not a dot product."""
+    random = np.random.default_rng(seed)
+    first = random.normal(size=(count, 8)) * random.uniform(0.1, 9, size=(count, 1))
+    second = first + noise * np.linalg.norm(first, axis=1, keepdims=True) * random.normal(
+        size=(count, 8)
+    )
+    return first.astype(np.float32), (second * random.uniform(0.1, 9, (count, 1))).astype("f4")
+
+
+@pytest.mark.parametrize("block", [1, 7, 50, 64, 1024])
+@pytest.mark.parametrize("seed", [0, 3, 11])
+def test_precision_at_1_equals_a_double_loop(seed, block, monkeypatch):
+    monkeypatch.setattr(retrieval, "BLOCK", block)
+    first, second = noisy_pairs(50, seed)
+    one, other = normalised(first, "one"), normalised(second, "other")
+    there, back = (
+        naive_p1(first.tolist(), second.tolist()),
+        naive_p1(second.tolist(), first.tolist()),
+    )
+    assert precision_at_1(one, other) == pytest.approx(there)
+    assert precision_at_1(other, one) == pytest.approx(back)
+    assert 5 < there < 95
+    assert there != back  # so that a swapped direction would show
+
+
+def test_of_equal_candidates_only_the_first_can_be_a_hit():
+    queries = np.eye(3, dtype=np.float32)[[0, 0, 2]]
+    candidates = np.eye(3, dtype=np.float32)[[0, 0, 2]]
+    assert precision_at_1(queries, candidates) == pytest.approx(200 / 3)
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_a_vector_without_a_direction_is_an_error_that_names_the_sentence(value):
+    vectors = np.ones((5, 3), np.float32)
+    vectors[3] = value
+    with pytest.raises(EmsError, match=r"tatoeba de: the embedding of sentence 4 is zero or not"):
+        normalised(vectors, "tatoeba de")
+
+
+def test_normalised_rows_have_length_one_and_their_direction():
+    vectors = np.array([[3.0, 4.0], [0.0, -2.0]], np.float32)
+    assert normalised(vectors, "x").tolist() == [pytest.approx([0.6, 0.8]), [0.0, -1.0]]
+
+
+# --- Tatoeba
+
+CONFIG = {
+    "description": "made by a test",
+    "seed": 1,
+    "languages": ["en", "de", "fr"],
+    "sources": {},
+    "corpora": [{"name": "Toy", "version": "v1"}],
+    "validation": None,
+    "evalsets": {"tatoeba": {"version": "toy"}},
+    "decontaminate": {},
+    "segmenters": {},
+    "vocabulary": {"size": 100},
+    "model": {},
+    "objectives": {},
+    "train": {"steps": 1},
+    "systems": {"ems": {}, "char-ngram": {"kind": "char-ngram"}},
+    "benchmarks": ["tatoeba"],
+    "tables": {},
+}
+SENTENCES = {  # each side's sentences with the angle of their vectors, in degrees
+    "deu": ({"Eins.": 0, "Zwei.": 50, "Drei.": 200}, {"One.": 10, "Two.": 100, "Three.": 210}),
+    "fra": ({"Un.": 0, "Deux.": 90}, {"Hello.": 80, "World.": 95}),
+}
+# By hand: Zwei (50) is nearer to One (40 away) than to Two (50 away), all else of deu hits;
+# Hello (80) is nearer to Deux (10 away) than to Un, all else of fra hits.
+EXPECTED = {
+    "deu": {"language": "de", "sentences": 3, "to_english": 200 / 3, "from_english": 100.0},
+    "fra": {"language": "fr", "sentences": 2, "to_english": 100.0, "from_english": 50.0},
+}
+
+
+class AngleEncoder:
+    """Looks up the vector of a sentence by its angle and writes down what it was asked."""
+
+    def __init__(self):
+        sides = [side for both in SENTENCES.values() for side in both]
+        self.angles = {text: angle for side in sides for text, angle in side.items()}
+        self.asked = []
+
+    def encode(self, lines, language, what="encode"):
+        self.asked.append((language, lines))
+        radians = np.deg2rad([self.angles[line] for line in lines])
+        length = 1 + np.arange(len(lines))[:, None]  # cosine must not see it
+        return (np.stack([np.cos(radians), np.sin(radians)], 1) * length).astype(np.float32)
+
+
+def experiment(folder, **changes):
+    (folder / "configs").mkdir(exist_ok=True)
+    (folder / "configs/toy.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
+    site = {"sources": {"opus": "embedded", "tatoeba": "embedded"}}
+    return load_experiment("toy", site, folder / "configs", ROOT / "schemas")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The benchmark as LASER ships it: two files per language."""
+    folder = tmp_path / "tatoeba"
+    folder.mkdir()
+    for code, (foreign, english) in SENTENCES.items():
+        for name, side in ((code, foreign), ("eng", english)):
+            text = "".join(f"{line}\n" for line in side)
+            (folder / f"tatoeba.{code}-eng.{name}").write_text(text)
+    return folder
+
+
+def run(folder, tmp_path, encoder=None, system="ems", **changes):
+    out = tmp_path / "scores" / "tatoeba.json"
+    evaluate(encoder or AngleEncoder(), experiment(tmp_path, **changes), system, folder, out)
+    return out
+
+
+def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path):
+    scores = json.loads(run(folder, tmp_path).read_text())
+    assert set(scores) == {
+        "benchmark",
+        "version",
+        "metric",
+        "system",
+        "system_hash",
+        "data_sha256",
+        "directions",
+    }
+    found = [scores[key] for key in ("benchmark", "version", "metric", "system")]
+    assert found == ["tatoeba", "toy", "P@1", "ems"]
+    assert set(scores["directions"]) == set(EXPECTED)
+    for code, expected in EXPECTED.items():
+        assert scores["directions"][code] == pytest.approx(expected)
+
+
+def test_each_side_is_encoded_as_its_own_language(folder, tmp_path):
+    encoder = AngleEncoder()
+    run(folder, tmp_path, encoder)
+    expected = []
+    for language, code in (("de", "deu"), ("fr", "fra")):
+        foreign, english = SENTENCES[code]
+        expected += [(language, list(foreign)), ("en", list(english))]
+    assert encoder.asked == expected
+
+
+def test_the_same_inputs_give_the_same_bytes(folder, tmp_path):
+    first = run(folder, tmp_path).read_bytes()
+    assert run(folder, tmp_path).read_bytes() == first
+
+
+def test_only_the_languages_that_the_experiment_names_are_scored(folder, tmp_path):
+    chosen = {"tatoeba": {"version": "toy", "languages": ["fr"]}}
+    scores = json.loads(run(folder, tmp_path, evalsets=chosen).read_text())
+    assert list(scores["directions"]) == ["fra"]
+
+
+def test_the_score_file_tells_which_data_and_which_system_it_is_of(folder, tmp_path):
+    def hashes(**changes):
+        scores = json.loads(run(folder, tmp_path, **changes).read_text())
+        return scores["data_sha256"], scores["system_hash"]
+
+    data, system = hashes()
+    assert hashes(train={"steps": 2})[0] == data
+    assert hashes(train={"steps": 2})[1] != system
+    assert hashes(system="char-ngram")[1] != system
+    assert hashes(description="other words", tables={"printed": ["EMS"]}) == (data, system)
+    path = folder / "tatoeba.fra-eng.eng"
+    path.write_text("World.\nHello.\n")
+    assert hashes()[0] != data
+    assert hashes()[1] == system
+
+
+def error_of(folder, tmp_path, encoder=None):
+    with pytest.raises(EmsError) as caught:
+        run(folder, tmp_path, encoder)
+    assert not (tmp_path / "scores").exists()
+    return str(caught.value)
+
+
+def test_sides_of_unequal_length_are_an_error_that_names_both_files(folder, tmp_path):
+    (folder / "tatoeba.fra-eng.eng").write_text("Hello.\n")
+    message = error_of(folder, tmp_path)
+    assert "tatoeba.fra-eng.fra has 2 lines" in message
+    assert "tatoeba.fra-eng.eng has 1" in message
+
+
+@pytest.mark.parametrize("name", ["tatoeba.deu-eng.deu", "tatoeba.fra-eng.eng"])
+def test_a_missing_file_is_an_error_that_names_it(name, folder, tmp_path):
+    (folder / name).unlink()
+    assert name in error_of(folder, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["Un.\n\nDeux.\n", "Un.\n \t\n"])
+def test_an_empty_line_is_an_error_that_names_file_and_line(text, folder, tmp_path):
+    (folder / "tatoeba.fra-eng.fra").write_text(text)
+    assert "tatoeba.fra-eng.fra: line 2 is empty" in error_of(folder, tmp_path)
+
+
+def test_text_that_is_not_utf8_is_an_error_that_names_the_file(folder, tmp_path):
+    (folder / "tatoeba.fra-eng.fra").write_bytes(b"Un.\nD\xe9ux.\n")
+    assert "tatoeba.fra-eng.fra: not UTF-8" in error_of(folder, tmp_path)
+
+
+@pytest.mark.parametrize(("text", "where"), [("Deux.", "fr"), ("World.", "en")])
+def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
+    text, where, folder, tmp_path
+):
+    encoder = AngleEncoder()
+    encoder.angles[text] = math.nan
+    message = error_of(folder, tmp_path, encoder)
+    assert message.startswith(f"tatoeba {where}: the embedding of sentence 2")
+
+
+# --- the character n-gram baseline
+
+
+def made_up(count, alphabet, seed):
+    """`count` distinct sentences of made-up words."""
+    random = np.random.default_rng(seed)
+    lines = []
+    for _ in range(count):
+        words = ["".join(random.choice(list(alphabet), random.integers(2, 7))) for _ in range(6)]
+        lines.append(" ".join(words))
+    return lines
+
+
+def p1_of_ngrams(first, second):
+    encoder = CharNgramEncoder()
+    one = normalised(encoder.encode(first, "xx"), "one")
+    return precision_at_1(one, normalised(encoder.encode(second, "yy"), "other"))
+
+
+def test_character_ngrams_find_every_identical_line_whatever_its_case():
+    lines = made_up(80, "abcdefghijklm", seed=1)
+    assert p1_of_ngrams(lines, lines) == 100
+    assert p1_of_ngrams(lines, [line.upper() for line in lines]) == 100
+
+
+def test_character_ngrams_are_near_chance_between_unrelated_scripts():
+    latin = made_up(80, "abcdefghijklm", seed=1)
+    greek = [line.translate(str.maketrans("abcdefghijklm", "αβγδεζηθικλμν")) for line in latin]
+    assert p1_of_ngrams(latin, greek) < 10  # chance: 1.25
+    names = made_up(80, "nopqrstuvwxyz", seed=2)  # a guard: names that both sides share are seen
+    first, second = (
+        [f"{line} {name}" for line, name in zip(lines, names, strict=True)]
+        for lines in (latin, greek)
+    )
+    assert p1_of_ngrams(first, second) > 80

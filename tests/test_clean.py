@@ -1,0 +1,396 @@
+"""Laws of cleaning: no evaluation sentence survives, every loss is counted, a cap draws fairly."""
+
+import json
+import random
+import unicodedata
+import zipfile
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from conftest import ROOT, SHARED, needs
+
+from ems.config import Corpus, load_experiment, load_site
+from ems.corpora.moses import read_pairs
+from ems.errors import EmsError
+from ems.evalsets.tatoeba import read_language
+from ems.languages import load_languages
+from ems.text.clean import (
+    Report,
+    capped,
+    clean_corpus,
+    clean_pairs,
+    eval_files,
+    merge_reports,
+    read_eval_keys,
+    write_eval_keys,
+)
+from ems.text.normalise import folded_key, key_function, plain_key, tidy
+
+# --- keys and tidying
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Hello, World!", "hello world"),
+        ("Ｈｅｌｌｏ　１２３", "hello 123"),
+        ("Don't!", "dont"),
+        ("¿Qué?", "QUÉ"),
+        ("cafe\u0301", "CAF\u00c9"),
+        ("日本。語「は」", "日本語は"),
+        ("ﾊﾝｶｸ", "ハンカク"),
+        ("ﬁne", "fine"),
+        ("a\u200bb\ufeff", "ab"),
+    ],
+)
+def test_the_folded_key_sees_through_case_punctuation_spaces_and_width(one, other):
+    assert folded_key(one) == folded_key(other) != ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("की", "का"), ("มา", "ม้า"), ("café", "cafe"), ("が", "か"), ("1", "2"), ("क", "क्")],
+)
+def test_the_folded_key_keeps_marks_and_digits(one, other):
+    assert folded_key(one) != folded_key(other)
+
+
+def test_the_plain_key_sees_through_case_and_spaces_and_nothing_else():
+    assert plain_key(" Cafe\u0301\t au\u3000lait ") == plain_key("CAFÉ AU LAIT") == "café au lait"
+    for other in ("hello!", "ｈello", "hel lo"):
+        assert plain_key("hello") != plain_key(other)
+
+
+def test_a_sentence_without_letters_and_digits_has_no_folded_key():
+    assert folded_key(" ... !? — 😀 ") == ""
+
+
+def test_an_unknown_key_is_an_error_with_the_known_ones():
+    with pytest.raises(EmsError, match=r"decontaminate\.key: found 'fold'.*plain, folded"):
+        key_function("fold")
+
+
+def test_tidy_text_has_no_line_breaks_no_controls_and_no_double_spaces():
+    draw = random.Random(1)
+    odd = [chr(code) for code in (*range(32), *range(0x7F, 0xA1), 0x2028, 0x2029, 0xFEFF, 0x3000)]
+    for _ in range(2000):
+        text = "".join(
+            draw.choice([*odd, *"abé \u0301가क्日😀"]) for _ in range(draw.randint(0, 12))
+        )
+        clean = tidy(text)
+        assert clean == " ".join(clean.split())
+        assert all(unicodedata.category(c) not in ("Cc", "Zl", "Zp") for c in clean)
+        assert unicodedata.is_normalized("NFC", clean)
+        assert tidy(clean) == clean
+        # What carries meaning stays: the same letters in the same order.
+        kept = [c for c in unicodedata.normalize("NFC", text) if not c.isspace()]
+        assert [c for c in clean if c != " "] == [
+            c for c in kept if unicodedata.category(c) != "Cc" and c != "\ufeff"
+        ]
+
+
+# --- decontamination
+
+
+def written(tmp_path, key, sets):
+    """The file of evaluation keys of `sets`: label -> (sentences, English sentences)."""
+    files = {label: partial(lambda sides: sides, sides) for label, sides in sets.items()}
+    write_eval_keys(key, files, tmp_path / "evalkeys.tsv")
+    return tmp_path / "evalkeys.tsv"
+
+
+def run(pairs, keys, key, sides=("de", "en")):
+    report = Report(len(pairs), Counter(empty=0, evaluation=0, cap=0), {})
+    return list(clean_pairs(pairs, sides, keys, key, report)), report
+
+
+def own_key(name, text):
+    """The two keys once more, character by character."""
+    if name == "plain":
+        return " ".join(unicodedata.normalize("NFC", text).lower().split())
+    lower = unicodedata.normalize("NFKC", text).lower()
+    return "".join(c for c in lower if unicodedata.category(c)[0] in "LNM")
+
+
+DISGUISES = {
+    "plain": [str.upper, lambda t: f"  {t}\u3000", lambda t: unicodedata.normalize("NFD", t)],
+    "folded": [
+        str.upper,
+        lambda t: t.replace(" ", ""),
+        lambda t: f"«{t}»!",
+        lambda t: unicodedata.normalize("NFD", t),
+        lambda t: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in t),
+    ],
+}
+
+
+@pytest.mark.parametrize("key", ["plain", "folded"])
+@pytest.mark.parametrize("seed", range(3))
+def test_exactly_the_pairs_without_an_evaluation_sentence_on_either_side_stay(tmp_path, key, seed):
+    draw = random.Random(seed)
+
+    def sentence():
+        return " ".join(
+            "".join(draw.choice("abéक्日।") for _ in range(draw.randint(1, 2)))
+            for _ in range(draw.randint(1, 2))
+        )
+
+    sets = {
+        f"tatoeba/{code}": ([sentence() for _ in range(40)], [sentence() for _ in range(40)])
+        for code in ("de", "fr")
+    }
+    leaks = [text for sides in sets.values() for side in sides for text in side]
+    pairs = []
+    for _ in range(1500):
+        pair = [sentence() + sentence(), sentence() + sentence()]
+        if draw.random() < 0.3:
+            disguise = draw.choice(DISGUISES[key])
+            pair[draw.randint(0, 1)] = disguise(draw.choice(leaks))
+        if draw.random() < 0.05:
+            pair[draw.randint(0, 1)] = draw.choice(["", "  ", "\u3000", "\x00\u2028"])
+        pairs.append(tuple(pair))
+
+    known = {own_key(key, text) for text in leaks} - {""}
+    expected, lost = [], Counter(empty=0, evaluation=0, cap=0)
+    for first, second in pairs:
+        if not first.strip("\x00\u2028\u3000 ") or not second.strip("\x00\u2028\u3000 "):
+            lost["empty"] += 1
+        elif own_key(key, first) in known or own_key(key, second) in known:
+            lost["evaluation"] += 1
+        else:
+            expected.append((first, second))
+    assert lost["evaluation"] > 300
+    assert len(expected) > 500
+
+    keys = read_eval_keys(written(tmp_path, key, sets))
+    kept, report = run(pairs, keys, key)
+    assert [[own_key(key, t) for t in pair] for pair in kept] == [
+        [own_key(key, t) for t in pair] for pair in expected
+    ]
+    assert report.removed == lost
+    assert report.read == report.kept + sum(report.removed.values())
+
+
+@pytest.mark.parametrize("key", ["plain", "folded"])
+def test_an_evaluation_sentence_goes_whatever_odd_character_it_holds(tmp_path, key):
+    codes = [code for code in range(0x10000) if code != 10 and not 0xD800 <= code < 0xE000]
+    sentences = [f"{code}{chr(code)}x" for code in codes]  # each with a number of its own
+    path = written(tmp_path, key, {"tatoeba/de": (sentences, ["x"])})
+    kept, report = run([(text, "other") for text in sentences], read_eval_keys(path), key)
+    assert kept == []
+    assert report.removed["evaluation"] == len(sentences)
+
+
+def test_a_sentence_without_a_key_matches_nothing(tmp_path):
+    path = written(tmp_path, "folded", {"tatoeba/de": (["..."], ["?!"])})
+    kept, _ = run([("...", "a"), ("b", "?!")], read_eval_keys(path), "folded")
+    assert kept == [("...", "a"), ("b", "?!")]
+
+
+def test_a_pair_that_two_sets_hold_counts_for_both_and_is_removed_once(tmp_path):
+    sets = {"one/de": (["leak"], ["x"]), "two/de": (["y"], ["Leak too"]), "two/fr": (["leak"], [])}
+    keys = read_eval_keys(written(tmp_path, "plain", sets))
+    pairs = [("leak", "leak too"), ("leak", "fine"), ("fine", "x")]
+    kept, report = run(pairs, keys, "plain")
+    assert kept == []
+    assert report.removed == Counter(evaluation=3)
+    assert report.by_benchmark == {
+        "one": Counter(pairs=3, de=2, en=1),
+        "two": Counter(pairs=2, de=2, en=1),
+    }
+
+
+def test_the_scope_pair_looks_only_at_the_pairs_own_language(tmp_path):
+    sets = {"tatoeba/de": (["eins"], ["one"]), "tatoeba/fr": (["un"], ["one thing"])}
+    path = written(tmp_path, "plain", sets)
+    pairs = [("eins", "a"), ("b", "one"), ("c", "one thing"), ("un", "d")]
+    assert run(pairs, read_eval_keys(path, "pair", "de-en"), "plain")[0] == pairs[2:]
+    assert run(pairs, read_eval_keys(path, "pair", "en-fr"), "plain")[0] == pairs[:2]
+    assert run(pairs, read_eval_keys(path, "any", "de-en"), "plain")[0] == []
+
+
+@pytest.mark.parametrize("key", ["plain", "folded"])
+def test_the_file_of_keys_gives_back_every_key_with_its_sets(tmp_path, key):
+    odd = ["a\u2028b", "c\x85d", "e\x1cf", "g\th", "İI", "ß", "ｱ", "x\ry"]
+    sets = {"one/de": (odd, ["both"]), "two/fr": (["both"], odd[:2])}
+    expected = {}
+    for label, sides in sets.items():
+        for text in (text for side in sides for text in side):
+            expected.setdefault(key_function(key)(tidy(text)), set()).add(label.split("/")[0])
+    found = read_eval_keys(written(tmp_path, key, sets))
+    assert found == {text: tuple(sorted(names)) for text, names in expected.items()}
+
+
+# --- caps
+
+
+def test_a_cap_draws_exactly_so_many_in_their_order():
+    pairs = [(str(at), str(at)) for at in range(100)]
+    for keep in (1, 2, 50, 99, 100):
+        drawn = list(capped(pairs, 100, keep, "s"))
+        assert len(drawn) == keep
+        assert drawn == sorted(set(drawn), key=pairs.index)
+        assert drawn == list(capped(iter(pairs), 100, keep, "s"))
+
+
+def test_another_seed_draws_other_pairs_and_every_pair_equally_often():
+    pairs = [(str(at), str(at)) for at in range(10)]
+    counts = Counter()
+    draws = set()
+    for seed in range(3000):
+        drawn = tuple(capped(pairs, 10, 3, str(seed)))
+        draws.add(drawn)
+        counts.update(drawn)
+    assert len(draws) == 120  # all of 10 over 3
+    assert all(780 < counts[pair] < 1020 for pair in pairs)  # 900 expected, 25 is one sigma
+
+
+# --- a whole corpus
+
+
+def experiment(max_pairs=None, seed=1, **decontaminate):
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    corpus = Corpus("C", "v1", "somewhere", True, ("de-en",), max_pairs)
+    settings = {"key": "folded", "scope": "any", "against": ["tatoeba"], **decontaminate}
+    return replace(tiny, seed=seed, corpora=(corpus,), validation=None, decontaminate=settings)
+
+
+def archive(path, pairs):
+    with zipfile.ZipFile(path, "w") as whole:
+        for at, code in enumerate(("de", "en")):
+            whole.writestr(f"C.de-en.{code}", "".join(f"{pair[at]}\n" for pair in pairs))
+    return path
+
+
+def clean(tmp_path, pairs, keys, name="out.tsv", **settings):
+    source = archive(tmp_path / "x.zip", pairs)
+    out = tmp_path / name
+    entry = clean_corpus(experiment(**settings), "C", "v1", "de-en", source, keys, out)
+    return out, entry
+
+
+def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
+    keys = written(tmp_path, "folded", {"tatoeba/de": (["Leck!"], ["leak"])})
+    pairs = [
+        ("eins", "one"),
+        ("", "empty"),
+        ("LECK", "two"),
+        ("drei\tx", "a leak"),
+        ("vier", "Leak"),
+    ]
+    out, entry = clean(tmp_path, pairs, keys)
+    assert out.read_text() == "eins\tone\ndrei x\ta leak\n"
+    assert entry == {
+        "corpus": "C",
+        "version": "v1",
+        "role": "train",
+        "pair": "de-en",
+        "read": 5,
+        "kept": 2,
+        "removed": {"cap": 0, "empty": 1, "evaluation": 2},
+        "by_benchmark": {"tatoeba": {"pairs": 2, "de": 1, "en": 1}},
+    }
+    assert json.loads(out.with_suffix(".json").read_text()) == entry
+    merge_reports(experiment(), [entry, entry], tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report == {
+        "key": "folded",
+        "scope": "any",
+        "against": ["tatoeba"],
+        "corpora": [entry, entry],
+    }
+
+
+def test_a_capped_corpus_is_the_same_for_the_same_seed_only(tmp_path):
+    keys = written(tmp_path, "folded", {"tatoeba/de": (["7"], ["8"])})
+    pairs = [(f"satz {at}", f"sentence {at}") for at in range(50)] + [("", "x")] * 10
+    texts = {}
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        out, entry = clean(tmp_path, pairs, keys, f"{name}.tsv", max_pairs=30, seed=seed)
+        assert entry["read"] == 60 == entry["kept"] + sum(entry["removed"].values())
+        assert entry["removed"]["cap"] == 30
+        texts[name] = out.read_text()
+    assert texts["a"] == texts["b"] != texts["c"]
+
+
+def test_a_cap_above_the_number_of_pairs_changes_nothing(tmp_path):
+    keys = written(tmp_path, "folded", {"tatoeba/de": (["x"], ["y"])})
+    pairs = [(f"satz {at}", f"sentence {at}") for at in range(5)]
+    assert clean(tmp_path, pairs, keys, max_pairs=5)[1]["kept"] == 5
+    assert clean(tmp_path, pairs, keys, max_pairs=6)[1]["removed"]["cap"] == 0
+
+
+def test_a_corpus_of_which_nothing_is_left_is_an_error_and_no_file(tmp_path):
+    keys = written(tmp_path, "folded", {"tatoeba/de": (["a"], ["b"])})
+    with pytest.raises(EmsError, match=r"x\.zip: none of its 2 pairs is left: .*'evaluation': 2"):
+        clean(tmp_path, [("a", "x"), ("y", "B.")], keys)
+    assert not (tmp_path / "out.tsv").exists()
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_the_parts_of_a_benchmark_are_read_by_its_own_codes(tmp_path):
+    for code, text in (("deu", "hallo"), ("jpn", "やあ"), ("cmn", "你好")):
+        (tmp_path / f"tatoeba.{code}-eng.{code}").write_text(f"{text}\n", encoding="utf-8")
+        (tmp_path / f"tatoeba.{code}-eng.eng").write_text(f"hi {code}\n")
+    files = eval_files(experiment(), {"tatoeba": tmp_path})
+    assert {label: read() for label, read in files.items()} == {
+        "tatoeba/de": (["hallo"], ["hi deu"]),
+        "tatoeba/zh": (["你好"], ["hi cmn"]),
+        "tatoeba/ja": (["やあ"], ["hi jpn"]),
+    }
+
+
+# --- real corpora, where they lie beside the project: known overlaps with the real Tatoeba v1
+
+OVERLAPS = {  # exact matches after NFC, lower case and white space, the pair's own language
+    "de": {"Tatoeba": 735, "Mozilla-I10n": 1},
+    "ja": {"Tatoeba": 1023},
+    "ru": {"Tatoeba": 37},
+    "it": {"Tatoeba": 45},
+    "tr": {"Tatoeba": 13},
+    "ur": {"Tatoeba": 1054},
+    "lv": {"Tatoeba": 911, "Mozilla-I10n": 1},
+    "sq": {"Tatoeba": 901, "Mozilla-I10n": 1},
+    "sr": {"Tatoeba": 703},
+    "sw": {"Tatoeba": 367},
+    "ta": {"Tatoeba": 301},
+    "te": {"Tatoeba": 250},
+    "jv": {"Tatoeba": 242},
+    "eu": {"Tatoeba": 207},
+}
+
+
+def removed(pair, keys, key):
+    """Pairs removed from each corpus that has `pair`."""
+    found = {}
+    for path in sorted((SHARED / "opus").glob(f"*/*/moses/{pair}.txt.zip")):
+        corpus = path.parts[-4]
+        report = Report(0, Counter(), {})
+        for _ in clean_pairs(read_pairs(path, corpus, pair), ("a", "b"), keys, key, report):
+            pass
+        if report.removed["evaluation"]:
+            found[corpus] = report.removed["evaluation"]
+    return found
+
+
+@pytest.mark.parametrize("code", list(OVERLAPS))
+def test_real_corpora_lose_the_documented_number_of_pairs(tmp_path, code):
+    needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
+    read = partial(read_language, SHARED / "tatoeba_v1", load_languages()[code].tatoeba_v1)
+    write_eval_keys("plain", {f"tatoeba/{code}": read}, tmp_path / "keys.tsv")
+    pair = "-".join(sorted(("en", code)))
+    keys = read_eval_keys(tmp_path / "keys.tsv", "pair", pair)
+    assert removed(pair, keys, "plain") == OVERLAPS[code]
+
+
+def test_the_default_key_against_all_languages_finds_more_in_real_corpora(tmp_path):
+    needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
+    folder = SHARED / "tatoeba_v1"
+    codes = {path.name.split(".")[2] for path in folder.glob("tatoeba.*-eng.*")} - {"eng"}
+    assert len(codes) == 112
+    files = {f"tatoeba/{code}": partial(read_language, folder, code) for code in codes}
+    write_eval_keys("folded", files, tmp_path / "keys.tsv")
+    assert sum(removed("en-eu", read_eval_keys(tmp_path / "keys.tsv"), "folded").values()) == 361

@@ -1,0 +1,255 @@
+"""Laws of the command line: an error is one line and exit status 1, and the log file tells the
+story."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import zipfile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
+
+
+class Cli:
+    """`python -m ems.cli` in a folder with the settings of the project."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        shutil.copytree(ROOT / "schemas", folder / "schemas")
+        (folder / "configs").mkdir()
+        shutil.copy(ROOT / "configs" / "tiny.yaml", folder / "configs")
+        shutil.copy(ROOT / "config.yaml", folder)
+
+    def __call__(self, *arguments, expect=0):
+        """The lines on stderr of a call that must exit with `expect`."""
+        command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        assert done.returncode == expect, done.stderr
+        assert done.stdout == ""
+        return done.stderr.splitlines()
+
+    def error(self, *arguments):
+        """The message of a call that must fail with one line, as the last line of the log too."""
+        log = self.folder / "logs" / "job.log"
+        lines = self(*arguments, "--log", log, expect=1)
+        assert not any(line.startswith(("Traceback", "  File")) for line in lines)
+        assert "".join(lines).count("error: ") == 1
+        assert log.read_text(encoding="utf-8").splitlines() == lines
+        return lines[-1].partition(" error: ")[2]
+
+
+@pytest.fixture
+def ems(tmp_path):
+    return Cli(tmp_path)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "mirror" / "Demo" / "v1" / "moses" / "de-en.txt.zip"
+    path.parent.mkdir(parents=True)
+    with zipfile.ZipFile(path, "w") as whole:
+        for at, code in enumerate(("de", "en")):
+            whole.writestr(f"Demo.de-en.{code}", "".join(f"{pair[at]}\n" for pair in PAIRS))
+    return path
+
+
+CLEAN = ("clean", "--experiment", "tiny", "--corpus", "Demo", "--version", "v1", "--pair", "de-en")
+
+
+def hash_of(lines):
+    """The settings' hash that a stage logs."""
+    return next(line for line in lines if "settings of stage" in line).split()[-1]
+
+
+# --- what a stage was planned with
+
+
+def test_a_stage_refuses_when_its_settings_are_no_longer_those_it_was_planned_with(ems, archive):
+    keys = ems.folder / "keys.tsv"
+    keys.write_text("gutentag\ttatoeba/de\n")
+    out = ems.folder / "out.tsv"
+    job = (*CLEAN, "--archive", archive, "--keys", keys, "--out", out)
+    planned = hash_of(ems(*job))
+    assert out.read_text() == "Hallo Welt\tHello world\nDer Test\tThe test\n"
+    out.unlink()
+
+    ems(*job, "--expect", planned)
+    assert out.exists()
+    out.unlink()
+
+    tiny = ems.folder / "configs" / "tiny.yaml"
+    text = tiny.read_text()
+    assert "max_pairs: 1500" in text
+    tiny.write_text(text.replace("max_pairs: 1500", "max_pairs: 2"))
+    message = ems.error(*job, "--expect", planned)
+    assert f"planned with settings {planned}" in message
+    assert "stage clean" in message
+    assert "configs/tiny.yaml" in message
+    assert not out.exists()
+
+    tiny.write_text(text.replace("steps: 60", "steps: 61"))  # another stage's business
+    ems(*job, "--expect", planned)
+    assert out.exists()
+
+
+def test_a_mistake_in_an_experiment_is_one_line(ems):
+    tiny = ems.folder / "configs" / "tiny.yaml"
+    tiny.write_text(tiny.read_text().replace("width: 32", "widht: 32"))
+    message = ems.error("check", "--experiment", "tiny")
+    assert "model.widht: unknown key (did you mean width?)" in message
+    assert "nope.yaml does not exist" in ems.error("check", "--experiment", "nope")
+
+
+def test_check_says_what_is_going_to_run(ems):
+    last = ems("check", "--experiment", "tiny")[-1]
+    assert "experiment tiny is fine: 4 languages, train Demo/v1, validation DemoDev/v1" in last
+
+
+# --- missing and broken inputs
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (
+            ("fetch", "--source", "gone", "--corpus", "C", "--version", "v", "--pair", "de-en"),
+            "gone",
+        ),
+        (("fetch-tatoeba", "--source", "gone", "--code", "deu"), "tatoeba.deu-eng.deu"),
+        (("evalkeys", "--experiment", "tiny", "--evalset", "tatoeba=gone"), "gone/tatoeba.deu-eng"),
+        ((*CLEAN, "--archive", "gone.zip", "--keys", "gone.tsv"), "gone.zip: no such file"),
+        (("segment", "--experiment", "tiny", "--source", "gone/de-en.tsv"), "gone/de-en.tsv"),
+        (("sample", "--experiment", "tiny", "--sources", "gone/de-en.tsv"), "gone/de-en.tsv"),
+        (("vocabulary", "--experiment", "tiny", "--sample", "gone.txt"), "gone.txt"),
+        (("shards", "--source", "gone/de-en.tsv", "--vocabulary", "gone.model"), "gone.model"),
+        (("report", "--experiment", "tiny", "--entries", "gone.json"), "gone.json: no such file"),
+        (("encode", "--language", "en", "--model", "gone", "--source", "gone.txt"), "gone"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_missing_input_is_one_line_that_names_it(ems, stage, message):
+    assert message in ems.error(*stage, "--out", "out")
+    assert not (ems.folder / "out").is_file()
+
+
+def test_an_unfetched_set_of_keys_is_told_too(ems, archive):
+    job = (*CLEAN, "--archive", archive, "--keys", "gone.tsv", "--out", "out.tsv")
+    assert "gone.tsv" in ems.error(*job)
+    assert not (ems.folder / "out.tsv").exists()
+
+
+def test_a_wrong_flag_is_the_usage_and_status_two(ems):
+    lines = ems("fetch", "--sauce", "x", expect=2)
+    assert lines[0].startswith("usage: ems fetch")
+
+
+# --- the log file
+
+
+def test_the_log_file_holds_the_command_what_went_in_and_what_came_out(ems, archive):
+    log = ems.folder / "deep" / "job.log"
+    mirror = archive.parents[3]
+    fetch = ("fetch", "--source", mirror, "--corpus", "Demo", "--version", "v1", "--pair", "de-en")
+    lines = ems(*fetch, "--out", ems.folder / "x.zip", "--log", log)
+    assert log.read_text(encoding="utf-8").splitlines() == lines
+    assert f"ems fetch --source {mirror}" in lines[0]
+    assert "'pairs': 3" in lines[-1]
+    ems(*fetch, "--out", ems.folder / "x.zip", "--log", log)
+    assert len(log.read_text(encoding="utf-8").splitlines()) == len(lines)  # of the last run only
+
+
+def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
+    log = ems.folder / "job.log"
+    keys = ems.folder / "keys.tsv"
+    keys.write_text(
+        "".join(f"{word}\ttatoeba/de\n" for word in ("hallowelt", "gutentag", "dertest"))
+    )
+    job = (*CLEAN, "--archive", archive, "--keys", keys, "--out", ems.folder / "out.tsv")
+    ems(*job, "--log", log, expect=1)
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert "ems clean --experiment tiny --corpus Demo" in lines[0]
+    assert "decontaminate Demo de-en: start, 3 pairs" in lines[-2]
+    assert "error: " in lines[-1]
+    assert "none of its 3 pairs is left: {'empty': 0, 'evaluation': 3, 'cap': 0}" in lines[-1]
+
+
+def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems):
+    (ems.folder / "nodash.tsv").write_text("a\tb\n")
+    log = ems.folder / "job.log"
+    job = ("segment", "--experiment", "tiny", "--source", "nodash.tsv", "--out", "out.tsv")
+    ems(*job, "--log", log, expect=1)
+    text = log.read_text(encoding="utf-8")
+    assert "error: ValueError" in text
+    assert "Traceback" in text
+
+
+def test_the_command_line_loads_no_heavy_library_before_a_stage_needs_it():
+    heavy = ["torch", "sentencepiece", "sacremoses", "jieba", "pandas", "matplotlib", "sklearn"]
+    program = f"import sys, ems.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+# --- encoding
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model folder with random weights, for English and German."""
+    import torch
+    from safetensors.torch import save_file
+
+    from ems.model.encoder import Encoder, EncoderSettings
+    from ems.text.subwords import train_vocabulary
+
+    folder, draw = tmp_path_factory.mktemp("model"), random.Random(1)
+    sample = folder / "sample.txt"
+    lines = ["".join(draw.choices("abcdefgh ", k=30)) for _ in range(200)]
+    sample.write_text("".join(f"{line}\n" for line in lines))
+    wanted = SimpleNamespace(
+        vocabulary={"size": 100, "character_coverage": 1.0}, languages=["en", "de"]
+    )
+    train_vocabulary(wanted, sample, folder / "vocabulary.model", 1)
+    sizes = {"layers": 1, "width": 8, "heads": 2, "feed_forward": 8}
+    sizes |= {"dropout": 0.0, "attention_dropout": 0.0, "max_tokens": 20}
+    torch.manual_seed(1)
+    save_file(Encoder(EncoderSettings(**sizes), 100).state_dict(), folder / "model.safetensors")
+    description = {"model": sizes, "segmenters": {"en": "none", "de": "none"}}
+    (folder / "model.json").write_text(json.dumps(description))
+    return folder
+
+
+def test_an_unknown_language_is_one_line_with_the_known_ones(ems, model):
+    (ems.folder / "lines.txt").write_text("abc\n")
+    job = ("--model", model, "--source", "lines.txt", "--out", "out.npy")
+    message = ems.error("encode", "--language", "fr", *job)
+    assert message == f"language 'fr': {model} was trained for de, en"
+    assert not (ems.folder / "out.npy").exists()
+
+
+def test_each_line_becomes_one_row_whatever_it_holds(ems, model):
+    lines = ["abc", "", "a\u2028b", "c\rd", "abc", "e\x85f"]
+    (ems.folder / "lines.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    job = ("--model", model, "--source", "lines.txt", "--out", "out.npy")
+    ems("encode", "--language", "en", *job)
+    rows = np.load(ems.folder / "out.npy")
+    assert rows.shape == (6, 8)
+    assert rows.dtype == np.float32
+    assert np.isfinite(rows).all()
+    assert np.array_equal(rows[0], rows[4])
+    assert not np.allclose(rows[0], rows[3])
+
+
+def test_lines_that_are_not_utf8_are_one_line_with_the_place(ems, model):
+    (ems.folder / "lines.txt").write_bytes(b"abc\n\xff\n")
+    job = ("--model", model, "--source", "lines.txt", "--out", "out.npy")
+    message = ems.error("encode", "--language", "en", *job)
+    assert message == "lines.txt: not UTF-8 at byte 4; convert it"

@@ -1,0 +1,371 @@
+"""The demo corpus: sizes, disjointness, the planted leak, scripts, and the layout of its mirror."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ems.corpora.demo import LEAKED_PAIRS, write_mirror
+from ems.corpora.demo.build import Demo, build
+from ems.corpora.demo.draw import quotas
+from ems.corpora.demo.free import read_free
+from ems.corpora.demo.grammar import (
+    LANGUAGES,
+    compile_template,
+    read_category,
+    read_lexicon,
+    read_templates,
+)
+from ems.corpora.demo.leak import disguise
+from ems.errors import EmsError
+from ems.files import sha256_file
+
+ISO3 = {"de": "deu", "fr": "fra", "es": "spa", "ru": "rus", "zh": "cmn", "ja": "jpn", "ar": "ara"}
+OTHERS = tuple(ISO3)
+MOSES = {"ar-en", "de-en", "en-es", "en-fr", "en-ja", "en-ru", "en-zh"}
+LATIN = r"A-Za-zÀ-ÖØ-öø-ÿœŒ"
+SCRIPT = {  # every letter of a sentence is one of these
+    "en": LATIN,
+    "de": LATIN,
+    "fr": LATIN,
+    "es": LATIN,
+    "ru": "А-Яа-яЁё",
+    "zh": "\u4e00-\u9fff",
+    "ja": "\u3040-\u30ff\u4e00-\u9fff々ー",
+    "ar": "\u0621-\u064a",
+}
+
+
+def law(text: str) -> str:
+    """NFKC, lower case, only letters, digits and combining marks; written apart from ems."""
+    folded = unicodedata.normalize("NFKC", text).lower()
+    return "".join(c for c in folded if unicodedata.category(c)[0] in "LNM")
+
+
+def read_moses(root: Path, corpus: str, language: str) -> list[tuple[str, str]]:
+    """The pairs (English, other) of one zip."""
+    pair = "-".join(sorted(("en", language)))
+    with zipfile.ZipFile(root / "opus" / corpus / "v1" / "moses" / f"{pair}.txt.zip") as archive:
+        sides = [
+            archive.read(f"{corpus}.{pair}.{code}").decode("utf-8").removesuffix("\n").split("\n")
+            for code in ("en", language)
+        ]
+    return list(zip(*sides, strict=True))
+
+
+def read_tatoeba(root: Path, language: str) -> list[tuple[str, str]]:
+    """The benchmark pairs (English, other) of one language."""
+    stem = root / "tatoeba" / f"tatoeba.{ISO3[language]}-eng"
+    sides = [
+        Path(f"{stem}.{code}").read_text("utf-8").removesuffix("\n").split("\n")
+        for code in ("eng", ISO3[language])
+    ]
+    return list(zip(*sides, strict=True))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mirror")
+    write_mirror(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return build()
+
+
+@pytest.fixture(scope="module")
+def pairs(root: Path) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """What the files hold: {"train" | "dev" | "bench": {language: pairs}}."""
+    return {
+        "train": {language: read_moses(root, "Demo", language) for language in OTHERS},
+        "dev": {language: read_moses(root, "DemoDev", language) for language in OTHERS},
+        "bench": {language: read_tatoeba(root, language) for language in OTHERS},
+    }
+
+
+@pytest.fixture(scope="module")
+def keys(pairs) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """The same under `law`."""
+    memo: dict[str, str] = {}
+
+    def fold(text: str) -> str:
+        return memo.setdefault(text, law(text)) if text not in memo else memo[text]
+
+    return {
+        part: {x: [(fold(a), fold(b)) for a, b in listed] for x, listed in of.items()}
+        for part, of in pairs.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def bench_keys(keys) -> set[str]:
+    return {side for listed in keys["bench"].values() for pair in listed for side in pair}
+
+
+def test_each_language_has_enough_pairs_and_no_pair_twice(pairs):
+    for language in OTHERS:
+        train, dev, bench = (pairs[part][language] for part in ("train", "dev", "bench"))
+        assert len(train) - LEAKED_PAIRS >= 17_500
+        assert (len(dev), len(bench)) == (300, 600)
+        assert all(len(set(part)) == len(part) for part in (train, dev, bench))
+
+
+def test_within_a_split_translation_is_one_to_one(keys, bench_keys):
+    for part in ("dev", "bench", "train"):
+        for listed in keys[part].values():
+            clean = [p for p in listed if part == "bench" or bench_keys.isdisjoint(p)]
+            for side in (0, 1):
+                assert len({pair[side] for pair in clean}) == len(clean)
+
+
+def test_training_meets_the_benchmark_in_exactly_the_leaked_pairs(keys, bench_keys):
+    assert LEAKED_PAIRS == 120
+    for listed in keys["train"].values():
+        assert sum(not bench_keys.isdisjoint(pair) for pair in listed) == LEAKED_PAIRS
+
+
+def test_a_verbatim_comparison_finds_only_a_part_of_the_leak(pairs):
+    bench = {side for listed in pairs["bench"].values() for pair in listed for side in pair}
+    for listed in pairs["train"].values():
+        assert sum(not bench.isdisjoint(pair) for pair in listed) == 80
+
+
+def test_the_leak_is_40_verbatim_40_disguised_and_20_of_each_side_alone(keys, pairs):
+    for language in OTHERS:
+        verbatim, bench = set(pairs["bench"][language]), set(keys["bench"][language])
+        english, other = ({pair[side] for pair in bench} for side in (0, 1))
+        kinds = Counter()
+        for pair, key in zip(pairs["train"][language], keys["train"][language], strict=True):
+            sides = (key[0] in english, key[1] in other)
+            if any(sides):
+                kinds[sides, key in bench, pair in verbatim] += 1
+        assert kinds == {
+            ((True, True), True, True): 40,
+            ((True, True), True, False): 40,
+            ((True, False), False, False): 20,
+            ((False, True), False, False): 20,
+        }
+
+
+def test_validation_is_disjoint_from_training_and_benchmark_on_both_sides(keys, bench_keys):
+    train = {side for listed in keys["train"].values() for pair in listed for side in pair}
+    for listed in keys["dev"].values():
+        for pair in listed:
+            assert train.isdisjoint(pair)
+            assert bench_keys.isdisjoint(pair)
+
+
+def test_half_of_the_benchmark_is_held_out_templates_and_training_has_none_of_them(demo):
+    kinds = Counter(s.template.heldout if s.template else None for s in demo.benchmark)
+    assert kinds == {True: 300, None: 40, False: 260}
+    heldout = Counter(s.template.name for s in demo.benchmark if s.template and s.template.heldout)
+    assert len(heldout) >= 16
+    assert max(heldout.values()) - min(heldout.values()) <= 1
+    learnt = [s for listed in demo.train.values() for s in listed] + demo.dev
+    assert not any(s.template.heldout for s in learnt if s.template)
+    assert len({s.template.name for s in learnt if s.template}) >= 40
+
+
+def test_every_free_sentence_is_in_exactly_one_split(demo):
+    free = sorted(sentence["en"] for sentence in read_free())
+    for language in OTHERS:
+        everywhere = [*demo.benchmark, *demo.dev, *demo.train[language]]
+        assert sorted(s.texts["en"] for s in everywhere if s.template is None) == free
+
+
+def test_two_languages_share_about_half_of_their_english_sentences(pairs):
+    english = {x: {pair[0] for pair in listed} for x, listed in pairs["train"].items()}
+    for a in OTHERS:
+        for b in set(OTHERS) - {a}:
+            assert 0.45 < len(english[a] & english[b]) / len(english[a]) < 0.65
+
+
+def test_the_lexicon_is_large_and_its_words_differ_in_every_language():
+    lexicon = read_lexicon()
+    assert sum(category.size for category in lexicon.values()) >= 250
+    for name, category in lexicon.items():
+        for language in LANGUAGES:
+            rows = {
+                tuple(
+                    column[k] for (code, _), column in category.columns.items() if code == language
+                )
+                for k in range(category.size)
+            }
+            assert len(rows) == category.size, (name, language)
+
+
+def test_there_are_enough_templates_and_their_space_is_far_larger_than_the_sample():
+    templates = read_templates(read_lexicon())
+    assert sum(not t.heldout for t in templates) >= 40
+    assert sum(t.heldout for t in templates) >= 16
+    assert len({t.name for t in templates}) == len(templates)
+    assert sum(t.space for t in templates if not t.heldout) > 1_000_000
+
+
+def test_every_sentence_is_clean_and_in_its_own_script(demo):
+    allowed = {language: re.compile(rf"[{script}\W\d]+") for language, script in SCRIPT.items()}
+    final = {
+        language: ("。", "！", "？") if language in ("zh", "ja") else (".", "!", "?")
+        for language in LANGUAGES
+    }
+    final["ar"] = (".", "!", "؟")
+    sentences = [*demo.benchmark, *demo.dev, *demo.train["de"]]
+    for sentence in sentences:
+        for language, text in sentence.texts.items():
+            assert not re.search(r"[{}|/_\t\n@]|  |^ | $|\.[a-z]", text), text
+            assert text.endswith(final[language]), text
+            assert sentence.template is None or allowed[language].fullmatch(text), text
+
+
+WRONG = {  # what a missed contraction, elision or article looks like
+    "en": r"\ba (?=[aeiou])|\ban (?=[^aeio])",
+    "de": r"\bzu (?:dem|der)\b|\bin dem\b|\ban dem\b",
+    "fr": r"\b[àÀ] le |\bde les? |\b(?:de|que|le|la) (?!huit|onze)[aeiouâêéèh]"
+    r"|\b(?:de|que) (?:Anna|Elena|Omar)\b",
+    "es": r"\ba el |\bde el | y i|\bA el |\bDe el ",
+}
+
+
+@pytest.mark.parametrize("language", WRONG)
+def test_contractions_elisions_and_articles_are_made(demo, language):
+    wrong = re.compile(WRONG[language])
+    texts = [s.texts[language] for s in demo.train["fr"] + demo.benchmark if s.template]
+    assert not [text for text in texts if wrong.search(text)]
+
+
+def test_the_same_bytes_in_another_process_with_another_hash_seed(root, tmp_path):
+    again = str(tmp_path / "again")
+    code = f"import pathlib, ems.corpora.demo as d; d.write_mirror(pathlib.Path({again!r}))"
+    seed = str(int(os.environ.get("PYTHONHASHSEED", "0").replace("random", "0")) + 1)
+    environment = os.environ | {"PYTHONHASHSEED": seed}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    files = sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    assert len(files) == 7 * 2 + 14 + 1
+    for path in files:
+        assert sha256_file(root / path) == sha256_file(tmp_path / "again" / path), path
+
+
+def test_the_manifest_counts_and_sums_every_file(root):
+    manifest = json.loads((root / "manifest.json").read_text("utf-8"))
+    files = {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()}
+    assert set(manifest["sha256"]) == files - {"manifest.json"}
+    for path, digest in manifest["sha256"].items():
+        assert sha256_file(root / path) == digest
+    for language in OTHERS:
+        assert manifest["counts"][language] == {
+            "train": len(read_moses(root, "Demo", language)),
+            "leaked": LEAKED_PAIRS,
+            "dev": 300,
+            "benchmark": 600,
+        }
+
+
+def test_zips_have_the_opus_layout_with_as_many_links_as_lines(root):
+    for corpus in ("Demo", "DemoDev"):
+        folder = root / "opus" / corpus / "v1" / "moses"
+        assert {path.name for path in folder.iterdir()} == {f"{pair}.txt.zip" for pair in MOSES}
+        for pair in MOSES:
+            a, b = pair.split("-")
+            with zipfile.ZipFile(folder / f"{pair}.txt.zip") as archive:
+                members = {i.filename: archive.read(i).decode("utf-8") for i in archive.infolist()}
+            stem = f"{corpus}.{pair}"
+            assert list(members) == [
+                "README",
+                "LICENSE",
+                f"{stem}.{a}",
+                f"{stem}.{b}",
+                f"{stem}.xml",
+            ]
+            lines = {members[f"{stem}.{code}"].count("\n") for code in (a, b)}
+            assert lines == {members[f"{stem}.xml"].count("<link ")}
+            assert len(members[f"{stem}.{a}"].splitlines()) in lines
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_disguise_changes_the_text_but_not_its_key(number):
+    for text in (
+        "Große Straße?",
+        "Où est l'été ?",
+        "ペンはどこ。",
+        "你在哪里？",
+        "هل تقرأ الآن؟",
+        "Ёж спит.",
+    ):
+        changed = disguise(text, number)
+        assert changed != text
+        assert law(changed) == law(text)
+
+
+def test_quotas_are_equal_up_to_the_capacities():
+    assert quotas([100, 5, 100], 45) == [20, 5, 20]
+    with pytest.raises(EmsError, match="too small"):
+        quotas([1, 2], 4)
+
+
+HEAD = "\t".join(LANGUAGES)
+GOOD = [HEAD] + ["\t".join(f"{code} {n}" for code in LANGUAGES) for n in range(120)]
+
+
+def test_a_well_formed_free_file_is_read(tmp_path):
+    path = tmp_path / "free.tsv"
+    path.write_text("\n".join(GOOD) + "\n", "utf-8")
+    assert len(read_free(path)) == 120
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([HEAD.replace("zh\tja", "ja\tzh"), *GOOD[1:]], "line 1: expected the tab-separated head"),
+        ([*GOOD[:9], GOOD[9] + "\tmore", *GOOD[10:]], "line 10: expected 8 cells, found 9"),
+        ([*GOOD[:9], GOOD[9].replace("de 8", ""), *GOOD[10:]], "line 10: de is empty"),
+        ([*GOOD[:9], GOOD[9].replace("fr 8", "fr  8"), *GOOD[10:]], "line 10: fr .* stray spaces"),
+        ([*GOOD[:9], GOOD[9].replace("ru 8", "ru 7"), *GOOD[10:]], "lines 9 and 10 .* same in ru"),
+        ([*GOOD[:9], "", *GOOD[9:]], "line 10: expected 8 cells, found 1"),
+        (GOOD[:50], "expected at least 120 sentences, found 49"),
+    ],
+)
+def test_a_malformed_free_file_is_an_error_that_names_the_line(tmp_path, lines, message):
+    path = tmp_path / "free.tsv"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(EmsError, match=message):
+        read_free(path)
+
+
+def test_a_missing_or_undecodable_free_file_is_an_error(tmp_path):
+    with pytest.raises(EmsError, match="no such file"):
+        read_free(tmp_path / "free.tsv")
+    (tmp_path / "free.tsv").write_bytes(b"\xff\xfe")
+    with pytest.raises(EmsError, match="expected UTF-8"):
+        read_free(tmp_path / "free.tsv")
+
+
+def test_a_cell_with_a_form_too_few_is_an_error(tmp_path):
+    path = tmp_path / "thing.tsv"
+    path.write_text("en:a,all\tde\tfr\tes\tru\tzh\tja\tar\na/b\t" + "\t".join("cdefghi") + "\n")
+    assert read_category(path).column("en", "all") == ["b"]
+    path.write_text("en:a,all,of\tde\tfr\tes\tru\tzh\tja\tar\na/b\t" + "\t".join("cdefghi") + "\n")
+    with pytest.raises(EmsError, match="line 2: expected the forms a, all, of, found 'a/b'"):
+        read_category(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"de": "{pet.acc} schläft."}, "no such slot or form"),
+        ({"de": "Schläft."}, "de: slots .* do not all appear"),
+        ({"de": "{pet} schläft {pet."}, "do not all appear, or a typo"),
+    ],
+)
+def test_a_frame_with_a_wrong_slot_is_an_error(change, message):
+    frames = dict.fromkeys(LANGUAGES, "{pet}.") | change
+    with pytest.raises(EmsError, match=message):
+        compile_template("sleeps", False, frames, read_lexicon())

@@ -1,0 +1,217 @@
+"""Laws of encoding: a sentence's vector is its own, and a model folder holds all that it needs."""
+
+import json
+import os
+import random
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from ems.encode import SentenceEncoder
+from ems.errors import EmsError
+from ems.model import embed
+from ems.model.embed import embed_tokens
+from ems.model.encoder import Encoder, EncoderSettings
+from ems.text.normalise import tidy
+from ems.text.segment import segment_tsv
+from ems.text.subwords import UNK, load_vocabulary, train_vocabulary
+
+MAX_TOKENS = 12
+SIZES = {
+    "layers": 2,
+    "width": 16,
+    "heads": 2,
+    "feed_forward": 24,
+    "dropout": 0.3,  # must not act
+    "attention_dropout": 0.3,
+    "max_tokens": MAX_TOKENS,
+}
+SEGMENTERS = {"en": "sacremoses", "zh": "jieba", "xx": "none"}
+CHINESE = ["我们今天去北京大学", "他昨天在图书馆看书", "天气很好", "你好吗"]
+
+
+def made_up_lines(count):
+    """Lines of 1 to 12 words, among them repeated ones, capitals and punctuation."""
+    draw = random.Random(2)
+    syllables = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]
+    words = ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(60)]
+    lines = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(count)]
+    return [f"{line.capitalize()}, {draw.choice(words)}!" for line in lines]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model folder with random weights, as training writes it."""
+    folder = tmp_path_factory.mktemp("model")
+    sample = folder / "sample.txt"
+    lines = [line.lower() for line in made_up_lines(400)] + CHINESE * 5
+    sample.write_text("".join(f"{line}\n" for line in lines))
+    wanted = {"size": 200, "character_coverage": 1.0}
+    languages = list(SEGMENTERS)
+    experiment = SimpleNamespace(vocabulary=wanted, languages=languages)
+    train_vocabulary(experiment, sample, folder / "vocabulary.model", threads=1)
+    sample.unlink()
+    torch.manual_seed(0)
+    encoder = Encoder(EncoderSettings(**SIZES), 200)
+    with torch.no_grad():
+        encoder.tokens.weight.mul_(30)  # so that sentences differ clearly
+    save_file(encoder.state_dict(), folder / "model.safetensors")
+    description = {"model": SIZES, "segmenters": SEGMENTERS}
+    (folder / "model.json").write_text(json.dumps(description))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(folder):
+    return SentenceEncoder(folder)
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    """A copy of the model folder to spoil."""
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+# --- vectors
+
+
+def test_encoding_many_equals_encoding_one_sentence_at_a_time(encoder, monkeypatch):
+    lines = made_up_lines(150)
+    monkeypatch.setattr(embed, "BATCH_TOKENS", 100)  # so that there are several batches
+    together = encoder.encode(lines, "en")
+    assert together.dtype == np.float32
+    assert together.shape == (150, 16)
+    for line, vector in zip(lines, together, strict=True):
+        alone = encoder.encode([line], "en")[0]
+        np.testing.assert_allclose(vector, alone, rtol=0, atol=1e-5)
+    distinct = {vector.round(3).tobytes() for vector in together}
+    assert len(distinct) > 100  # so that a mix-up would show
+
+
+def test_the_order_of_the_lines_is_kept(encoder):
+    lines = made_up_lines(60)
+    forward, backward = encoder.encode(lines, "en"), encoder.encode(lines[::-1], "en")
+    np.testing.assert_allclose(forward, backward[::-1], rtol=0, atol=1e-5)
+
+
+def test_encoding_twice_gives_the_same_bytes(encoder, folder):
+    lines = made_up_lines(30)
+    first = encoder.encode(lines, "en").tobytes()
+    assert encoder.encode(lines, "en").tobytes() == first
+    assert SentenceEncoder(folder).encode(lines, "en").tobytes() == first
+
+
+def test_an_encoder_in_train_mode_encodes_without_dropout():
+    torch.manual_seed(0)
+    model = Encoder(EncoderSettings(**SIZES), 50).train()
+    sentences = [np.array([3, 1, 4]), np.array([1, 5])]
+    first = embed_tokens(model, sentences)
+    assert first.tobytes() == embed_tokens(model, sentences).tobytes()
+
+
+@pytest.mark.parametrize("line", ["", "   ", "\u2028\ufeff"])
+def test_a_line_without_text_gives_a_finite_vector_and_shifts_nothing(line, encoder):
+    vectors = encoder.encode(["Kalo mi.", line, "Ne ru so."], "en")
+    assert np.isfinite(vectors).all()
+    assert np.linalg.norm(vectors[1]) > 0
+    plain = encoder.encode(["Kalo mi.", "Ne ru so."], "en")
+    np.testing.assert_allclose(vectors[[0, 2]], plain, rtol=0, atol=1e-5)
+    assert encoder.tokenise([line], "en")[0].tolist() == [UNK]
+
+
+def test_no_line_at_all_gives_no_vector(encoder):
+    assert encoder.encode([], "en").shape == (0, 16)
+
+
+def test_a_sentence_is_cut_at_max_tokens(encoder):
+    tokens = encoder.tokenise(["ka lo mi " * 20], "xx")[0]
+    assert len(tokens) > MAX_TOKENS
+    at_limit, over, under = embed_tokens(
+        encoder.encoder, [tokens[:MAX_TOKENS], tokens, tokens[: MAX_TOKENS - 1]]
+    )
+    np.testing.assert_allclose(over, at_limit, rtol=0, atol=1e-6)
+    assert np.abs(over - under).max() > 1e-3
+
+
+# --- text to tokens
+
+
+def test_tokens_are_those_that_the_training_stages_make(encoder, folder, tmp_path):
+    """Tidied, segmented by the language's segmenter, lower-cased, then the vocabulary."""
+    english = ["Don't  STOP,\u2028kalo!", "Mi\u0301ne (ru) so.", "Ka lo... Ti va?", "RU"]
+    pairs = list(zip(english, CHINESE, strict=True))
+    source, segmented = tmp_path / "en-zh.tsv", tmp_path / "out" / "en-zh.tsv"
+    source.write_text("".join(f"{tidy(first)}\t{tidy(second)}\n" for first, second in pairs))
+    segment_tsv(source, segmented, ("en", "zh"), ("sacremoses", "jieba"))
+    sides = zip(*(line.split("\t") for line in segmented.read_text().splitlines()), strict=True)
+    vocabulary = load_vocabulary(folder / "vocabulary.model")
+    for code, lines, expected in zip(("en", "zh"), (english, CHINESE), sides, strict=True):
+        found = [ids.tolist() for ids in encoder.tokenise(lines, code)]
+        assert found == vocabulary.encode(list(expected))
+
+
+def test_each_language_uses_the_segmenter_that_the_model_folder_names(encoder, copy):
+    line = "kalo(mi)ne"
+    separate, whole = (encoder.tokenise([line], code)[0].tolist() for code in ("en", "xx"))
+    assert separate != whole
+    description = json.loads((copy / "model.json").read_text())
+    description["segmenters"]["en"] = "none"
+    (copy / "model.json").write_text(json.dumps(description))
+    assert SentenceEncoder(copy).tokenise([line], "en")[0].tolist() == whole
+
+
+def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy):
+    sample = copy / "sample.txt"
+    sample.write_text("".join(f"{line[::-1]}\n" for line in made_up_lines(400)))
+    other = SimpleNamespace(vocabulary={"size": 200, "character_coverage": 1.0}, languages=["en"])
+    train_vocabulary(other, sample, copy / "vocabulary.model", threads=1)
+    expected = load_vocabulary(copy / "vocabulary.model").encode("kalo mine")
+    found = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
+    assert found == expected
+    assert found != encoder.tokenise(["kalo mine"], "xx")[0].tolist()
+
+
+# --- errors
+
+
+def test_an_unknown_language_is_an_error_that_names_the_known_ones(encoder):
+    with pytest.raises(EmsError, match=r"language 'de'.*trained for en, xx, zh"):
+        encoder.encode(["Hallo"], "de")
+
+
+def change_sizes(copy, **changes):
+    description = {"model": {**SIZES, **changes}, "segmenters": SEGMENTERS}
+    (copy / "model.json").write_text(json.dumps(description))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"width": 32}, {"layers": 3}, {"layers": 1}, {"max_tokens": 50}]
+)
+def test_weights_of_another_size_are_refused(changes, copy):
+    change_sizes(copy, **changes)
+    with pytest.raises(EmsError, match=r"model\.safetensors: does not fit .*model\.json"):
+        SentenceEncoder(copy)
+
+
+@pytest.mark.parametrize("left", [0, 5, 1000])
+def test_truncated_weights_are_refused(left, copy):
+    os.truncate(copy / "model.safetensors", left)
+    with pytest.raises(EmsError, match=r"model\.safetensors"):
+        SentenceEncoder(copy)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "model.json", "vocabulary.model"])
+def test_a_missing_file_is_named(file, copy):
+    (copy / file).unlink()
+    with pytest.raises(EmsError, match=file.replace(".", r"\.")):
+        SentenceEncoder(copy)
+
+
+def test_a_vocabulary_that_is_none_is_named(copy):
+    (copy / "vocabulary.model").write_bytes(b"no vocabulary")
+    with pytest.raises(EmsError, match=r"vocabulary\.model"):
+        SentenceEncoder(copy)

@@ -1,0 +1,115 @@
+"""Laws of the source: data flows down the list of packages and never back up; a few things are
+never done."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+# What stands further down may import what stands further up, and nothing else of ems.
+LAYERS = [
+    {"errors"},
+    {"files", "progress", "orphan"},
+    {"languages"},
+    {"config"},
+    {"corpora"},
+    {"evalsets"},
+    {"text"},
+    {"shards"},
+    {"model"},
+    {"objectives"},
+    {"encode", "retrieval"},
+    {"train"},
+    {"bench"},
+    {"tables"},
+    {"plan"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+FILES = sorted((ROOT / "ems").rglob("*.py"))
+NAMES = [str(path.relative_to(ROOT)) for path in FILES]
+MAX_LINES = 450
+NEVER_IMPORTED = {"snakemake", "pickle", "cPickle", "dill", "joblib", "shelve", "marshal"}
+NEVER_CALLED = {"torch.load", "torch.save", "eval", "exec", "yaml.unsafe_load", "yaml.full_load"}
+
+
+def imports(text):
+    """The modules that a source names, `from ems import x` as "ems.x"; relative ones with dots."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "ems" and not node.level:
+            found += [f"ems.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append("." * node.level + (node.module or ""))
+    return found
+
+
+def package(path):
+    """The part of ems that a file belongs to: "text" of ems/text/clean.py, "cli" of ems/cli.py."""
+    return Path(path).relative_to("ems").with_suffix("").parts[0]
+
+
+def wrong_ways(own, text):
+    """The modules of ems that a file of the part `own` must not import."""
+    parts = [name.split(".")[1] for name in imports(text) if name.startswith("ems.")]
+    return [part for part in parts if part != own and LEVEL[part] >= LEVEL[own]]
+
+
+def forbidden(text):
+    """What a source does that ems never does."""
+    found = [name for name in imports(text) if name.split(".")[0] in NEVER_IMPORTED]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            found.append("bare except")
+        if isinstance(node, ast.Call):
+            if ast.unparse(node.func) in NEVER_CALLED:
+                found.append(ast.unparse(node.func))
+            found += [word.arg for word in node.keywords if word.arg == "allow_pickle"]
+    return found
+
+
+def test_every_part_of_ems_has_its_place_in_the_list():
+    assert {package(name) for name in NAMES} - {"__init__"} == set(LEVEL)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "ems/__init__.py"])
+def test_a_part_imports_only_from_parts_above_it(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert wrong_ways(package(name), text) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_import_is_relative_since_the_hash_of_a_stage_follows_absolute_ones(name):
+    assert not [m for m in imports((ROOT / name).read_text(encoding="utf-8")) if m.startswith(".")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_loads_code_from_data_or_hides_an_error_or_knows_snakemake(name):
+    assert forbidden((ROOT / name).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_is_short_and_opens_with_what_it_does(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text.count("\n") <= MAX_LINES
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_the_checks_of_this_file_see_what_they_look_for():
+    inside = "def f():\n    from ems.train.loop import train\n    from ems import cli\n"
+    assert wrong_ways("text", inside + "import ems.errors, ems.text.tsv") == ["train", "cli"]
+    assert wrong_ways("retrieval", "import ems.encode") == ["encode"]  # not sideways either
+    assert imports("from . import x\nfrom .y import z") == [".", ".y"]
+    assert forbidden("from snakemake.utils import x\nimport pickle") == [
+        "snakemake.utils",
+        "pickle",
+    ]
+    assert forbidden("try:\n    f()\nexcept:\n    pass\n") == ["bare except"]
+    assert forbidden("import torch\ntorch.load('x')") == ["torch.load"]
+    assert forbidden("np.load('x', allow_pickle=True)") == ["allow_pickle"]
+    assert len(FILES) > 40
+    edges = [m for path in FILES for m in imports(path.read_text(encoding="utf-8"))]
+    assert sum(m.startswith("ems.") for m in edges) > 100

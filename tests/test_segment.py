@@ -1,0 +1,263 @@
+"""Laws of segmentation: as many lines as went in, nothing but white space changed, no silent
+substitute."""
+
+import sys
+
+import pytest
+from conftest import needs
+
+from ems.errors import EmsError
+from ems.text.segment import _MAKERS, check_available, segment_tsv, segmenter
+
+LANGUAGES = {  # languages that a segmenter is used for
+    "moses": ["en", "fr", "hi", "th", "xx"],
+    "sacremoses": ["en", "hi", "xx"],
+    "jieba": ["zh"],
+    "none": ["en"],
+}
+NASTY = [
+    "",
+    " ",
+    "   ",
+    "\u3000",
+    "# x",
+    "#",
+    "# ",
+    "#  x",
+    "## # x",
+    "EOS",
+    "EOS EOS",
+    "*",
+    "a\tb",
+    "\t",
+    "\"double\" 'single' «guillemets» “curly”",
+    "[b] {c} (d) <e> & | ; &amp; &#91; &apos;",
+    "<tag>",
+    "state-of-the-art it's l'eau @-@",
+    "Mr. Smith of the U.S.A. paid 3.14 or 1,000... no..",
+    "http://a.example/b?c=d&e=f#g h@i.example",
+    "emoji 😀👩‍👩‍👧 x",
+    "mixed日本語のテキスト и русский 한국어 हिन्दी ไทย العربية",
+    "全角　スペース、ＡＢＣ１２３",
+    "cafe\u0301 café",
+    "\\ \\n \\t %s $x `y`",
+    "_ a__b",
+    "zero\u200bwidth\u200cjoiner\ufeff",
+    "x" * 10_000,
+    "some words " * 10_000,  # 110 kB
+    "これは長い行です。" * 4_000,  # 108 kB
+    "# " + "長い " * 10_000,
+    "last",
+]
+
+
+@pytest.fixture(autouse=True)
+def _look_for_the_tools_anew():
+    check_available.cache_clear()
+    yield
+    check_available.cache_clear()
+
+
+def runs(name):
+    try:
+        check_available(name)
+    except EmsError:
+        return False
+    return True
+
+
+def characters(line):
+    return "".join(line.split())
+
+
+def assert_nothing_is_lost(segment):
+    words = segment(NASTY)
+    assert len(words) == len(NASTY)
+    for line, segmented in zip(NASTY, words, strict=True):
+        assert characters(segmented) == characters(line)
+        assert segmented == " ".join(segmented.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        (name, language)
+        for name in sorted(_MAKERS)
+        if name != "jumanpp"  # below, against a stand-in
+        for language in LANGUAGES.get(name, ["ja"])
+    ],
+)
+def test_every_segmenter_keeps_every_line_and_every_character(name, language):
+    needs(runs(name), f"the segmenter {name} cannot run here")
+    assert_nothing_is_lost(segmenter(name, language))
+
+
+@pytest.mark.parametrize("name", sorted(set(_MAKERS) - {"jumanpp"}))
+def test_no_lines_give_no_lines(name):
+    needs(runs(name), f"the segmenter {name} cannot run here")
+    assert segmenter(name, "en")([]) == []
+
+
+@pytest.mark.parametrize("name", ["moses", "sacremoses"])
+def test_moses_splits_punctuation_without_escapes_and_without_hyphen_marks(name):
+    needs(runs(name), f"the segmenter {name} cannot run here")
+    lines = ['It\'s "a" state-of-the-art <b> & [c] | d.', "Mr. Smith came, e.g. to us."]
+    assert segmenter(name, "en")(lines) == [
+        'It \'s " a " state-of-the-art < b > & [ c ] | d .',
+        "Mr. Smith came , e.g. to us .",
+    ]
+
+
+def test_moses_splits_by_the_rules_of_the_language():
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    assert segmenter("moses", "fr")(["l'eau"]) == ["l' eau"]
+    assert segmenter("moses", "en")(["l'eau"]) == ["l 'eau"]
+
+
+def test_jieba_joins_characters_to_words_as_its_lcut_does():
+    import jieba
+
+    lines = [
+        "自然语言处理很有趣。",
+        "我来到北京清华大学",
+        "他来到了网易杭研大厦",
+        "Python 3.11 版本",
+    ]
+    expected = [" ".join(" ".join(jieba.lcut(line)).split()) for line in lines]
+    assert segmenter("jieba", "zh")(lines) == expected
+    assert "清华大学" in expected[1].split()
+
+
+@pytest.mark.parametrize("name", ["fugashi", "mecab-jumandic"])
+def test_japanese_becomes_words(name):
+    needs(runs(name), f"the segmenter {name} cannot run here")
+    line, empty = segmenter(name, "ja")(["私は日本語を勉強します。", ""])
+    assert empty == ""
+    assert {"私", "は", "日本", "を", "勉強", "。"} <= set(
+        line.replace("日本語", "日本 語").split()
+    )
+
+
+def test_a_line_that_mecab_would_split_is_an_error_and_no_shift():
+    needs(runs("mecab-jumandic"), "the segmenter mecab-jumandic cannot run here")
+    with pytest.raises(EmsError, match=r"2 lines went in and 3 came out; .*cannot be aligned"):
+        segmenter("mecab-jumandic", "ja")(["あ" * 400_000, "い"])  # 1.2 MB
+
+
+# --- Juman++, against a program that misbehaves as the real one does
+
+JUMANPP = """#!{python}
+import sys
+assert sys.argv[1:] == ["--segment"]
+for number, line in enumerate(sys.stdin.buffer):
+    line = line[:-1]
+    if line.startswith(b"# ") or len(line) > 4096 or {drop}:
+        continue  # without a word, and the exit status is 0
+    print(" ".join("\\\\\u2423" if c == " " else c for c in line.decode()))
+{end}
+"""
+
+
+@pytest.fixture
+def jumanpp(tmp_path, monkeypatch):
+    """Puts a `jumanpp` on PATH: its words are characters."""
+
+    def put(drop="False", end=""):
+        program = tmp_path / "bin" / "jumanpp"
+        program.parent.mkdir(exist_ok=True)
+        text = JUMANPP.format(python=sys.executable, drop=drop, end=end)
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+        monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
+
+    return put
+
+
+def test_what_jumanpp_drops_is_kept_from_it(jumanpp):
+    jumanpp()
+    segment = segmenter("jumanpp", "ja")
+    assert_nothing_is_lost(segment)
+    assert segment(["# 日本", "", "日 本"]) == ["# 日 本", "", "日 本"]
+
+
+def test_a_long_line_is_cut_between_characters_wherever_the_limit_falls(jumanpp):
+    jumanpp()
+    lines = ["a" * shift + "日本" * 2_000 for shift in range(7)]
+    assert [characters(line) for line in segmenter("jumanpp", "ja")(lines)] == lines
+
+
+@pytest.mark.parametrize("drop", ["number == 0", "number == 2", "line == b''"])
+def test_a_tool_that_drops_a_line_all_the_same_is_an_error(jumanpp, drop):
+    jumanpp(drop=drop)
+    with pytest.raises(EmsError, match=r"3 lines went in and 2 came out; .*cannot be aligned"):
+        segmenter("jumanpp", "ja")(["日", "", "本"] if "b''" in drop else ["日", "中", "本"])
+
+
+def test_a_tool_that_fails_is_an_error_with_what_it_said(jumanpp):
+    jumanpp(end="sys.exit('no model here')")
+    with pytest.raises(EmsError, match="segmenter jumanpp: exit status 1: no model here"):
+        segmenter("jumanpp", "ja")(["日"])
+
+
+# --- missing tools
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("jumanpp", r"jumanpp: .*Juman\+\+ 2"),
+        ("moses", r"moses: .*`perl`"),
+        ("mecab-jumandic", r"mecab-jumandic: .*`mecab-jumandic-utf8`"),
+    ],
+)
+def test_a_missing_tool_is_an_error_that_names_the_package(tmp_path, monkeypatch, name, message):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    source = tmp_path / "en-ja.tsv"
+    source.write_text("a\tb\n")
+    with pytest.raises(EmsError, match=message):
+        segmenter(name, "ja")
+    with pytest.raises(EmsError, match=message):  # and no other segmenter steps in
+        segment_tsv(source, tmp_path / "out.tsv", ("en", "ja"), ("none", name))
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_an_unknown_segmenter_is_an_error_with_the_known_ones():
+    with pytest.raises(EmsError, match=r"found 'juman'; allowed values: .*jieba, jumanpp"):
+        segmenter("juman", "ja")
+
+
+# --- pair files
+
+
+def test_a_pair_file_keeps_its_alignment_and_becomes_lower_case(tmp_path):
+    pairs = [(f"Satz {at}, ÄÖ.", f"{at}号は日本です") for at in range(4_321)]  # three batches
+    pairs[7] = ("# X", "#")
+    source = tmp_path / "de-ja.tsv"
+    source.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    assert segment_tsv(source, tmp_path / "out.tsv", ("de", "ja"), ("sacremoses", "fugashi"))
+    lines = (tmp_path / "out.tsv").read_text(encoding="utf-8").split("\n")
+    assert lines.pop() == ""
+    assert len(lines) == len(pairs)
+    for line, (first, second) in zip(lines, pairs, strict=True):
+        one, other = line.split("\t")
+        assert characters(one) == characters(first.lower())
+        assert characters(other) == characters(second.lower())
+    assert lines[0].split("\t")[0] == "satz 0 , äö ."
+
+
+@pytest.mark.parametrize("name", ["moses", "sacremoses"])
+def test_abbreviations_are_seen_before_the_case_goes(tmp_path, name):
+    needs(runs(name), f"the segmenter {name} cannot run here")
+    source = tmp_path / "en-fr.tsv"
+    source.write_text("Mr. 5 came\tB\n")
+    assert segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), (name, "none")) == 1
+    assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\n"
+
+
+def test_a_malformed_pair_file_is_an_error_with_the_line(tmp_path):
+    source = tmp_path / "en-fr.tsv"
+    source.write_text("a\tb\nc\n")
+    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 2 has 1 columns"):
+        segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"))
+    assert not (tmp_path / "out.tsv").exists()

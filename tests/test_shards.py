@@ -1,0 +1,311 @@
+"""Laws of the shards: they decode to the text, and a batch is a pure function of (seed, step)."""
+
+import hashlib
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+from ems.config import load_experiment, load_site
+from ems.errors import EmsError
+from ems.shards import writer
+from ems.shards.reader import PairStore, Shard
+from ems.shards.writer import write_shard
+from ems.text.subwords import load_vocabulary, train_vocabulary
+
+LANGUAGES = ["en", "de", "ja"]
+WORDS = {
+    "en": ["the", "cat", "sees", "some", "small", "birds", "over", "there", "today", "again"],
+    "de": ["die", "katze", "sieht", "heute", "wieder", "kleine", "vögel", "dort", "drüben", "gern"],
+    "ja": ["猫", "は", "今日", "も", "小さな", "鳥", "を", "あそこ", "で", "見る"],
+}
+PAIRS = {"A/de-en": 400, "B/de-en": 150, "A/en-ja": 90, "B/en-ja": 10}
+LIMIT = 12  # tokens
+
+
+def sentence(draw, code):
+    return " ".join(draw.choices(WORDS[code], k=draw.randint(1, 14)))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A vocabulary and four pair files of two language pairs, as shards."""
+    folder, draw = tmp_path_factory.mktemp("world"), random.Random(1)
+    for name, count in PAIRS.items():
+        path = folder / "text" / f"{name}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        first, second = path.stem.split("-")
+        rows = [f"{sentence(draw, first)}\t{sentence(draw, second)}\n" for _ in range(count)]
+        path.write_text("".join(rows), encoding="utf-8")
+    vocabulary(folder / "v.model", size=200)
+    for name in PAIRS:
+        write_shard(folder / "text" / f"{name}.tsv", folder / "v.model", folder / "shards" / name)
+    return folder
+
+
+def vocabulary(path, size):
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    settings = {"size": size, "character_coverage": 1.0}
+    languages = {code: tiny.languages[code] for code in LANGUAGES}
+    sample = path.with_suffix(".txt")
+    sample.write_text("".join(f"{word}\n" for words in WORDS.values() for word in words) * 3)
+    train_vocabulary(replace(tiny, languages=languages, vocabulary=settings), sample, path, 1)
+    return path
+
+
+def store(world, *names, limit=LIMIT):
+    return PairStore([world / "shards" / name for name in names or PAIRS], LANGUAGES, limit)
+
+
+def sentences(folder, code):
+    """Token ids of every sentence of one side, by plain loops over the files."""
+    ids = np.fromfile(folder / f"{code}.ids", "<u2").tolist()
+    offsets = np.fromfile(folder / f"{code}.offsets", "<i8").tolist()
+    return [ids[offsets[at] : offsets[at + 1]] for at in range(len(offsets) - 1)]
+
+
+def unpacked(batch):
+    """(language, tokens) of each first and each second side, in the order of the pairs."""
+    found, at = {}, 0
+    for row, length in zip(batch.rows.tolist(), batch.lengths.tolist(), strict=True):
+        found[row] = (int(batch.languages[row]), tuple(batch.tokens[at : at + length].tolist()))
+        at += length
+    assert at == len(batch.tokens)
+    count = batch.pairs
+    return [(found[row], found[count + row]) for row in range(count)]
+
+
+# --- writing
+
+
+@pytest.mark.parametrize("name", list(PAIRS))
+def test_a_shard_decodes_to_the_pieces_of_its_text_with_both_sides_aligned(world, name):
+    processor = load_vocabulary(world / "v.model")
+    lines = (world / "text" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    sides = [sentences(world / "shards" / name, code) for code in name[2:].split("-")]
+    assert len(sides[0]) == len(sides[1]) == len(lines) == PAIRS[name]
+    for at, line in enumerate(lines):
+        for side, text in enumerate(line.split("\t")):
+            assert processor.decode(sides[side][at]) == text
+            assert sides[side][at] == processor.encode(text)
+
+
+def test_the_manifest_says_what_the_shard_holds(world):
+    folder = world / "shards" / "A" / "de-en"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["languages"] == ["de", "en"]
+    assert (manifest["pairs"], manifest["dropped"]) == (400, 0)
+    for code in ("de", "en"):
+        assert manifest["tokens"][code] == sum(map(len, sentences(folder, code)))
+    names = ["de.ids", "de.offsets", "en.ids", "en.offsets"]
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
+    for name in names:
+        content = (folder / name).read_bytes()
+        assert manifest["sha256"][name] == hashlib.sha256(content).hexdigest()
+    content = (world / "v.model").read_bytes()
+    assert manifest["vocabulary_sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_the_same_text_is_the_same_shard_byte_for_byte(world, tmp_path):
+    write_shard(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    for path in (world / "shards" / "A" / "de-en").iterdir():
+        assert (tmp_path / "de-en" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_shard_larger_than_a_batch_keeps_every_pair(world, tmp_path):
+    rows = [f"katze {'die ' * (at % 5)}\tcat {'the ' * (at % 7)}\n" for at in range(4_100)]
+    (tmp_path / "de-en.tsv").write_text("".join(rows))
+    write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    processor = load_vocabulary(world / "v.model")
+    for side, code in enumerate(("de", "en")):
+        decoded = [processor.decode(ids) for ids in sentences(tmp_path / "de-en", code)]
+        assert decoded == [" ".join(row.split("\t")[side].split()) for row in rows]
+
+
+def test_a_pair_without_tokens_on_a_side_is_dropped_on_both_and_counted(world, tmp_path):
+    (tmp_path / "de-en.tsv").write_text("die\tthe\n\tcat\nkatze\t \ndort\tthere\n")
+    manifest = write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    assert (manifest["pairs"], manifest["dropped"]) == (2, 2)
+    processor = load_vocabulary(world / "v.model")
+    for code, words in (("de", ["die", "dort"]), ("en", ["the", "there"])):
+        found = [processor.decode(ids) for ids in sentences(tmp_path / "de-en", code)]
+        assert found == words
+
+
+def test_a_shard_without_pairs_is_an_error_and_no_folder(world, tmp_path):
+    (tmp_path / "de-en.tsv").write_text("\tcat\n")
+    with pytest.raises(EmsError, match=r"de-en\.tsv: no pair with tokens on both sides"):
+        write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    assert [path.name for path in tmp_path.iterdir()] == ["de-en.tsv"]
+
+
+def test_a_vocabulary_that_uint16_cannot_hold_is_an_error(world, tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "MAX_PIECES", 199)
+    with pytest.raises(EmsError, match=r"v\.model: 200 pieces; uint16 holds 199"):
+        write_shard(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- drawing
+
+
+def test_a_batch_is_a_pure_function_of_seed_and_step(world):
+    one, other = store(world), store(world)
+    for _ in range(3):
+        other.draw(9, 9, 7, 1.0)  # what was drawn before does not matter
+    batch, again = one.draw(1, 5, 40, 0.5), other.draw(1, 5, 40, 0.5)
+    for name in ("tokens", "lengths", "rows", "languages"):
+        assert np.array_equal(getattr(batch, name), getattr(again, name))
+    for seed, step in ((1, 6), (2, 5), (5, 1)):
+        assert unpacked(one.draw(seed, step, 40, 0.5)) != unpacked(batch)
+
+
+def test_a_batch_mixes_language_pairs_and_holds_only_pairs_of_the_shards(world):
+    known = set()
+    for name in PAIRS:
+        codes = name[2:].split("-")
+        folder = world / "shards" / name
+        for pair in zip(*(sentences(folder, code) for code in codes), strict=True):
+            known.add(
+                tuple(
+                    (LANGUAGES.index(code), tuple(ids[:LIMIT]))
+                    for code, ids in zip(codes, pair, strict=True)
+                )
+            )
+    data = store(world)
+    for step in range(20):
+        pairs = unpacked(data.draw(3, step, 32, 0.5))
+        assert len(pairs) == 32
+        assert set(pairs) <= known
+        assert {languages for (languages, _), _ in pairs} == {0, 1}  # en-ja and de-en
+
+
+def numbered(folder, first, count):
+    """A shard in the format on disk: the sentences of its pair i are the token first + i."""
+    folder.mkdir(parents=True)
+    codes = folder.name.split("-")
+    for code in codes:
+        np.arange(first, first + count).astype("<u2").tofile(folder / f"{code}.ids")
+        np.arange(count + 1).astype("<i8").tofile(folder / f"{code}.offsets")
+    manifest = {
+        "languages": codes,
+        "pairs": count,
+        "tokens": dict.fromkeys(codes, count),
+        "vocabulary_sha256": "same",
+        "sha256": {},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5, 1])
+def test_language_pairs_are_drawn_by_size_to_the_alpha_and_their_pairs_uniformly(tmp_path, alpha):
+    folders = [
+        numbered(tmp_path / "A" / "de-en", 0, 300),
+        numbered(tmp_path / "A" / "en-ja", 300, 90),
+        numbered(tmp_path / "B" / "de-en", 390, 150),
+        numbered(tmp_path / "B" / "en-ja", 540, 10),
+    ]
+    data = PairStore(folders, LANGUAGES, LIMIT)
+    assert data.sizes.tolist() == [450, 100]
+    counts, draws = [0] * 550, 100_000
+    for step in range(100):
+        for (_, first), (_, second) in unpacked(data.draw(4, step, draws // 100, alpha)):
+            assert first == second
+            counts[first[0]] += 1
+    total = 450**alpha + 100**alpha
+    german = sum(counts[:300]) + sum(counts[390:540])
+    share = 450**alpha / total
+    assert abs(german - draws * share) < 5 * (draws * share * (1 - share)) ** 0.5
+    for token, count in enumerate(counts):
+        size = 450 if token < 300 or 390 <= token < 540 else 100
+        expected = draws * size**alpha / total / size
+        assert abs(count - expected) < 5 * expected**0.5
+
+
+# --- assembling
+
+
+def own_batch(world, names, chosen, limit):
+    """The pairs `chosen` as (language, tokens) pairs: shards of a language pair one after the
+    other."""
+    rows = {}
+    for name in names:
+        codes = name[2:].split("-")
+        folder = world / "shards" / name
+        sides = [sentences(folder, code) for code in codes]
+        for at in range(len(sides[0])):
+            pair = [
+                (LANGUAGES.index(code), tuple(side[at][:limit]))
+                for code, side in zip(codes, sides, strict=True)
+            ]
+            rows.setdefault(name[2:], []).append(tuple(pair))
+    groups = sorted(rows)
+    return [rows[groups[group]][at] for group, at in chosen]
+
+
+@pytest.mark.parametrize("limit", [3, 10_000])
+@pytest.mark.parametrize("names", [list(PAIRS), ["B/en-ja", "B/de-en", "A/en-ja", "A/de-en"]])
+def test_a_batch_equals_a_plain_loop_over_the_files(world, limit, names):
+    draw = random.Random(2)
+    edges = [(0, 0), (0, 399), (0, 400), (0, 549), (1, 0), (1, 89), (1, 90), (1, 99)]
+    edges += [(0, 149), (0, 150), (1, 9), (1, 10)]
+    chosen = [*edges, *((0, draw.randrange(550)) for _ in range(50)), (0, 0)]
+    draw.shuffle(chosen)
+    groups, within = (np.array(column) for column in zip(*chosen, strict=True))
+    batch = store(world, *names, limit=limit).assemble(groups, within)
+    expected = own_batch(world, names, chosen, limit)
+    assert batch.pairs == len(expected)
+    assert unpacked(batch) == expected
+    # sentences of like length lie together
+    lengths = batch.lengths.tolist()
+    assert lengths == sorted(lengths)
+    assert sorted(batch.rows.tolist()) == list(range(2 * len(expected)))
+
+
+def test_in_order_visits_every_pair_once(world):
+    data = store(world, limit=10_000)
+    batches = list(data.in_order(64))
+    found = [pair for batch in batches for pair in unpacked(batch)]
+    every = [(0, at) for at in range(550)] + [(1, at) for at in range(100)]
+    assert found == own_batch(world, list(PAIRS), every, 10_000)
+    assert max(batch.pairs for batch in batches) == 64
+    assert all(len(set(batch.languages.tolist())) == 2 for batch in batches)
+
+
+# --- spoilt shards
+
+
+@pytest.fixture
+def shard(world, tmp_path):
+    write_shard(world / "text" / "B" / "en-ja.tsv", world / "v.model", tmp_path / "en-ja")
+    return tmp_path / "en-ja"
+
+
+@pytest.mark.parametrize("name", ["en.ids", "ja.ids", "en.offsets", "ja.offsets"])
+@pytest.mark.parametrize("change", [-1, -2, 1, None], ids=["-1", "-2", "+1", "absent"])
+def test_a_file_of_another_size_is_an_error_that_names_it(shard, name, change):
+    content = (shard / name).read_bytes()
+    if change is None:
+        (shard / name).unlink()
+    else:
+        (shard / name).write_bytes(content[:change] if change < 0 else content + b"x")
+    with pytest.raises(EmsError, match=rf"{name}: expected .* bytes by its manifest, found"):
+        Shard(shard)
+
+
+def test_a_folder_without_its_manifest_is_no_shard(shard):
+    (shard / "manifest.json").unlink()
+    with pytest.raises(EmsError, match=r"en-ja/manifest\.json: no such file"):
+        Shard(shard)
+
+
+def test_shards_of_two_vocabularies_do_not_mix(world, tmp_path):
+    other = vocabulary(tmp_path / "other.model", size=150)
+    write_shard(world / "text" / "B" / "en-ja.tsv", other, tmp_path / "en-ja")
+    with pytest.raises(EmsError, match="expected shards of one vocabulary, found 2"):
+        PairStore([world / "shards" / "A" / "de-en", tmp_path / "en-ja"], LANGUAGES, LIMIT)

@@ -1,0 +1,216 @@
+"""Laws of the vocabulary: the sample is fair and seeded, the model is the same bytes, its ids are
+fixed."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from conftest import ROOT
+
+from ems.config import load_experiment, load_site
+from ems.errors import EmsError
+from ems.text.subwords import (
+    MASK,
+    PAD,
+    UNK,
+    load_vocabulary,
+    quotas,
+    train_vocabulary,
+    write_sample,
+)
+
+# --- quotas
+
+
+def own_shares(counts, total, temperature):
+    """Shares by p_l ~ n_l^(1/T), where what a full language cannot take goes round again."""
+    shares = dict.fromkeys(counts, 0.0)
+    left = min(total, sum(counts.values()))
+    while left > 1e-9:
+        open_ = [code for code in counts if shares[code] < counts[code] - 1e-9]
+        weight = sum(counts[code] ** (1 / temperature) for code in open_)
+        poured = 0.0
+        for code in open_:
+            share = left * counts[code] ** (1 / temperature) / weight
+            share = min(share, counts[code] - shares[code])
+            shares[code] += share
+            poured += share
+        left -= poured
+    return shares
+
+
+@pytest.mark.parametrize("temperature", [1, 2, 5, 100])
+@pytest.mark.parametrize("total", [0, 1, 7, 500, 5_000, 11_110, 99_999])
+def test_quotas_follow_the_temperature_and_use_up_the_total(temperature, total):
+    counts = {"en": 10_000, "de": 1_000, "sw": 100, "yo": 10}
+    chosen = quotas(counts, total, temperature)
+    assert sum(chosen.values()) == min(total, 11_110)
+    assert all(0 <= chosen[code] <= counts[code] for code in counts)
+    expected = own_shares(counts, total, temperature)
+    assert all(abs(chosen[code] - expected[code]) < 1 + 1e-6 for code in counts)
+
+
+def test_at_temperature_one_a_quota_is_the_share_and_at_a_high_one_all_are_equal():
+    counts = {"en": 8_000, "de": 1_000, "sw": 1_000}
+    assert quotas(counts, 1_000, 1) == {"en": 800, "de": 100, "sw": 100}
+    assert quotas(counts, 900, 1e9) == {"en": 300, "de": 300, "sw": 300}
+    assert quotas({"en": 400, "de": 100}, 30, 2) == {"en": 20, "de": 10}
+
+
+def test_ties_of_the_rounding_do_not_depend_on_the_order():
+    counts = {"c": 100, "a": 100, "b": 100}
+    assert quotas(counts, 100, 1) == quotas(dict(sorted(counts.items())), 100, 1)
+
+
+# --- the sample
+
+WORDS = {
+    "en": ["the", "cat", "sees", "some", "small", "birds", "over", "there", "today", "again"],
+    "de": ["die", "katze", "sieht", "heute", "wieder", "kleine", "vögel", "dort", "drüben", "gern"],
+    "ja": ["猫", "は", "今日", "も", "小さな", "鳥", "を", "あそこ", "で", "見る"],
+}
+LINES = {"de-en": 600, "en-ja": 300}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Segmented pair files, every line with a number of its own."""
+    folder, draw = tmp_path_factory.mktemp("pairs"), random.Random(1)
+    paths = []
+    for pair, count in LINES.items():
+        path = folder / "C" / f"{pair}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        with open(path, "w", encoding="utf-8") as writer:
+            for at in range(count):
+                sides = [
+                    " ".join([f"{code}{at}", *draw.choices(WORDS[code], k=6)])
+                    for code in pair.split("-")
+                ]
+                writer.write("\t".join(sides) + "\n")
+        paths.append(path)
+    return paths
+
+
+def experiment(seed=1, **vocabulary):
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    settings = {"size": 400, "sample_lines": 500, "temperature": 2, "character_coverage": 1.0}
+    languages = {code: tiny.languages[code] for code in ("en", "de", "ja")}
+    return replace(tiny, seed=seed, languages=languages, vocabulary={**settings, **vocabulary})
+
+
+def sample(folder, sources, name="sample.txt", **settings):
+    quota = write_sample(experiment(**settings), sources, folder / name)
+    return quota, (folder / name).read_text(encoding="utf-8").splitlines()
+
+
+def test_each_language_gives_its_quota_of_its_own_lines(tmp_path, sources):
+    quota, lines = sample(tmp_path, sources)
+    assert quota == quotas({"de": 600, "en": 900, "ja": 300}, 500, 2)
+    found = Counter(line[:2] for line in lines)
+    assert found == quota
+    every = Counter(
+        side
+        for path in sources
+        for pair in path.read_text(encoding="utf-8").splitlines()
+        for side in pair.split("\t")
+    )
+    assert not Counter(lines) - every  # drawn without replacement
+
+
+def test_english_is_drawn_from_all_of_its_files(tmp_path, sources):
+    pairs = [path.read_text(encoding="utf-8").splitlines() for path in sources]
+    of_german = {line.split("\t")[1] for line in pairs[0]}
+    _, lines = sample(tmp_path, sources)
+    english = [line for line in lines if line.startswith("en")]
+    # 600 of its 900 lines are beside German; one sigma of the share is 0.03
+    assert 0.5 < sum(line in of_german for line in english) / len(english) < 0.83
+
+
+def test_the_same_seed_draws_the_same_sample_and_another_another(tmp_path, sources):
+    first = sample(tmp_path, sources, "a.txt")
+    assert sample(tmp_path, sources, "b.txt") == first
+    quota, lines = sample(tmp_path, sources, "c.txt", seed=2)
+    assert quota == first[0]
+    assert lines != first[1]
+
+
+def test_a_sample_larger_than_the_corpus_is_the_corpus(tmp_path, sources):
+    quota, lines = sample(tmp_path, sources, sample_lines=10_000)
+    assert quota == {"de": 600, "en": 900, "ja": 300}
+    assert len(lines) == 1800
+
+
+# --- the model
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, sources):
+    folder = tmp_path_factory.mktemp("vocabulary")
+    write_sample(experiment(), sources, folder / "sample.txt")
+    for threads in (1, 2):
+        pieces = train_vocabulary(
+            experiment(), folder / "sample.txt", folder / f"{threads}.model", threads
+        )
+        assert pieces == 400
+    return folder
+
+
+def test_the_same_sample_gives_the_same_model_bytes_for_any_number_of_threads(trained, tmp_path):
+    first = (trained / "1.model").read_bytes()
+    assert (trained / "2.model").read_bytes() == first
+    train_vocabulary(experiment(), trained / "sample.txt", tmp_path / "again.model", 2)
+    assert (tmp_path / "again.model").read_bytes() == first
+
+
+def test_ids_begin_with_pad_unk_mask_and_the_languages_in_their_order(trained):
+    vocabulary = load_vocabulary(trained / "1.model")
+    assert (PAD, UNK, MASK) == (0, 1, 2)
+    assert [vocabulary.id_to_piece(at) for at in range(6)] == [
+        "<pad>",
+        "<unk>",
+        "<mask>",
+        "<2en>",
+        "<2de>",
+        "<2ja>",
+    ]
+    assert [vocabulary.pad_id(), vocabulary.unk_id()] == [0, 1]
+    assert [vocabulary.bos_id(), vocabulary.eos_id()] == [-1, -1]
+    assert vocabulary.get_piece_size() == 400
+
+
+@pytest.mark.parametrize("text", ["<2en>", "a <2de> b", "<mask>", "<pad>", "x<2ja>", "<unk>"])
+def test_text_never_becomes_a_control_symbol(trained, text):
+    ids = load_vocabulary(trained / "1.model").encode(text)
+    assert ids
+    assert not {0, 2, 3, 4, 5} & set(ids)
+
+
+def test_known_words_are_whole_and_come_back(trained):
+    vocabulary = load_vocabulary(trained / "1.model")
+    for words in WORDS.values():
+        text = " ".join(words)
+        ids = vocabulary.encode(text)
+        assert UNK not in ids
+        assert vocabulary.decode(ids) == text
+
+
+@pytest.mark.parametrize("size", [5_000, 60_000])
+def test_too_large_a_vocabulary_is_one_clear_error_and_no_file(trained, tmp_path, size):
+    with pytest.raises(EmsError) as told:
+        train_vocabulary(experiment(size=size), trained / "sample.txt", tmp_path / "x.model", 1)
+    message = str(told.value)
+    assert "\n" not in message
+    assert message.startswith(f"vocabulary.size: SentencePiece cannot make {size:,} pieces")
+    assert "Lower vocabulary.size or raise vocabulary.sample_lines" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no model"], ids=["absent", "empty", "text"])
+def test_what_is_no_model_is_an_error_that_names_it(tmp_path, content):
+    path = tmp_path / "x.model"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(EmsError, match=r"x\.model: not a SentencePiece model"):
+        load_vocabulary(path)

@@ -1,0 +1,580 @@
+"""Laws of training: same seed same bytes, killed and resumed equals never killed, nothing half
+written.
+"""
+
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from ems.config import load_experiment
+from ems.encode import SentenceEncoder
+from ems.errors import EmsError
+from ems.shards.reader import PairStore
+from ems.shards.writer import write_shard
+from ems.text.subwords import train_vocabulary
+from ems.train import checkpoint, loop
+from ems.train.loop import Data, train
+from ems.train.schedule import learning_rate
+from ems.train.step import DeviceBatch, System
+from ems.train.validate import validate
+
+ROOT = Path(__file__).resolve().parents[1]
+PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
+CONFIG = {
+    "description": "made by a test",
+    "seed": 3,
+    "languages": ["en", "de", "fr"],
+    "sources": {},
+    "corpora": [{"name": "Toy", "version": "v1"}],
+    "validation": None,
+    "evalsets": {"tatoeba": {"version": "toy"}},
+    "decontaminate": {},
+    "segmenters": {"default": "none"},
+    "vocabulary": {"size": 300, "character_coverage": 1.0},
+    "model": {
+        "layers": 1,
+        "width": 16,
+        "heads": 2,
+        "feed_forward": 24,
+        "dropout": 0.2,
+        "attention_dropout": 0.2,
+        "max_tokens": 20,
+    },
+    "objectives": {"xtr": {"language_width": 4}, "contrastive": {"width": 8}},
+    "train": {
+        "steps": 30,
+        "batch_pairs": 8,
+        "learning_rate": 0.01,
+        "warmup_steps": 5,
+        "schedule": "linear",
+        "sampling_alpha": 0.5,
+        "validate_every": 10,
+        "checkpoint_every": 5,
+        "threads": 1,
+        "device": "cpu",
+    },
+    "systems": {"ems": {}},
+    "benchmarks": ["tatoeba"],
+    "tables": {},
+}
+
+
+def toy_sentences(count, seed):
+    """`count` sentences in three languages: concepts, each with a word of its own per language."""
+    words = random.Random(0)
+    syllables = {"en": "ba ko li ne", "de": "schu ster gen lau", "fr": "eau quoi tille mon"}
+    lexicon = {
+        code: ["".join(words.choices(parts.split(), k=3)) + str(at) for at in range(40)]
+        for code, parts in syllables.items()
+    }
+    draw = random.Random(seed)
+    for _ in range(count):
+        concepts = draw.choices(range(40), k=draw.randint(1, 6))
+        yield {code: " ".join(lexicon[code][at] for at in concepts) for code in syllables}
+
+
+class Toy:
+    """Shards, a vocabulary and an experiment file in one folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.vocabulary = folder / "vocabulary.model"
+        sentences = list(toy_sentences(200, seed=1))
+        sample = folder / "sample.txt"
+        sample.write_text("".join(f"{line}\n" for item in sentences for line in item.values()))
+        train_vocabulary(self.experiment(), sample, self.vocabulary, threads=1)
+        for part, share in (("training", 1), ("validation", 8)):
+            for seed, (pair, count) in enumerate(PAIRS.items()):
+                self._shard(part, pair, count // share, seed + 10 * share)
+
+    def _shard(self, part, pair, count, seed):
+        first, second = pair.split("-")
+        source = self.folder / part / f"{pair}.tsv"
+        source.parent.mkdir(exist_ok=True)
+        lines = [f"{item[first]}\t{item[second]}\n" for item in toy_sentences(count, seed)]
+        source.write_text("".join(lines))
+        write_shard(source, self.vocabulary, source.with_suffix(""))
+
+    def experiment(self, seed=3, **changes):
+        """The experiment with `part={key: value}` changed (model, objectives, train)."""
+        config = {**CONFIG, "seed": seed}
+        for part, values in changes.items():
+            config[part] = {**CONFIG[part], **values}
+        configs = self.folder / "configs"
+        configs.mkdir(exist_ok=True)
+        (configs / "toy.yaml").write_text(yaml.safe_dump(config))
+        site = {"sources": {"opus": "embedded", "tatoeba": "embedded"}}
+        return load_experiment("toy", site, configs, ROOT / "schemas")
+
+    def shards(self, part):
+        return [self.folder / part / pair for pair in PAIRS]
+
+    def store(self, part):
+        return PairStore(self.shards(part), CONFIG["languages"], CONFIG["model"]["max_tokens"])
+
+    def data(self, validation=True):
+        held_out = self.store("validation") if validation else None
+        return Data(self.store("training"), held_out, self.vocabulary)
+
+    def train(self, folder, validation=True, **changes):
+        """Train into `folder`/model with the state in `folder`/state; the model folder."""
+        experiment = self.experiment(**changes)
+        train(experiment, "ems", self.data(validation), folder / "model", folder / "state")
+        return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return Toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module")
+def never_killed(toy, tmp_path_factory):
+    """The model folder of a run of the unchanged settings from the first step to the last."""
+    return toy.train(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(autouse=True)
+def _log(caplog):
+    caplog.set_level("INFO", "ems")
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def saved(state):
+    """Every byte of the checkpoints in a state folder."""
+    return {path.name: contents(path) for path in state.glob("step-*")}
+
+
+def rows(folder, part):
+    lines = (folder / "losses.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row["part"] == part]
+
+
+def half_written(folder):
+    return [path.name for path in folder.rglob("*") if path.name.endswith(".part")]
+
+
+class Killed(BaseException):
+    """What no `except` of the library catches."""
+
+
+def interrupt(monkeypatch, after):
+    """Make the run die right after the checkpoint of step `after`."""
+    save = checkpoint.save_checkpoint
+
+    def save_and_die(state, step, *rest):
+        save(state, step, *rest)
+        if step == after:
+            raise Killed
+
+    monkeypatch.setattr(loop, "save_checkpoint", save_and_die)
+
+
+def train_until(toy, folder, step, **changes):
+    """Train until the checkpoint of `step` is there, then die; the state folder of the run."""
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt(patch, step)
+        with pytest.raises(Killed):
+            toy.train(folder, **changes)
+    (state,) = (folder / "state").iterdir()
+    return state
+
+
+# --- the same seed
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(toy, never_killed, tmp_path):
+    again = toy.train(tmp_path / "again")
+    assert contents(again) == contents(never_killed)
+    other = contents(toy.train(tmp_path / "other", seed=4))
+    for name in ("model.safetensors", "heads.safetensors", "losses.jsonl"):
+        assert other[name] != contents(never_killed)[name]
+
+
+def test_two_threads_repeat_themselves_too(toy, tmp_path):
+    first, second = (
+        toy.train(tmp_path / name, train={"threads": 2, "steps": 10}) for name in ("a", "b")
+    )
+    assert contents(first) == contents(second)
+
+
+# --- killed and resumed
+
+
+LONG = {"steps": 120, "validate_every": 60}
+
+
+def kill_when_there_is_a_checkpoint(toy, folder):
+    """Run `ems train` as a process of its own, SIGKILL it after its first checkpoint."""
+    toy.experiment(train=LONG)
+    shutil.copytree(ROOT / "schemas", toy.folder / "schemas", dirs_exist_ok=True)
+    shutil.copy(ROOT / "config.yaml", toy.folder / "config.yaml")
+    command = [sys.executable, "-m", "ems.cli", "train", "--experiment", "toy", "--system", "ems"]
+    command += ["--training", *toy.shards("training"), "--validation", *toy.shards("validation")]
+    command += ["--vocabulary", toy.vocabulary]
+    command += ["--out", folder / "model", "--state", folder / "state"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=toy.folder, env=environment) as process:
+        try:
+            while process.poll() is None and not list(folder.glob("state/*/step-*")):
+                time.sleep(0.001)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert not (folder / "model").exists()
+
+
+def test_killed_by_a_signal_and_resumed_equals_never_killed_bit_for_bit(toy, tmp_path, caplog):
+    kill_when_there_is_a_checkpoint(toy, tmp_path / "killed")
+    resumed = toy.train(tmp_path / "killed", train=LONG)
+    started = [record.args for record in caplog.records if record.msg == "train %s: %s"]
+    steps = [int(text.removeprefix("resumed at step ")) for _, text in started if "resumed" in text]
+    assert len(steps) == 1
+    assert 0 < steps[0] < 120
+    caplog.clear()
+    whole = toy.train(tmp_path / "whole", train=LONG)
+    assert "from step 0" in caplog.text
+    assert contents(resumed) == contents(whole)
+
+
+@pytest.mark.parametrize("step", [5, 20, 30], ids=["first", "middle", "last, model not written"])
+def test_resumed_from_any_checkpoint_equals_never_killed(step, toy, never_killed, tmp_path, caplog):
+    train_until(toy, tmp_path, step)
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+    assert f"resumed at step {step}" in caplog.text
+
+
+def test_a_run_killed_again_and_again_equals_never_killed(toy, never_killed, tmp_path):
+    for step in (10, 15, 25):
+        train_until(toy, tmp_path, step)
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+
+
+CHECKPOINT_FILES = ["model.safetensors", "optimizer.safetensors", "losses.jsonl", "state.json"]
+
+
+@pytest.mark.parametrize("file", CHECKPOINT_FILES)
+def test_a_corrupt_newest_checkpoint_is_passed_over_with_a_warning(
+    file, toy, never_killed, tmp_path, caplog
+):
+    state = train_until(toy, tmp_path, 20)
+    cut_in_half(state / "step-00000020" / file)
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+    assert "step-00000020 cannot be read" in caplog.text
+    assert "resumed at step 15" in caplog.text
+
+
+@pytest.mark.parametrize("file", CHECKPOINT_FILES)
+def test_when_no_checkpoint_can_be_read_the_run_starts_anew(
+    file, toy, never_killed, tmp_path, caplog
+):
+    state = train_until(toy, tmp_path, 10)
+    for folder in checkpoint.checkpoints(state):
+        cut_in_half(folder / file)
+    caplog.clear()
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+    assert "from step 0" in caplog.text
+
+
+def cut_in_half(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def test_a_system_that_another_process_trains_now_is_left_alone(toy, tmp_path):
+    state = train_until(toy, tmp_path, 10)
+    before = saved(state)
+    with checkpoint.claimed(state), pytest.raises(EmsError, match="another process"):
+        toy.train(tmp_path)
+    assert saved(state) == before
+
+
+def test_only_the_newest_checkpoints_are_kept_and_none_after_the_end(toy, tmp_path):
+    state = train_until(toy, tmp_path, 20)
+    assert [path.name for path in checkpoint.checkpoints(state)] == [
+        "step-00000015",
+        "step-00000020",
+    ]
+    toy.train(tmp_path)
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"train": {"learning_rate": 0.02}}, {"seed": 4}, {"model": {"dropout": 0.3}}],
+    ids=["learning rate", "seed", "dropout"],
+)
+def test_a_checkpoint_of_other_settings_is_never_picked_up(changes, toy, tmp_path, caplog):
+    state = train_until(toy, tmp_path, 10)
+    before = saved(state)
+    caplog.clear()
+    resumed = toy.train(tmp_path, **changes)
+    assert "from step 0" in caplog.text
+    assert saved(state) == before
+    assert contents(resumed) == contents(toy.train(tmp_path / "alone", **changes))
+
+
+def test_a_checkpoint_of_other_data_is_never_picked_up(toy, tmp_path, caplog):
+    train_until(toy, tmp_path, 10)
+    caplog.clear()
+    experiment, data = toy.experiment(), toy.data()
+    data.training = PairStore(toy.shards("training")[:1], CONFIG["languages"], 20)
+    train(experiment, "ems", data, tmp_path / "model", tmp_path / "state")
+    assert "from step 0" in caplog.text
+
+
+# --- what is written
+
+
+def test_no_step_at_all_writes_the_untrained_model(toy, tmp_path):
+    out = toy.train(tmp_path, train={"steps": 0})
+    torch.manual_seed(3)
+    system = System(toy.experiment().systems["ems"], 3, 300)
+    for file, module in (("model", system.encoder), ("heads", system.heads)):
+        written = load_file(out / f"{file}.safetensors")
+        assert set(written) == set(module.state_dict())
+        for key, value in module.state_dict().items():
+            assert torch.equal(written[key], value), key
+    assert rows(out, "train") == []
+    assert [row["step"] for row in rows(out, "validation")] == [0]
+
+
+def test_a_model_folder_is_what_the_encoder_loads(never_killed):
+    vectors = SentenceEncoder(never_killed).encode(["bakoli1", "nene kone3"], "en")
+    assert vectors.shape == (2, 16)
+    assert np.isfinite(vectors).all()
+
+
+def test_every_file_at_rest_is_safetensors_json_or_the_vocabulary(toy, never_killed, tmp_path):
+    """No pickle anywhere: nothing that is loaded can run code."""
+    state = train_until(toy, tmp_path, 10)
+    files = [path for path in [*state.rglob("*"), *never_killed.rglob("*")] if path.is_file()]
+    files.remove(state / "lock")
+    assert len(files) == 2 * 4 + 5  # two checkpoints, one model
+    for path in files:
+        if path.name == "vocabulary.model":
+            assert path.read_bytes() == toy.vocabulary.read_bytes()
+        elif path.suffix == ".safetensors":
+            assert load_file(path)
+        elif path.suffix == ".jsonl":
+            assert [json.loads(line) for line in path.read_text().splitlines()]
+        else:
+            assert json.loads(path.read_text())
+
+
+def failing(error):
+    """A save_file that writes some bytes and fails as a full disk does."""
+
+    def save(tensors, path):
+        Path(path).write_bytes(b"half")
+        raise error
+
+    return save
+
+
+DISK_FULL = [
+    OSError(28, "No space left on device"),
+    SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+]
+
+
+@pytest.mark.parametrize("error", DISK_FULL, ids=["OSError", "SafetensorError"])
+def test_a_checkpoint_that_cannot_be_written_leaves_the_ones_before(
+    error, toy, never_killed, tmp_path, monkeypatch
+):
+    state = train_until(toy, tmp_path, 10)
+    before = saved(state)
+    monkeypatch.setattr(checkpoint, "save_file", failing(error))
+    with pytest.raises(EmsError, match=r"cannot write .*step-00000015.*No space left"):
+        toy.train(tmp_path)
+    assert saved(state) == before
+    assert not half_written(tmp_path)
+    monkeypatch.undo()
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+
+
+@pytest.mark.parametrize("error", DISK_FULL, ids=["OSError", "SafetensorError"])
+def test_a_model_that_cannot_be_written_leaves_nothing_half_written(
+    error, toy, never_killed, tmp_path, monkeypatch
+):
+    train_until(toy, tmp_path, 30)
+    monkeypatch.setattr(checkpoint, "save_file", failing(error))
+    with pytest.raises(EmsError, match=r"cannot write .*model\.safetensors.*No space left"):
+        toy.train(tmp_path)
+    assert not half_written(tmp_path)
+    assert not (tmp_path / "model/model.safetensors").exists()
+    assert not (tmp_path / "model/model.json").exists()
+    monkeypatch.undo()
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+
+
+# --- what stops a run
+
+
+def spoil(state, step, value):
+    path = state / f"step-{step:08}" / "model.safetensors"
+    tensors = load_file(path)
+    tensors["encoder.layers.0.inner.bias"][0] = value
+    save_file(tensors, path)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_loss_that_is_not_finite_stops_before_the_optimiser_step(
+    value, toy, tmp_path, monkeypatch
+):
+    state = train_until(toy, tmp_path, 10)
+    spoil(state, 10, value)
+    before = saved(state)
+    steps = []
+    monkeypatch.setattr(torch.optim.Adam, "step", lambda *_: steps.append(1))
+    with pytest.raises(EmsError, match=r"loss of step 10 is not finite.*learning_rate"):
+        toy.train(tmp_path)
+    assert not steps
+    assert saved(state) == before
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("steps", [1, 20])
+def test_a_run_that_diverges_writes_no_model(steps, toy, tmp_path):
+    """Also when it is the last step that spoils the weights and nothing computes a loss of them."""
+    diverging = {"learning_rate": 1e38, "warmup_steps": 0, "steps": steps, "checkpoint_every": 1}
+    with pytest.raises(EmsError, match=r"not finite.*learning_rate"):
+        toy.train(tmp_path, validation=False, train=diverging)
+    assert not (tmp_path / "model").exists()
+    for path in (tmp_path / "state").rglob("model.safetensors"):
+        assert all(value.isfinite().all() for value in load_file(path).values())
+
+
+def test_a_gpu_that_is_not_there_is_a_clear_error(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(EmsError, match=r"train\.device: cuda.*no GPU.*auto or cpu"):
+        toy.train(tmp_path, train={"device": "cuda"})
+
+
+def test_shards_of_another_vocabulary_are_refused(toy, tmp_path):
+    data = toy.data()
+    data.vocabulary = tmp_path / "other.model"
+    sample = toy.folder / "sample.txt"
+    experiment = toy.experiment(vocabulary={"size": 290})
+    train_vocabulary(experiment, sample, data.vocabulary, threads=1)
+    with pytest.raises(EmsError, match=r"other\.model.*shards"):
+        train(experiment, "ems", data, tmp_path / "model", tmp_path / "state")
+
+
+# --- the schedule
+
+
+def test_the_learning_rate_rises_linearly_then_stays():
+    rates = [learning_rate(step, 20, 0.5, 4, "constant") for step in range(20)]
+    assert rates == pytest.approx([0.125, 0.25, 0.375] + [0.5] * 17)
+
+
+def test_the_learning_rate_rises_linearly_then_falls_to_zero_after_the_last_step():
+    rates = [learning_rate(step, 10, 0.6, 4, "linear") for step in range(11)]
+    rise, fall = [0.15, 0.3, 0.45, 0.6], [0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
+    assert rates == pytest.approx(rise + fall)
+
+
+def test_without_warm_up_the_first_rate_is_the_peak():
+    assert learning_rate(0, 10, 0.6, 0, "constant") == 0.6
+    assert learning_rate(0, 10, 0.6, 0, "linear") == 0.6
+
+
+def test_a_step_uses_the_rate_of_the_schedule(toy, tmp_path, monkeypatch):
+    rates = []
+    step = torch.optim.Adam.step
+
+    def spy(optimizer, *rest):
+        rates.extend(group["lr"] for group in optimizer.param_groups)
+        return step(optimizer, *rest)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", spy)
+    toy.train(tmp_path, train={"steps": 8})
+    assert rates == pytest.approx([0.002, 0.004, 0.006, 0.008, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
+
+
+# --- validation
+
+
+def test_validation_changes_no_bit_of_the_training(toy, never_killed, tmp_path):
+    often = toy.train(tmp_path / "often", train={"validate_every": 1})
+    never = toy.train(tmp_path / "never", validation=False)
+    assert len(rows(often, "validation")) == 31
+    assert rows(never, "validation") == []
+    for file in ("model.safetensors", "heads.safetensors"):
+        expected = (never_killed / file).read_bytes()
+        assert (often / file).read_bytes() == (never / file).read_bytes() == expected
+
+
+def naive_p1(queries, candidates):
+    hits = 0
+    for at, query in enumerate(queries):
+        scores = [
+            float(query @ other) / math.sqrt(float(query @ query) * float(other @ other))
+            for other in candidates
+        ]
+        hits += scores.index(max(scores)) == at
+    return 100 * hits / len(queries)
+
+
+def test_validation_is_without_dropout_and_leaves_train_mode(toy):
+    torch.manual_seed(0)
+    settings = toy.experiment(model={"dropout": 0.5, "attention_dropout": 0.5}).systems["ems"]
+    system, store = System(settings, 3, 300).train(), toy.store("validation")
+    before = torch.get_rng_state()
+    found = validate(system, store, batch_pairs=6)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(module.training for module in system.modules())
+    assert all(parameter.grad is None for parameter in system.parameters())
+
+    system.eval()
+    sums, pairs = {"xtr": 0.0, "contrastive": 0.0, "total": 0.0}, 0
+    scores = []
+    with torch.no_grad():
+        for group, size in enumerate([20, 7]):  # an eighth of the training pairs
+            for start in range(0, size, 6):
+                within = np.arange(start, min(start + 6, size))
+                batch = store.assemble(np.full(len(within), group), within)
+                for name, value in system(DeviceBatch.of(batch, torch.device("cpu"))).items():
+                    sums[name] += value.item() * len(within)
+                pairs += len(within)
+            batch = store.assemble(np.full(size, group), np.arange(size))
+            vectors = system.encoder(*map(torch.from_numpy, (batch.tokens, batch.lengths)))
+            by_row = [vectors[batch.rows.tolist().index(row)] for row in range(2 * size)]
+            first, second = by_row[:size], by_row[size:]
+            scores += [naive_p1(first, second), naive_p1(second, first)]
+    assert pairs == 27
+    assert found["p1"] == pytest.approx(sum(scores) / len(scores))
+    for name, value in sums.items():
+        assert found[name] == pytest.approx(value / pairs, rel=1e-5), name
+
+
+# --- it learns
+
+
+def test_the_loss_falls_and_p1_rises_in_60_steps(toy, tmp_path):
+    out = toy.train(tmp_path, train={"steps": 60, "batch_pairs": 32}, model={"width": 32})
+    assert [row["step"] for row in rows(out, "train")] == [50, 60]
+    validation = rows(out, "validation")
+    assert [row["step"] for row in validation] == [0, 10, 20, 30, 40, 50, 60]
+    first, last = validation[0], validation[-1]
+    for part in ("xtr", "contrastive", "total"):
+        assert last[part] < 0.8 * first[part], part
+    assert last["p1"] > first["p1"] + 20
+    assert last["pairs"] == 60 * 32
