@@ -28,11 +28,20 @@ include: "rules/bench.smk"
 include: "rules/tables.smk"
 
 
+# Not worth a job of a cluster, or in need of the internet, which its nodes often lack.
 localrules:
     all,
     data,
     text,
     models,
+    demo_mirror,
+    fetch,
+    fetch_tatoeba,
+    evalkeys,
+    decontamination_report,
+    table,
+    figure_tatoeba,
+    tables_pdf,
 
 
 rule all:

@@ -9,6 +9,8 @@ rule bench_tatoeba:
         f"{LOGS}/bench_tatoeba/{{system}}.log",
     benchmark:
         f"{COSTS}/bench_tatoeba/{{system}}.tsv"
+    group:
+        "bench"
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=60,

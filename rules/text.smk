@@ -14,6 +14,8 @@ rule decontaminate:
         f"{LOGS}/decontaminate/{{corpus}}-{{version}}-{{pair}}.log",
     benchmark:
         f"{COSTS}/decontaminate/{{corpus}}-{{version}}-{{pair}}.tsv"
+    group:
+        "text"
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 240 * attempt,
@@ -61,6 +63,8 @@ rule segment:
         f"{LOGS}/segment/{{corpus}}-{{version}}-{{pair}}.log",
     benchmark:
         f"{COSTS}/segment/{{corpus}}-{{version}}-{{pair}}.tsv"
+    group:
+        "text"
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 480 * attempt,

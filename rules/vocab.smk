@@ -54,6 +54,8 @@ rule shard:
         f"{LOGS}/shard/{{corpus}}-{{version}}-{{pair}}.log",
     benchmark:
         f"{COSTS}/shard/{{corpus}}-{{version}}-{{pair}}.tsv"
+    group:
+        "shards"
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 240 * attempt,

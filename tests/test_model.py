@@ -18,6 +18,7 @@ MIXES = {
     "every length": list(range(1, MAX_TOKENS + 1)),
     "few of each length, several groups": sorted([1, 2, 3, 7, 9, 15] * 23),
     "one long sentence after many short ones": [1] * 40 + [MAX_TOKENS],
+    "a little too much padding for one group": [1] * 40 + [12] * 32 + [14] * 3,
     "groups of many sizes": sorted((at * at) % MAX_TOKENS + 1 for at in range(150)),
 }
 
@@ -131,6 +132,7 @@ def test_the_length_mixes_give_one_group_and_several():
     assert counts["one sentence"] == counts["every length"] == 1
     assert counts["few of each length, several groups"] > 2
     assert counts["one long sentence after many short ones"] == 2
+    assert counts["a little too much padding for one group"] == 3
     assert counts["groups of many sizes"] > 2
 
 

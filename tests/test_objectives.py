@@ -344,6 +344,20 @@ def expected_parts(pairs, weights):
     }
 
 
+def test_a_batch_is_laid_out_as_documented(store):
+    """Shortest sentence first; row i is the first side of pair i, row B + i its second."""
+    groups, within = np.array([1, 0, 0, 2]), np.array([1, 2, 1, 0])
+    pairs = [all_pairs()[at] for at in (4, 2, 1, 5)]
+    sides = [pair[:2] for pair in pairs] + [pair[2:] for pair in pairs]
+    batch = store.assemble(groups, within)
+    assert batch.pairs == 4
+    order = sorted(range(8), key=lambda row: (len(sides[row][1]), row))
+    assert batch.rows.tolist() == order
+    assert batch.lengths.tolist() == [len(sides[row][1]) for row in order]
+    assert batch.tokens.tolist() == [token for row in order for token in sides[row][1]]
+    assert batch.languages.tolist() == [LANGUAGES.index(code) for code, _ in sides]
+
+
 def test_each_side_predicts_the_other_sides_tokens_told_the_other_sides_language(store):
     system = make_system()
     weights = weights_of(system)
