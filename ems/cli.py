@@ -10,7 +10,6 @@ Notable choices:
 
 import argparse
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -159,7 +158,7 @@ def _vocabulary(options: argparse.Namespace) -> None:
     from ems.text.subwords import train_vocabulary
 
     experiment = _experiment(options, "vocabulary")
-    pieces = train_vocabulary(experiment, options.sample, options.out, options.threads)
+    pieces = train_vocabulary(experiment, options.sample, options.out)
     log.info("%s: %s pieces", options.out, f"{pieces:,}")
 
 
@@ -281,7 +280,7 @@ def _parser() -> argparse.ArgumentParser:
     stage("report", _report, "merge the decontamination reports", *planned, entries="+", out=None)
     stage("segment", _segment, "segment the words of a pair file", *planned, source=None, out=None)
     stage("sample", _sample, "sample lines for the vocabulary", *planned, sources="+", out=None)
-    vocabulary = stage(
+    stage(
         "vocabulary",
         _vocabulary,
         "train the SentencePiece vocabulary",
@@ -289,7 +288,6 @@ def _parser() -> argparse.ArgumentParser:
         sample=None,
         out=None,
     )
-    vocabulary.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     stage(
         "shards",
         _shards,

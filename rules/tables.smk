@@ -20,7 +20,7 @@ rule table:
         tex="results/tables/{table}.tex",
         csv=report(
             "results/tables/{table}.csv",
-            caption="../report/{table}.rst",
+            caption="../report/table.rst",
             category="Tables",
             labels={"table": "{table}"},
         ),

@@ -31,7 +31,6 @@ rule vocabulary:
         f"{LOGS}/vocabulary.log",
     benchmark:
         f"{COSTS}/vocabulary.tsv"
-    threads: 2
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=480,
@@ -41,7 +40,7 @@ rule vocabulary:
         experiment=EXPERIMENT.name,
     shell:
         "ems vocabulary --experiment {params.experiment} --expect {params.expect}"
-        " --sample {input} --threads {threads} --out {output} --log {log}"
+        " --sample {input} --out {output} --log {log}"
 
 
 rule shard:

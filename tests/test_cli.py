@@ -217,7 +217,7 @@ def model(tmp_path_factory):
     wanted = SimpleNamespace(
         vocabulary={"size": 100, "character_coverage": 1.0}, languages=["en", "de"]
     )
-    train_vocabulary(wanted, sample, folder / "vocabulary.model", 1)
+    train_vocabulary(wanted, sample, folder / "vocabulary.model")
     sizes = {"layers": 1, "width": 8, "heads": 2, "feed_forward": 8}
     sizes |= {"dropout": 0.0, "attention_dropout": 0.0, "max_tokens": 20}
     torch.manual_seed(1)

@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
     wanted = {"size": 200, "character_coverage": 1.0}
     languages = list(SEGMENTERS)
     experiment = SimpleNamespace(vocabulary=wanted, languages=languages)
-    train_vocabulary(experiment, sample, folder / "vocabulary.model", threads=1)
+    train_vocabulary(experiment, sample, folder / "vocabulary.model")
     sample.unlink()
     torch.manual_seed(0)
     encoder = Encoder(EncoderSettings(**SIZES), 200)
@@ -167,7 +167,7 @@ def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy):
     sample = copy / "sample.txt"
     sample.write_text("".join(f"{line[::-1]}\n" for line in made_up_lines(400)))
     other = SimpleNamespace(vocabulary={"size": 200, "character_coverage": 1.0}, languages=["en"])
-    train_vocabulary(other, sample, copy / "vocabulary.model", threads=1)
+    train_vocabulary(other, sample, copy / "vocabulary.model")
     expected = load_vocabulary(copy / "vocabulary.model").encode("kalo mine")
     found = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
     assert found == expected

@@ -149,19 +149,13 @@ def test_a_sample_larger_than_the_corpus_is_the_corpus(tmp_path, sources):
 def trained(tmp_path_factory, sources):
     folder = tmp_path_factory.mktemp("vocabulary")
     write_sample(experiment(), sources, folder / "sample.txt")
-    for threads in (1, 2):
-        pieces = train_vocabulary(
-            experiment(), folder / "sample.txt", folder / f"{threads}.model", threads
-        )
-        assert pieces == 400
+    assert train_vocabulary(experiment(), folder / "sample.txt", folder / "1.model") == 400
     return folder
 
 
-def test_the_same_sample_gives_the_same_model_bytes_for_any_number_of_threads(trained, tmp_path):
-    first = (trained / "1.model").read_bytes()
-    assert (trained / "2.model").read_bytes() == first
-    train_vocabulary(experiment(), trained / "sample.txt", tmp_path / "again.model", 2)
-    assert (tmp_path / "again.model").read_bytes() == first
+def test_the_same_sample_gives_the_same_model_bytes(trained, tmp_path):
+    train_vocabulary(experiment(), trained / "sample.txt", tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == (trained / "1.model").read_bytes()
 
 
 def test_ids_begin_with_pad_unk_mask_and_the_languages_in_their_order(trained):
@@ -199,7 +193,7 @@ def test_known_words_are_whole_and_come_back(trained):
 @pytest.mark.parametrize("size", [5_000, 60_000])
 def test_too_large_a_vocabulary_is_one_clear_error_and_no_file(trained, tmp_path, size):
     with pytest.raises(EmsError) as told:
-        train_vocabulary(experiment(size=size), trained / "sample.txt", tmp_path / "x.model", 1)
+        train_vocabulary(experiment(size=size), trained / "sample.txt", tmp_path / "x.model")
     message = str(told.value)
     assert "\n" not in message
     assert message.startswith(f"vocabulary.size: SentencePiece cannot make {size:,} pieces")

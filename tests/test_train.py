@@ -96,7 +96,7 @@ class Toy:
         sentences = list(toy_sentences(200, seed=1))
         sample = folder / "sample.txt"
         sample.write_text("".join(f"{line}\n" for item in sentences for line in item.values()))
-        train_vocabulary(self.experiment(), sample, self.vocabulary, threads=1)
+        train_vocabulary(self.experiment(), sample, self.vocabulary)
         for part, share in (("training", 1), ("validation", 8)):
             for seed, (pair, count) in enumerate(PAIRS.items()):
                 self._shard(part, pair, count // share, seed + 10 * share)
@@ -472,7 +472,7 @@ def test_shards_of_another_vocabulary_are_refused(toy, tmp_path):
     data.vocabulary = tmp_path / "other.model"
     sample = toy.folder / "sample.txt"
     experiment = toy.experiment(vocabulary={"size": 290})
-    train_vocabulary(experiment, sample, data.vocabulary, threads=1)
+    train_vocabulary(experiment, sample, data.vocabulary)
     with pytest.raises(EmsError, match=r"other\.model.*shards"):
         train(experiment, "ems", data, tmp_path / "model", tmp_path / "state")
 

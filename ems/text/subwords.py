@@ -4,6 +4,7 @@ Notable choices:
 - we draw the sample ourselves, line for line from each language: SentencePiece's own shuffled
   sample is not reproducible (0.2.3), and it knows no languages;
 - a language's share of the sample is p_l ~ n_l^(1/temperature), as for training batches;
+- one thread: BPE gains nothing from more, and the model file would record their number;
 - `<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per language, all inside the
   size, as in the authors' vocabulary (no bos, no eos). A control symbol is never matched in text;
 - SentencePiece records the number of threads in the model; we take it out again, so that the same
@@ -96,7 +97,7 @@ def _drawn(
             left[code] -= 1
 
 
-def train_vocabulary(experiment: Experiment, sample: Path, out: Path, threads: int) -> int:
+def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
     """Train the BPE model of an experiment and write it to `out`; return its size in pieces.
 
     Raises `EmsError` when the sample is too small for the size.
@@ -113,7 +114,7 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path, threads: i
                 vocab_size=settings["size"],
                 character_coverage=settings["character_coverage"],
                 input_sentence_size=0,
-                num_threads=threads,
+                num_threads=1,
                 pad_id=PAD,
                 unk_id=UNK,
                 bos_id=-1,
@@ -129,55 +130,9 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path, threads: i
         ) from None
     progress.add(progress.total or 0)
     with atomic_path(out) as temporary:
-        temporary.write_bytes(_without_threads(model.getvalue()))
+        temporary.write_bytes(model.getvalue())
     progress.close()
     return load_vocabulary(out).get_piece_size()
-
-
-TRAINER_SPEC, NUM_THREADS = 2, 16  # field numbers in sentencepiece_model.proto
-
-
-def _without_threads(model: bytes) -> bytes:
-    """The serialised model without `trainer_spec.num_threads`, which changes no piece."""
-    whole = []
-    for number, content, field in _fields(model):
-        if number == TRAINER_SPEC:
-            kept = (part for at, _, part in _fields(content) if at != NUM_THREADS)
-            content = b"".join(kept)
-            field = _varint(TRAINER_SPEC << 3 | 2) + _varint(len(content)) + content
-        whole.append(field)
-    return b"".join(whole)
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """(number, content, all bytes) of each field of a protobuf message.
-
-    Source: https://protobuf.dev/programming-guides/encoding/
-    """
-    at = 0
-    while at < len(message):
-        start, (tag, at) = at, _read_varint(message, at)
-        size = {1: 8, 5: 4}.get(tag & 7, 0)  # of a fixed-width value
-        if tag & 7 == 0:
-            _, at = _read_varint(message, at)
-        elif tag & 7 == 2:
-            size, at = _read_varint(message, at)
-        yield tag >> 3, message[at : at + size], message[start : at + size]
-        at += size
-
-
-def _read_varint(message: bytes, at: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while True:
-        value |= (message[at] & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if message[at - 1] < 0x80:
-            return value, at
-
-
-def _varint(value: int) -> bytes:
-    low = value & 0x7F
-    return bytes([low | 0x80]) + _varint(value >> 7) if value > 0x7F else bytes([low])
 
 
 def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
