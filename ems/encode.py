@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.model.device import choose_device
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.progress import Progress
@@ -29,7 +30,7 @@ from ems.text.subwords import UNK, load_vocabulary
 class SentenceEncoder:
     """A trained encoder with its segmenters and its vocabulary."""
 
-    def __init__(self, folder: Path, device: str = "cpu") -> None:
+    def __init__(self, folder: Path, device: str = "auto") -> None:
         description = read_json(folder / "model.json")
         self.folder = folder
         self.segmenters: dict[str, str] = description["segmenters"]
@@ -41,7 +42,7 @@ class SentenceEncoder:
             self.encoder.load_state_dict(load_file(path))
         except (OSError, RuntimeError, SafetensorError) as error:
             raise EmsError(f"{path}: does not fit {folder / 'model.json'}: {error}") from None
-        self.encoder.to(device).eval()
+        self.encoder.to(choose_device(device)).eval()
 
     def tokenise(self, lines: list[str], language: str) -> list[np.ndarray]:
         """Token ids of each line: tidied, segmented, lower-cased, cut into pieces."""

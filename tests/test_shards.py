@@ -53,7 +53,7 @@ def vocabulary(path, size):
     languages = {code: tiny.languages[code] for code in LANGUAGES}
     sample = path.with_suffix(".txt")
     sample.write_text("".join(f"{word}\n" for words in WORDS.values() for word in words) * 3)
-    train_vocabulary(replace(tiny, languages=languages, vocabulary=settings), sample, path, 1)
+    train_vocabulary(replace(tiny, languages=languages, vocabulary=settings), sample, path)
     return path
 
 

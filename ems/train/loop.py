@@ -22,6 +22,7 @@ from ems.config import Experiment, stage_settings
 from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json, write_text
+from ems.model.device import choose_device
 from ems.progress import Progress, log
 from ems.shards.reader import PairStore
 from ems.text.subwords import load_vocabulary
@@ -50,7 +51,7 @@ def train(experiment: Experiment, name: str, data: Data, out: Path, state_root: 
     _check_vocabulary(data)
     identity = _identity(experiment, name, data)
     state = state_root / identity
-    device = _device(settings["train"]["device"])
+    device = choose_device(settings["train"]["device"])
     torch.set_num_threads(settings["train"]["threads"])
     torch.manual_seed(experiment.seed)
     pieces = load_vocabulary(data.vocabulary).get_piece_size()
@@ -84,13 +85,6 @@ def _identity(experiment: Experiment, name: str, data: Data) -> str:
             "source": source_hash("ems.train"),
         }
     )
-
-
-def _device(setting: str) -> torch.device:
-    present = torch.cuda.is_available()
-    if setting == "cuda" and not present:
-        raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
-    return torch.device("cuda" if present and setting != "cpu" else "cpu")
 
 
 class Run:
