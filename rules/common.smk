@@ -1,4 +1,5 @@
 # What every stage needs: the checked plan, where things lie, and the hashes for `params:`.
+import os
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -6,7 +7,10 @@ from snakemake.exceptions import WorkflowError
 from ems.config import EMBEDDED, stage_hash
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
+from ems.orphan import VARIABLE
 from ems.plan import plan
+
+os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 
 try:
     PLAN = plan(config)

@@ -185,8 +185,8 @@ def _digests(tables: dict[str, bytes]) -> dict[str, str]:
 def test_killed_in_training_and_run_again_gives_the_same_tables(
     tiny_run: Project, finished: Project, victim: str
 ) -> None:
-    shutil.rmtree(finished.folder / "results/tiny/models")
-    shutil.rmtree(finished.folder / "results/tables")
+    for folder in ("tiny/models", "tiny/scores", "tables"):
+        shutil.rmtree(finished.folder / "results" / folder)
     assert _kill_once(finished, "train", victim, "checkpoint at step 20")
     finished.snakemake("all")
     assert "resumed at step" in (finished.folder / "results/tiny/logs/train/ems.log").read_text()
