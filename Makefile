@@ -13,8 +13,9 @@ all: setup
 	snakemake all
 	$(MAKE) --no-print-directory report
 
+# two at a time; a file stays together, so that a run which its tests share is made once
 test: setup
-	python -m pytest
+	python -m pytest -n 2 --dist loadfile
 
 # -e: the sources are used in place; --no-deps: the lock has said it all
 setup: .venv/installed

@@ -183,14 +183,23 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from ems.bench.baselines import CharNgramEncoder
     from ems.bench.tatoeba import evaluate
-    from ems.encode import SentenceEncoder
 
     names = {"system": options.system, "benchmark": "tatoeba"}
     experiment = _experiment(options, "bench", **names)
-    encoder = SentenceEncoder(options.model) if options.model else CharNgramEncoder()
+    encoder = _encoder(options.model)
     evaluate(encoder, experiment, options.system, options.evalset, options.out)
+
+
+def _encoder(model: Path | None) -> Any:
+    """The encoder of a model folder, or the baseline that needs none."""
+    if model is None:
+        from ems.bench.baselines import CharNgramEncoder
+
+        return CharNgramEncoder()
+    from ems.encode import SentenceEncoder
+
+    return SentenceEncoder(model)
 
 
 def _encode(options: argparse.Namespace) -> None:
