@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ems.errors import EmsError
-from ems.files import read_json
+from ems.files import read_json, sha256_file
 from ems.model.device import choose_device
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
@@ -27,12 +27,25 @@ from ems.text.segment import segmenter
 from ems.text.subwords import UNK, load_vocabulary
 
 
+def _check_files(folder: Path, expected: dict[str, str]) -> None:
+    """Raise `EmsError` for a file that is not the one that model.json was written for."""
+    for name, sha256 in expected.items():
+        if not (folder / name).is_file():
+            raise EmsError(f"{folder / name}: no such file; train the model again")
+        if sha256_file(folder / name) != sha256:
+            raise EmsError(
+                f"{folder / name}: its sha256 is not the one in {folder / 'model.json'}; the "
+                "folder holds files of two models or a damaged one: train or pull it again"
+            )
+
+
 class SentenceEncoder:
     """A trained encoder with its segmenters and its vocabulary."""
 
     def __init__(self, folder: Path, device: str = "auto") -> None:
         description = read_json(folder / "model.json")
         self.folder = folder
+        _check_files(folder, description["sha256"])
         self.segmenters: dict[str, str] = description["segmenters"]
         self.vocabulary = load_vocabulary(folder / "vocabulary.model")
         settings = EncoderSettings(**description["model"])

@@ -1,6 +1,7 @@
 """Laws of the command line: an error is one line and exit status 1, and the log file tells the
 story."""
 
+import hashlib
 import json
 import random
 import shutil
@@ -222,7 +223,12 @@ def model(tmp_path_factory):
     sizes |= {"dropout": 0.0, "attention_dropout": 0.0, "max_tokens": 20}
     torch.manual_seed(1)
     save_file(Encoder(EncoderSettings(**sizes), 100).state_dict(), folder / "model.safetensors")
-    description = {"model": sizes, "segmenters": {"en": "none", "de": "none"}}
+    files = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in ("model.safetensors", "vocabulary.model")
+    }
+    segmenters = {"en": "none", "de": "none"}
+    description = {"model": sizes, "segmenters": segmenters, "sha256": files}
     (folder / "model.json").write_text(json.dumps(description))
     return folder
 

@@ -1,5 +1,6 @@
 """Laws of encoding: a sentence's vector is its own, and a model folder holds all that it needs."""
 
+import hashlib
 import json
 import os
 import random
@@ -43,6 +44,16 @@ def made_up_lines(count):
     return [f"{line.capitalize()}, {draw.choice(words)}!" for line in lines]
 
 
+def describe(folder, **changes):
+    """Write model.json for the files that are there, some entries changed."""
+    files = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in ("model.safetensors", "vocabulary.model")
+    }
+    whole = {"model": SIZES, "segmenters": SEGMENTERS, "sha256": files, **changes}
+    (folder / "model.json").write_text(json.dumps(whole))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A model folder with random weights, as training writes it."""
@@ -60,8 +71,7 @@ def folder(tmp_path_factory):
     with torch.no_grad():
         encoder.tokens.weight.mul_(30)  # so that sentences differ clearly
     save_file(encoder.state_dict(), folder / "model.safetensors")
-    description = {"model": SIZES, "segmenters": SEGMENTERS}
-    (folder / "model.json").write_text(json.dumps(description))
+    describe(folder)
     return folder
 
 
@@ -157,9 +167,7 @@ def test_each_language_uses_the_segmenter_that_the_model_folder_names(encoder, c
     line = "kalo(mi)ne"
     separate, whole = (encoder.tokenise([line], code)[0].tolist() for code in ("en", "xx"))
     assert separate != whole
-    description = json.loads((copy / "model.json").read_text())
-    description["segmenters"]["en"] = "none"
-    (copy / "model.json").write_text(json.dumps(description))
+    describe(copy, segmenters={**SEGMENTERS, "en": "none"})
     assert SentenceEncoder(copy).tokenise([line], "en")[0].tolist() == whole
 
 
@@ -168,6 +176,7 @@ def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy):
     sample.write_text("".join(f"{line[::-1]}\n" for line in made_up_lines(400)))
     other = SimpleNamespace(vocabulary={"size": 200, "character_coverage": 1.0}, languages=["en"])
     train_vocabulary(other, sample, copy / "vocabulary.model")
+    describe(copy)
     expected = load_vocabulary(copy / "vocabulary.model").encode("kalo mine")
     found = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
     assert found == expected
@@ -182,17 +191,20 @@ def test_an_unknown_language_is_an_error_that_names_the_known_ones(encoder):
         encoder.encode(["Hallo"], "de")
 
 
-def change_sizes(copy, **changes):
-    description = {"model": {**SIZES, **changes}, "segmenters": SEGMENTERS}
-    (copy / "model.json").write_text(json.dumps(description))
-
-
 @pytest.mark.parametrize(
     "changes", [{"width": 32}, {"layers": 3}, {"layers": 1}, {"max_tokens": 50}]
 )
 def test_weights_of_another_size_are_refused(changes, copy):
-    change_sizes(copy, **changes)
+    describe(copy, model={**SIZES, **changes})
     with pytest.raises(EmsError, match=r"model\.safetensors: does not fit .*model\.json"):
+        SentenceEncoder(copy)
+
+
+def test_weights_of_another_model_of_the_same_size_are_refused(copy):
+    torch.manual_seed(1)
+    other = Encoder(EncoderSettings(**SIZES), 200)
+    save_file(other.state_dict(), copy / "model.safetensors")
+    with pytest.raises(EmsError, match=r"model\.safetensors: its sha256 is not the one in"):
         SentenceEncoder(copy)
 
 
