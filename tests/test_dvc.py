@@ -130,7 +130,7 @@ def test_after_a_direct_run_repro_destroys_and_retrains_nothing(
 
 def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
     shutil.copy(copy.folder / "configs/tiny.yaml", copy.folder / "configs/other.yaml")
-    copy.edit("configs/other.yaml", "[en, de, zh]", "[en, de]")
+    copy.edit("configs/other.yaml", "[en, de, zh, ja]", "[en, de]")
     copy.edit("configs/other.yaml", "  ems: {}\n", "")
     copy.edit("config.yaml", "experiment: tiny\n", "experiment: other\n")
     _repro(copy)

@@ -64,7 +64,7 @@ def test_decontamination_removes_exactly_the_planted_leak(tiny_run: Project) -> 
 def test_another_experiment_is_one_word_away_and_nothing_leaks(finished: Project) -> None:
     """`other` has one language pair and one system of its own; both keep their own results."""
     shutil.copy(finished.folder / "configs/tiny.yaml", finished.folder / "configs/other.yaml")
-    finished.edit("configs/other.yaml", "[en, de, zh]", "[en, de]")
+    finished.edit("configs/other.yaml", "[en, de, zh, ja]", "[en, de]")
     finished.edit("configs/other.yaml", "  ems: {}\n", "  another: {train: {steps: 5}}\n")
     before = finished.tables()
     finished.snakemake("--config", "experiment=other", "--", "results/tables/tatoeba.tex")
@@ -103,7 +103,7 @@ def test_a_changed_line_of_the_trainer_reruns_training(finished: Project) -> Non
     ("old", "new", "told"),
     [
         ("  steps: 60\n", "  stepz: 60\n", "train.stepz: unknown key (did you mean steps?)"),
-        ("languages: [en, de, zh]", "languages: [en, xx]", "languages: unknown language 'xx'"),
+        ("languages: [en, de, zh, ja]", "languages: [en, xx]", "languages: unknown language 'xx'"),
         ("name: Demo,", "name: Dmo,", "corpora.0.name: unknown corpus 'Dmo'"),
         ("  batch_pairs: 32\n", "  batch_pairs: many\n", "train.batch_pairs: found 'many'"),
     ],

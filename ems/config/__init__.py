@@ -123,7 +123,8 @@ def _build(
     _check_distinct(corpora, validation)
     for key, system in systems.items():
         _check_system(f"systems.{key}", system)
-    _check_languages("segmenters", set(value["segmenters"]) - {"default"}, languages)
+    named = set(value["segmenters"]) - {"default"}
+    _check_languages("segmenters", named, {**load_languages(), **languages})
     return Experiment(
         name=name,
         seed=value["seed"],
