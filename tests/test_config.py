@@ -185,7 +185,7 @@ MISTAKES = [
     ("corpora.0.languages", ["fr"], ["corpora.0.languages: unknown language 'fr'", "en, de, ja"]),
     ("corpora.0.languages", ["en"], ["corpora.0.languages: found only en"]),
     ("corpora.0.languages", ["de", "de"], ["corpora.0.languages", "non-unique"]),
-    ("segmenters.fr", "none", ["segmenters: unknown language 'fr'", "en, de, ja"]),
+    ("segmenters.xx", "none", ["segmenters: unknown language 'xx'", "af, ar, bg"]),
     ("segmenters.ja", "juman", ["segmenters.ja: found 'juman'", "moses", "jieba, jumanpp"]),
     ("evalsets.tatoeba.languages", ["fr"], ["evalsets.tatoeba.languages", "'fr'", "de, ja"]),
     ("evalsets.tatoeba.languages", [], ["evalsets.tatoeba.languages: none of the languages"]),

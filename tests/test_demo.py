@@ -1,0 +1,37 @@
+"""What `make all` must have given: the demo's scores and its counted leak."""
+
+import json
+
+import pytest
+from conftest import ROOT, needs
+
+from ems.corpora.demo import LEAKED_PAIRS
+
+RESULTS = ROOT / "results/demo"
+
+
+def _mean(system: str) -> float:
+    path = RESULTS / f"scores/{system}/tatoeba.json"
+    needs(path.exists(), f"{path} is not there; run `make all` first")
+    directions = json.loads(path.read_text())["directions"].values()
+    scores = [each[way] for each in directions for way in ("to_english", "from_english")]
+    return sum(scores) / len(scores)
+
+
+def test_ems_finds_at_least_80_percent_of_the_translations() -> None:
+    assert _mean("ems") >= 80
+
+
+@pytest.mark.parametrize("system", ["untrained", "char-ngram"])
+def test_what_is_not_trained_finds_under_10_percent(system: str) -> None:
+    assert _mean(system) < 10
+
+
+def test_the_whole_planted_leak_is_removed_and_nothing_else() -> None:
+    path = RESULTS / "reports/decontamination.json"
+    needs(path.exists(), f"{path} is not there; run `make all` first")
+    for entry in json.loads(path.read_text())["corpora"]:
+        planted = LEAKED_PAIRS if entry["role"] == "train" else 0
+        assert entry["removed"] == {"cap": 0, "empty": 0, "evaluation": planted}
+        assert entry["kept"] == entry["read"] - planted
+        assert entry["kept"] >= 15_000 or entry["role"] == "validation"
