@@ -24,6 +24,7 @@ LAYERS = [
     {"bench"},
     {"tables"},
     {"plan"},
+    {"stages"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

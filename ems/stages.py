@@ -1,0 +1,223 @@
+"""The stages behind `ems <stage>`: from the parsed flags to one call of the library each.
+
+What a stage needs is imported when it runs, so that `ems fetch` does not load PyTorch.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+from ems.config import Experiment, load_experiment, load_site, stage_hash
+from ems.errors import EmsError
+from ems.files import read_json
+
+log = logging.getLogger("ems")
+
+
+def _experiment(options: argparse.Namespace, stage: str, **wildcards: str) -> Experiment:
+    """The experiment of `--experiment`; refuses when its hash is not the `--expect`ed one."""
+    site = load_site(Path("config.yaml"), Path("schemas"), {"experiment": options.experiment})
+    experiment = load_experiment(options.experiment, site)
+    found = stage_hash(experiment, stage, **wildcards)
+    log.info("experiment %s, settings of stage %s %s", experiment.name, stage, found)
+    if options.expect and options.expect != found:
+        raise EmsError(
+            f"configs/{experiment.name}.yaml: stage {stage} was planned with settings "
+            f"{options.expect}, the file now gives {found}; it was edited since: run again"
+        )
+    return experiment
+
+
+def run_check(options: argparse.Namespace) -> None:
+    """Check config.yaml and an experiment, and say what is going to run."""
+    from ems.plan import plan
+
+    overrides = {"experiment": options.experiment} if options.experiment else {}
+    experiment = plan(overrides).experiment
+    corpora = ", ".join(f"{role} {c.name}/{c.version}" for role, c in experiment.all_corpora())
+    log.info(
+        "experiment %s is fine: %s languages, %s, systems %s",
+        experiment.name,
+        len(experiment.languages),
+        corpora,
+        ", ".join(experiment.systems),
+    )
+
+
+def run_demo_mirror(options: argparse.Namespace) -> None:
+    """Write the embedded demo data."""
+    from ems.corpora.demo.mirror import write_mirror
+
+    write_mirror(options.out)
+
+
+def run_fetch(options: argparse.Namespace) -> None:
+    """Fetch and check one OPUS zip."""
+    from ems.corpora.fetch import fetch_moses
+
+    names = (options.corpus, options.version, options.pair)
+    entry = fetch_moses(options.source, *names, options.out, not options.generated)
+    log.info("%s: %s", options.out, entry)
+
+
+def run_fetch_tatoeba(options: argparse.Namespace) -> None:
+    """Fetch one language of the Tatoeba benchmark."""
+    from ems.evalsets.fetch import fetch_tatoeba
+
+    count = fetch_tatoeba(options.source, options.code, options.out, not options.generated)
+    log.info("tatoeba %s: %s sentence pairs in %s", options.code, count, options.out)
+
+
+def run_evalkeys(options: argparse.Namespace) -> None:
+    """Collect the evaluation sentences."""
+    from ems.text.clean import eval_files, write_eval_keys
+
+    experiment = _experiment(options, "evalkeys")
+    folders = dict(entry.split("=", 1) for entry in options.evalset)
+    files = eval_files(experiment, {name: Path(folder) for name, folder in folders.items()})
+    count = write_eval_keys(experiment.decontaminate["key"], files, options.out)
+    log.info("%s: %s keys of evaluation sentences", options.out, f"{count:,}")
+
+
+def run_clean(options: argparse.Namespace) -> None:
+    """Cap, tidy and decontaminate one pair of a corpus."""
+    from ems.text.clean import clean_corpus
+
+    names = {"name": options.corpus, "version": options.version, "pair": options.pair}
+    experiment = _experiment(options, "clean", **names)
+    entry = clean_corpus(
+        experiment, **names, archive=options.archive, keys=options.keys, out=options.out
+    )
+    log.info("%s: %s", options.out, entry)
+
+
+def run_report(options: argparse.Namespace) -> None:
+    """Merge the decontamination reports."""
+    from ems.text.clean import merge_reports
+
+    experiment = _experiment(options, "evalkeys")
+    merge_reports(experiment, [read_json(path) for path in options.entries], options.out)
+    log.info("%s: %s corpora and pairs", options.out, len(options.entries))
+
+
+def run_segment(options: argparse.Namespace) -> None:
+    """Segment the words of a pair file."""
+    from ems.text.segment import segment_tsv
+
+    first, second = options.source.stem.split("-")
+    experiment = _experiment(options, "segment", pair=f"{first}-{second}")
+    names = (experiment.segmenters[first], experiment.segmenters[second])
+    segment_tsv(options.source, options.out, (first, second), names)
+
+
+def run_sample(options: argparse.Namespace) -> None:
+    """Sample lines for the vocabulary."""
+    from ems.text.subwords import write_sample
+
+    experiment = _experiment(options, "vocabulary")
+    quota = write_sample(experiment, options.sources, options.out)
+    log.info("%s: lines per language %s", options.out, quota)
+
+
+def run_vocabulary(options: argparse.Namespace) -> None:
+    """Train the SentencePiece vocabulary."""
+    from ems.text.subwords import train_vocabulary
+
+    experiment = _experiment(options, "vocabulary")
+    pieces = train_vocabulary(experiment, options.sample, options.out)
+    log.info("%s: %s pieces", options.out, f"{pieces:,}")
+
+
+def run_shards(options: argparse.Namespace) -> None:
+    """Encode a pair file into a token shard."""
+    from ems.shards.writer import write_shard
+
+    manifest = write_shard(options.source, options.vocabulary, options.out)
+    log.info("%s: %s", options.out, manifest)
+
+
+def run_train(options: argparse.Namespace) -> None:
+    """Train a system."""
+    from ems.shards.reader import PairStore
+    from ems.train.loop import Data, train
+
+    experiment = _experiment(options, "train", system=options.system)
+    limit = experiment.systems[options.system]["model"]["max_tokens"]
+    languages = list(experiment.languages)
+    training = PairStore(options.training, languages, limit)
+    validation = PairStore(options.validation, languages, limit) if options.validation else None
+    data = Data(training, validation, options.vocabulary)
+    train(experiment, options.system, data, options.out, options.state)
+
+
+def run_bench(options: argparse.Namespace) -> None:
+    """Score a system on Tatoeba."""
+    from ems.bench.tatoeba import evaluate
+
+    names = {"system": options.system, "benchmark": "tatoeba"}
+    experiment = _experiment(options, "bench", **names)
+    encoder = _encoder(options.model)
+    evaluate(encoder, experiment, options.system, options.evalset, options.out)
+
+
+def _encoder(model: Path | None) -> Any:
+    """The encoder of a model folder, or the baseline that needs none."""
+    if model is None:
+        from ems.bench.baselines import CharNgramEncoder
+
+        return CharNgramEncoder()
+    from ems.encode import SentenceEncoder
+
+    return SentenceEncoder(model)
+
+
+def run_encode(options: argparse.Namespace) -> None:
+    """Encode the lines of a file to a .npy; only LF ends a line."""
+    import numpy as np
+
+    from ems.encode import SentenceEncoder
+    from ems.files import atomic_path
+
+    try:
+        text = options.source.read_bytes().decode("utf-8")  # only LF ends a line
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{options.source}: not UTF-8 at byte {error.start:,}; convert it") from None
+    lines = text.removesuffix("\n").split("\n")
+    vectors = SentenceEncoder(options.model).encode(lines, options.language)
+    with atomic_path(options.out) as temporary, open(temporary, "wb") as writer:
+        np.save(writer, vectors)
+    log.info("%s: float32 %s, one row a line", options.out, vectors.shape)
+
+
+def run_table(options: argparse.Namespace) -> None:
+    """Write a LaTeX table."""
+    from ems.tables.corpora import write_corpora_table, write_decontamination_table
+    from ems.tables.tatoeba import write_tatoeba_table
+
+    experiment = _experiment(options, "tables")
+    if options.table == "tatoeba":
+        printed = experiment.tables["printed"]
+        write_tatoeba_table(options.sources, options.out, printed, list(experiment.systems))
+    elif options.table == "corpora":
+        write_corpora_table(options.sources[0], options.out)
+    else:
+        write_decontamination_table(options.sources[0], options.out)
+    log.info("%s from %s", options.out, ", ".join(map(str, options.sources)))
+
+
+def run_figure(options: argparse.Namespace) -> None:
+    """Plot P@1 per language."""
+    from ems.tables.figures import plot_tatoeba
+
+    plot_tatoeba(options.sources, options.out)
+    log.info("%s from %s", options.out, ", ".join(map(str, options.sources)))
+
+
+def run_pdf(options: argparse.Namespace) -> None:
+    """Compile the tables to one PDF."""
+    from ems.tables.pdf import compile_pdf
+
+    captions = dict(entry.split("=", 1) for entry in options.caption)
+    compile_pdf(options.tables, captions, options.out)
+    log.info("%s: %s tables", options.out, len(options.tables))
