@@ -2,13 +2,13 @@
 
 import csv
 import json
-import os
 import re
 import shutil
 import struct
 from pathlib import Path
 
 import pytest
+from conftest import needs
 
 from ems.errors import EmsError
 from ems.languages import load_languages
@@ -474,11 +474,7 @@ def test_escaping_leaves_no_character_that_latex_takes_for_itself():
 
 @pytest.fixture
 def latex():
-    if shutil.which("latexmk") is None:
-        if os.environ.get("EMS_NO_SKIP"):
-            pytest.fail(f"latexmk is missing; install {PACKAGES}")
-        else:
-            pytest.skip("latexmk is missing")
+    needs(shutil.which("latexmk"), f"latexmk is missing; install {PACKAGES}")
 
 
 def test_all_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, report, latex):
