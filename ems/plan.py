@@ -4,12 +4,14 @@ The Snakefile and `ems check` call `plan`: the site's settings, the experiment, 
 segmenters.
 """
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ems.config import Experiment, load_experiment, load_site
 from ems.corpora.catalogue import check_corpora
+from ems.errors import EmsError
 from ems.text.segment import check_available
 
 
@@ -19,6 +21,19 @@ class Plan:
 
     site: dict[str, Any]
     experiment: Experiment
+
+
+def check_cluster(words: list[str]) -> None:
+    """Raise `EmsError` when `words` (command line, profile) ask for Slurm and it is not here.
+
+    Without `sbatch` the executor would run the local jobs and then wait for ever.
+    """
+    asked = {"slurm", "--profile=slurm", "--executor=slurm"} & set(words)
+    if asked and shutil.which("sbatch") is None:
+        raise EmsError(
+            "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "
+            "that submits jobs (Debian's package: slurm-client), or leave --profile slurm out"
+        )
 
 
 def plan(overrides: dict[str, Any] | None = None, root: Path = Path(".")) -> Plan:

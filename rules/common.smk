@@ -1,5 +1,6 @@
 # What every stage needs: the checked plan, where things lie, and the hashes for `params:`.
 import os
+import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -8,12 +9,14 @@ from ems.config import EMBEDDED, stage_hash
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.orphan import VARIABLE
-from ems.plan import plan
+from ems.plan import check_cluster, plan
+from ems.tables.pdf import check_latex
 
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 
 try:
     PLAN = plan(config)
+    check_cluster([*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")])
 except EmsError as error:
     raise WorkflowError(str(error)) from None
 
@@ -89,3 +92,12 @@ def model_of(wildcards):
 def model_flag(wildcards, input):
     """`--model FOLDER` for a trained system."""
     return f"--model {RESULTS}/models/{wildcards.system}" if input.model else ""
+
+
+def tables_for_pdf(wildcards):
+    """The tables of the PDF, once it is known that LaTeX is here: before any job starts."""
+    try:
+        check_latex()
+    except EmsError as error:
+        raise WorkflowError(str(error)) from None
+    return [f"results/tables/{table}.tex" for table in TABLES]

@@ -64,7 +64,7 @@ rule figure_tatoeba:
 
 rule tables_pdf:
     input:
-        expand("results/tables/{table}.tex", table=TABLES),
+        tables_for_pdf,
     output:
         "results/tables.pdf",
     log:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -111,6 +112,30 @@ def test_a_wrong_setting_is_one_clear_line_before_any_job(
     output = fresh.snakemake("all", expect=1)
     assert told in output
     assert "Traceback" not in output
+    assert not (fresh.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("absent", "command", "told"),
+    [
+        ("sbatch", ("--profile", "slurm", "all"), "slurm-client"),
+        ("latexmk", ("results/tables.pdf",), "latexmk texlive-latex-base"),
+    ],
+)
+def test_a_missing_system_package_is_named_before_any_job(
+    fresh: Project, tmp_path: Path, absent: str, command: tuple[str, ...], told: str
+) -> None:
+    """A PATH of links to every program but one."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for folder in reversed(fresh.environment["PATH"].split(os.pathsep)):
+        for program in Path(folder).glob("*"):
+            link = programs / program.name
+            if program.name != absent and not link.is_symlink():
+                link.symlink_to(program)
+    fresh.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{programs}"
+    output = fresh.snakemake(*command, expect=1)
+    assert told in output
     assert not (fresh.folder / "results").exists()
 
 

@@ -86,13 +86,18 @@ def _notes(table: Path) -> str:
     return " ".join(line.removeprefix("% ") for line in lines if line.startswith("% "))
 
 
-def _check(tables: list[Path]) -> None:
+def check_latex() -> None:
+    """Raise `EmsError` that names the packages when LaTeX is not here."""
     absent = [name for name in ("latexmk", "pdflatex") if shutil.which(name) is None]
     if absent:
         raise EmsError(
             f"cannot make the PDF: {' and '.join(absent)} not found; install LaTeX (on Debian and "
             f"Ubuntu: apt-get install {PACKAGES}), or use the .tex, .md and .csv tables without it"
         )
+
+
+def _check(tables: list[Path]) -> None:
+    check_latex()
     if not tables:
         raise EmsError("no tables were given for the PDF; name at least one .tex file")
     for table in tables:
