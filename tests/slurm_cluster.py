@@ -77,7 +77,6 @@ def _config(root: Path) -> str:
     host = socket.gethostname().partition(".")[0]
     user = getpass.getuser()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20 - 512  # MB
-    # more CPUs than there are, so that the coordinating steps do not wait for each other
     node = f"NodeHostname={host} NodeAddr=127.0.0.1 Port={NODE_PORT} CPUs={os.cpu_count()}"
     settings = {
         "ClusterName": "ems-test",
