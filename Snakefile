@@ -36,7 +36,10 @@ localrules:
     models,
     demo_mirror,
     fetch,
+    fetch_documents,
     fetch_tatoeba,
+    fetch_flores200,
+    fetch_sib200,
     evalkeys,
     decontamination_report,
     table,
@@ -55,7 +58,7 @@ rule all:
 rule data:
     input:
         ARCHIVES,
-        TATOEBA_FILES,
+        EVALSET_FILES,
 
 
 rule text:

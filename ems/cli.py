@@ -3,6 +3,7 @@
 Notable choices:
 - `--log FILE` writes the same lines to a file and to the terminal: what went in, what came out, why
   the rest did not; an error is its last line;
+- `--costs FILE` gets the seconds and the memory of a stage that succeeded;
 - `--expect HASH` is what the workflow planned with: a stage whose settings say something else by
   now refuses to run, on this machine and inside a cluster's job alike.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ems import stages
+from ems.costs import measured
 from ems.errors import EmsError
 from ems.orphan import stop_with_snakemake
 
@@ -29,7 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     stop_with_snakemake()
     log.info("ems %s", " ".join(sys.argv[1:] if arguments is None else arguments))
     try:
-        options.run(options)
+        with measured(options.stage, options.costs):
+            options.run(options)
     except EmsError as error:
         log.error("error: %s", error)
         return 1
@@ -94,12 +97,20 @@ STAGES = [
         GENERATED,
     ),
     Stage(
-        "fetch-tatoeba",
-        stages.run_fetch_tatoeba,
-        "fetch one language of the Tatoeba benchmark",
+        "fetch-documents",
+        stages.run_fetch_documents,
+        "fetch the documents of a corpus's lines",
+        ("source", "corpus", "version"),
+        {"out": ONE},
+    ),
+    Stage(
+        "fetch-evalset",
+        stages.run_fetch_evalset,
+        "fetch one language of an evaluation set",
         ("source", "code"),
         {"out": ONE},
-        GENERATED,
+        {"--evalset": {"choices": ["tatoeba", "flores200", "sib200"], "required": True}}
+        | GENERATED,
     ),
     Stage(
         "evalkeys",
@@ -114,7 +125,7 @@ STAGES = [
         stages.run_clean,
         "cap, tidy and decontaminate a corpus",
         (*PLANNED, *LOCATED),
-        {"archive": ONE, "keys": ONE, "out": ONE},
+        {"archive": ONE, "documents": MAYBE, "keys": ONE, "out": ONE},
     ),
     Stage(
         "report",
@@ -156,13 +167,14 @@ STAGES = [
         stages.run_train,
         "train a system",
         (*PLANNED, "system"),
-        {"training": SOME, "validation": ANY, "vocabulary": ONE, "state": ONE, "out": ONE},
+        {"training": SOME, "validation": ANY, "vocabulary": ONE}
+        | {"state": ONE, "times": MAYBE, "out": ONE},
     ),
     Stage(
-        "bench-tatoeba",
+        "bench",
         stages.run_bench,
-        "score a system on Tatoeba",
-        (*PLANNED, "system"),
+        "score a system on a benchmark",
+        (*PLANNED, "system", "benchmark"),
         {"evalset": ONE, "model": MAYBE, "out": ONE},
     ),
     Stage(
@@ -197,8 +209,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="stages", required=True, metavar="stage")
     for stage in STAGES:
         own = commands.add_parser(stage.name, help=stage.text, description=stage.text)
-        own.set_defaults(run=stage.run, expect="")
+        own.set_defaults(run=stage.run, stage=stage.name, expect="")
         own.add_argument("--log", type=Path, help="write the log lines to this file too")
+        own.add_argument("--costs", type=Path, help="write seconds and memory to this JSON file")
         for flag in stage.flags:
             own.add_argument(f"--{flag}", required=flag not in OPTIONAL)
         for flag, nargs in stage.paths.items():

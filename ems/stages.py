@@ -61,12 +61,21 @@ def run_fetch(options: argparse.Namespace) -> None:
     log.info("%s: %s", options.out, entry)
 
 
-def run_fetch_tatoeba(options: argparse.Namespace) -> None:
-    """Fetch one language of the Tatoeba benchmark."""
-    from ems.evalsets.fetch import fetch_tatoeba
+def run_fetch_documents(options: argparse.Namespace) -> None:
+    """Fetch the file that names the document of each line of a corpus."""
+    from ems.corpora.fetch import fetch_documents
 
-    count = fetch_tatoeba(options.source, options.code, options.out, not options.generated)
-    log.info("tatoeba %s: %s sentence pairs in %s", options.code, count, options.out)
+    entry = fetch_documents(options.source, options.corpus, options.version, options.out)
+    log.info("%s: %s", options.out, entry)
+
+
+def run_fetch_evalset(options: argparse.Namespace) -> None:
+    """Fetch one language of an evaluation set."""
+    from ems.evalsets.fetch import fetch_evalset
+
+    names = (options.evalset, options.source, options.code)
+    count = fetch_evalset(*names, options.out, not options.generated)
+    log.info("%s %s: %s sentences in %s", options.evalset, options.code, count, options.out)
 
 
 def run_evalkeys(options: argparse.Namespace) -> None:
@@ -82,13 +91,12 @@ def run_evalkeys(options: argparse.Namespace) -> None:
 
 def run_clean(options: argparse.Namespace) -> None:
     """Cap, tidy and decontaminate one pair of a corpus."""
-    from ems.text.clean import clean_corpus
+    from ems.text.clean import Source, clean_corpus
 
-    names = {"name": options.corpus, "version": options.version, "pair": options.pair}
+    names = {"label": options.corpus, "version": options.version, "pair": options.pair}
     experiment = _experiment(options, "clean", **names)
-    entry = clean_corpus(
-        experiment, **names, archive=options.archive, keys=options.keys, out=options.out
-    )
+    source = Source(**names, archive=options.archive, documents=options.documents)
+    entry = clean_corpus(experiment, source, options.keys, options.out)
     log.info("%s: %s", options.out, entry)
 
 
@@ -140,7 +148,7 @@ def run_shards(options: argparse.Namespace) -> None:
 def run_train(options: argparse.Namespace) -> None:
     """Train a system."""
     from ems.shards.reader import PairStore
-    from ems.train.loop import Data, train
+    from ems.train.loop import Data, Places, train
 
     experiment = _experiment(options, "train", system=options.system)
     limit = experiment.systems[options.system]["model"]["max_tokens"]
@@ -148,17 +156,17 @@ def run_train(options: argparse.Namespace) -> None:
     training = PairStore(options.training, languages, limit)
     validation = PairStore(options.validation, languages, limit) if options.validation else None
     data = Data(training, validation, options.vocabulary)
-    train(experiment, options.system, data, options.out, options.state)
+    places = Places(options.out, options.state, options.times)
+    train(experiment, options.system, data, places)
 
 
 def run_bench(options: argparse.Namespace) -> None:
-    """Score a system on Tatoeba."""
-    from ems.bench.tatoeba import evaluate
+    """Score a system on a benchmark."""
+    from ems.bench.search import evaluate
 
-    names = {"system": options.system, "benchmark": "tatoeba"}
+    names = {"system": options.system, "benchmark": options.benchmark}
     experiment = _experiment(options, "bench", **names)
-    encoder = _encoder(options.model)
-    evaluate(encoder, experiment, options.system, options.evalset, options.out)
+    evaluate(_encoder(options.model), experiment, names, options.evalset, options.out)
 
 
 def _encoder(model: Path | None) -> Any:

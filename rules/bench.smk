@@ -1,28 +1,30 @@
 # Benchmarks: (system, data) -> one JSON of scores.
-rule bench_tatoeba:
+def benchmark_files(wildcards):
+    """The files of a job's benchmark."""
+    return evalset_files(wildcards.benchmark)
+
+
+rule bench:
     input:
-        evalset=TATOEBA_FILES,
+        evalset=benchmark_files,
         model=model_of,
     output:
-        f"{RESULTS}/scores/{{system}}/tatoeba.json",
+        f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
     log:
-        f"{LOGS}/bench_tatoeba/{{system}}.log",
-    benchmark:
-        f"{COSTS}/bench_tatoeba/{{system}}.tsv"
+        f"{LOGS}/bench/{{system}}-{{benchmark}}.log",
     group:
         "bench"
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=60,
     params:
-        expect=lambda wildcards: stage_hash(
-            EXPERIMENT, "bench", system=wildcards.system, benchmark="tatoeba"
-        ),
+        expect=settings_hash("bench", "system", "benchmark"),
         code=source_hash("ems.bench") + source_hash("ems.encode"),
         experiment=EXPERIMENT.name,
-        folder=lambda wildcards, input: folder_of_output(wildcards, input.evalset),
+        folder=lambda wildcards: evalset_folder(wildcards.benchmark),
         model=model_flag,
+        costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
     shell:
-        "ems bench-tatoeba --experiment {params.experiment} --expect {params.expect}"
-        " --system {wildcards.system} {params.model}"
-        " --evalset {params.folder} --out {output} --log {log}"
+        "ems bench --experiment {params.experiment} --expect {params.expect}"
+        " --system {wildcards.system} --benchmark {wildcards.benchmark} {params.model}"
+        " --evalset {params.folder} --out {output} --costs {params.costs} --log {log}"

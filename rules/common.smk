@@ -6,8 +6,10 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from ems.config import EMBEDDED, stage_hash
+from ems.config.experiment import NTREX
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
+from ems.evalsets.sets import FILES, data_files
 from ems.orphan import VARIABLE
 from ems.plan import check_cluster, plan
 from ems.tables.pdf import check_latex
@@ -27,15 +29,18 @@ RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system["kind"] == "encoder"]
+SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
 
 
 wildcard_constraints:
-    corpus="[^/]+",
+    corpus="[^/]+",  # its name, with the part after a + once it is divided
+    file="[^/]+",
     version="[^/]+",
     pair="[^/]+",
-    code="[a-z_]+",
+    code="[A-Za-z_]+",
     system="[^/]+",
-    table="[a-z]+",
+    benchmark="[^/]+",
+    table="[a-z_]+",
 
 
 def settings_hash(stage, *names):
@@ -55,7 +60,7 @@ def folder_of_output(wildcards, output):
 def per_pair(pattern, role):
     """`pattern` for every pair of every corpus of a role ("train" or "validation")."""
     return [
-        pattern.format(corpus=corpus.name, version=corpus.version, pair=pair)
+        pattern.format(corpus=corpus.label, version=corpus.version, pair=pair)
         for corpus_role, corpus in EXPERIMENT.all_corpora()
         if corpus_role == role
         for pair in corpus.pairs
@@ -67,10 +72,17 @@ def every_pair(pattern):
     return per_pair(pattern, "train") + per_pair(pattern, "validation")
 
 
+def corpus_of(wildcards):
+    """The corpus that a job's wildcards `corpus` (its label) and `version` name."""
+    return EXPERIMENT.corpus(wildcards.corpus, wildcards.version)[1]
+
+
 def opus_source(wildcards):
     """Where a corpus comes from: its own source, or the one for OPUS corpora."""
-    _, corpus = EXPERIMENT.corpus(wildcards.corpus, wildcards.version)
-    return f"{MIRROR}/opus" if corpus.source == EMBEDDED else corpus.source
+    for _, corpus in EXPERIMENT.all_corpora():
+        if (corpus.name, corpus.version) == (wildcards.corpus, wildcards.version):
+            return f"{MIRROR}/opus" if corpus.source == EMBEDDED else corpus.source
+    return EXPERIMENT.sources["opus"]
 
 
 def embedded_opus(wildcards):

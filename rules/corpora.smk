@@ -1,6 +1,29 @@
 # Downloads: OPUS Moses zips, from a host, a directory, or the demo that ems writes itself.
 # No source hash in these params: an edit of the fetcher must not download the corpora again.
-ARCHIVES = every_pair(f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip")
+ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
+DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
+ARCHIVES = list(
+    dict.fromkeys(  # the parts of a corpus come from one archive
+        ARCHIVE.format(corpus=corpus.name, version=corpus.version, pair=pair)
+        for _, corpus in EXPERIMENT.all_corpora()
+        for pair in corpus.pairs
+    )
+)
+
+
+def archive_of(wildcards):
+    """The archive that holds a pair of a corpus or of a part of it."""
+    name = corpus_of(wildcards).name
+    return ARCHIVE.format(corpus=name, version=wildcards.version, pair=wildcards.pair)
+
+
+def documents_of(wildcards):
+    """The documents of the lines of a corpus that is divided; nothing for a whole one."""
+    corpus = corpus_of(wildcards)
+    if not corpus.part:
+        return []
+    split = EXPERIMENT.splits[corpus.name]
+    return DOCUMENTS.format(corpus=corpus.name, version=corpus.version, file=split.documents)
 
 
 rule demo_mirror:
@@ -8,23 +31,22 @@ rule demo_mirror:
         f"{MIRROR}/manifest.json",
     log:
         f"{LOGS}/demo_mirror.log",
-    benchmark:
-        f"{COSTS}/demo_mirror.tsv"
     resources:
         mem_mb=2000,
         runtime=10,
     params:
         code=source_hash("ems.corpora.demo"),
         out=folder_of_output,
+        costs=f"{COSTS}/demo-mirror.json",
     shell:
-        "ems demo-mirror --out {params.out} --log {log}"
+        "ems demo-mirror --out {params.out} --costs {params.costs} --log {log}"
 
 
 rule fetch:
     input:
         embedded_opus,
     output:
-        f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip",
+        ARCHIVE,
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
     retries: 3
@@ -34,7 +56,24 @@ rule fetch:
     params:
         source=opus_source,
         generated=lambda wildcards, input: "--generated" if input else "",
+        costs=f"{COSTS}/fetch/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems fetch --source {params.source:q} --corpus {wildcards.corpus}"
         " --version {wildcards.version} --pair {wildcards.pair}"
-        " {params.generated} --out {output} --log {log}"
+        " {params.generated} --out {output} --costs {params.costs} --log {log}"
+
+
+rule fetch_documents:
+    output:
+        DOCUMENTS,
+    log:
+        f"{LOGS}/fetch/{{corpus}}-{{version}}-{{file}}.log",
+    retries: 3
+    resources:
+        mem_mb=800,
+        runtime=60,
+    params:
+        source=opus_source,
+    shell:
+        "ems fetch-documents --source {params.source:q} --corpus {wildcards.corpus}"
+        " --version {wildcards.version} --out {output} --log {log}"

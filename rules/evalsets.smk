@@ -1,11 +1,26 @@
 # The benchmarks' own files, and the sentences of theirs that training must not see.
-TATOEBA = f"{DATA}/evalsets/tatoeba/{EXPERIMENT.evalsets['tatoeba']['version']}"
-TATOEBA_CODES = [
-    EXPERIMENT.languages[code].tatoeba_v1 for code in EXPERIMENT.evalsets["tatoeba"]["languages"]
-]
-TATOEBA_FILES = expand(f"{TATOEBA}/tatoeba.{{code}}-eng.eng", code=TATOEBA_CODES) + [
-    f"{TATOEBA}/tatoeba.{code}-eng.{code}" for code in TATOEBA_CODES
-]
+# One rule per set, since their files differ; NTREX lies among the corpora.
+def evalset_folder(name):
+    """Where an evaluation set lies."""
+    version = EXPERIMENT.evalsets[name].version
+    return (
+        f"{DATA}/opus/{NTREX}/{version}" if name == "ntrex" else f"{DATA}/evalsets/{name}/{version}"
+    )
+
+
+def evalset_files(name):
+    """All files of an evaluation set; none of one that the experiment does not have."""
+    if name not in EXPERIMENT.evalsets:
+        return []
+    return [str(path) for path in data_files(EXPERIMENT, name, Path(evalset_folder(name)))]
+
+
+def evalset_pattern(name):
+    """The files of one language as output patterns, with the wildcards version and code."""
+    return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
+
+
+EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
 TATOEBA_EMBEDDED = EXPERIMENT.sources["tatoeba"] == EMBEDDED
 
 
@@ -13,10 +28,9 @@ rule fetch_tatoeba:
     input:
         f"{MIRROR}/manifest.json" if TATOEBA_EMBEDDED else [],
     output:
-        f"{TATOEBA}/tatoeba.{{code}}-eng.{{code}}",
-        f"{TATOEBA}/tatoeba.{{code}}-eng.eng",
+        evalset_pattern("tatoeba"),
     log:
-        f"{LOGS}/fetch/tatoeba-{{code}}.log",
+        f"{LOGS}/fetch/tatoeba-{{version}}-{{code}}.log",
     retries: 3
     resources:
         mem_mb=800,
@@ -24,15 +38,52 @@ rule fetch_tatoeba:
     params:
         source=(f"{MIRROR}/tatoeba" if TATOEBA_EMBEDDED else EXPERIMENT.sources["tatoeba"]),
         generated="--generated" if TATOEBA_EMBEDDED else "",
-        out=folder_of_output,
+        out=f"{DATA}/evalsets/tatoeba/{{version}}",
+        costs=f"{COSTS}/fetch-evalset/tatoeba-{{code}}.json",
     shell:
-        "ems fetch-tatoeba --source {params.source:q} --code {wildcards.code} {params.generated}"
-        " --out {params.out} --log {log}"
+        "ems fetch-evalset --evalset tatoeba --source {params.source:q} --code {wildcards.code}"
+        " {params.generated} --out {params.out} --costs {params.costs} --log {log}"
+
+
+rule fetch_flores200:
+    output:
+        evalset_pattern("flores200"),
+    log:
+        f"{LOGS}/fetch/flores200-{{version}}-{{code}}.log",
+    retries: 3
+    resources:
+        mem_mb=800,
+        runtime=60,
+    params:
+        source=EXPERIMENT.sources["flores200"],
+        out=f"{DATA}/evalsets/flores200/{{version}}",
+        costs=f"{COSTS}/fetch-evalset/flores200-{{code}}.json",
+    shell:
+        "ems fetch-evalset --evalset flores200 --source {params.source:q} --code {wildcards.code}"
+        " --out {params.out} --costs {params.costs} --log {log}"
+
+
+rule fetch_sib200:
+    output:
+        evalset_pattern("sib200"),
+    log:
+        f"{LOGS}/fetch/sib200-{{version}}-{{code}}.log",
+    retries: 3
+    resources:
+        mem_mb=800,
+        runtime=60,
+    params:
+        source=EXPERIMENT.sources["sib200"],
+        out=f"{DATA}/evalsets/sib200/{{version}}",
+        costs=f"{COSTS}/fetch-evalset/sib200-{{code}}.json",
+    shell:
+        "ems fetch-evalset --evalset sib200 --source {params.source:q} --code {wildcards.code}"
+        " --out {params.out} --costs {params.costs} --log {log}"
 
 
 rule evalkeys:
     input:
-        TATOEBA_FILES,
+        [file for name in EXPERIMENT.decontaminate["against"] for file in evalset_files(name)],
     output:
         f"{RESULTS}/text/evalkeys.tsv",
     log:
@@ -44,7 +95,8 @@ rule evalkeys:
         expect=settings_hash("evalkeys"),
         code=source_hash("ems.text.clean"),
         experiment=EXPERIMENT.name,
-        evalset=f"tatoeba={TATOEBA}",
+        folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
+        costs=f"{COSTS}/evalkeys.json",
     shell:
         "ems evalkeys --experiment {params.experiment} --expect {params.expect}"
-        " --evalset {params.evalset:q} --out {output} --log {log}"
+        " --evalset {params.folders:q} --out {output} --costs {params.costs} --log {log}"

@@ -7,7 +7,7 @@ CAPTIONS = {
 }
 REPORT = f"{RESULTS}/reports/decontamination.json"
 SCORES = {
-    "tatoeba": expand(f"{RESULTS}/scores/{{system}}/tatoeba.json", system=list(EXPERIMENT.systems)),
+    "tatoeba": expand(f"{RESULTS}/scores/{{system}}/tatoeba.json", system=SYSTEMS),
     "corpora": [REPORT],
     "decontamination": [REPORT],
 }

@@ -5,15 +5,14 @@ SEGMENTED = f"{RESULTS}/text/segmented/{{corpus}}/{{version}}/{{pair}}.tsv"
 
 rule decontaminate:
     input:
-        archive=rules.fetch.output[0],
+        archive=archive_of,
+        documents=documents_of,
         evalkeys=rules.evalkeys.output[0],
     output:
         pairs=f"{CLEAN}.tsv",
         report=f"{CLEAN}.json",
     log:
         f"{LOGS}/decontaminate/{{corpus}}-{{version}}-{{pair}}.log",
-    benchmark:
-        f"{COSTS}/decontaminate/{{corpus}}-{{version}}-{{pair}}.tsv"
     group:
         "text"
     resources:
@@ -23,16 +22,21 @@ rule decontaminate:
         expect=lambda wildcards: stage_hash(
             EXPERIMENT,
             "clean",
-            name=wildcards.corpus,
+            label=wildcards.corpus,
             version=wildcards.version,
             pair=wildcards.pair,
         ),
         code=source_hash("ems.text.clean"),
         experiment=EXPERIMENT.name,
+        documents=lambda wildcards, input: (
+            f"--documents {input.documents}" if input.documents else ""
+        ),
+        costs=f"{COSTS}/clean/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems clean --experiment {params.experiment} --expect {params.expect}"
         " --corpus {wildcards.corpus} --version {wildcards.version} --pair {wildcards.pair}"
-        " --archive {input.archive} --keys {input.evalkeys} --out {output.pairs} --log {log}"
+        " --archive {input.archive} {params.documents} --keys {input.evalkeys}"
+        " --out {output.pairs} --costs {params.costs} --log {log}"
 
 
 rule decontamination_report:
@@ -61,8 +65,6 @@ rule segment:
         SEGMENTED,
     log:
         f"{LOGS}/segment/{{corpus}}-{{version}}-{{pair}}.log",
-    benchmark:
-        f"{COSTS}/segment/{{corpus}}-{{version}}-{{pair}}.tsv"
     group:
         "text"
     resources:
@@ -72,6 +74,7 @@ rule segment:
         expect=settings_hash("segment", "pair"),
         code=source_hash("ems.text.segment"),
         experiment=EXPERIMENT.name,
+        costs=f"{COSTS}/segment/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems segment --experiment {params.experiment} --expect {params.expect}"
-        " --source {input} --out {output} --log {log}"
+        " --source {input} --out {output} --costs {params.costs} --log {log}"

@@ -15,8 +15,6 @@ rule train:
         f"{MODEL}/losses.jsonl",
     log:
         f"{LOGS}/train/{{system}}.log",
-    benchmark:
-        f"{COSTS}/train/{{system}}.tsv"
     threads: lambda wildcards: training(wildcards)["threads"]
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
@@ -28,8 +26,11 @@ rule train:
         experiment=EXPERIMENT.name,
         out=folder_of_output,
         state=f"{RESULTS}/state/{{system}}",
+        times=f"{COSTS}/train/{{system}}.times.jsonl",
+        costs=f"{COSTS}/train/{{system}}.json",
     shell:
         "ems train --experiment {params.experiment} --expect {params.expect}"
         " --system {wildcards.system} --training {input.training}"
         " --validation {input.validation} --vocabulary {input.vocabulary}"
-        " --state {params.state} --out {params.out} --log {log}"
+        " --state {params.state} --times {params.times} --out {params.out}"
+        " --costs {params.costs} --log {log}"

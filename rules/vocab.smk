@@ -17,9 +17,10 @@ rule vocabulary_sample:
         expect=settings_hash("vocabulary"),
         code=source_hash("ems.text.subwords"),
         experiment=EXPERIMENT.name,
+        costs=f"{COSTS}/sample.json",
     shell:
         "ems sample --experiment {params.experiment} --expect {params.expect}"
-        " --sources {input} --out {output} --log {log}"
+        " --sources {input} --out {output} --costs {params.costs} --log {log}"
 
 
 rule vocabulary:
@@ -29,8 +30,6 @@ rule vocabulary:
         f"{RESULTS}/vocab/vocabulary.model",
     log:
         f"{LOGS}/vocabulary.log",
-    benchmark:
-        f"{COSTS}/vocabulary.tsv"
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=480,
@@ -38,9 +37,10 @@ rule vocabulary:
         expect=settings_hash("vocabulary"),
         code=source_hash("ems.text.subwords"),
         experiment=EXPERIMENT.name,
+        costs=f"{COSTS}/vocabulary.json",
     shell:
         "ems vocabulary --experiment {params.experiment} --expect {params.expect}"
-        " --sample {input} --out {output} --log {log}"
+        " --sample {input} --out {output} --costs {params.costs} --log {log}"
 
 
 rule shard:
@@ -51,8 +51,6 @@ rule shard:
         directory(SHARD),
     log:
         f"{LOGS}/shard/{{corpus}}-{{version}}-{{pair}}.log",
-    benchmark:
-        f"{COSTS}/shard/{{corpus}}-{{version}}-{{pair}}.tsv"
     group:
         "shards"
     resources:
@@ -60,6 +58,7 @@ rule shard:
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
         code=source_hash("ems.shards.writer"),
+        costs=f"{COSTS}/shards/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems shards --source {input.pairs} --vocabulary {input.vocabulary}"
-        " --out {output} --log {log}"
+        " --out {output} --costs {params.costs} --log {log}"

@@ -17,6 +17,7 @@ from typing import Any
 import requests
 
 from ems.corpora.moses import count_pairs
+from ems.corpora.split import read_documents
 from ems.errors import EmsError
 from ems.files import atomic_path, read_json, sha256_file, write_json
 from ems.progress import Progress
@@ -36,6 +37,13 @@ def opus_location(source: str, corpus: str, version: str, pair: str) -> str:
     """
     prefix = "OPUS-" if is_remote(source) else ""
     return f"{source.rstrip('/')}/{prefix}{corpus}/{version}/moses/{pair}.txt.zip"
+
+
+def fetch_documents(source: str, corpus: str, version: str, out: Path) -> dict[str, Any]:
+    """Fetch the file of a corpus that names each line's document; it lies beside `moses/`."""
+    prefix = "OPUS-" if is_remote(source) else ""
+    location = f"{source.rstrip('/')}/{prefix}{corpus}/{version}/{out.name}"
+    return fetch(location, out, lambda path: {"lines": len(read_documents(path))})
 
 
 def fetch_moses(

@@ -5,7 +5,29 @@ from typing import Any
 
 from ems.corpora.fetch import fetch
 from ems.errors import EmsError
+from ems.evalsets import flores200, sib200
 from ems.evalsets.tatoeba import file_names, read_sentences, unequal
+
+
+def fetch_evalset(name: str, source: str, code: str, folder: Path, locked: bool = True) -> int:
+    """Bring the files of one language of a set into `folder`; return the number of sentences.
+
+    Raises `EmsError` when a file is missing or malformed, or the sides of Tatoeba are unequal.
+    """
+    if name == "tatoeba":
+        return fetch_tatoeba(source, code, folder, locked)
+    files = {"flores200": flores200.file_names, "sib200": sib200.file_names}[name](code)
+    counts = [_fetch(name, source, file, folder, locked) for file in files]
+    return sum(counts)
+
+
+def _fetch(name: str, source: str, file: str, folder: Path, locked: bool) -> int:
+    def check(path: Path) -> dict[str, Any]:
+        read = sib200.read_split if name == "sib200" else read_sentences
+        return {"sentences": len(read(path))}
+
+    location = f"{source.rstrip('/')}/{file}"
+    return int(fetch(location, folder / file, check, locked)["sentences"])
 
 
 def fetch_tatoeba(source: str, code: str, folder: Path, locked: bool = True) -> int:
@@ -13,14 +35,7 @@ def fetch_tatoeba(source: str, code: str, folder: Path, locked: bool = True) -> 
 
     Raises `EmsError` when a file is missing, is not UTF-8, or the sides are unequal.
     """
-
-    def check(path: Path) -> dict[str, Any]:
-        return {"sentences": len(read_sentences(path))}
-
-    counts = [
-        fetch(f"{source.rstrip('/')}/{name}", folder / name, check, locked)["sentences"]
-        for name in file_names(code)
-    ]
+    counts = [_fetch("tatoeba", source, name, folder, locked) for name in file_names(code)]
     if counts[0] != counts[1]:
         for name in file_names(code):  # one of the two is bad: neither may become data or be locked
             (folder / name).unlink()

@@ -1,7 +1,9 @@
 """Scores and reports -> the papers' tables (LaTeX, CSV, Markdown) and figures.
 
-- `tatoeba.write_tatoeba_table`: EMS v2 Tables IV and V, `figures.plot_tatoeba`: the same as bars
-- `corpora.write_corpora_table`, `corpora.write_decontamination_table`: EMS v2 Table I, section IV-B
+- `tatoeba`: EMS v2 Tables IV and V (languages trained on), Table VI (languages never seen)
+- `ntrex`: the same measure on NTREX; `costs`: jobs, time and memory of each stage
+- `corpora`: EMS v2 Table I and what decontamination removed, section IV-B
+- `figures`: Table IV as bars; `pairs`: P@1 against training pairs; `curves`: learning curves
 - `pdf.compile_pdf`: all tables as one PDF
 - `printed`: the papers' printed numbers, as data
 """

@@ -15,13 +15,14 @@ from typing import Any
 
 from ems.errors import EmsError
 from ems.files import read_json
-from ems.tables.printed import load_pair_totals, load_pairs
+from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Block, Table, Value, make_frame
 from ems.tables.write import write_table
 
 PIVOT = "en"
 EVALUATION = "evaluation"  # the reason under which decontamination counts its removals
 TRAIN, VALIDATION = "train", "validation"
+PART = "+"  # between a corpus and the name of a part of it
 PRINTED = ["LASER (printed)", "EMS (printed)"]
 COUNTS = ["Read", "Decontaminated", "Other removals", "Kept"]
 
@@ -110,7 +111,7 @@ def write_corpora_table(report: Path, out: Path) -> None:
     found = read_report(report)
     train = [entry for entry in found.entries if entry.role == TRAIN]
     validation = [entry for entry in found.entries if entry.role == VALIDATION]
-    languages = _in_paper_order({entry.language for entry in train})
+    languages = in_table_one_order({entry.language for entry in train})
     rows: list[list[Value]] = [_language_row(language, train) for language in languages]
     rows.append(["Total", *_counts(train), *_printed_totals(languages)])
     if validation:
@@ -123,11 +124,6 @@ def write_corpora_table(report: Path, out: Path) -> None:
         notes=_corpora_notes(found, train),
     )
     write_table(table, out)
-
-
-def _in_paper_order(languages: set[str]) -> list[str]:
-    order = list(load_pairs())
-    return sorted(languages, key=lambda name: (name not in order, name))  # Table I is alphabetical
 
 
 def _language_row(language: str, train: list[Entry]) -> list[Value]:
@@ -189,7 +185,7 @@ def write_decontamination_table(report: Path, out: Path) -> None:
     found = read_report(report)
     rows: list[list[Value]] = []
     rules: set[int] = set()
-    for corpus, role in sorted({(entry.corpus, entry.role) for entry in found.entries}):
+    for corpus, role in _corpora_and_roles(found):
         rules.add(len(rows))
         entries = [e for e in found.entries if (e.corpus, e.role) == (corpus, role)]
         rows += _benchmark_rows(corpus, role, entries, found.against)
@@ -199,12 +195,26 @@ def write_decontamination_table(report: Path, out: Path) -> None:
         blocks=[Block(columns)],
         rules=rules,
         text={"Role", "Benchmark"},
-        notes=[
-            "Sentences of each corpus that are in a benchmark, by side, and the pairs they are in "
-            f"(EMS v2 section IV-B). Compared by the key: {found.key}."
-        ],
+        once={"Corpus", "Role", "Read"},
+        notes=_decontamination_notes(found),
     )
     write_table(table, out)
+
+
+def _corpora_and_roles(report: Report) -> list[tuple[str, str]]:
+    """Each corpus in each of its roles, by the alphabet."""
+    found = {(entry.corpus, entry.role) for entry in report.entries}
+    return sorted(found, key=lambda names: (names[0].casefold(), *names))
+
+
+def _decontamination_notes(report: Report) -> list[str]:
+    notes = [
+        "Sentences of each corpus that are in a benchmark, by side, and the pairs they are in "
+        f"(EMS v2 section IV-B). Compared by the key: {report.key}."
+    ]
+    if any(PART in entry.corpus for entry in report.entries):
+        notes.append(f"A name such as NTREX{PART}train is a part of the corpus before the {PART}.")
+    return notes
 
 
 def _benchmark_rows(

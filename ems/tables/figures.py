@@ -1,43 +1,27 @@
 """Tatoeba P@1 per language as bars, one colour per system: EMS v2 Table IV at a glance.
 
 Notable choices:
-- matplotlib's objects only (no pyplot), with the settings in a context: nothing global changes;
-- the figure grows with the number of bars, up to `MOST_WIDTH`, then goes on in a row below;
-- same scores, same bytes: no dates, no versions, a fixed salt for the ids of the SVG.
+- the languages that were trained on only, as in the table;
+- the figure grows with the number of bars, up to `MOST_WIDTH`, then goes on in a row below.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
-from ems.files import atomic_path
+from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
 from ems.tables.printed import in_paper_order
-from ems.tables.scores import TatoebaScores, read_tatoeba
+from ems.tables.scores import Scores, only_seen, read_scores
 
-# Paul Tol's "bright" scheme, readable for colour-blind eyes; further systems start over, hatched.
-COLOURS = ["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB"]
 BAR_WIDTH = 0.11  # inches
 GROUP_GAP = 0.18  # inches between two languages
 MOST_WIDTH = 16.0  # inches of bars in one row of axes
 LEAST_WIDTH = 4.2  # the same, at least; few bars stand in the middle
 MARGIN = 0.8  # inches for the vertical axis
 ROW_HEIGHT = 2.6  # inches
-
-_SETTINGS = {
-    "svg.hashsalt": "ems",
-    "font.family": "DejaVu Sans",  # comes with matplotlib
-    "font.size": 9,
-    "text.parse_math": False,  # a system's name is text, dollars and all
-}
 
 
 def plot_tatoeba(scores: list[Path], out: Path) -> None:
@@ -46,43 +30,22 @@ def plot_tatoeba(scores: list[Path], out: Path) -> None:
     Writes .svg and .png beside `out`; languages stand in the paper's order, systems in that of
     `scores`. A language that a system lacks has no bar. Raises `EmsError` as the table does.
     """
-    systems = read_tatoeba(scores)
-    with _settings():
-        figure = _figure(systems)
-        with atomic_path(out.with_suffix(".svg")) as path:
-            metadata = {"Date": None, "Creator": None}
-            figure.savefig(path, format="svg", metadata=metadata)
-        with atomic_path(out.with_suffix(".png")) as path:
-            figure.savefig(path, format="png", dpi=150, metadata={"Software": None})
+    systems = only_seen(read_scores(scores, "tatoeba"))
+    with settings():
+        save(_figure(systems), out)
 
 
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Matplotlib's own defaults and ours, whatever the user's matplotlibrc says."""
-    with style.context("default"):
-        mpl.rcParams.update(_SETTINGS)
-        yield
-
-
-def _figure(systems: list[TatoebaScores]) -> Figure:
+def _figure(systems: list[Scores]) -> Figure:
     languages = in_paper_order({code for system in systems for code in system.values})
     rows = _rows(languages, len(systems))
     names = [system.system for system in systems]
     width, height = _size(rows, names)
-    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    figure = Figure(figsize=(width, height), layout=layout)
-    FigureCanvasAgg(figure)
+    figure = make_figure(width, height)
     for axes, row in zip(figure.subplots(len(rows), squeeze=False)[:, 0], rows, strict=True):
         _bars(axes, systems, row, len(rows[0]))
     figure.suptitle(f"Tatoeba {systems[0].version}: P@1, mean of both directions")
-    _legend(figure, names, _legend_columns(names, width))
+    _legend(figure, names, legend_columns(names, width))
     return figure
-
-
-def _legend_columns(names: list[str], width: float) -> int:
-    """How many names stand side by side in `width` inches."""
-    widest = 0.6 + 0.08 * max(map(len, names))  # inches of a key and of a letter
-    return max(1, min(len(names), int(width / widest)))
 
 
 def _legend(figure: Figure, names: list[str], columns: int) -> None:
@@ -93,9 +56,9 @@ def _legend(figure: Figure, names: list[str], columns: int) -> None:
 
 
 def _style(number: int) -> dict[str, Any]:
-    """Colour and hatch of the system of this number."""
+    """Colour of the system of this number, hatched where the colours start over."""
     hatch = "//" if number >= len(COLOURS) else None
-    return {"facecolor": COLOURS[number % len(COLOURS)], "edgecolor": "white", "hatch": hatch}
+    return {"facecolor": colour(number), "edgecolor": "white", "hatch": hatch}
 
 
 def _group_width(systems: int) -> float:
@@ -113,11 +76,11 @@ def _rows(languages: list[str], systems: int) -> list[list[str]]:
 def _size(rows: list[list[str]], names: list[str]) -> tuple[float, float]:
     """Width and height of the figure in inches, with room for title, labels and legend."""
     width = MARGIN + max(LEAST_WIDTH, len(rows[0]) * _group_width(len(names)))
-    legend = -(-len(names) // _legend_columns(names, width)) * 0.2
+    legend = -(-len(names) // legend_columns(names, width)) * 0.2
     return width, ROW_HEIGHT * len(rows) + 0.8 + legend
 
 
-def _bars(axes: Axes, systems: list[TatoebaScores], languages: list[str], places: int) -> None:
+def _bars(axes: Axes, systems: list[Scores], languages: list[str], places: int) -> None:
     bar = BAR_WIDTH / _group_width(len(systems))  # in units of one language
     for number, system in enumerate(systems):
         offset = (number - (len(systems) - 1) / 2) * bar
@@ -141,6 +104,4 @@ def _dress(axes: Axes, languages: list[str]) -> None:
     axes.set_ylabel("P@1 (%)")
     axes.set_xticks(range(len(languages)), languages)
     axes.tick_params(axis="x", length=0)
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    dress(axes, grid="y")

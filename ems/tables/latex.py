@@ -9,7 +9,7 @@ Notable choices:
 
 import pandas as pd
 
-from ems.tables.table import Block, Table, show
+from ems.tables.table import Block, Table
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -74,9 +74,9 @@ def _block_lines(table: Table, block: Block, width: int) -> list[str]:
 
 
 def _row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[str]:
-    cells = [escape(show(table.cell(row, table.label), ""))]
+    cells = [escape(table.shown(row, table.label, ""))]
     for column in block.columns:
-        text = escape(show(table.cell(row, column), "--"))
+        text = escape(table.shown(row, column, "--"))
         text = rf"\textbf{{{text}}}" if (row, column) in table.bold else text
         text += DAGGER if (row, column) in table.dagger else ""
         cells.append(_spanned(text, spans[column]))

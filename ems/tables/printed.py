@@ -6,6 +6,7 @@ Notable choices:
 """
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -153,6 +154,12 @@ def in_paper_order(languages: set[str]) -> list[str]:
 def load_pairs() -> dict[str, PrintedPairs]:
     """EMS v2 Table I by ISO 639-1 code, in the paper's order, without the totals."""
     return {name: pairs for name, pairs in _pairs().items() if name != TOTAL}
+
+
+def in_table_one_order(languages: Iterable[str]) -> list[str]:
+    """ISO 639-1 codes in the order of Table I, the alphabet; those it lacks come last."""
+    known = load_pairs()
+    return sorted(languages, key=lambda name: (name not in known, name))
 
 
 def load_pair_totals() -> PrintedPairs:

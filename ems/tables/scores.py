@@ -1,84 +1,156 @@
-"""Reads the score files of the Tatoeba benchmark and makes sure that they may share a table.
+"""Reads the score files of a benchmark and makes sure that they may share a table.
 
 Numbers stand beside each other only if they come from the same data: the same benchmark, version
-and SHA-256 in each file, each system once.
+and SHA-256 in each file, each system once, each code the same language in all of them.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ems.errors import EmsError
 from ems.files import read_json
 
+UNSEEN = "und"  # ISO 639-2's "undetermined": the language of a score that no encoder was trained on
+
 
 @dataclass(frozen=True)
-class TatoebaScores:
-    """One system's P@1 on Tatoeba: Tatoeba code -> percent, the mean of both directions."""
+class Scores:
+    """One system's P@1 on one benchmark.
+
+    The keys are the benchmark's own codes of the languages. `values`: percent, the mean of both
+    directions; `languages`: the experiment's code, or `UNSEEN`; `sentences`: how many were ranked.
+    """
 
     path: Path
     system: str
     version: str
     data_sha256: str
     values: dict[str, float]
+    languages: dict[str, str]
+    sentences: dict[str, int]
 
 
-def read_tatoeba(paths: Sequence[Path]) -> list[TatoebaScores]:
-    """Read score files in the order given. Raises `EmsError` when they cannot share a table."""
+def read_scores(paths: Sequence[Path], benchmark: str) -> list[Scores]:
+    """Read score files of `benchmark` ("tatoeba", "ntrex") in the order given.
+
+    Raises `EmsError` when there are none, one is malformed, or they cannot share a table.
+    """
     if not paths:
         raise EmsError(
             "no score files were given; name at least one results/<experiment>/scores/<system>/"
-            "tatoeba.json, or leave the table out of the experiment"
+            f"{benchmark}.json, or leave the table out of the experiment"
         )
-    scores = [_read_one(Path(path)) for path in paths]
+    scores = [_read_one(Path(path), benchmark) for path in paths]
     _each_system_once(scores)
     for what in ("version", "data_sha256"):
-        _same(scores, what)
+        _same(scores, what, benchmark)
+    _same_languages(scores)
     return scores
 
 
-def _read_one(path: Path) -> TatoebaScores:
+def in_order(systems: list[Scores], order: Iterable[str]) -> list[Scores]:
+    """The systems that `order` names first, the others as given. Raises `EmsError` for a name
+    without scores.
+    """
+    known = {system.system: system for system in systems}
+    missing = [name for name in order if name not in known]
+    if missing:
+        raise EmsError(
+            f"the table's order names {', '.join(missing)}, but there are scores only of "
+            f"{', '.join(known)}; correct the name or add that system's score file"
+        )
+    return [known[name] for name in dict.fromkeys([*order, *known])]
+
+
+def only_seen(systems: list[Scores]) -> list[Scores]:
+    """The systems with the values of languages trained on; `EmsError` when there are none."""
+    found = [_narrowed(system, unseen=False) for system in systems]
+    if not any(system.values for system in found):
+        raise EmsError(
+            f"{systems[0].path}: expected a language that was trained on, found only languages of "
+            f'`language` "{UNSEEN}"; score the languages of the experiment too, or leave this '
+            "table out of it"
+        )
+    return found
+
+
+def only_unseen(systems: list[Scores]) -> list[Scores]:
+    """The systems with the values of languages never trained on; `EmsError` when there are none."""
+    found = [_narrowed(system, unseen=True) for system in systems]
+    if not any(system.values for system in found):
+        raise EmsError(
+            f'{systems[0].path}: expected a language that no encoder saw (`language` "{UNSEEN}"), '
+            "found only languages trained on; let the experiment score unseen languages too, or "
+            "leave this table out of it"
+        )
+    return found
+
+
+def _narrowed(system: Scores, unseen: bool) -> Scores:
+    """The system with the values of one kind of language."""
+    kept = {
+        code: value
+        for code, value in system.values.items()
+        if (system.languages[code] == UNSEEN) == unseen
+    }
+    return replace(system, values=kept)
+
+
+def _read_one(path: Path, benchmark: str) -> Scores:
     data = read_json(path)
     if not isinstance(data, dict):
         raise _malformed(path, "a JSON object", type(data).__name__)
-    benchmark, metric = _text(path, data, "benchmark"), _text(path, data, "metric")
-    if (benchmark, metric) != ("tatoeba", "P@1"):
-        raise _malformed(path, "benchmark tatoeba with metric P@1", f"{benchmark} with {metric}")
+    found, metric = _text(path, data, "benchmark"), _text(path, data, "metric")
+    if (found, metric) != (benchmark, "P@1"):
+        raise _malformed(path, f"benchmark {benchmark} with metric P@1", f"{found} with {metric}")
     directions = data.get("directions")
     if not isinstance(directions, dict) or not directions:
         raise _malformed(path, "scores of at least one language under `directions`", directions)
-    return TatoebaScores(
+    return Scores(
         path=path,
         system=_text(path, data, "system"),
         version=_text(path, data, "version"),
         data_sha256=_text(path, data, "data_sha256"),
         values={code: _mean(path, code, both) for code, both in directions.items()},
+        languages={
+            code: _text(path, both, "language", f"directions.{code}.")
+            for code, both in directions.items()
+        },
+        sentences={code: _sentences(path, code, both) for code, both in directions.items()},
     )
 
 
-def _text(path: Path, data: dict[str, Any], key: str) -> str:
+def _text(path: Path, data: dict[str, Any], key: str, within: str = "") -> str:
     value = data.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise _malformed(path, f"text under `{key}`", value)
+        raise _malformed(path, f"text under `{within}{key}`", value)
     return value
 
 
-def _mean(path: Path, language: str, both: Any) -> float:
+def _mean(path: Path, code: str, both: Any) -> float:
     """Mean of `to_english` and `from_english` in percent (EMS v2 Table IV)."""
     values = []
     for key in ("to_english", "from_english"):
         value = both.get(key) if isinstance(both, dict) else None
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not 0 <= value <= 100:
-            raise _malformed(path, f"a percentage under `directions.{language}.{key}`", value)
+            raise _malformed(path, f"a percentage under `directions.{code}.{key}`", value)
         values.append(float(value))
     return sum(values) / 2
 
 
-def _each_system_once(scores: list[TatoebaScores]) -> None:
-    first: dict[str, TatoebaScores] = {}
+def _sentences(path: Path, code: str, both: dict[str, Any]) -> int:
+    value = both.get("sentences")
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise _malformed(path, f"a count above 0 under `directions.{code}.sentences`", value)
+    return value
+
+
+def _each_system_once(scores: list[Scores]) -> None:
+    first: dict[str, Scores] = {}
     for score in scores:
         if score.system in first:
             raise EmsError(
@@ -88,14 +160,27 @@ def _each_system_once(scores: list[TatoebaScores]) -> None:
         first[score.system] = score
 
 
-def _same(scores: list[TatoebaScores], what: str) -> None:
+def _same(scores: list[Scores], what: str, benchmark: str) -> None:
     found = {getattr(score, what) for score in scores}
     if len(found) > 1:
         listed = "\n".join(f"  {getattr(score, what)}  {score.path}" for score in scores)
         raise EmsError(
-            f"the Tatoeba scores are of different data, so they cannot share a table; {what}:\n"
+            f"the {benchmark} scores are of different data, so they cannot share a table; {what}:\n"
             f"{listed}\ndelete the score files of the old data and run the benchmark again"
         )
+
+
+def _same_languages(scores: list[Scores]) -> None:
+    """A code that is one language in one file and another, or unseen, in the next is an error."""
+    first: dict[str, Scores] = {}
+    for score in scores:
+        for code, language in score.languages.items():
+            before = first.setdefault(code, score)
+            if before.languages[code] != language:
+                raise EmsError(
+                    f"{score.path}: {code} is language {language}, but {before.languages[code]} in "
+                    f"{before.path}; delete the older of the two and run the benchmark again"
+                )
 
 
 def _malformed(path: Path, expected: str, found: Any) -> EmsError:

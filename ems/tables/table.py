@@ -32,8 +32,9 @@ class Block:
 class Table:
     """Rows and columns with their marks. The first column of `frame` labels the rows.
 
-    Cells of `frame` are float (shown with one decimal), int (thousands separators), str or None
-    (a dash). `rules` are the rows that a line precedes, `text` the columns aligned to the left.
+    Cells of `frame` are float (shown with one decimal), int, str or None (a dash). `rules` are the
+    rows that a line precedes, `text` the columns aligned to the left, `once` those that people see
+    only in the first row after a rule, since the rows below repeat it.
     `notes` are for comments and captions, `footnote` explains the dagger in the table itself.
     """
 
@@ -43,6 +44,7 @@ class Table:
     dagger: set[Place] = field(default_factory=set)
     rules: set[int] = field(default_factory=set)
     text: set[str] = field(default_factory=set)
+    once: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     footnote: str = ""
 
@@ -54,6 +56,12 @@ class Table:
     def cell(self, row: int, column: str) -> Value:
         """The value of one cell."""
         return self.frame[column].iloc[row]
+
+    def shown(self, row: int, column: str, dash: str) -> str:
+        """A cell as people read it: `dash` for no value, nothing where a row above has said it."""
+        if column in self.once and row and row not in self.rules:
+            return ""
+        return show(self.cell(row, column), dash)
 
 
 def make_frame(columns: list[str], rows: list[list[Value]]) -> pd.DataFrame:
@@ -71,7 +79,7 @@ def show(value: Value, dash: str) -> str:
     if value is None:
         return dash
     if isinstance(value, float):
-        return one_decimal(value)
+        return f"{Decimal(one_decimal(value)):,}"
     return f"{value:,}" if isinstance(value, int) else value
 
 

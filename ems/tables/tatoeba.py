@@ -1,8 +1,7 @@
-"""The Tatoeba table: EMS v2 Table IV (languages) above Table V (groups), in one tabular.
+"""The Tatoeba tables: EMS v2 Table IV (languages trained on) above Table V (groups of them) in one
+tabular, and Table VI (languages that the encoder never saw).
 
 Notable choices:
-- a mean over languages is shown only for a system that has them all, as the paper leaves a dash in
-  Table V for models that lack a language of the group; otherwise it would compare unlike things;
 - groups are the languages that the printed means average (`groups.csv`), as far as we have them;
 - printed rows stand only beside scores of the same data, Tatoeba v1, and never compete for bold.
   Where ours are fewer languages than the paper's, a printed mean would be of other languages: the
@@ -10,7 +9,7 @@ Notable choices:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ems.errors import EmsError
@@ -22,19 +21,23 @@ from ems.tables.printed import (
     load_groups,
     load_models,
 )
-from ems.tables.scores import TatoebaScores, read_tatoeba
-from ems.tables.table import Block, Table, balanced_blocks, best_places, make_frame
+from ems.tables.rows import Row, make_table, mean, missing_notes, system_row
+from ems.tables.scores import Scores, in_order, only_seen, only_unseen, read_scores
+from ems.tables.table import Block, balanced_blocks
 from ems.tables.write import write_table
 
 PAPER_VERSION = "v1"  # the Tatoeba data of the paper, as LASER published it
-DAGGER_NOTE = "mean of the printed values over the languages shown"
-
-
-@dataclass(frozen=True)
-class _Row:
-    label: str
-    values: dict[str, float | None]  # by column
-    daggers: set[str] = field(default_factory=set)
+SEEN_NOTES = [
+    "P@1 in percent, mean of both directions, for each language, then the mean over all languages, "
+    "then over the groups of EMS v2 Table V. Bold: best of our systems.",
+    "A group n/m has n of the m languages that the paper's mean is over; English is counted in "
+    "the paper's numbers, but has no score of its own.",
+]
+UNSEEN_NOTES = [
+    "P@1 in percent, mean of both directions, for each language that our systems were not trained "
+    "on, then the mean over all of these languages. Bold: best of our systems.",
+]
+TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its caption
 
 
 @dataclass(frozen=True)
@@ -45,39 +48,53 @@ class _Columns:
     groups: dict[str, tuple[Group, list[str]]]
 
     @property
-    def names(self) -> list[str]:
-        return [*self.languages, AVERAGE, *self.groups]
+    def blocks(self) -> list[Block]:
+        groups = [Block(list(self.groups), spread=True)] if self.groups else []
+        return [*balanced_blocks([*self.languages, AVERAGE]), *groups]
 
 
 def write_tatoeba_table(
     scores: list[Path], out: Path, printed: list[str], order: list[str] | None = None
 ) -> None:
-    """Write the Tatoeba table of some systems as .tex, .md and .csv beside `out`.
+    """Write EMS v2 Tables IV and V of some systems as .tex, .md and .csv beside `out`.
 
-    `scores` are the systems' tatoeba.json; `printed` names models of EMS v2 Table IV ("EMS",
-    "LASER") to show as printed; `order` names the systems that come first, the others follow as
-    given.
+    `scores` are the systems' tatoeba.json, of which the languages trained on are shown; `printed`
+    names models of EMS v2 Table IV ("EMS", "LASER") to show as printed; `order` names the systems
+    that come first, the others follow as given.
     Raises `EmsError` for scores of different data, a system twice, and names nobody knows.
     """
-    systems = _ordered(read_tatoeba(scores), order or [])
-    models = _printed_models(printed)
+    systems = in_order(only_seen(read_scores(scores, "tatoeba")), order or [])
+    columns = _columns(systems, load_groups())
+    _write(systems, columns, _printed_models(printed), SEEN_NOTES, out)
+
+
+def write_unseen_table(
+    scores: list[Path], out: Path, printed: list[str], order: list[str] | None = None
+) -> None:
+    """Write EMS v2 Table VI: as `write_tatoeba_table`, the languages that no system saw, no groups.
+
+    Raises `EmsError` as that does, and when the scores have no unseen language.
+    """
+    systems = in_order(only_unseen(read_scores(scores, "tatoeba")), order or [])
+    _write(systems, _columns(systems, ()), _printed_models(printed), UNSEEN_NOTES, out)
+
+
+def _write(
+    systems: list[Scores],
+    columns: _Columns,
+    models: list[PrintedModel],
+    about: list[str],
+    out: Path,
+) -> None:
     beside = models if systems[0].version == PAPER_VERSION else []
-    columns = _columns({language for system in systems for language in system.values})
     ours = [_our_row(system, columns) for system in systems]
     rows = [*ours, *(_printed_row(model, columns) for model in beside)]
-    notes = _notes(systems, columns, models, beside)
-    write_table(_table(rows, len(ours), columns, notes), out)
-
-
-def _ordered(systems: list[TatoebaScores], order: list[str]) -> list[TatoebaScores]:
-    known = {system.system: system for system in systems}
-    missing = [name for name in order if name not in known]
-    if missing:
-        raise EmsError(
-            f"the table's order names {', '.join(missing)}, but there are Tatoeba scores only of "
-            f"{', '.join(known)}; correct the name or add that system's tatoeba.json"
-        )
-    return [known[name] for name in dict.fromkeys([*order, *known])]
+    first, *others = about
+    notes = [f"Tatoeba {systems[0].version}: {first}", *others]
+    notes += missing_notes(systems, columns.languages)
+    notes += _left_out_notes(systems[0].version, models, beside)
+    notes += _printed_notes(beside, columns)
+    write_table(make_table(rows, len(ours), columns.blocks, notes), out)
 
 
 def _printed_models(names: Sequence[str]) -> list[PrintedModel]:
@@ -85,130 +102,85 @@ def _printed_models(names: Sequence[str]) -> list[PrintedModel]:
     unknown = [name for name in names if name not in models]
     if unknown:
         raise EmsError(
-            f"no printed Tatoeba scores of {', '.join(unknown)}; EMS v2 Table IV prints "
+            f"no printed Tatoeba scores of {', '.join(unknown)}; EMS v2 Tables IV and VI print "
             f"{', '.join(models)}: correct the names of the printed rows"
         )
     return [models[name] for name in dict.fromkeys(names)]
 
 
-def _columns(languages: set[str]) -> _Columns:
-    groups = {}
-    for group in load_groups():
+def _columns(systems: list[Scores], groups: Sequence[Group]) -> _Columns:
+    languages = {language for system in systems for language in system.values}
+    found = {}
+    for group in groups:
         members = [language for language in group.languages if language in languages]
         partial = f"{group.name} {len(members)}/{len(group.languages)}"
         whole = len(members) == len(group.languages)
-        groups[group.heading if whole else partial] = (group, members)
-    return _Columns(in_paper_order(languages), groups)
+        found[group.heading if whole else partial] = (group, members)
+    return _Columns(in_paper_order(languages), found)
 
 
-def _mean(values: dict[str, float], languages: list[str]) -> float | None:
-    """Mean over `languages`; None when there are none or one has no value."""
-    if not languages or any(language not in values for language in languages):
-        return None
-    return sum(values[language] for language in languages) / len(languages)
-
-
-def _our_row(system: TatoebaScores, columns: _Columns) -> _Row:
-    values: dict[str, float | None] = {code: system.values.get(code) for code in columns.languages}
-    values[AVERAGE] = _mean(system.values, columns.languages)
+def _our_row(system: Scores, columns: _Columns) -> Row:
+    row = system_row(system, columns.languages)
     for heading, (_, members) in columns.groups.items():
-        values[heading] = _mean(system.values, members)
-    return _Row(system.system, values)
+        row.values[heading] = mean(system.values, members)
+    return row
 
 
-def _printed_row(model: PrintedModel, columns: _Columns) -> _Row:
+def _printed_row(model: PrintedModel, columns: _Columns) -> Row:
     """A model's printed values; means over fewer languages than the paper's carry a dagger."""
     printed = model.values
-    row = _Row(f"{model.name} (printed)", {code: printed.get(code) for code in columns.languages})
+    row = Row(f"{model.name} (printed)", {code: printed.get(code) for code in columns.languages})
     average = model.average(set(columns.languages))
-    row.values[AVERAGE] = _mean(printed, columns.languages) if average is None else average
+    row.values[AVERAGE] = mean(printed, columns.languages) if average is None else average
     if average is None and row.values[AVERAGE] is not None:
         row.daggers.add(AVERAGE)
     for heading, (group, members) in columns.groups.items():
         if len(members) == len(group.languages):
             row.values[heading] = model.groups[group.heading]
         elif members:
-            row.values[heading] = _mean(printed, members)
+            row.values[heading] = mean(printed, members)
             row.daggers.add(heading)
         else:
             row.values[heading] = None
     return row
 
 
-def _table(rows: list[_Row], ours: int, columns: _Columns, notes: list[str]) -> Table:
-    """Our rows first, then the printed ones; only the first `ours` rows compete for bold."""
-    labels = [row.label for row in rows]
-    if len(set(labels)) < len(labels):
-        raise EmsError(
-            f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
-        )
-    frame = make_frame(
-        ["Model", *columns.names],
-        [[row.label, *(row.values[name] for name in columns.names)] for row in rows],
-    )
-    daggers = {(number, name) for number, row in enumerate(rows) for name in row.daggers}
-    return Table(
-        frame=frame,
-        blocks=[
-            *balanced_blocks([*columns.languages, AVERAGE]),
-            Block(list(columns.groups), spread=True),
-        ],
-        bold=best_places(frame, list(range(ours))),
-        dagger=daggers,
-        rules={ours},
-        notes=notes,
-        footnote=DAGGER_NOTE if daggers else "",
-    )
-
-
-def _notes(
-    systems: list[TatoebaScores],
-    columns: _Columns,
-    models: list[PrintedModel],
-    beside: list[PrintedModel],
+def _left_out_notes(
+    version: str, models: list[PrintedModel], beside: list[PrintedModel]
 ) -> list[str]:
-    notes = [
-        f"Tatoeba {systems[0].version}: P@1 in percent, mean of both directions, for each "
-        "language, then the mean over all languages, then over the groups of EMS v2 Table V. "
-        "Bold: best of our systems.",
-        "A group n/m has n of the m languages that the paper's mean is over; English is counted in "
-        "the paper's numbers, but has no score of its own.",
+    if not models or beside:
+        return []
+    names = ", ".join(model.name for model in models)
+    return [
+        f"Printed rows left out ({names}): they are of Tatoeba {PAPER_VERSION}, "
+        f"these scores of {version}."
     ]
-    notes += _missing_notes(systems, columns.languages)
-    if models and not beside:
-        names = ", ".join(model.name for model in models)
-        notes.append(
-            f"Printed rows left out ({names}): they are of Tatoeba {PAPER_VERSION}, "
-            f"these scores of {systems[0].version}."
-        )
-    return notes + _printed_notes(beside, columns.languages)
 
 
-def _missing_notes(systems: list[TatoebaScores], languages: list[str]) -> list[str]:
-    """Who lacks which language."""
-    notes = []
-    for system in systems:
-        missing = [language for language in languages if language not in system.values]
-        if missing:
-            notes.append(
-                f"{system.system} has no score for {', '.join(missing)}, "
-                "so it has no mean that needs them."
-            )
-    return notes
-
-
-def _printed_notes(beside: list[PrintedModel], languages: list[str]) -> list[str]:
-    """What is not certain or not printed of the printed rows."""
+def _printed_notes(beside: list[PrintedModel], columns: _Columns) -> list[str]:
+    """Where the printed rows are from, and what is not certain or not printed of them."""
     if not beside:
         return []
-    notes = ["Rows marked printed: EMS v2 Tables IV, V and VI; they do not compete for bold."]
+    notes = [_source_note(beside[0], columns)]
+    trained = [model.name for model in beside if model.name in TRAINED]
+    if trained and set(columns.languages) & set(beside[0].unseen):
+        names = ", ".join(trained)
+        notes.append(f"Trained on several languages of Table VI, says the paper: {names}.")
     about: list[tuple[str, Callable[[PrintedModel, str], bool]]] = [
         ("the paper's text leaves two readings", lambda model, code: code in model.unsettled),
         ("the paper prints no value", lambda model, code: code not in model.values),
     ]
     for what, applies in about:
         for model in beside:
-            codes = [code for code in languages if applies(model, code)]
+            codes = [code for code in columns.languages if applies(model, code)]
             if codes:
                 notes.append(f"{model.name} (printed): {what} for {', '.join(codes)}.")
     return notes
+
+
+def _source_note(model: PrintedModel, columns: _Columns) -> str:
+    """The paper's tables that the columns are from; they are the same for each model."""
+    shown = set(columns.languages)
+    used = {"IV": shown & set(model.seen), "V": columns.groups, "VI": shown & set(model.unseen)}
+    tables = ", ".join(f"Table {name}" for name, columns_of in used.items() if columns_of)
+    return f"Rows marked printed: EMS v2, {tables}; they do not compete for bold."

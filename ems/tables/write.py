@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ems.files import write_text
 from ems.tables.latex import tabular
-from ems.tables.table import Block, Table, Value, make_frame, one_decimal, show
+from ems.tables.table import Block, Table, Value, make_frame, one_decimal
 
 
 def write_table(table: Table, out: Path) -> None:
@@ -37,13 +37,13 @@ def _markdown_block(table: Table, block: Block) -> str:
     aligned = ["---" if name in table.text else "---:" for name in block.columns]
     lines = [[table.label, *map(_escape, block.columns)], ["---", *aligned]]
     for row in range(len(table.frame)):
-        label = _escape(show(table.cell(row, table.label), ""))
+        label = _escape(table.shown(row, table.label, ""))
         lines.append([label, *(_markdown_cell(table, row, name) for name in block.columns)])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _markdown_cell(table: Table, row: int, column: str) -> str:
-    text = _escape(show(table.cell(row, column), "–"))
+    text = _escape(table.shown(row, column, "–"))
     text = f"**{text}**" if (row, column) in table.bold else text
     return text + "†" if (row, column) in table.dagger else text
 

@@ -16,36 +16,39 @@ Notable choices:
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from ems.config import Experiment
+from ems.config import Corpus, Experiment
 from ems.corpora.moses import count_pairs, read_pairs
+from ems.corpora.split import lines_of_part
 from ems.errors import EmsError
-from ems.evalsets.tatoeba import read_language
+from ems.evalsets.sets import read_sides
 from ems.files import atomic_path, write_json
-from ems.progress import Progress
+from ems.progress import Progress, log
 from ems.text.normalise import key_function, tidy
 
-Sides = tuple[list[str], list[str]]  # the two sides of an evaluation set's part
+Sides = Sequence[list[str]]  # the sides of one language of an evaluation set
 
 
 def write_eval_keys(key_name: str, files: dict[str, Callable[[], Sides]], out: Path) -> int:
     """Write `key<TAB>label,label...` for every evaluation sentence; return the number of keys.
 
-    `files` maps a label `<evalset>/<language>` to a function that reads both sides of that part.
+    `files` maps a label `<evalset>/<language>/<code>` to a function that reads the sides of it.
     """
     function = key_function(key_name)
     labels: dict[str, set[str]] = {}
     progress = Progress("read evaluation sets", len(files), "languages")
     for label, read in files.items():
+        name = label.rpartition("/")[0]
         for side in read():
             for sentence in side:
                 if key := function(tidy(sentence)):  # as the training side is compared
-                    labels.setdefault(key, set()).add(label)
+                    labels.setdefault(key, set()).add(name)
         progress.add()
     progress.close(f"{len(labels):,} distinct keys")
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
@@ -58,25 +61,26 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     lies.
     """
     return {
-        f"{name}/{code}": partial(
-            read_language, folders[name], experiment.languages[code].tatoeba_v1
-        )
+        f"{name}/{language}/{code}": partial(read_sides, experiment, name, folders[name], code)
         for name in experiment.decontaminate["against"]
-        for code in experiment.evalsets[name]["languages"]
+        for code, language in experiment.evalsets[name].languages.items()
     }
 
 
 def read_eval_keys(path: Path, scope: str = "any", pair: str = "") -> dict[str, tuple[str, ...]]:
     """The evaluation sets that hold each key: of all languages, or of those of `pair` only."""
     codes = pair.split("-")
-    keys = {}
+    keys: dict[str, tuple[str, ...]] = {}
+    names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels, all in all
     with open(path, encoding="utf-8", newline="\n") as reader:
         for line in reader:
             key, _, labels = line.rstrip("\n").partition("\t")
-            parts = [label.split("/") for label in labels.split(",")]
-            names = {name for name, code in parts if scope == "any" or code in codes}
-            if names:
-                keys[key] = tuple(sorted(names))
+            if labels not in names_of:
+                parts = [label.split("/") for label in labels.split(",")]
+                found = {name for name, code in parts if scope == "any" or code in codes}
+                names_of[labels] = tuple(sorted(found))
+            if names_of[labels]:
+                keys[key] = names_of[labels]
     return keys
 
 
@@ -136,39 +140,41 @@ def capped(
         left -= 1
 
 
-def clean_corpus(
-    experiment: Experiment, name: str, version: str, pair: str, archive: Path, keys: Path, out: Path
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Source:
+    """One pair of one corpus of an experiment, by its label, and the file that holds it."""
+
+    label: str
+    version: str
+    pair: str
+    archive: Path
+    documents: Path | None = None  # for a corpus that is divided by document
+
+
+def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> dict[str, Any]:
     """Clean one pair of one corpus from its zip to the TSV `out`; return and write its report.
 
     The report goes to `out` with the suffix .json. Raises `EmsError` for a bad archive.
     """
-    role, corpus = experiment.corpus(name, version)
-    total = count_pairs(archive, name, pair)
-    sides = (pair.split("-")[0], pair.split("-")[1])
-    report = Report(total, Counter(empty=0, evaluation=0, cap=0), {})
-    pairs: Iterable[tuple[str, str]] = read_pairs(archive, name, pair)
-    if corpus.max_pairs is not None and corpus.max_pairs < total:
-        report.removed["cap"] = total - corpus.max_pairs
-        pairs = capped(pairs, total, corpus.max_pairs, f"{experiment.seed}/{name}/{version}/{pair}")
-    progress = Progress(f"decontaminate {name} {pair}", total - report.removed["cap"], "pairs")
+    role, corpus = experiment.corpus(source.label, source.version)
+    pairs, report = _read(experiment, corpus, source)
     settings = experiment.decontaminate
-    known = read_eval_keys(keys, settings["scope"], pair)
+    known = read_eval_keys(keys, settings["scope"], source.pair)
+    sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        for first, second in clean_pairs(
-            _counted(pairs, progress), sides, known, settings["key"], report
-        ):
+        for first, second in clean_pairs(pairs, sides, known, settings["key"], report):
             writer.write(f"{first}\t{second}\n")
         if not report.kept:
             raise EmsError(
-                f"{archive}: none of its {total:,} pairs is left: {dict(report.removed)}"
+                f"{source.archive}: none of its {report.read:,} pairs is left: "
+                f"{dict(report.removed)}"
             )
-    progress.close(f"{report.kept:,} kept, removed {dict(report.removed)}")
+    log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
     entry = {
-        "corpus": name,
-        "version": version,
+        "corpus": source.label,
+        "version": source.version,
         "role": role,
-        "pair": pair,
+        "pair": source.pair,
         "read": report.read,
         "removed": dict(report.removed),
         "by_benchmark": {set_: dict(counts) for set_, counts in report.by_benchmark.items()},
@@ -178,10 +184,35 @@ def clean_corpus(
     return entry
 
 
-def _counted(pairs: Iterable[tuple[str, str]], progress: Progress) -> Iterator[tuple[str, str]]:
+Pairs = Iterable[tuple[str, str]]
+
+
+def _read(experiment: Experiment, corpus: Corpus, source: Source) -> tuple[Pairs, Report]:
+    """The pairs of the corpus (of its part) under its cap, and a report that starts with both."""
+    lines = count_pairs(source.archive, corpus.name, source.pair)
+    pairs: Pairs = read_pairs(source.archive, corpus.name, source.pair)
+    if corpus.part and source.documents:
+        split = experiment.splits[corpus.name]
+        wanted = lines_of_part(source.documents, split, corpus.part, lines, source.archive)
+        pairs, lines = compress(pairs, wanted), sum(wanted)
+    report = Report(lines, Counter(empty=0, evaluation=0, cap=0), {})
+    if corpus.max_pairs is not None and corpus.max_pairs < lines:
+        report.removed["cap"] = lines - corpus.max_pairs
+        name = f"{experiment.seed}/{source.label}/{source.version}/{source.pair}"
+        pairs = capped(pairs, lines, corpus.max_pairs, name)
+    total = lines - report.removed["cap"]
+    return _counted(pairs, _progress(source, total)), report
+
+
+def _progress(source: Source, total: int) -> Progress:
+    return Progress(f"decontaminate {source.label} {source.pair}", total, "pairs")
+
+
+def _counted(pairs: Pairs, progress: Progress) -> Iterator[tuple[str, str]]:
     for pair in pairs:
         progress.add()
         yield pair
+    progress.close()
 
 
 def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Path) -> None:

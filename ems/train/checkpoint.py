@@ -1,6 +1,7 @@
 """Checkpoints: everything that the next step depends on, whole or absent, no pickle.
 
-    <state>/step-00000200/   model.safetensors  optimizer.safetensors  losses.jsonl  state.json
+    <state>/step-00000200/   model.safetensors  optimizer.safetensors  state.json
+                             losses.jsonl  times.jsonl
 
 Notable choices:
 - the folder is written under a temporary name and renamed, so each one that has a name is whole;
@@ -14,6 +15,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,21 @@ from ems.files import atomic_path, read_json, write_json, write_text
 from ems.progress import log
 
 KEEP = 2  # newest checkpoints kept
+
+
+@dataclass
+class Progressed:
+    """How far a run is: steps done, wall seconds they took, and the rows of both logs so far."""
+
+    step: int = 0
+    seconds: float = 0.0
+    losses: list[dict[str, Any]] = field(default_factory=list)
+    times: list[dict[str, Any]] = field(default_factory=list)
+
+
+def json_lines(rows: list[dict[str, Any]]) -> str:
+    """One JSON object a line."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @contextmanager
@@ -55,19 +72,16 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def save_checkpoint(
-    state: Path,
-    step: int,
-    modules: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    losses: list[dict[str, Any]],
+    state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: Progressed
 ) -> None:
-    """Save the state before step `step` (so `step` steps are done) and drop old checkpoints."""
-    with atomic_path(state / f"step-{step:08}") as folder:
+    """Save the state after `done.step` steps and drop old checkpoints."""
+    with atomic_path(state / f"step-{done.step:08}") as folder:
         folder.mkdir(parents=True)
         save_tensors(modules.state_dict(), folder / "model.safetensors")
         save_tensors(_optimizer_tensors(optimizer), folder / "optimizer.safetensors")
-        write_text(folder / "losses.jsonl", "".join(json.dumps(row) + "\n" for row in losses))
-        write_json(folder / "state.json", {"step": step})
+        write_text(folder / "losses.jsonl", json_lines(done.losses))
+        write_text(folder / "times.jsonl", json_lines(done.times))
+        write_json(folder / "state.json", {"step": done.step, "seconds": done.seconds})
     for old in checkpoints(state)[:-KEEP]:
         shutil.rmtree(old)
 
@@ -79,9 +93,8 @@ def checkpoints(state: Path) -> list[Path]:
 
 def load_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[int, list[dict[str, Any]]]:
-    """Load the newest checkpoint that can be read; (steps done, losses), (0, []) when there is
-    none.
+) -> Progressed:
+    """Load the newest checkpoint that can be read; nothing done when there is none.
 
     A checkpoint is read as a whole before anything of it is loaded, so that nothing of a corrupt
     one is kept.
@@ -90,16 +103,19 @@ def load_checkpoint(
         try:
             weights = load_file(folder / "model.safetensors")
             moments = load_file(folder / "optimizer.safetensors")
-            lines = (folder / "losses.jsonl").read_text().splitlines()
-            losses = [json.loads(line) for line in lines]
-            step = read_json(folder / "state.json")["step"]
-        except (OSError, SafetensorError, ValueError, EmsError) as error:
+            losses, times = (_rows(folder / name) for name in ("losses.jsonl", "times.jsonl"))
+            done = Progressed(**read_json(folder / "state.json"), losses=losses, times=times)
+        except (OSError, SafetensorError, ValueError, TypeError, EmsError) as error:
             log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, error)
             continue
         modules.load_state_dict(weights)
         _restore(optimizer, moments)
-        return step, losses
-    return 0, []
+        return done
+    return Progressed()
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ Notable choices:
 
 import json
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,14 @@ from ems.model.device import choose_device
 from ems.progress import Progress, log
 from ems.shards.reader import PairStore
 from ems.text.subwords import load_vocabulary
-from ems.train.checkpoint import claimed, load_checkpoint, save_checkpoint, save_tensors
+from ems.train.checkpoint import (
+    Progressed,
+    claimed,
+    json_lines,
+    load_checkpoint,
+    save_checkpoint,
+    save_tensors,
+)
 from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
@@ -43,23 +51,37 @@ class Data:
     vocabulary: Path
 
 
-def train(experiment: Experiment, name: str, data: Data, out: Path, state_root: Path) -> None:
-    """Train system `name` and write its model folder `out`; resume from `state_root` when
-    possible.
+@dataclass
+class Places:
+    """Where a run writes: the model folder, the state for resuming, and the time per step."""
+
+    out: Path
+    state: Path
+    times: Path | None = None
+
+
+def train(experiment: Experiment, name: str, data: Data, places: Places) -> None:
+    """Train system `name` and write its model folder; resume from the state when possible.
+
+    The times, {"step", "pairs", "seconds"} for each row of the loss log, lie apart from the model:
+    they differ from run to run, the model does not.
     """
     settings = experiment.systems[name]
     _check_vocabulary(data)
     identity = _identity(experiment, name, data)
-    state = state_root / identity
+    state = places.state / identity
+    seed = settings["train"].get("seed", experiment.seed)
     device = choose_device(settings["train"]["device"])
     torch.set_num_threads(settings["train"]["threads"])
-    torch.manual_seed(experiment.seed)
+    torch.manual_seed(seed)
     pieces = load_vocabulary(data.vocabulary).get_piece_size()
     system = System(settings, len(experiment.languages), pieces).to(device)
-    run = Run(system, settings["train"], experiment.seed, data, state, device)
+    run = Run(system, settings["train"], seed, data, state, device)
     with claimed(state):
         run.steps(name)
-        _write_model(experiment, name, data.vocabulary, run, identity, out)
+        if places.times:
+            write_text(places.times, json_lines(run.done.times))
+        _write_model(experiment, name, data.vocabulary, run, identity, places.out)
         shutil.rmtree(state, ignore_errors=True)
 
 
@@ -104,12 +126,15 @@ class Run:
         self.optimizer = torch.optim.Adam(
             system.parameters(), weight_decay=settings["weight_decay"], fused=True
         )
-        self.losses: list[dict[str, Any]] = []
+        self.done = Progressed()
+        self.started = time.monotonic()
 
     def steps(self, name: str) -> None:
         """Run from the newest checkpoint (or from nothing) to the last step."""
         total = self.settings["steps"]
-        start, self.losses = load_checkpoint(self.state, self.system, self.optimizer)
+        self.done = load_checkpoint(self.state, self.system, self.optimizer)
+        self.started = time.monotonic() - self.done.seconds
+        start = self.done.step
         log.info("train %s: %s", name, f"resumed at step {start}" if start else "from step 0")
         log.info("train %s: %s", name, self._facts())
         if start == 0:
@@ -118,6 +143,7 @@ class Run:
         self.system.train()
         for step in range(start, total):
             parts = self._step(step)
+            self.done.step = step + 1
             self._keep(step + 1, parts, last=step + 1 == total)
             progress.add(1, self._note(step + 1, parts))
         progress.close()
@@ -135,7 +161,8 @@ class Run:
         if validating:
             self._validate(done)
         if saving:
-            save_checkpoint(self.state, done, self.system, self.optimizer, self.losses)
+            self.done.seconds = self._seconds()
+            save_checkpoint(self.state, self.system, self.optimizer, self.done)
             log.info("checkpoint at step %d", done)
 
     def _note(self, done: int, parts: dict[str, float]) -> str:
@@ -185,12 +212,17 @@ class Run:
             return
         parts = validate(self.system, self.data.validation, self.settings["batch_pairs"])
         self._record("validation", step, parts)
-        log.info("validation at step %d: %s", step, json.dumps(self.losses[-1]))
+        log.info("validation at step %d: %s", step, json.dumps(self.done.losses[-1]))
 
     def _record(self, part: str, step: int, values: dict[str, float], **more: float) -> None:
         row = {"part": part, "step": step, "pairs": step * self.settings["batch_pairs"]}
         rounded = {key: float(f"{value:.6g}") for key, value in {**values, **more}.items()}
-        self.losses.append({**row, **rounded})
+        self.done.losses.append({**row, **rounded})
+        self.done.times.append({"step": step, "pairs": row["pairs"], "seconds": self._seconds()})
+
+    def _seconds(self) -> float:
+        """Wall seconds of training up to now, those before a kill included."""
+        return round(time.monotonic() - self.started, 2)
 
 
 def _write_model(
@@ -206,7 +238,7 @@ def _write_model(
             save_tensors(module.state_dict(), temporary)
     with atomic_path(out / "vocabulary.model") as temporary:
         shutil.copyfile(vocabulary, temporary)
-    write_text(out / "losses.jsonl", "".join(json.dumps(row) + "\n" for row in run.losses))
+    write_text(out / "losses.jsonl", json_lines(run.done.losses))
     settings = stage_settings(experiment, "train", system=name)
     description = {
         "experiment": experiment.name,

@@ -1,0 +1,87 @@
+"""What an experiment is, as types; the mappings are those of schemas/experiment.schema.yaml."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ems.errors import EmsError
+from ems.languages import Language
+
+UNSEEN = "und"  # ISO 639 "undetermined": any language that the experiment does not train on
+NTREX = "NTREX"  # the corpus, in OPUS layout, that the benchmark ntrex is, or is a part of
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One corpus as an experiment uses it. `pairs` are OPUS names: sides sorted as strings."""
+
+    name: str
+    version: str
+    source: str
+    own: bool  # the user's: it gave its own source, so the catalogue need not know it
+    pairs: tuple[str, ...]
+    max_pairs: int | None
+    part: str = ""  # of a corpus that `splits` divides by document; '' is all of it
+
+    @property
+    def label(self) -> str:
+        """Its name in the experiment: "Tatoeba"; "NTREX+train" for a part."""
+        return f"{self.name}+{self.part}" if self.part else self.name
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a corpus is divided by document: its file of document names, and each part's share."""
+
+    documents: str
+    parts: dict[str, float]
+
+
+@dataclass(frozen=True)
+class EvalSet:
+    """A benchmark as an experiment uses it.
+
+    `languages` maps the benchmark's own codes to the experiment's, UNSEEN for a language that it
+    does not train on. `part` is that of a corpus which `splits` divides; '' is all of it.
+    """
+
+    name: str
+    version: str
+    languages: dict[str, str]
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All settings of one experiment. The mappings are those of schemas/experiment.schema.yaml."""
+
+    name: str
+    seed: int
+    languages: dict[str, Language]
+    sources: dict[str, str]
+    splits: dict[str, Split]
+    corpora: tuple[Corpus, ...]
+    validation: Corpus | None
+    evalsets: dict[str, EvalSet]
+    decontaminate: dict[str, Any]
+    segmenters: dict[str, str]
+    vocabulary: dict[str, Any]
+    systems: dict[str, dict[str, Any]]
+    benchmarks: tuple[str, ...]
+    tables: dict[str, Any]
+
+    def all_corpora(self) -> list[tuple[str, Corpus]]:
+        """(role, corpus) of every corpus: those trained on, then the validation corpus."""
+        validation = [("validation", self.validation)] if self.validation else []
+        return [("train", corpus) for corpus in self.corpora] + validation
+
+    def corpus(self, label: str, version: str) -> tuple[str, Corpus]:
+        """The (role, corpus) of that label and version."""
+        for role, corpus in self.all_corpora():
+            if (corpus.label, corpus.version) == (label, version):
+                return role, corpus
+        raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
+
+    @property
+    def shown(self) -> list[str]:
+        """The systems of the tables; others are trained only when they are asked for by name."""
+        return list(self.tables.get("systems", self.systems))

@@ -1,0 +1,87 @@
+"""Which settings each stage reads: the one list of them, and its hash.
+
+The hash goes into the rule's params and onto the command line, and the job refuses to run when the
+file says something else now.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from ems.config.experiment import NTREX, Experiment
+from ems.config.provenance import digest
+
+
+def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> dict[str, Any]:
+    """The settings that one job of `stage` reads; what is not in here cannot change its output."""
+    return {"stage": stage, **_STAGES[stage](experiment, **wildcards)}
+
+
+def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
+    """Hash of `stage_settings`."""
+    return digest(stage_settings(experiment, stage, **wildcards))
+
+
+def _evalkeys(experiment: Experiment) -> dict[str, Any]:
+    against = experiment.decontaminate["against"]
+    return {**experiment.decontaminate, "evalsets": {k: _evalset(experiment, k) for k in against}}
+
+
+def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
+    evalset = experiment.evalsets[name]
+    return {**asdict(evalset), "split": _split(experiment, NTREX, evalset.part)}
+
+
+def _split(experiment: Experiment, corpus: str, part: str) -> dict[str, Any]:
+    return asdict(experiment.splits[corpus]) if part else {}
+
+
+def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[str, Any]:
+    role, corpus = experiment.corpus(label, version)
+    return {
+        "role": role,
+        "corpus": [label, version, pair],
+        "split": _split(experiment, corpus.name, corpus.part),
+        "max_pairs": corpus.max_pairs,
+        "seed": experiment.seed,
+        "decontaminate": experiment.decontaminate,
+    }
+
+
+def _segment(experiment: Experiment, pair: str) -> dict[str, Any]:
+    return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
+
+
+def _vocabulary(experiment: Experiment) -> dict[str, Any]:
+    languages = list(experiment.languages)
+    return {"vocabulary": experiment.vocabulary, "seed": experiment.seed, "languages": languages}
+
+
+def _train(experiment: Experiment, system: str) -> dict[str, Any]:
+    return {
+        "system": {k: v for k, v in experiment.systems[system].items() if k != "kind"},
+        "seed": experiment.seed,
+        "languages": list(experiment.languages),
+        "segmenters": experiment.segmenters,
+    }
+
+
+def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any]:
+    own = _train(experiment, system) if experiment.systems[system]["kind"] == "encoder" else {}
+    kind = experiment.systems[system]["kind"]
+    return {"kind": kind, "system": own, "evalset": _evalset(experiment, benchmark)}
+
+
+def _tables(experiment: Experiment) -> dict[str, Any]:
+    return {"tables": experiment.tables, "systems": experiment.shown}
+
+
+_STAGES = {
+    "evalkeys": _evalkeys,
+    "clean": _clean,
+    "segment": _segment,
+    "vocabulary": _vocabulary,
+    "shards": lambda experiment: {},
+    "train": _train,
+    "bench": _bench,
+    "tables": _tables,
+}

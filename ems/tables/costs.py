@@ -1,0 +1,116 @@
+"""What an experiment cost: jobs, time and memory of each stage, from costs/**/*.json.
+
+Notable choices:
+- one row per stage, but one per system where systems are compared: "train ems", "bench ems";
+- seconds are added up over jobs; jobs run side by side, so a run may take less than the total.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from ems.errors import EmsError
+from ems.files import read_json
+from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.write import write_table
+
+STAGES = (
+    *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "evalkeys", "clean", "report"),
+    *("segment", "sample", "vocabulary", "shards", "train", "bench"),
+)  # in the order of the pipeline
+BY_SYSTEM = ("train", "bench")  # their paths are costs/<stage>/<system>...
+COLUMNS = ["Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One job: wall and CPU seconds, and the most memory it held, in MB; `system` may be ""."""
+
+    stage: str
+    system: str
+    seconds: float
+    cpu_seconds: float
+    max_rss_mb: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.stage} {self.system}".strip()
+
+
+def write_costs_table(folder: Path, out: Path) -> None:
+    """Write the costs of the jobs under `folder` (results/<experiment>/costs) as .tex, .md and
+    .csv beside `out`. Raises `EmsError` when there are none or one is malformed.
+    """
+    costs = sorted(read_costs(folder), key=_place)
+    rows: list[list[Value]] = []
+    for name, jobs in groupby(costs, key=lambda cost: cost.name):
+        rows.append([name, *_summary(list(jobs))])
+    total = _summary(costs)
+    total[COLUMNS.index("Longest job")] = None
+    table = Table(
+        frame=make_frame(["Stage", *COLUMNS], [*rows, ["Total", *total]]),
+        blocks=[Block(COLUMNS)],
+        rules={len(rows)},
+        notes=[
+            "Seconds are wall time, added up over the jobs of a stage; jobs may run side by side. "
+            "CPU seconds count all cores. Peak MB: the resident memory of the largest job. "
+            "Of a job that was killed and run again, only the last run counts."
+        ],
+    )
+    write_table(table, out)
+
+
+def read_costs(folder: Path) -> list[Cost]:
+    """The costs of all jobs, in the order of their paths."""
+    paths = sorted(Path(folder).rglob("*.json"))
+    if not paths:
+        raise EmsError(f"{folder}: no costs (*.json) there; run the experiment's stages first")
+    return [_read_one(path, path.relative_to(folder).with_suffix("").parts) for path in paths]
+
+
+def _read_one(path: Path, parts: tuple[str, ...]) -> Cost:
+    """`parts`: the names on the way to the file, ("train", "ems") or ("bench", "ems", "ntrex")."""
+    data = read_json(path)
+    stage = data.get("stage") if isinstance(data, dict) else None
+    if not isinstance(stage, str) or not stage.strip():
+        raise _malformed(path, "text under `stage`", stage)
+    if stage in BY_SYSTEM and len(parts) < 2:
+        raise _malformed(path, f"the costs of {stage} in a file {stage}/<system>", path.name)
+    return Cost(
+        stage=stage,
+        system=parts[1] if stage in BY_SYSTEM else "",
+        seconds=_number(path, data, "seconds"),
+        cpu_seconds=_number(path, data, "cpu_seconds"),
+        max_rss_mb=_number(path, data, "max_rss_mb"),
+    )
+
+
+def _number(path: Path, data: dict[str, Any], key: str) -> float:
+    value = data.get(key)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0:
+        raise _malformed(path, f"a number of at least 0 under `{key}`", value)
+    return float(value)
+
+
+def _malformed(path: Path, expected: str, found: Any) -> EmsError:
+    return EmsError(
+        f"{path}: expected {expected}, found {found!r}; delete the output of this job and run it "
+        "again"
+    )
+
+
+def _place(cost: Cost) -> tuple[int, str, str]:
+    """The pipeline's stages in its order, unknown ones after them by the alphabet."""
+    place = STAGES.index(cost.stage) if cost.stage in STAGES else len(STAGES)
+    return place, cost.stage, cost.system
+
+
+def _summary(jobs: list[Cost]) -> list[Value]:
+    """The cells under `COLUMNS`."""
+    seconds = [job.seconds for job in jobs]
+    cpu = sum(job.cpu_seconds for job in jobs)
+    peak = max(job.max_rss_mb for job in jobs)
+    return [len(jobs), sum(seconds), max(seconds), cpu, round(peak)]

@@ -1,0 +1,145 @@
+"""Learning curves: P@1 on the validation pairs above the parts of the loss, one colour per system,
+against the pairs seen or the minutes of training.
+
+Notable choices:
+- each part of the loss has a panel of its own; in it, training is thin and pale, validation is a
+  line with marks;
+- losses are on a logarithmic axis: they fall by a factor, most of it at the start;
+- at equal pairs systems have seen the same, at equal minutes they have cost the same: a system with
+  fewer losses takes less time for a step;
+- a system that was not trained (one row, of step 0) has no curve.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from ems.errors import EmsError
+from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
+from ems.tables.losses import P1, TRAIN, VALIDATION, Entry, read_losses, read_times
+
+LABELS = {P1: "validation P@1 (%)", "xtr": "XTR loss", "contrastive": "contrastive loss"}
+WIDTH = 9.0  # inches
+TALL, LOW = 3.0, 2.4  # inches of the panel of P@1 and of one part of the loss
+STYLES = ("-", "--", ":")  # the next one where the colours start over
+THIN = {"linewidth": 0.8, "alpha": 0.5}
+MARKED = {"linewidth": 1.4, "marker": "o", "markersize": 3.0}
+
+Curves = dict[str, list[tuple[float, Entry]]]  # system -> place on the horizontal axis, row
+
+
+def plot_curves(losses: Mapping[str, Path], out: Path) -> None:
+    """Draw the learning curves of the systems (name -> losses.jsonl) against the pairs seen.
+
+    Writes .svg and .png beside `out`. Raises `EmsError` for a malformed row, and when no system
+    was trained.
+    """
+    read = {system: read_losses(path) for system, path in losses.items()}
+    curves = {name: [(entry.pairs, entry) for entry in rows] for name, rows in read.items()}
+    _draw(curves, losses, "sentence pairs seen", out)
+
+
+def plot_curves_in_time(losses: Mapping[str, Path], times: Mapping[str, Path], out: Path) -> None:
+    """As `plot_curves`, against minutes of training; `times`: name -> costs/train/*.times.jsonl.
+
+    Raises `EmsError` also for a system or a step without a time.
+    """
+    curves = {}
+    for system, path in losses.items():
+        if system not in times:
+            raise EmsError(f"{path}: no times of {system} were given; name its .times.jsonl too")
+        curves[system] = _timed(path, times[system])
+    _draw(curves, losses, "minutes of training", out)
+
+
+def _timed(losses: Path, times: Path) -> list[tuple[float, Entry]]:
+    """The rows of one system, each after its minutes of training."""
+    seconds, entries = read_times(times), read_losses(losses)
+    absent = [entry.step for entry in entries if entry.step not in seconds]
+    if absent:
+        raise EmsError(
+            f"{times}: no time of step {absent[0]}, which {losses} has; the two are not of the "
+            "same training: delete both and train this system again"
+        )
+    return [(seconds[entry.step] / 60, entry) for entry in entries]
+
+
+def _draw(curves: Curves, losses: Mapping[str, Path], axis: str, out: Path) -> None:
+    trained = {name for name, rows in curves.items() if any(entry.step for _, entry in rows)}
+    if not trained:
+        listed = ", ".join(map(str, losses.values())) or "no file"
+        raise EmsError(
+            f"no system was trained, so there is no curve to draw (read: {listed}); "
+            "leave the figure out of the experiment, or train a system"
+        )
+    # all keep the number, and so the colour, that they have among the systems given
+    numbers = {name: number for number, name in enumerate(curves) if name in trained}
+    with settings():
+        save(_figure(curves, numbers, axis), out)
+
+
+def _figure(curves: Curves, numbers: dict[str, int], axis: str) -> Figure:
+    panels = _panels([entry for name in numbers for _, entry in curves[name]])
+    heights = [TALL if panel == P1 else LOW for panel in panels]
+    figure = make_figure(WIDTH, sum(heights) + 0.8)
+    rows = figure.subplots(
+        len(panels), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+    )
+    for axes, panel in zip(rows[:, 0], panels, strict=True):
+        for name, number in numbers.items():
+            _lines(axes, curves[name], panel, number)
+        _dress(axes, panel)
+    rows[-1, 0].set_xlabel(axis)
+    rows[-1, 0].xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    figure.suptitle(f"Learning curves against {axis}")
+    _legend(figure, numbers, any(panel != P1 for panel in panels))
+    return figure
+
+
+def _panels(entries: list[Entry]) -> list[str]:
+    """P@1, then the parts of the loss in the order in which they first appear."""
+    names = dict.fromkeys(name for entry in entries for name in entry.values)
+    return [*([P1] if P1 in names else []), *(name for name in names if name != P1)]
+
+
+def _lines(axes: Axes, rows: list[tuple[float, Entry]], panel: str, number: int) -> None:
+    """One system's values in one panel: of training (thin) and of validation (marked)."""
+    for part, look in ((TRAIN, THIN), (VALIDATION, MARKED)):
+        points = [
+            (place, entry.values[panel])
+            for place, entry in rows
+            if entry.part == part and panel in entry.values
+        ]
+        if points:
+            axes.plot(*zip(*points, strict=True), **_style(number), **look)
+
+
+def _style(number: int) -> dict[str, str]:
+    style = STYLES[number // len(COLOURS) % len(STYLES)]
+    return {"color": colour(number), "linestyle": style}
+
+
+def _dress(axes: Axes, panel: str) -> None:
+    axes.set_ylabel(LABELS.get(panel, panel))
+    if panel == P1:
+        axes.set_ylim(bottom=0)
+    else:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default is mathematics
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    dress(axes)
+
+
+def _legend(figure: Figure, numbers: dict[str, int], both: bool) -> None:
+    """Below all panels: the systems, and how training differs from validation."""
+    keys = [Line2D([], [], **_style(number), label=name) for name, number in numbers.items()]
+    if both:
+        keys.append(Line2D([], [], color="black", label="training", **THIN))
+        keys.append(Line2D([], [], color="black", label="validation", **MARKED))
+    columns = legend_columns([str(key.get_label()) for key in keys], WIDTH)
+    figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)

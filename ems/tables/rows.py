@@ -1,0 +1,77 @@
+"""What the tables of P@1 share: a row per system, its mean, what it lacks, the table itself.
+
+Notable choice: a mean over languages is shown only for a system that has them all, as the paper
+leaves a dash in Table V for models that lack a language of the group; otherwise it would compare
+unlike things.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ems.errors import EmsError
+from ems.tables.printed import AVERAGE
+from ems.tables.scores import Scores
+from ems.tables.table import Block, Table, best_places, make_frame
+
+DAGGER_NOTE = "mean of the printed values over the languages shown"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model's P@1 in percent by column; `daggers` are the columns that get that mark."""
+
+    label: str
+    values: dict[str, float | None]
+    daggers: set[str] = field(default_factory=set)
+
+
+def mean(values: Mapping[str, float], languages: Sequence[str]) -> float | None:
+    """Mean over `languages`; None when there are none or one has no value."""
+    if not languages or any(language not in values for language in languages):
+        return None
+    return sum(values[language] for language in languages) / len(languages)
+
+
+def system_row(system: Scores, languages: list[str]) -> Row:
+    """A system's values of `languages` and their mean."""
+    values: dict[str, float | None] = {code: system.values.get(code) for code in languages}
+    return Row(system.system, {**values, AVERAGE: mean(system.values, languages)})
+
+
+def make_table(rows: list[Row], ours: int, blocks: list[Block], notes: list[str]) -> Table:
+    """Our rows first, then the printed ones; only the first `ours` rows compete for bold.
+
+    Raises `EmsError` when two rows have one name.
+    """
+    labels = [row.label for row in rows]
+    if len(set(labels)) < len(labels):
+        raise EmsError(
+            f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
+        )
+    columns = [name for block in blocks for name in block.columns]
+    frame = make_frame(
+        ["Model", *columns], [[row.label, *(row.values[name] for name in columns)] for row in rows]
+    )
+    daggers = {(number, name) for number, row in enumerate(rows) for name in row.daggers}
+    return Table(
+        frame=frame,
+        blocks=blocks,
+        bold=best_places(frame, list(range(ours))),
+        dagger=daggers,
+        rules={ours},
+        notes=notes,
+        footnote=DAGGER_NOTE if daggers else "",
+    )
+
+
+def missing_notes(systems: list[Scores], languages: list[str]) -> list[str]:
+    """Who lacks which language."""
+    notes = []
+    for system in systems:
+        missing = [language for language in languages if language not in system.values]
+        if missing:
+            notes.append(
+                f"{system.system} has no score for {', '.join(missing)}, "
+                "so it has no mean that needs them."
+            )
+    return notes
