@@ -69,3 +69,35 @@ def write_report(path, entries, against=("tatoeba",)):
     report = {"key": "folded", "against": list(against), "corpora": corpora}
     path.write_text(json.dumps(report), encoding="utf-8")
     return path
+
+
+def demo_report(path):
+    """A report with all that there may be: two corpora, both roles, a pair without English."""
+    found = {"tatoeba": {"en": 100, "fr": 90, "pairs": 120}, "flores200": {"en": 1, "pairs": 1}}
+    german = {"tatoeba": {"en": 7, "de": 8, "pairs": 9}}
+    entries = [
+        ("Demo", "train", "en-fr", 18120, {"empty": 0, "evaluation": 120, "cap": 0}, found),
+        ("TED", "train", "en-fr", 1000, {"empty": 5, "evaluation": 0}, {}),
+        ("Demo", "train", "de-en", 2000, {"evaluation": 9, "cap": 91}, german),
+        ("TED", "train", "de-fr", 50, {}, {}),
+        ("Demo", "validation", "en-fr", 500, {"evaluation": 3}, {"tatoeba": {"pairs": 3}}),
+    ]
+    return write_report(path, entries, ("tatoeba", "flores200"))
+
+
+def write_lines(path, rows):
+    """A .jsonl file of `rows`; a row that is text already stays as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_cost(folder, name, stage, seconds=1.0, cpu=1.0, memory=100.0, /, **changes):
+    """The costs of one job, in costs/`name`.json; a value of None takes the key away."""
+    data = {"stage": stage, "seconds": seconds, "cpu_seconds": cpu, "max_rss_mb": memory}
+    path = folder / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {key: value for key, value in {**data, **changes}.items() if value is not None}
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    return path

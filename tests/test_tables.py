@@ -1,8 +1,10 @@
-"""Laws of the tables of P@1: ours and the printed numbers keep apart, bytes repeat."""
+"""Laws of the table of Tatoeba: ours and the printed numbers keep apart, bytes repeat."""
 
 import re
 
+import jinja2
 import pytest
+from conftest import ROOT
 from tables_made import SEVEN, SUFFIXES, csv_rows, tex_line, write_scores
 
 from ems.errors import EmsError
@@ -139,7 +141,7 @@ def test_over_fewer_languages_a_printed_mean_is_recomputed_with_a_dagger(tmp_pat
     assert not any("dagger" in cell for cell in tex_line(out, "A"))
 
 
-def test_unseen_languages_take_their_printed_values_from_table_six(tmp_path):
+def test_languages_of_table_six_that_ours_were_trained_on_take_their_values_from_there(tmp_path):
     path = write_scores(tmp_path, "A", dict.fromkeys(load_models()["LASER"].unseen, 50.0))
     rows = tatoeba_rows(tmp_path, [path], ["LASER"])
     assert (rows["LASER (printed)"]["isl"], rows["LASER (printed)"]["Avg."]) == ("95.6", "47.5")
@@ -211,3 +213,17 @@ def test_a_system_named_like_a_printed_row_is_an_error(tmp_path):
     path = write_scores(tmp_path, "EMS (printed)", {"deu": 50.0})
     with pytest.raises(EmsError, match="named alike"):
         write_tatoeba_table([path], tmp_path / "t.tex", ["EMS"], None)
+
+
+def test_captions_of_the_report_are_there_for_every_table_and_differ():
+    text = (ROOT / "report/table.rst").read_text(encoding="utf-8")
+    names = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", "costs"]
+    captions = [_caption(text, name) for name in names]
+    assert all(captions)
+    assert len(set(captions)) == len(names)
+    assert _caption(text, "another") == ""
+
+
+def _caption(text, table):
+    snakemake = {"wildcards": {"table": table}}
+    return jinja2.Template(text).render(snakemake=snakemake).strip()

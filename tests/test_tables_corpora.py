@@ -2,9 +2,10 @@
 
 import csv
 import json
+import re
 
 import pytest
-from tables_made import csv_rows, write_report
+from tables_made import csv_rows, demo_report, tex_line, write_report
 
 from ems.errors import EmsError
 from ems.tables.corpora import human, write_corpora_table, write_decontamination_table
@@ -12,16 +13,7 @@ from ems.tables.corpora import human, write_corpora_table, write_decontamination
 
 @pytest.fixture
 def report(tmp_path):
-    found = {"tatoeba": {"en": 100, "fr": 90, "pairs": 120}, "flores200": {"en": 1, "pairs": 1}}
-    german = {"tatoeba": {"en": 7, "de": 8, "pairs": 9}}
-    entries = [
-        ("Demo", "train", "en-fr", 18120, {"empty": 0, "evaluation": 120, "cap": 0}, found),
-        ("TED", "train", "en-fr", 1000, {"empty": 5, "evaluation": 0}, {}),
-        ("Demo", "train", "de-en", 2000, {"evaluation": 9, "cap": 91}, german),
-        ("TED", "train", "de-fr", 50, {}, {}),
-        ("Demo", "validation", "en-fr", 500, {"evaluation": 3}, {"tatoeba": {"pairs": 3}}),
-    ]
-    return write_report(tmp_path / "decontamination.json", entries, ("tatoeba", "flores200"))
+    return demo_report(tmp_path / "decontamination.json")
 
 
 def test_the_corpora_table_counts_training_pairs_per_language_over_all_corpora(tmp_path, report):
@@ -77,3 +69,51 @@ def test_a_report_that_lacks_something_is_an_error_that_names_it(tmp_path, repor
 )
 def test_large_counts_read_as_table_one_prints_them(count, shown):
     assert human(count) == shown
+
+
+# --- parts of corpora, several benchmarks
+
+BENCHMARKS = ("tatoeba", "flores200", "sib200", "ntrex")
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """A corpus and two parts of another, against four benchmarks."""
+    found = {name: {"en": 2, "de": 1, "pairs": 3} for name in BENCHMARKS}
+    entries = [
+        ("TED", "train", "de-en", 500, {"evaluation": 5}, found),
+        ("NTREX+train", "train", "de-en", 300, {"evaluation": 7}, found),
+        ("NTREX+validation", "validation", "de-en", 200, {"evaluation": 4}, found),
+        ("bible", "train", "de-en", 100, {}, {}),
+    ]
+    return write_report(tmp_path / "decontamination.json", entries, BENCHMARKS)
+
+
+def test_a_part_of_a_corpus_is_a_corpus_of_its_own_with_a_row_per_benchmark(tmp_path, parts):
+    out = tmp_path / "decontamination.tex"
+    write_decontamination_table(parts, out)
+    with open(out.with_suffix(".csv"), encoding="utf-8", newline="") as handle:
+        rows = list(csv.reader(handle))[1:]
+    names = ["bible v1", "NTREX+train v1", "NTREX+validation v1", "TED v1"]  # by the alphabet
+    assert [row[0] for row in rows] == [name for name in names for _ in range(5)]
+    assert [row[2] for row in rows] == [*BENCHMARKS, "any of them"] * 4
+    assert [row[6] for row in rows[5:10]] == ["3", "3", "3", "3", "7"]
+    assert "NTREX+train is a part of the corpus" in out.read_text()
+    write_corpora_table(parts, tmp_path / "corpora.tex")
+    assert csv_rows(tmp_path / "corpora.tex")["de"]["Kept"] == "888"  # 495 + 293 + 100
+
+
+def test_people_read_a_corpus_once_and_programs_in_each_row(tmp_path, parts):
+    out = tmp_path / "decontamination.tex"
+    write_decontamination_table(parts, out)
+    counts = [out.with_suffix(s).read_text().count("NTREX+train v1") for s in (".tex", ".md")]
+    assert counts == [1, 1]
+    assert out.with_suffix(".csv").read_text().count("NTREX+train v1") == 5
+    assert tex_line(out, "NTREX+train v1") == ["train", "tatoeba", "300", "2", "1", "3"]
+    assert "\n & & flores200 & & 2 & 1 & 3 \\\\\n" in re.sub(" +", " ", out.read_text())
+    assert "|  |  | flores200 |  | 2 | 1 | 3 |" in out.with_suffix(".md").read_text()
+
+
+def test_without_parts_no_note_speaks_of_them(tmp_path, report):
+    write_decontamination_table(report, tmp_path / "decontamination.tex")
+    assert "is a part of" not in (tmp_path / "decontamination.tex").read_text()

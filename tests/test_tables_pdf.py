@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 from conftest import needs
-from tables_made import SEVEN, write_report, write_scores
+from tables_made import SEVEN, demo_report, write_cost, write_scores
 
 from ems.errors import EmsError
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
+from ems.tables.costs import write_costs_table
 from ems.tables.latex import escape
+from ems.tables.ntrex import write_ntrex_table
 from ems.tables.pdf import PACKAGES, compile_pdf
 from ems.tables.printed import load_models
-from ems.tables.tatoeba import write_tatoeba_table
+from ems.tables.tatoeba import write_tatoeba_table, write_unseen_table
 
 NASTY = r'*[x] <LASER & 100% #1 {a_b} ~^\ $x$ |"'
 
@@ -33,17 +35,26 @@ def latex():
     needs(shutil.which("latexmk"), f"latexmk is missing; install {PACKAGES}")
 
 
-def test_all_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, report, latex):
+def test_all_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, latex):
     paths = [
         write_scores(tmp_path, name, dict.fromkeys(load_models()["EMS"].seen, 50.0 + step))
         for step, name in enumerate(("EMS", "named"))
     ]
     nasty = write_scores(tmp_path, "nasty", dict.fromkeys(SEVEN, 50.0), system=NASTY)
+    report = demo_report(tmp_path / "decontamination.json")
+    unseen = {"isl": "und", "yid": "und"}
+    some = write_scores(tmp_path / "u", "EMS", dict.fromkeys(unseen, 9.0), languages=unseen)
+    ntrex = write_scores(tmp_path, "EMS", {"de": 50.0}, benchmark="ntrex")
+    write_cost(tmp_path / "costs", f"train/{NASTY.replace('/', '')}", "train")
     write_tatoeba_table(paths, tmp_path / "whole.tex", list(load_models()), None)
     write_tatoeba_table([nasty], tmp_path / "nasty.tex", ["EMS"], None)
+    write_unseen_table([some], tmp_path / "unseen.tex", ["EMS"])
+    write_ntrex_table([ntrex], tmp_path / "ntrex.tex")
     write_corpora_table(report, tmp_path / "corpora.tex")
     write_decontamination_table(report, tmp_path / "decontamination.tex")
-    tables = [tmp_path / f"{n}.tex" for n in ("whole", "nasty", "corpora", "decontamination")]
+    write_costs_table(tmp_path / "costs", tmp_path / "costs.tex")
+    tables = sorted(tmp_path.glob("*.tex"))
+    assert len(tables) == 7
     made = []
     for name in ("one.pdf", "two.pdf"):
         compile_pdf(tables, {"nasty": NASTY}, tmp_path / name)

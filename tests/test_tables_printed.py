@@ -1,4 +1,4 @@
-"""Laws of the paper's printed numbers: they agree among themselves, but where the README says so."""
+"""Laws of the paper's printed numbers: they agree among themselves, but for the ones named."""
 
 import pytest
 from tables_made import MUSE

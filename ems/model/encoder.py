@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ems.model.packing import Packing, pack
+from ems.model.packing import Packing, pack, pad, unpad
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,16 @@ class Attention(nn.Module):
         projected = self.input(states)  # (T, 3d)
         dropout = self.dropout if self.training else 0.0
         parts = []
-        for group in packing.groups:
+        for group, padded in zip(packing.groups, pad(projected, packing), strict=True):
             count, longest = group.index.shape
-            padded = projected[group.index].view(count, longest, 3, self.heads, -1)
-            query, key, value = padded.permute(2, 0, 3, 1, 4)  # each (n, heads, L, d / heads)
+            split = padded.view(count, longest, 3, self.heads, -1)
+            query, key, value = split.permute(2, 0, 3, 1, 4)  # each (n, heads, L, d / heads)
             mask = group.real[:, None, None, :]
             mixed = functional.scaled_dot_product_attention(
                 query, key, value, attn_mask=mask, dropout_p=dropout
             )
-            joined = mixed.transpose(1, 2).reshape(count, longest, -1)  # (n, L, d)
-            parts.append(joined[group.real])  # (tokens of the group, d)
-        return self.output(torch.cat(parts))
+            parts.append(mixed.transpose(1, 2).reshape(count * longest, -1))  # (n * L, d)
+        return self.output(unpad(parts, packing))
 
 
 class Layer(nn.Module):

@@ -6,6 +6,7 @@ would.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,11 +18,12 @@ LEAST = 32  # sentences that a group holds at least, so that groups stay few
 @dataclass
 class Group:
     """Neighbouring sentences of like length: `index[n, L]` into the tokens, `real[n, L]` where
-    true.
+    true, and `places[T']`: where in the padded n * L each of its T' tokens stands.
     """
 
     index: Tensor
     real: Tensor
+    places: Tensor
 
 
 @dataclass
@@ -45,8 +47,52 @@ def pack(lengths: Tensor) -> Packing:
         columns = torch.arange(sizes[last - 1], device=lengths.device)
         real = columns[None, :] < lengths[first:last, None]  # (n, L)
         index = (starts[first:last, None] + columns[None, :]) * real  # (n, L), padding points at 0
-        groups.append(Group(index, real))
+        groups.append(Group(index, real, torch.nonzero(real.flatten())[:, 0]))
     return Packing(position, sentence, lengths, groups)
+
+
+class _Pad(torch.autograd.Function):
+    """Packed -> padded rows. Each token stands in one place, so its gradient is a plain gather."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
+        ctx.places = [group.places for group in packing.groups]
+        return tuple(packed.index_select(0, group.index.flatten()) for group in packing.groups)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        pieces = zip(grads, ctx.places, strict=True)
+        return torch.cat([grad.index_select(0, places) for grad, places in pieces]), None
+
+
+class _Unpad(torch.autograd.Function):
+    """Padded -> packed rows; the gradient of padding is zero."""
+
+    @staticmethod
+    def forward(ctx: Any, packing: Packing, *padded: Tensor) -> Tensor:
+        ctx.places = [group.places for group in packing.groups]
+        ctx.sizes = [len(rows) for rows in padded]
+        pieces = zip(padded, ctx.places, strict=True)
+        return torch.cat([rows.index_select(0, places) for rows, places in pieces])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        grads = grad.split([len(places) for places in ctx.places])
+        pieces = zip(grads, ctx.places, ctx.sizes, strict=True)
+        return None, *(
+            piece.new_zeros(size, piece.shape[1]).index_copy_(0, places, piece)
+            for piece, places, size in pieces
+        )
+
+
+def pad(packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
+    """packed[T, k] -> for each group its padded rows [n * L, k]; padding repeats some token."""
+    return _Pad.apply(packed, packing)
+
+
+def unpad(padded: list[Tensor], packing: Packing) -> Tensor:
+    """The padded rows [n * L, k] of all groups -> packed[T, k]."""
+    return _Unpad.apply(packing, *padded)
 
 
 def _bounds(sizes: list[int]) -> list[tuple[int, int]]:

@@ -6,9 +6,10 @@ the sentence, and p_S'(w) = N_w / |S'| counts the pieces of the translation.
 Notable choices:
 - KL = sum_w p log p + logsumexp(logits) - sum_w p(w) logits(w): the target is never made dense, its
   |S'| entries are gathered;
-- the gradient, softmax(logits) - p, is made in the buffer of the logits, chunk by chunk of rows,
-  already in the forward pass: one chunk of logits is all that is ever held, and it is computed
-  once.
+- the gradient, softmax(logits) - p, is made chunk by chunk of rows already in the forward pass: one
+  chunk of logits is all that is ever held, it is computed once, and so is its softmax, from whose
+  largest value logsumexp follows (max logit - log max softmax): a pass of exponentials less;
+- `bfloat16` halves the bytes and uses the matrix units that have it; sums stay float32.
 """
 
 from typing import Any
@@ -27,22 +28,22 @@ class _FusedXtr(torch.autograd.Function):
         ctx: Any, states: Tensor, output: Tensor, row: Tensor, token: Tensor, weight: Tensor
     ) -> Tensor:
         needs = any(ctx.needs_input_grad)
-        grad_states = torch.empty_like(states) if needs else None
-        grad_output = torch.zeros_like(output) if needs else None
-        total = states.new_zeros(())
+        grad_states = torch.empty(states.shape, device=states.device) if needs else None
+        grad_output = torch.zeros(output.shape, device=states.device) if needs else None
+        total = torch.zeros((), device=states.device)
         step = max(1, CHUNK // output.shape[0])
         for first in range(0, len(states), step):
             chunk = states[first : first + step]
             inside = (row >= first) & (row < first + step)
             rows, tokens, weights = row[inside] - first, token[inside], weight[inside]
             logits = chunk @ output.T  # (chunk, V)
-            normaliser = torch.logsumexp(logits, dim=1)
-            total = total + normaliser.sum() - (logits[rows, tokens] * weights).sum()
+            shares = torch.softmax(logits, dim=1)  # (chunk, V)
+            normaliser = logits.amax(1).float() - shares.amax(1).float().log()  # (chunk,)
+            total += normaliser.sum() - (logits[rows, tokens].float() * weights).sum()
             if needs:
-                delta = logits.sub_(normaliser[:, None]).exp_()  # softmax, in place
-                delta.index_put_((rows, tokens), -weights, accumulate=True)
-                grad_states[first : first + step] = delta @ output
-                grad_output.addmm_(delta.T, chunk)
+                shares.index_put_((rows, tokens), -weights.to(shares.dtype), accumulate=True)
+                grad_states[first : first + step] = shares @ output
+                grad_output += shares.T @ chunk
         ctx.save_for_backward(grad_states, grad_output)
         return total
 
@@ -52,18 +53,25 @@ class _FusedXtr(torch.autograd.Function):
         return grad_states * grad, grad_output * grad, None, None, None
 
 
-def xtr_loss(states: Tensor, output: Tensor, row: Tensor, token: Tensor, lengths: Tensor) -> Tensor:
+def xtr_loss(
+    states: Tensor,
+    output: Tensor,
+    row: Tensor,
+    token: Tensor,
+    lengths: Tensor,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
     """Sum over N rows of KL(p || softmax(states output^T)) (Eq. 6, both directions when N = 2B).
 
     states[N, d'], output[V, d']; the target of row n are the tokens with `row == n`: row[T],
     token[T], lengths[N] their number per row. p(w) = N_w / |S| (Eq. 7). Natural logarithm, a sum,
-    not a mean.
+    not a mean. The logits and their gradient are of `dtype`, the loss is float32.
     """
     if not torch.is_grad_enabled():  # validation: no gradient is made
         states, output = states.detach(), output.detach()
-    weight = 1.0 / lengths[row].to(states.dtype)  # (T,)
-    cross_entropy = _FusedXtr.apply(states, output, row, token, weight)
-    return cross_entropy - target_entropy(row, token, lengths, output.shape[0]).to(states.dtype)
+    weight = 1.0 / lengths[row].to(torch.float32)  # (T,)
+    cross_entropy = _FusedXtr.apply(states.to(dtype), output.to(dtype), row, token, weight)
+    return cross_entropy - target_entropy(row, token, lengths, output.shape[0])
 
 
 @torch.no_grad()

@@ -47,7 +47,7 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
     for number in _crowded_first(centres):
         text = _text(axes, points[number], labels[number])
         places = _places(centres[number], _size(text) / pixels)
-        best = int(np.argmin(_cost(places, np.delete(taken, number, axis=0), frame)))
+        best = int(np.argmin(_cost(places, taken, frame)))
         text.set_position(to_data.transform(places.centres[best] * pixels))
         if places.far[best] >= LEADER:
             end = np.clip(centres[number], *np.split(places.boxes[best], 2))  # the box's nearest

@@ -20,6 +20,7 @@ class System(nn.Module):
         super().__init__()
         model = EncoderSettings(**settings["model"])
         self.weights = {name: part["weight"] for name, part in settings["objectives"].items()}
+        self.precision = getattr(torch, settings["train"]["precision"])
         self.temperature: float = settings["objectives"]["contrastive"]["temperature"]
         self.encoder = Encoder(model, pieces)
         self.heads = nn.ModuleDict()
@@ -54,7 +55,8 @@ class System(nn.Module):
         of_token = torch.repeat_interleave(batch.rows, batch.lengths)  # (T,): row of each token
         lengths = torch.empty_like(batch.lengths).index_copy(0, batch.rows, batch.lengths)
         output = self.heads["xtr"].output.weight
-        return xtr_loss(states, output, other[of_token], batch.tokens, lengths[other])
+        target = (other[of_token], batch.tokens, lengths[other])
+        return xtr_loss(states, output, *target, self.precision)
 
 
 @dataclass

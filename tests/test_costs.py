@@ -1,0 +1,90 @@
+"""Laws of the table of costs: every job counts once, stages stand in the order of the pipeline."""
+
+import pytest
+from tables_made import SUFFIXES, csv_rows, write_cost
+
+from ems.errors import EmsError
+from ems.tables.costs import STAGES, write_costs_table
+
+
+def cost_rows(tmp_path):
+    write_costs_table(tmp_path / "costs", tmp_path / "table.tex")
+    return csv_rows(tmp_path / "table.tex")
+
+
+def test_a_stage_is_the_sum_of_its_jobs_and_the_largest_of_them(tmp_path):
+    folder = tmp_path / "costs"
+    write_cost(folder, "clean/a", "clean", 1.25, 1.0, 50.4)
+    write_cost(folder, "clean/b", "clean", 1234.0, 2.5, 80.6)
+    write_cost(folder, "vocabulary", "vocabulary", 10.0, 20.0, 70.0)
+    rows = cost_rows(tmp_path)
+    assert list(rows["clean"].values()) == ["clean", "2", "1235.3", "1234.0", "3.5", "81"]
+    assert list(rows["Total"].values()) == ["Total", "3", "1245.3", "", "23.5", "81"]
+    assert "clean & 2 & 1,235.3 & 1,234.0 & 3.5 & 81" in (tmp_path / "table.tex").read_text()
+
+
+def test_trainings_and_benchmarks_are_counted_by_system(tmp_path):
+    folder = tmp_path / "costs"
+    for system in ("ems", "ems-no-xtr"):
+        write_cost(folder, f"train/{system}", "train")
+        for benchmark in ("ntrex", "tatoeba"):
+            write_cost(folder, f"bench/{system}/{benchmark}", "bench")
+    rows = cost_rows(tmp_path)
+    assert {name: row["Jobs"] for name, row in rows.items()} == {
+        "train ems": "1",
+        "train ems-no-xtr": "1",
+        "bench ems": "2",
+        "bench ems-no-xtr": "2",
+        "Total": "6",
+    }
+
+
+def test_stages_stand_in_the_order_of_the_pipeline_and_unknown_ones_after_them(tmp_path):
+    folder = tmp_path / "costs"
+    for stage in ("zip", "bench", "encode", "fetch", "train", "sample", "demo-mirror"):
+        write_cost(folder, f"{stage}/x", stage)
+    names = ["demo-mirror", "fetch", "sample", "train x", "bench x", "encode", "zip", "Total"]
+    assert list(cost_rows(tmp_path)) == names
+    assert len(set(STAGES)) == len(STAGES)
+
+
+def test_the_times_of_a_training_are_not_the_costs_of_a_job(tmp_path):
+    write_cost(tmp_path / "costs", "train/ems", "train")
+    (tmp_path / "costs/train/ems.times.jsonl").write_text('{"step": 0}\n')
+    assert cost_rows(tmp_path)["Total"]["Jobs"] == "1"
+
+
+def test_the_same_costs_give_the_same_bytes_wherever_they_lie(tmp_path):
+    written = []
+    for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):
+        for name, stage in (("train/ems", "train"), ("clean/b", "clean"), ("clean/a", "clean")):
+            write_cost(folder / "costs", name, stage, 1.25, 2.25, 3.25)
+        write_costs_table(folder / "costs", folder / "t.tex")
+        written.append([(folder / f"t{suffix}").read_bytes() for suffix in SUFFIXES])
+    assert written[0] == written[1]
+    assert str(tmp_path).encode() not in b"".join(written[0])
+
+
+def test_no_costs_are_an_error_that_names_the_folder(tmp_path):
+    with pytest.raises(EmsError, match="no costs") as error:
+        write_costs_table(tmp_path / "costs", tmp_path / "table.tex")
+    assert str(tmp_path / "costs") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stage": None}, "under `stage`"),
+        ({"seconds": None}, "at least 0 under `seconds`, found None"),
+        ({"cpu_seconds": "1"}, "under `cpu_seconds`"),
+        ({"cpu_seconds": True}, "under `cpu_seconds`"),
+        ({"max_rss_mb": -1}, "under `max_rss_mb`"),
+        ({"seconds": float("nan")}, "under `seconds`"),
+        ({"stage": "train"}, "the costs of train in a file train/<system>"),
+    ],
+)
+def test_malformed_costs_are_an_error_that_names_the_file(tmp_path, changes, message):
+    path = write_cost(tmp_path / "costs", "clean", "clean", **changes)
+    with pytest.raises(EmsError, match=message) as error:
+        write_costs_table(tmp_path / "costs", tmp_path / "table.tex")
+    assert str(path) in str(error.value)
