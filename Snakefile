@@ -43,7 +43,9 @@ localrules:
     evalkeys,
     decontamination_report,
     table,
-    figure_tatoeba,
+    figure,
+    costs,
+    learning_in_time,
     tables_pdf,
 
 
@@ -51,7 +53,9 @@ rule all:
     default_target: True
     input:
         expand("results/tables/{table}.tex", table=TABLES),
-        "results/figures/tatoeba.svg",
+        expand("results/figures/{figure}.svg", figure=FIGURES),
+        f"{COSTS}/summary/costs.tex",
+        f"{COSTS}/summary/learning.svg" if LEARNING else [],
 
 
 # The stages as targets: what dvc.yaml calls, and handy by themselves.
@@ -70,4 +74,7 @@ rule text:
 
 rule models:
     input:
-        expand(f"{RESULTS}/models/{{system}}/model.json", system=TRAINED),
+        expand(
+            f"{RESULTS}/models/{{system}}/model.json",
+            system=[name for name in SYSTEMS if name in TRAINED],
+        ),

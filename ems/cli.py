@@ -80,6 +80,7 @@ class Stage:
 
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
+TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]
 STAGES = [
     Stage(
         "check",
@@ -190,9 +191,24 @@ STAGES = [
         "write a LaTeX table",
         PLANNED,
         {"sources": SOME, "out": ONE},
-        {"table": {"choices": ["tatoeba", "corpora", "decontamination"]}},
+        {"table": {"choices": TABLES}},
     ),
-    Stage("figure", stages.run_figure, "plot P@1 per language", (), {"sources": SOME, "out": ONE}),
+    Stage(
+        "figure",
+        stages.run_figure,
+        "plot scores, or how training went",
+        PLANNED,
+        {"sources": SOME, "out": ONE},
+        {"figure": {"choices": ["tatoeba", "pairs", "learning"]}},
+    ),
+    Stage("costs", stages.run_costs, "write the costs table", (), {"folder": ONE, "out": ONE}),
+    Stage(
+        "learning-in-time",
+        stages.run_learning_in_time,
+        "plot learning curves against minutes",
+        (),
+        {"sources": SOME, "times": SOME, "out": ONE},
+    ),
     Stage(
         "pdf",
         stages.run_pdf,

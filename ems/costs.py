@@ -1,8 +1,9 @@
 """What a stage cost: wall seconds, CPU seconds, peak memory, as the kernel counted them.
 
 Notable choices:
-- the kernel's own account (getrusage), not samples: most jobs of the text path are over before a
-  sampler looks at them twice;
+- the kernel's own account, not samples: most jobs of the text path are over before a sampler looks
+  at them twice;
+- the peak of this process is VmHWM: ru_maxrss starts at the size of whoever started it;
 - costs lie apart from scores, so that the same seed gives the same tables byte for byte (DESIGN).
 """
 
@@ -20,8 +21,9 @@ from ems.progress import log
 def measured(stage: str, out: Path | None) -> Iterator[None]:
     """Log what the work inside cost, children included; write it to `out` if that is given.
 
-    {"stage", "seconds", "cpu_seconds", "max_rss_mb"}: the memory is the peak of this process plus
-    that of its largest child, in MB of 10^6 bytes. Work that fails leaves no file.
+    {"stage", "seconds", "cpu_seconds", "max_rss_mb"}: the memory is the resident peak of this
+    process plus, if it had any, that of its largest child, in MB of 10^6 bytes. Work that fails
+    leaves no file.
     """
     started = time.monotonic()
     yield
@@ -29,7 +31,7 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    memory = (own.ru_maxrss + children.ru_maxrss) * 1024 / 1e6  # Linux counts KiB
+    memory = (_peak() + children.ru_maxrss) * 1024 / 1e6
     costs = {
         "stage": stage,
         "seconds": round(time.monotonic() - started, 2),
@@ -39,3 +41,12 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
     log.info("%s s, %s s CPU, %s MB at most", *list(costs.values())[1:])
     if out is not None:
         write_json(out, costs)
+
+
+def _peak() -> int:
+    """Highest resident memory of this process so far, in KiB."""
+    status = Path("/proc/self/status")
+    if not status.exists():  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(lines["VmHWM"].split()[0])

@@ -200,25 +200,59 @@ def run_encode(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write a LaTeX table."""
-    from ems.tables.corpora import write_corpora_table, write_decontamination_table
-    from ems.tables.tatoeba import write_tatoeba_table
+    from ems.tables import corpora, ntrex, tatoeba
 
     experiment = _experiment(options, "tables")
+    order, printed = experiment.shown, experiment.tables["printed"]
+    paths = (options.sources, options.out)
     if options.table == "tatoeba":
-        printed = experiment.tables["printed"]
-        write_tatoeba_table(options.sources, options.out, printed, list(experiment.systems))
+        tatoeba.write_tatoeba_table(*paths, printed, order)
+    elif options.table == "tatoeba_unseen":
+        tatoeba.write_unseen_table(*paths, printed, order)
+    elif options.table == "ntrex":
+        ntrex.write_ntrex_table(*paths, order)
     elif options.table == "corpora":
-        write_corpora_table(options.sources[0], options.out)
+        corpora.write_corpora_table(options.sources[0], options.out)
     else:
-        write_decontamination_table(options.sources[0], options.out)
-    log.info("%s from %s", options.out, ", ".join(map(str, options.sources)))
+        corpora.write_decontamination_table(options.sources[0], options.out)
+    _log_written(options)
 
 
 def run_figure(options: argparse.Namespace) -> None:
-    """Plot P@1 per language."""
-    from ems.tables.figures import plot_tatoeba
+    """Plot scores, or how training went."""
+    from ems.tables import curves, figures, pairs
 
-    plot_tatoeba(options.sources, options.out)
+    experiment = _experiment(options, "tables")
+    if options.figure == "tatoeba":
+        figures.plot_tatoeba(options.sources, options.out)
+    elif options.figure == "pairs":
+        *scores, report = options.sources
+        pairs.plot_pairs(scores, report, options.out)
+    else:
+        losses = {path.parent.name: path for path in options.sources}
+        curves.plot_curves({n: losses[n] for n in experiment.shown if n in losses}, options.out)
+    _log_written(options)
+
+
+def run_costs(options: argparse.Namespace) -> None:
+    """Write the table of costs."""
+    from ems.tables.costs import write_costs_table
+
+    write_costs_table(options.folder, options.out)
+    log.info("%s from %s", options.out, options.folder)
+
+
+def run_learning_in_time(options: argparse.Namespace) -> None:
+    """Plot the learning curves against minutes."""
+    from ems.tables.curves import plot_curves_in_time
+
+    losses = {path.parent.name: path for path in options.sources}
+    times = {path.name.removesuffix(".times.jsonl"): path for path in options.times}
+    plot_curves_in_time(losses, times, options.out)
+    _log_written(options)
+
+
+def _log_written(options: argparse.Namespace) -> None:
     log.info("%s from %s", options.out, ", ".join(map(str, options.sources)))
 
 

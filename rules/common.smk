@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from ems.config import EMBEDDED, stage_hash
-from ems.config.experiment import NTREX
+from ems.config.experiment import NTREX, UNSEEN
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.evalsets.sets import FILES, data_files
@@ -30,6 +30,9 @@ LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system["kind"] == "encoder"]
 SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
+LEARNING = [
+    name for name in SYSTEMS if name in TRAINED and EXPERIMENT.systems[name]["train"]["steps"]
+]
 
 
 wildcard_constraints:
@@ -40,6 +43,7 @@ wildcard_constraints:
     code="[A-Za-z_]+",
     system="[^/]+",
     benchmark="[^/]+",
+    figure="[a-z_]+",
     table="[a-z_]+",
 
 

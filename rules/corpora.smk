@@ -37,7 +37,7 @@ rule demo_mirror:
     params:
         code=source_hash("ems.corpora.demo"),
         out=folder_of_output,
-        costs=f"{COSTS}/demo-mirror.json",
+        costs=f"{COSTS}/data/demo-mirror.json",
     shell:
         "ems demo-mirror --out {params.out} --costs {params.costs} --log {log}"
 
@@ -56,7 +56,7 @@ rule fetch:
     params:
         source=opus_source,
         generated=lambda wildcards, input: "--generated" if input else "",
-        costs=f"{COSTS}/fetch/{{corpus}}-{{version}}-{{pair}}.json",
+        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems fetch --source {params.source:q} --corpus {wildcards.corpus}"
         " --version {wildcards.version} --pair {wildcards.pair}"

@@ -39,7 +39,7 @@ rule fetch_tatoeba:
         source=(f"{MIRROR}/tatoeba" if TATOEBA_EMBEDDED else EXPERIMENT.sources["tatoeba"]),
         generated="--generated" if TATOEBA_EMBEDDED else "",
         out=f"{DATA}/evalsets/tatoeba/{{version}}",
-        costs=f"{COSTS}/fetch-evalset/tatoeba-{{code}}.json",
+        costs=f"{COSTS}/data/fetch-evalset/tatoeba-{{code}}.json",
     shell:
         "ems fetch-evalset --evalset tatoeba --source {params.source:q} --code {wildcards.code}"
         " {params.generated} --out {params.out} --costs {params.costs} --log {log}"
@@ -57,7 +57,7 @@ rule fetch_flores200:
     params:
         source=EXPERIMENT.sources["flores200"],
         out=f"{DATA}/evalsets/flores200/{{version}}",
-        costs=f"{COSTS}/fetch-evalset/flores200-{{code}}.json",
+        costs=f"{COSTS}/data/fetch-evalset/flores200-{{code}}.json",
     shell:
         "ems fetch-evalset --evalset flores200 --source {params.source:q} --code {wildcards.code}"
         " --out {params.out} --costs {params.costs} --log {log}"
@@ -75,7 +75,7 @@ rule fetch_sib200:
     params:
         source=EXPERIMENT.sources["sib200"],
         out=f"{DATA}/evalsets/sib200/{{version}}",
-        costs=f"{COSTS}/fetch-evalset/sib200-{{code}}.json",
+        costs=f"{COSTS}/data/fetch-evalset/sib200-{{code}}.json",
     shell:
         "ems fetch-evalset --evalset sib200 --source {params.source:q} --code {wildcards.code}"
         " --out {params.out} --costs {params.costs} --log {log}"
@@ -96,7 +96,7 @@ rule evalkeys:
         code=source_hash("ems.text.clean"),
         experiment=EXPERIMENT.name,
         folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
-        costs=f"{COSTS}/evalkeys.json",
+        costs=f"{COSTS}/text/evalkeys.json",
     shell:
         "ems evalkeys --experiment {params.experiment} --expect {params.expect}"
         " --evalset {params.folders:q} --out {output} --costs {params.costs} --log {log}"

@@ -1,21 +1,36 @@
 # Scores -> LaTeX and figures, of the selected experiment.
-TABLES = ["tatoeba", "corpora", "decontamination"]
 CAPTIONS = {
     "tatoeba": "Tatoeba: P@1, mean of both directions.",
+    "tatoeba_unseen": "Tatoeba: P@1 of languages that were not trained on.",
+    "ntrex": "NTREX, test part: P@1, mean of both directions.",
     "corpora": "Sentence pairs per language.",
     "decontamination": "Evaluation sentences found in the corpora and removed.",
 }
 REPORT = f"{RESULTS}/reports/decontamination.json"
 SCORES = {
-    "tatoeba": expand(f"{RESULTS}/scores/{{system}}/tatoeba.json", system=SYSTEMS),
-    "corpora": [REPORT],
-    "decontamination": [REPORT],
+    benchmark: expand(f"{RESULTS}/scores/{{system}}/{benchmark}.json", system=SYSTEMS)
+    for benchmark in EXPERIMENT.benchmarks
+}
+if UNSEEN in EXPERIMENT.evalsets["tatoeba"].languages.values():
+    SCORES["tatoeba_unseen"] = SCORES["tatoeba"]
+SOURCES = {**SCORES, "corpora": [REPORT], "decontamination": [REPORT]}
+TABLES = [table for table in CAPTIONS if table in SOURCES]
+FIGURES = ["tatoeba", "pairs", *(["learning"] if LEARNING else [])]
+FIGURE_SOURCES = {
+    "tatoeba": SCORES["tatoeba"],
+    "pairs": [*SCORES["tatoeba"], REPORT],
+    "learning": expand(f"{RESULTS}/models/{{system}}/losses.jsonl", system=LEARNING),
+}
+FIGURE_LABELS = {
+    "tatoeba": "P@1 per language",
+    "pairs": "P@1 against training pairs",
+    "learning": "Learning curves",
 }
 
 
 rule table:
     input:
-        lambda wildcards: SCORES[wildcards.table],
+        lambda wildcards: SOURCES[wildcards.table],
     output:
         tex="results/tables/{table}.tex",
         csv=report(
@@ -39,27 +54,78 @@ rule table:
         " --expect {params.expect} --sources {input} --out {output.tex} --log {log}"
 
 
-rule figure_tatoeba:
+rule figure:
     input:
-        SCORES["tatoeba"],
+        lambda wildcards: FIGURE_SOURCES[wildcards.figure],
     output:
         svg=report(
-            "results/figures/tatoeba.svg",
-            caption="../report/tatoeba_figure.rst",
+            "results/figures/{figure}.svg",
+            caption="../report/figure.rst",
             category="Figures",
-            labels={"figure": "P@1 per language"},
+            labels=lambda wildcards: {"figure": FIGURE_LABELS[wildcards.figure]},
         ),
-        png="results/figures/tatoeba.png",
+        png="results/figures/{figure}.png",
     log:
-        f"{LOGS}/figure_tatoeba.log",
+        f"{LOGS}/figure/{{figure}}.log",
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        expect=settings_hash("tables"),
+        code=source_hash("ems.tables"),
+        experiment=EXPERIMENT.name,
+    shell:
+        "ems figure {wildcards.figure} --experiment {params.experiment}"
+        " --expect {params.expect} --sources {input} --out {output.svg} --log {log}"
+
+
+# What the run cost is not among the tables: it differs from run to run, they do not.
+rule costs:
+    input:
+        [path for paths in SCORES.values() for path in paths],
+    output:
+        tex=f"{COSTS}/summary/costs.tex",
+        csv=report(
+            f"{COSTS}/summary/costs.csv",
+            caption="../report/costs.rst",
+            category="Costs",
+            labels={"table": "costs"},
+        ),
+        md=f"{COSTS}/summary/costs.md",
+    log:
+        f"{LOGS}/costs.log",
     resources:
         mem_mb=1000,
         runtime=10,
     params:
         code=source_hash("ems.tables"),
-        experiment=EXPERIMENT.name,
+        folder=COSTS,
     shell:
-        "ems figure --sources {input} --out {output.svg} --log {log}"
+        "ems costs --folder {params.folder} --out {output.tex} --log {log}"
+
+
+rule learning_in_time:
+    input:
+        FIGURE_SOURCES["learning"],
+    output:
+        svg=report(
+            f"{COSTS}/summary/learning.svg",
+            caption="../report/learning_in_time.rst",
+            category="Costs",
+            labels={"figure": "Learning curves in time"},
+        ),
+        png=f"{COSTS}/summary/learning.png",
+    log:
+        f"{LOGS}/learning_in_time.log",
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=source_hash("ems.tables"),
+        times=expand(f"{COSTS}/train/{{system}}.times.jsonl", system=LEARNING),
+    shell:
+        "ems learning-in-time --sources {input} --times {params.times} --out {output.svg}"
+        " --log {log}"
 
 
 rule tables_pdf:

@@ -31,7 +31,7 @@ rule decontaminate:
         documents=lambda wildcards, input: (
             f"--documents {input.documents}" if input.documents else ""
         ),
-        costs=f"{COSTS}/clean/{{corpus}}-{{version}}-{{pair}}.json",
+        costs=f"{COSTS}/text/clean/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems clean --experiment {params.experiment} --expect {params.expect}"
         " --corpus {wildcards.corpus} --version {wildcards.version} --pair {wildcards.pair}"
@@ -74,7 +74,7 @@ rule segment:
         expect=settings_hash("segment", "pair"),
         code=source_hash("ems.text.segment"),
         experiment=EXPERIMENT.name,
-        costs=f"{COSTS}/segment/{{corpus}}-{{version}}-{{pair}}.json",
+        costs=f"{COSTS}/text/segment/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems segment --experiment {params.experiment} --expect {params.expect}"
         " --source {input} --out {output} --costs {params.costs} --log {log}"

@@ -17,7 +17,7 @@ rule vocabulary_sample:
         expect=settings_hash("vocabulary"),
         code=source_hash("ems.text.subwords"),
         experiment=EXPERIMENT.name,
-        costs=f"{COSTS}/sample.json",
+        costs=f"{COSTS}/text/sample.json",
     shell:
         "ems sample --experiment {params.experiment} --expect {params.expect}"
         " --sources {input} --out {output} --costs {params.costs} --log {log}"
@@ -37,7 +37,7 @@ rule vocabulary:
         expect=settings_hash("vocabulary"),
         code=source_hash("ems.text.subwords"),
         experiment=EXPERIMENT.name,
-        costs=f"{COSTS}/vocabulary.json",
+        costs=f"{COSTS}/text/vocabulary.json",
     shell:
         "ems vocabulary --experiment {params.experiment} --expect {params.expect}"
         " --sample {input} --out {output} --costs {params.costs} --log {log}"
@@ -58,7 +58,7 @@ rule shard:
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
         code=source_hash("ems.shards.writer"),
-        costs=f"{COSTS}/shards/{{corpus}}-{{version}}-{{pair}}.json",
+        costs=f"{COSTS}/text/shards/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems shards --source {input.pairs} --vocabulary {input.vocabulary}"
         " --out {output} --costs {params.costs} --log {log}"

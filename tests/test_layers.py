@@ -11,6 +11,7 @@ from conftest import ROOT
 LAYERS = [
     {"errors"},
     {"files", "progress", "orphan"},
+    {"costs"},
     {"languages"},
     {"config"},
     {"corpora"},

@@ -6,6 +6,7 @@ Notable choices, where the paper is silent, as in the authors' code (reference i
 - ours: embeddings start at N(0, 0.02) and linear layers at Xavier uniform, not PyTorch's defaults.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -47,12 +48,20 @@ class Attention(nn.Module):
             count, longest = group.index.shape
             split = padded.view(count, longest, 3, self.heads, -1)
             query, key, value = split.permute(2, 0, 3, 1, 4)  # each (n, heads, L, d / heads)
-            mask = group.real[:, None, None, :]
-            mixed = functional.scaled_dot_product_attention(
-                query, key, value, attn_mask=mask, dropout_p=dropout
-            )
+            mixed = _attend(query, key, value, group.real[:, None, None, :], dropout)
             parts.append(mixed.transpose(1, 2).reshape(count * longest, -1))  # (n * L, d)
         return self.output(unpad(parts, packing))
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
+    """Scaled dot-product attention (n, heads, L, d / heads); on a CPU never in bfloat16, since
+    PyTorch's kernel takes three times as long in it there.
+    """
+    parts = (query, key, value)
+    slow = query.device.type == "cpu" and query.dtype == torch.bfloat16
+    with torch.autocast("cpu", enabled=False) if slow else nullcontext():
+        parts = tuple(part.float() for part in parts) if slow else parts
+        return functional.scaled_dot_product_attention(*parts, attn_mask=mask, dropout_p=dropout)
 
 
 class Layer(nn.Module):

@@ -28,9 +28,10 @@ class _FusedXtr(torch.autograd.Function):
         ctx: Any, states: Tensor, output: Tensor, row: Tensor, token: Tensor, weight: Tensor
     ) -> Tensor:
         needs = any(ctx.needs_input_grad)
-        grad_states = torch.empty(states.shape, device=states.device) if needs else None
-        grad_output = torch.zeros(output.shape, device=states.device) if needs else None
-        total = torch.zeros((), device=states.device)
+        sums = {"dtype": weight.dtype, "device": states.device}
+        grad_states = torch.empty(states.shape, **sums) if needs else None
+        grad_output = torch.zeros(output.shape, **sums) if needs else None
+        total = torch.zeros((), **sums)
         step = max(1, CHUNK // output.shape[0])
         for first in range(0, len(states), step):
             chunk = states[first : first + step]
@@ -38,8 +39,8 @@ class _FusedXtr(torch.autograd.Function):
             rows, tokens, weights = row[inside] - first, token[inside], weight[inside]
             logits = chunk @ output.T  # (chunk, V)
             shares = torch.softmax(logits, dim=1)  # (chunk, V)
-            normaliser = logits.amax(1).float() - shares.amax(1).float().log()  # (chunk,)
-            total += normaliser.sum() - (logits[rows, tokens].float() * weights).sum()
+            highest, share = (part.amax(1).to(weight.dtype) for part in (logits, shares))
+            total += (highest - share.log()).sum() - (logits[rows, tokens] * weights).sum()
             if needs:
                 shares.index_put_((rows, tokens), -weights.to(shares.dtype), accumulate=True)
                 grad_states[first : first + step] = shares @ output
@@ -59,18 +60,20 @@ def xtr_loss(
     row: Tensor,
     token: Tensor,
     lengths: Tensor,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Sum over N rows of KL(p || softmax(states output^T)) (Eq. 6, both directions when N = 2B).
 
     states[N, d'], output[V, d']; the target of row n are the tokens with `row == n`: row[T],
     token[T], lengths[N] their number per row. p(w) = N_w / |S| (Eq. 7). Natural logarithm, a sum,
-    not a mean. The logits and their gradient are of `dtype`, the loss is float32.
+    not a mean. The logits and their gradient are of `dtype` (that of `states`, if None), the loss
+    is not.
     """
     if not torch.is_grad_enabled():  # validation: no gradient is made
         states, output = states.detach(), output.detach()
-    weight = 1.0 / lengths[row].to(torch.float32)  # (T,)
-    cross_entropy = _FusedXtr.apply(states.to(dtype), output.to(dtype), row, token, weight)
+    weight = 1.0 / lengths[row].to(states.dtype)  # (T,)
+    factors = (states.to(dtype), output.to(dtype)) if dtype else (states, output)
+    cross_entropy = _FusedXtr.apply(*factors, row, token, weight)
     return cross_entropy - target_entropy(row, token, lengths, output.shape[0])
 
 

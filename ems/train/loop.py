@@ -75,7 +75,8 @@ def train(experiment: Experiment, name: str, data: Data, places: Places) -> None
     torch.set_num_threads(settings["train"]["threads"])
     torch.manual_seed(seed)
     pieces = load_vocabulary(data.vocabulary).get_piece_size()
-    system = System(settings, len(experiment.languages), pieces).to(device)
+    precision = settings["train"]["precision"]
+    system = System(settings, len(experiment.languages), pieces, precision).to(device)
     run = Run(system, settings["train"], seed, data, state, device)
     with claimed(state):
         run.steps(name)

@@ -16,11 +16,13 @@ from ems.shards.reader import Batch
 class System(nn.Module):
     """An encoder with the heads that its objectives need; an objective of weight 0 has no head."""
 
-    def __init__(self, settings: dict[str, Any], languages: int, pieces: int) -> None:
+    def __init__(
+        self, settings: dict[str, Any], languages: int, pieces: int, precision: str = "float32"
+    ) -> None:
         super().__init__()
         model = EncoderSettings(**settings["model"])
         self.weights = {name: part["weight"] for name, part in settings["objectives"].items()}
-        self.precision = getattr(torch, settings["train"]["precision"])
+        self.half = precision == "bfloat16"
         self.temperature: float = settings["objectives"]["contrastive"]["temperature"]
         self.encoder = Encoder(model, pieces)
         self.heads = nn.ModuleDict()
@@ -35,7 +37,8 @@ class System(nn.Module):
         """The loss parts of a batch, each divided by its B pairs (Eq. 12), and their weighted
         `total`.
         """
-        vectors = self.encoder(batch.tokens, batch.lengths)  # (2B, d), by length
+        with self._mixed(batch):
+            vectors = self.encoder(batch.tokens, batch.lengths)  # (2B, d), by length
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         parts = {}
         if "xtr" in self.heads:
@@ -45,6 +48,10 @@ class System(nn.Module):
             parts["contrastive"] = contrastive_loss(first, second, self.temperature) / batch.pairs
         total = sum(self.weights[name] * part for name, part in parts.items())
         return {**parts, "total": total}
+
+    def _mixed(self, batch: "DeviceBatch") -> torch.autocast:
+        """Matrix products of the encoder in half precision; its residual stream stays float32."""
+        return torch.autocast(batch.tokens.device.type, torch.bfloat16, enabled=self.half)
 
     def _xtr(self, sentences: Tensor, batch: "DeviceBatch") -> Tensor:
         """Each sentence predicts the pieces of the other side, told that side's language."""
@@ -56,7 +63,7 @@ class System(nn.Module):
         lengths = torch.empty_like(batch.lengths).index_copy(0, batch.rows, batch.lengths)
         output = self.heads["xtr"].output.weight
         target = (other[of_token], batch.tokens, lengths[other])
-        return xtr_loss(states, output, *target, self.precision)
+        return xtr_loss(states, output, *target, torch.bfloat16 if self.half else None)
 
 
 @dataclass
