@@ -11,3 +11,11 @@ def choose_device(setting: str) -> torch.device:
     if setting == "cuda" and not present:
         raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
     return torch.device("cuda" if present and setting != "cpu" else "cpu")
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether matrix products in bfloat16 are a device's own, not emulated (and slow)."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    able = torch.cpu.get_capabilities()
+    return any(able.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))  # arm: bf16

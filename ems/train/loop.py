@@ -23,7 +23,7 @@ from ems.config import Experiment, stage_settings
 from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json, write_text
-from ems.model.device import choose_device
+from ems.model.device import choose_device, has_bfloat16
 from ems.progress import Progress, log
 from ems.shards.reader import PairStore
 from ems.text.subwords import load_vocabulary
@@ -76,6 +76,8 @@ def train(experiment: Experiment, name: str, data: Data, places: Places) -> None
     torch.manual_seed(seed)
     pieces = load_vocabulary(data.vocabulary).get_piece_size()
     precision = settings["train"]["precision"]
+    if precision == "bfloat16" and not has_bfloat16(device):
+        log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     system = System(settings, len(experiment.languages), pieces, precision).to(device)
     run = Run(system, settings["train"], seed, data, state, device)
     with claimed(state):
