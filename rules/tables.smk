@@ -11,14 +11,17 @@ SCORES = {
     benchmark: expand(f"{RESULTS}/scores/{{system}}/{benchmark}.json", system=SYSTEMS)
     for benchmark in EXPERIMENT.benchmarks
 }
-if UNSEEN in EXPERIMENT.evalsets["tatoeba"].languages.values():
+if "tatoeba" in SCORES and UNSEEN in EXPERIMENT.spoken("tatoeba").values():
     SCORES["tatoeba_unseen"] = SCORES["tatoeba"]
 SOURCES = {**SCORES, "corpora": [REPORT], "decontamination": [REPORT]}
 TABLES = [table for table in CAPTIONS if table in SOURCES]
-FIGURES = ["tatoeba", "pairs", *(["learning"] if LEARNING else [])]
+FIGURES = [
+    *(["tatoeba", "pairs"] if "tatoeba" in SCORES else []),
+    *(["learning"] if LEARNING else []),
+]
 FIGURE_SOURCES = {
-    "tatoeba": SCORES["tatoeba"],
-    "pairs": [*SCORES["tatoeba"], REPORT],
+    "tatoeba": SCORES.get("tatoeba", []),
+    "pairs": [*SCORES.get("tatoeba", []), REPORT],
     "learning": expand(f"{RESULTS}/models/{{system}}/losses.jsonl", system=LEARNING),
 }
 FIGURE_LABELS = {

@@ -2,20 +2,19 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from experiments_made import Settings
+from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 
 from ems import retrieval
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.tatoeba import evaluate
-from ems.config import load_experiment
+from ems.bench.search import evaluate
+from ems.corpora.split import part_of_line
 from ems.errors import EmsError
+from ems.languages import load_tatoeba_codes
 from ems.retrieval import normalised, precision_at_1
-
-ROOT = Path(__file__).resolve().parents[1]
 
 # --- P@1
 
@@ -81,24 +80,6 @@ def test_normalised_rows_have_length_one_and_their_direction():
 
 # --- Tatoeba
 
-CONFIG = {
-    "description": "made by a test",
-    "seed": 1,
-    "languages": ["en", "de", "fr"],
-    "sources": {},
-    "corpora": [{"name": "Toy", "version": "v1"}],
-    "validation": None,
-    "evalsets": {"tatoeba": {"version": "toy"}},
-    "decontaminate": {},
-    "segmenters": {},
-    "vocabulary": {"size": 100},
-    "model": {},
-    "objectives": {},
-    "train": {"steps": 1},
-    "systems": {"ems": {}, "char-ngram": {"kind": "char-ngram"}},
-    "benchmarks": ["tatoeba"],
-    "tables": {},
-}
 SENTENCES = {  # each side's sentences with the angle of their vectors, in degrees
     "deu": ({"Eins.": 0, "Zwei.": 50, "Drei.": 200}, {"One.": 10, "Two.": 100, "Three.": 210}),
     "fra": ({"Un.": 0, "Deux.": 90}, {"Hello.": 80, "World.": 95}),
@@ -126,28 +107,20 @@ class AngleEncoder:
         return (np.stack([np.cos(radians), np.sin(radians)], 1) * length).astype(np.float32)
 
 
-def experiment(folder, **changes):
-    (folder / "configs").mkdir(exist_ok=True)
-    (folder / "configs/toy.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
-    site = {"sources": {"opus": "embedded", "tatoeba": "embedded"}}
-    return load_experiment("toy", site, folder / "configs", ROOT / "schemas")
-
-
 @pytest.fixture
 def folder(tmp_path):
     """The benchmark as LASER ships it: two files per language."""
-    folder = tmp_path / "tatoeba"
-    folder.mkdir()
-    for code, (foreign, english) in SENTENCES.items():
-        for name, side in ((code, foreign), ("eng", english)):
-            text = "".join(f"{line}\n" for line in side)
-            (folder / f"tatoeba.{code}-eng.{name}").write_text(text)
-    return folder
+    for code, sides in SENTENCES.items():
+        write_tatoeba(tmp_path, code, list(zip(*sides, strict=True)))
+    return tmp_path / "tatoeba"
 
 
-def run(folder, tmp_path, encoder=None, system="ems", **changes):
-    out = tmp_path / "scores" / "tatoeba.json"
-    evaluate(encoder or AngleEncoder(), experiment(tmp_path, **changes), system, folder, out)
+def run(folder, tmp_path, encoder=None, system="ems", benchmark="tatoeba", **changes):
+    """Score on a benchmark whose files are in `folder`; the written file."""
+    out = tmp_path / "scores" / f"{benchmark}.json"
+    experiment = Settings(tmp_path / "settings").changed(**changes)
+    names = {"system": system, "benchmark": benchmark}
+    evaluate(encoder or AngleEncoder(), experiment, names, folder, out)
     return out
 
 
@@ -198,7 +171,7 @@ def test_the_score_file_tells_which_data_and_which_system_it_is_of(folder, tmp_p
     data, system = hashes()
     assert hashes(train={"steps": 2})[0] == data
     assert hashes(train={"steps": 2})[1] != system
-    assert hashes(system="char-ngram")[1] != system
+    assert hashes(system="ngram")[1] != system
     assert hashes(description="other words", tables={"printed": ["EMS"]}) == (data, system)
     path = folder / "tatoeba.fra-eng.eng"
     path.write_text("World.\nHello.\n")
@@ -237,7 +210,7 @@ def test_text_that_is_not_utf8_is_an_error_that_names_the_file(folder, tmp_path)
     assert "tatoeba.fra-eng.fra: not UTF-8" in error_of(folder, tmp_path)
 
 
-@pytest.mark.parametrize(("text", "where"), [("Deux.", "fr"), ("World.", "en")])
+@pytest.mark.parametrize(("text", "where"), [("Deux.", "fra"), ("World.", "fra, English")])
 def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
     text, where, folder, tmp_path
 ):
@@ -245,6 +218,86 @@ def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
     encoder.angles[text] = math.nan
     message = error_of(folder, tmp_path, encoder)
     assert message.startswith(f"tatoeba {where}: the embedding of sentence 2")
+
+
+# --- languages that the experiment does not train on
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """All 112 languages of Tatoeba, three sentences of each."""
+    for code in load_tatoeba_codes():
+        write_tatoeba(tmp_path, code, [(f"{code} {at}", f"of {code} {at}") for at in range(3)])
+    return tmp_path / "tatoeba"
+
+
+class Listener:
+    """An encoder that writes down what it was asked and knows one vector a line."""
+
+    def __init__(self):
+        self.asked = {}
+
+    def encode(self, lines, language, what="encode"):
+        self.asked.setdefault(language, []).append(lines)
+        return np.eye(len(lines), dtype=np.float32)
+
+
+def test_an_unseen_language_is_und_in_the_file_and_for_the_encoder(whole, tmp_path):
+    encoder = Listener()
+    out = run(whole, tmp_path, encoder, evalsets={"tatoeba": {"languages": "all"}})
+    directions = json.loads(out.read_text())["directions"]
+    assert len(directions) == 112
+    seen = {"deu": "de", "fra": "fr"}
+    assert {code: each["language"] for code, each in directions.items()} == {
+        code: seen.get(code, "und") for code in load_tatoeba_codes()
+    }
+    unseen = [code for code in load_tatoeba_codes() if code not in seen]
+    assert encoder.asked["und"] == [[f"{code} {at}" for at in range(3)] for code in unseen]
+    assert encoder.asked["de"] == [["deu 0", "deu 1", "deu 2"]]
+    assert len(encoder.asked["en"]) == 112
+
+
+# --- NTREX
+
+DIVISION = {"NTREX": {"documents": DOCUMENTS, "parts": {"train": 0.5, "test": 0.5}}}
+OF_NTREX = {"evalsets": {"ntrex": {"version": "v1"}}, "benchmarks": ["ntrex"]}
+NEWS = [{"de": f"Satz {at}", "fr": f"phrase {at}", "en": f"line {at}"} for at in range(40)]
+PAPERS = [f"paper.{at // 4}" for at in range(40)]
+
+
+def test_the_whole_of_ntrex_is_scored_when_it_is_not_divided(tmp_path):
+    folder = write_opus(tmp_path, "NTREX", "v1", NEWS)
+    encoder = Listener()
+    scores = json.loads(run(folder, tmp_path, encoder, "ems", "ntrex", **OF_NTREX).read_text())
+    assert (scores["benchmark"], scores["version"]) == ("ntrex", "v1")
+    assert {code: each["sentences"] for code, each in scores["directions"].items()} == {
+        "de": 40,
+        "fr": 40,
+    }
+    assert encoder.asked["fr"] == [[item["fr"] for item in NEWS]]
+
+
+def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
+    folder = write_divided(tmp_path, "NTREX", "v1", NEWS, PAPERS)
+    part = part_of_line(PAPERS, DIVISION["NTREX"]["parts"])
+    tested = [item for item, name in zip(NEWS, part, strict=True) if name == "test"]
+    assert 15 < len(tested) < 25
+    changes = {**OF_NTREX, "splits": DIVISION}
+    changes["evalsets"] = {"ntrex": {"version": "v1", "part": "test"}}
+    encoder = Listener()
+    out = run(folder, tmp_path, encoder, "ems", "ntrex", **changes)
+    scores = json.loads(out.read_text())
+    assert scores["version"] == "v1+test"
+    assert [each["sentences"] for each in scores["directions"].values()] == [len(tested)] * 2
+    assert encoder.asked == {
+        "de": [[item["de"] for item in tested]],
+        "fr": [[item["fr"] for item in tested]],
+        "en": [[item["en"] for item in tested]] * 2,
+    }
+    (folder / DOCUMENTS).write_text("".join(f"{name}\n" for name in ["other", *PAPERS[1:]]))
+    again = json.loads(run(folder, tmp_path, Listener(), "ems", "ntrex", **changes).read_text())
+    assert again["data_sha256"] != scores["data_sha256"]
+    assert again["system_hash"] == scores["system_hash"]
 
 
 # --- the character n-gram baseline

@@ -18,6 +18,7 @@ from ems.evalsets.tatoeba import read_language
 from ems.languages import load_languages
 from ems.text.clean import (
     Report,
+    Source,
     capped,
     clean_corpus,
     clean_pairs,
@@ -95,8 +96,8 @@ def test_tidy_text_has_no_line_breaks_no_controls_and_no_double_spaces():
 
 
 def written(tmp_path, key, sets):
-    """The file of evaluation keys of `sets`: label -> (sentences, English sentences)."""
-    files = {label: partial(lambda sides: sides, sides) for label, sides in sets.items()}
+    """The file of evaluation keys of `sets`: `<set>/<language>` -> (sentences, English ones)."""
+    files = {f"{label}/code": partial(lambda sides: sides, sides) for label, sides in sets.items()}
     write_eval_keys(key, files, tmp_path / "evalkeys.tsv")
     return tmp_path / "evalkeys.tsv"
 
@@ -266,9 +267,9 @@ def archive(path, pairs):
 
 
 def clean(tmp_path, pairs, keys, name="out.tsv", **settings):
-    source = archive(tmp_path / "x.zip", pairs)
+    source = Source("C", "v1", "de-en", archive(tmp_path / "x.zip", pairs))
     out = tmp_path / name
-    entry = clean_corpus(experiment(**settings), "C", "v1", "de-en", source, keys, out)
+    entry = clean_corpus(experiment(**settings), source, keys, out)
     return out, entry
 
 
@@ -337,9 +338,9 @@ def test_the_parts_of_a_benchmark_are_read_by_its_own_codes(tmp_path):
         (tmp_path / f"tatoeba.{code}-eng.eng").write_text(f"hi {code}\n")
     files = eval_files(experiment(), {"tatoeba": tmp_path})
     assert {label: read() for label, read in files.items()} == {
-        "tatoeba/de": (["hallo"], ["hi deu"]),
-        "tatoeba/zh": (["你好"], ["hi cmn"]),
-        "tatoeba/ja": (["やあ"], ["hi jpn"]),
+        "tatoeba/de/deu": [["hallo"], ["hi deu"]],
+        "tatoeba/zh/cmn": [["你好"], ["hi cmn"]],
+        "tatoeba/ja/jpn": [["やあ"], ["hi jpn"]],
     }
 
 
@@ -380,7 +381,7 @@ def removed(pair, keys, key):
 def test_real_corpora_lose_the_documented_number_of_pairs(tmp_path, code):
     needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
     read = partial(read_language, SHARED / "tatoeba_v1", load_languages()[code].tatoeba_v1)
-    write_eval_keys("plain", {f"tatoeba/{code}": read}, tmp_path / "keys.tsv")
+    write_eval_keys("plain", {f"tatoeba/{code}/x": read}, tmp_path / "keys.tsv")
     pair = "-".join(sorted(("en", code)))
     keys = read_eval_keys(tmp_path / "keys.tsv", "pair", pair)
     assert removed(pair, keys, "plain") == OVERLAPS[code]
@@ -391,6 +392,6 @@ def test_the_default_key_against_all_languages_finds_more_in_real_corpora(tmp_pa
     folder = SHARED / "tatoeba_v1"
     codes = {path.name.split(".")[2] for path in folder.glob("tatoeba.*-eng.*")} - {"eng"}
     assert len(codes) == 112
-    files = {f"tatoeba/{code}": partial(read_language, folder, code) for code in codes}
+    files = {f"tatoeba/{code}/{code}": partial(read_language, folder, code) for code in codes}
     write_eval_keys("folded", files, tmp_path / "keys.tsv")
     assert sum(removed("en-eu", read_eval_keys(tmp_path / "keys.tsv"), "folded").values()) == 361

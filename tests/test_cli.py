@@ -4,7 +4,6 @@ story."""
 import hashlib
 import json
 import random
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,37 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cli_made import Cli
 from conftest import ROOT
 
 PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
-
-
-class Cli:
-    """`python -m ems.cli` in a folder with the settings of the project."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        shutil.copytree(ROOT / "schemas", folder / "schemas")
-        (folder / "configs").mkdir()
-        shutil.copy(ROOT / "configs" / "tiny.yaml", folder / "configs")
-        shutil.copy(ROOT / "config.yaml", folder)
-
-    def __call__(self, *arguments, expect=0):
-        """The lines on stderr of a call that must exit with `expect`."""
-        command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-        assert done.returncode == expect, done.stderr
-        assert done.stdout == ""
-        return done.stderr.splitlines()
-
-    def error(self, *arguments):
-        """The message of a call that must fail with one line, as the last line of the log too."""
-        log = self.folder / "logs" / "job.log"
-        lines = self(*arguments, "--log", log, expect=1)
-        assert not any(line.startswith(("Traceback", "  File")) for line in lines)
-        assert "".join(lines).count("error: ") == 1
-        assert log.read_text(encoding="utf-8").splitlines() == lines
-        return lines[-1].partition(" error: ")[2]
 
 
 @pytest.fixture
@@ -108,8 +80,8 @@ def test_a_mistake_in_an_experiment_is_one_line(ems):
 
 
 def test_check_says_what_is_going_to_run(ems):
-    last = ems("check", "--experiment", "tiny")[-1]
-    assert "experiment tiny is fine: 4 languages, train Demo/v1, validation DemoDev/v1" in last
+    told = ems("check", "--experiment", "tiny")[-2]  # the last line says what it cost
+    assert "experiment tiny is fine: 4 languages, train Demo/v1, validation DemoDev/v1" in told
 
 
 # --- missing and broken inputs
@@ -122,7 +94,18 @@ def test_check_says_what_is_going_to_run(ems):
             ("fetch", "--source", "gone", "--corpus", "C", "--version", "v", "--pair", "de-en"),
             "gone",
         ),
-        (("fetch-tatoeba", "--source", "gone", "--code", "deu"), "tatoeba.deu-eng.deu"),
+        (
+            ("fetch-documents", "--source", "gone", "--corpus", "C", "--version", "v"),
+            "gone/C/v/out: no such file",
+        ),
+        *(
+            (("fetch-evalset", "--evalset", name, "--source", "gone", "--code", "deu"), file)
+            for name, file in (
+                ("tatoeba", "gone/tatoeba.deu-eng.deu"),
+                ("flores200", "gone/devtest/deu.devtest"),
+                ("sib200", "gone/deu/train.tsv"),
+            )
+        ),
         (("evalkeys", "--experiment", "tiny", "--evalset", "tatoeba=gone"), "gone/tatoeba.deu-eng"),
         ((*CLEAN, "--archive", "gone.zip", "--keys", "gone.tsv"), "gone.zip: no such file"),
         (("segment", "--experiment", "tiny", "--source", "gone/de-en.tsv"), "gone/de-en.tsv"),
@@ -160,7 +143,8 @@ def test_the_log_file_holds_the_command_what_went_in_and_what_came_out(ems, arch
     lines = ems(*fetch, "--out", ems.folder / "x.zip", "--log", log)
     assert log.read_text(encoding="utf-8").splitlines() == lines
     assert f"ems fetch --source {mirror}" in lines[0]
-    assert "'pairs': 3" in lines[-1]
+    assert "'pairs': 3" in lines[-2]
+    assert " s CPU, " in lines[-1]
     ems(*fetch, "--out", ems.folder / "x.zip", "--log", log)
     assert len(log.read_text(encoding="utf-8").splitlines()) == len(lines)  # of the last run only
 
@@ -175,7 +159,8 @@ def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
     ems(*job, "--log", log, expect=1)
     lines = log.read_text(encoding="utf-8").splitlines()
     assert "ems clean --experiment tiny --corpus Demo" in lines[0]
-    assert "decontaminate Demo de-en: start, 3 pairs" in lines[-2]
+    assert "decontaminate Demo de-en: start, 3 pairs" in lines[-3]
+    assert "decontaminate Demo de-en: 3/3 pairs" in lines[-2]
     assert "error: " in lines[-1]
     assert "none of its 3 pairs is left: {'empty': 0, 'evaluation': 3, 'cap': 0}" in lines[-1]
 

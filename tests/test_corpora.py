@@ -1,19 +1,16 @@
 """Laws of getting data: a corrupted download never becomes data, and no line ever shifts."""
 
 import json
-import threading
 import zipfile
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from host_made import host
 
 from ems.corpora.catalogue import catalogue
 from ems.corpora.fetch import fetch_moses, opus_location
 from ems.corpora.moses import count_pairs, members, read_pairs
 from ems.errors import EmsError
-from ems.evalsets.fetch import fetch_tatoeba
-from ems.evalsets.tatoeba import read_language
 
 PAIRS = [("Hallo Welt", "Hello world"), ("Zwei", "Two"), ("Ende", "End")]
 
@@ -157,40 +154,6 @@ def test_the_members_are_named_as_opus_names_them():
 # --- fetching
 
 
-class Server(ThreadingHTTPServer):
-    """Serves `answers`: path -> (status, headers, body)."""
-
-    answers: dict
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        status, headers, body = self.server.answers.get(self.path, (404, {}, b"gone"))
-        self.send_response(status)
-        for name, value in ({"Content-Length": str(len(body))} | headers).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args):
-        pass
-
-
-@contextmanager
-def host(answers):
-    """The address of a web server that gives these answers."""
-    server = Server(("127.0.0.1", 0), Handler)
-    server.answers = answers
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 ON_HOST = "/OPUS-C/v1/moses/de-en.txt.zip"
 ON_DISK = "C/v1/moses/de-en.txt.zip"
 
@@ -331,53 +294,3 @@ def test_an_opus_host_has_the_prefix_that_a_directory_has_not():
 def test_every_known_corpus_has_a_version():
     assert catalogue()
     assert all(versions for versions in catalogue().values())
-
-
-# --- the benchmark's own files
-
-
-def tatoeba(folder, first, second):
-    folder.mkdir(exist_ok=True)
-    (folder / "tatoeba.deu-eng.deu").write_bytes(first)
-    (folder / "tatoeba.deu-eng.eng").write_bytes(second)
-    return folder
-
-
-def test_the_benchmark_is_read_line_by_line_as_it_was_fetched(tmp_path):
-    source = tatoeba(tmp_path / "in", "a\u2028b\nc\r\n".encode(), b"d\ne")
-    assert fetch_tatoeba(str(source), "deu", tmp_path / "out") == 2
-    assert read_language(tmp_path / "out", "deu") == (["a\u2028b", "c"], ["d", "e"])
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        (b"a\nb\n", b"a\n", r"deu has 2 lines .*eng has 1"),
-        (b"a\n\nb\n", b"a\nb\nc\n", r"deu: line 2 is empty"),
-        (b"", b"a\n", r"deu: line 1 is empty"),
-        (b"a\n", b"\xff\n", r"eng: not UTF-8 at byte 0"),
-    ],
-)
-def test_a_broken_benchmark_is_an_error_that_names_the_file(tmp_path, first, second, message):
-    source = tatoeba(tmp_path / "in", first, second)
-    with pytest.raises(EmsError, match=message):
-        read_language(source, "deu")
-    with pytest.raises(EmsError, match=message):
-        fetch_tatoeba(str(source), "deu", tmp_path / "out")
-
-
-def test_unequal_sides_of_a_benchmark_do_not_stand_in_the_way_of_the_right_files(tmp_path):
-    source = tatoeba(tmp_path / "in", b"a\nb\n", b"a\n")
-    with pytest.raises(EmsError, match="must be equal"):
-        fetch_tatoeba(str(source), "deu", tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
-    tatoeba(source, b"a\nb\n", b"c\nd\n")
-    assert fetch_tatoeba(str(source), "deu", tmp_path / "out") == 2
-
-
-def test_a_web_page_never_becomes_a_benchmark(tmp_path):
-    page = (200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>\nSorry\n</html>\n")
-    answers = {f"/tatoeba.deu-eng.{side}": page for side in ("deu", "eng")}
-    with host(answers) as address, pytest.raises(EmsError, match="web page"):
-        fetch_tatoeba(address, "deu", tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ems.model.encoder import Encoder, EncoderSettings
-from ems.model.packing import LEAST, SLACK, pack
+from ems.model.packing import LEAST, SLACK, pack, pad, unpad
 from ems.train.step import System
 
 PIECES, WIDTH, HEADS, MAX_TOKENS = 23, 12, 3, 15
@@ -154,6 +154,86 @@ def test_each_token_knows_its_sentence_and_its_position(name):
     lengths = MIXES[name]
     assert packing.sentence.tolist() == [n for n, size in enumerate(lengths) for _ in range(size)]
     assert packing.position.tolist() == [at for size in lengths for at in range(size)]
+
+
+# --- padding and back
+
+SEVERAL = [name for name in MIXES if "groups" in name or "many short" in name or "too much" in name]
+
+
+def plainly_padded(packed, packing):
+    """Plain indexing, whose gradient autograd makes."""
+    return tuple(packed[group.index.flatten()] for group in packing.groups)
+
+
+def plainly_unpadded(padded, packing):
+    """Row by row, sentence by sentence."""
+    rows = []
+    for group, part in zip(packing.groups, padded, strict=True):
+        longest = group.index.shape[1]
+        for at, size in enumerate(group.real.sum(1).tolist()):
+            rows += [part[at * longest + column] for column in range(size)]
+    return torch.stack(rows)
+
+
+def through(packed, packing, pad, unpad):
+    """Padded, mixed within each sentence so that padding has no part in it, and packed again."""
+    parts = []
+    for group, rows in zip(packing.groups, pad(packed, packing), strict=True):
+        count, longest = group.index.shape
+        real = rows.view(count, longest, -1) * group.real[:, :, None]  # (n, L, k)
+        mixed = real.cumsum(1) * real.sum(1, keepdim=True).tanh()  # (n, L, k)
+        parts.append(mixed.reshape(count * longest, -1))  # (n * L, k)
+    return unpad(parts, packing)
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_padded_and_back_is_what_it_was(name):
+    packing = pack(torch.tensor(MIXES[name]))
+    packed = torch.randn(sum(MIXES[name]), 3, dtype=torch.float64)
+    padded = pad(packed, packing)
+    for found, expected in zip(padded, plainly_padded(packed, packing), strict=True):
+        assert torch.equal(found, expected)
+    assert torch.equal(unpad(list(padded), packing), packed)
+    assert torch.equal(unpad(list(padded), packing), plainly_unpadded(padded, packing))
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_gradients_of_padding_and_back_equal_those_of_plain_indexing(name):
+    packing = pack(torch.tensor(MIXES[name]))
+    torch.manual_seed(4)
+    packed = torch.randn(sum(MIXES[name]), 3, dtype=torch.float64)
+    pull = torch.randn_like(packed)
+    gradients = []
+    for pair in ((pad, unpad), (plainly_padded, plainly_unpadded)):
+        leaf = packed.clone().requires_grad_()
+        (through(leaf, packing, *pair) * pull).sum().backward()
+        gradients.append(leaf.grad)
+    assert gradients[0].abs().min() > 0
+    torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
+
+
+def test_gradients_of_padding_and_back_equal_finite_differences_in_several_groups():
+    packing = pack(torch.tensor([1] * 32 + [4, 5]))
+    assert len(packing.groups) == 2
+    packed = torch.randn(41, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: through(x, packing, pad, unpad), packed)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_no_gradient_flows_into_padding(name):
+    packing = pack(torch.tensor(MIXES[name]))
+    assert len(packing.groups) > 1
+    sizes = [group.index.numel() for group in packing.groups]
+    padded = [torch.randn(size, 3, dtype=torch.float64, requires_grad=True) for size in sizes]
+    pull = torch.randn(sum(MIXES[name]), 3, dtype=torch.float64)
+    (unpad(padded, packing) * pull).sum().backward()
+    found = torch.cat(
+        [p.grad[g.real.flatten()] for p, g in zip(padded, packing.groups, strict=True)]
+    )
+    assert torch.equal(found, pull)
+    for part, group in zip(padded, packing.groups, strict=True):
+        assert not part.grad[~group.real.flatten()].any()
 
 
 # --- Eq. 1

@@ -215,15 +215,21 @@ def test_a_system_named_like_a_printed_row_is_an_error(tmp_path):
         write_tatoeba_table([path], tmp_path / "t.tex", ["EMS"], None)
 
 
-def test_captions_of_the_report_are_there_for_every_table_and_differ():
-    text = (ROOT / "report/table.rst").read_text(encoding="utf-8")
-    names = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", "costs"]
-    captions = [_caption(text, name) for name in names]
+CAPTIONS = {  # file of report/ -> (wildcard, its values)
+    "table": ("table", ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]),
+    "figure": ("figure", ["tatoeba", "pairs", "learning"]),
+    "costs": ("none", [""]),
+    "learning_in_time": ("none", [""]),
+}
+
+
+def test_captions_of_the_report_are_there_for_every_table_and_figure_and_differ():
+    captions = [_caption(file, name, v) for file, (name, of) in CAPTIONS.items() for v in of]
     assert all(captions)
-    assert len(set(captions)) == len(names)
-    assert _caption(text, "another") == ""
+    assert len(set(captions)) == len(captions) == 10
+    assert _caption("table", "table", "another") == _caption("figure", "figure", "another") == ""
 
 
-def _caption(text, table):
-    snakemake = {"wildcards": {"table": table}}
-    return jinja2.Template(text).render(snakemake=snakemake).strip()
+def _caption(file, wildcard, value):
+    text = (ROOT / "report" / f"{file}.rst").read_text(encoding="utf-8")
+    return jinja2.Template(text).render(snakemake={"wildcards": {wildcard: value}}).strip()

@@ -5,8 +5,6 @@ written.
 import json
 import math
 import os
-import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,125 +14,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
+from conftest import ROOT
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from train_made import LANGUAGES, MAX_TOKENS, Toy, contents, rows, train_until
 
-from ems.config import load_experiment
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
 from ems.shards.reader import PairStore
-from ems.shards.writer import write_shard
 from ems.text.subwords import train_vocabulary
-from ems.train import checkpoint, loop
-from ems.train.loop import Data, train
+from ems.train import checkpoint
+from ems.train.loop import Places, train
 from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
-
-ROOT = Path(__file__).resolve().parents[1]
-PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
-CONFIG = {
-    "description": "made by a test",
-    "seed": 3,
-    "languages": ["en", "de", "fr"],
-    "sources": {},
-    "corpora": [{"name": "Toy", "version": "v1"}],
-    "validation": None,
-    "evalsets": {"tatoeba": {"version": "toy"}},
-    "decontaminate": {},
-    "segmenters": {"default": "none"},
-    "vocabulary": {"size": 300, "character_coverage": 1.0},
-    "model": {
-        "layers": 1,
-        "width": 16,
-        "heads": 2,
-        "feed_forward": 24,
-        "dropout": 0.2,
-        "attention_dropout": 0.2,
-        "max_tokens": 20,
-    },
-    "objectives": {"xtr": {"language_width": 4}, "contrastive": {"width": 8}},
-    "train": {
-        "steps": 30,
-        "batch_pairs": 8,
-        "learning_rate": 0.01,
-        "warmup_steps": 5,
-        "schedule": "linear",
-        "sampling_alpha": 0.5,
-        "validate_every": 10,
-        "checkpoint_every": 5,
-        "threads": 1,
-        "device": "cpu",
-    },
-    "systems": {"ems": {}},
-    "benchmarks": ["tatoeba"],
-    "tables": {},
-}
-
-
-def toy_sentences(count, seed):
-    """`count` sentences in three languages: concepts, each with a word of its own per language."""
-    words = random.Random(0)
-    syllables = {"en": "ba ko li ne", "de": "schu ster gen lau", "fr": "eau quoi tille mon"}
-    lexicon = {
-        code: ["".join(words.choices(parts.split(), k=3)) + str(at) for at in range(40)]
-        for code, parts in syllables.items()
-    }
-    draw = random.Random(seed)
-    for _ in range(count):
-        concepts = draw.choices(range(40), k=draw.randint(1, 6))
-        yield {code: " ".join(lexicon[code][at] for at in concepts) for code in syllables}
-
-
-class Toy:
-    """Shards, a vocabulary and an experiment file in one folder."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.vocabulary = folder / "vocabulary.model"
-        sentences = list(toy_sentences(200, seed=1))
-        sample = folder / "sample.txt"
-        sample.write_text("".join(f"{line}\n" for item in sentences for line in item.values()))
-        train_vocabulary(self.experiment(), sample, self.vocabulary)
-        for part, share in (("training", 1), ("validation", 8)):
-            for seed, (pair, count) in enumerate(PAIRS.items()):
-                self._shard(part, pair, count // share, seed + 10 * share)
-
-    def _shard(self, part, pair, count, seed):
-        first, second = pair.split("-")
-        source = self.folder / part / f"{pair}.tsv"
-        source.parent.mkdir(exist_ok=True)
-        lines = [f"{item[first]}\t{item[second]}\n" for item in toy_sentences(count, seed)]
-        source.write_text("".join(lines))
-        write_shard(source, self.vocabulary, source.with_suffix(""))
-
-    def experiment(self, seed=3, **changes):
-        """The experiment with `part={key: value}` changed (model, objectives, train)."""
-        config = {**CONFIG, "seed": seed}
-        for part, values in changes.items():
-            config[part] = {**CONFIG[part], **values}
-        configs = self.folder / "configs"
-        configs.mkdir(exist_ok=True)
-        (configs / "toy.yaml").write_text(yaml.safe_dump(config))
-        site = {"sources": {"opus": "embedded", "tatoeba": "embedded"}}
-        return load_experiment("toy", site, configs, ROOT / "schemas")
-
-    def shards(self, part):
-        return [self.folder / part / pair for pair in PAIRS]
-
-    def store(self, part):
-        return PairStore(self.shards(part), CONFIG["languages"], CONFIG["model"]["max_tokens"])
-
-    def data(self, validation=True):
-        held_out = self.store("validation") if validation else None
-        return Data(self.store("training"), held_out, self.vocabulary)
-
-    def train(self, folder, validation=True, **changes):
-        """Train into `folder`/model with the state in `folder`/state; the model folder."""
-        experiment = self.experiment(**changes)
-        train(experiment, "ems", self.data(validation), folder / "model", folder / "state")
-        return folder / "model"
 
 
 @pytest.fixture(scope="module")
@@ -153,48 +46,13 @@ def _log(caplog):
     caplog.set_level("INFO", "ems")
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def saved(state):
     """Every byte of the checkpoints in a state folder."""
     return {path.name: contents(path) for path in state.glob("step-*")}
 
 
-def rows(folder, part):
-    lines = (folder / "losses.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row["part"] == part]
-
-
 def half_written(folder):
     return [path.name for path in folder.rglob("*") if path.name.endswith(".part")]
-
-
-class Killed(BaseException):
-    """What no `except` of the library catches."""
-
-
-def interrupt(monkeypatch, after):
-    """Make the run die right after the checkpoint of step `after`."""
-    save = checkpoint.save_checkpoint
-
-    def save_and_die(state, step, *rest):
-        save(state, step, *rest)
-        if step == after:
-            raise Killed
-
-    monkeypatch.setattr(loop, "save_checkpoint", save_and_die)
-
-
-def train_until(toy, folder, step, **changes):
-    """Train until the checkpoint of `step` is there, then die; the state folder of the run."""
-    with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, step)
-        with pytest.raises(Killed):
-            toy.train(folder, **changes)
-    (state,) = (folder / "state").iterdir()
-    return state
 
 
 # --- the same seed
@@ -224,9 +82,7 @@ LONG = {"steps": 120, "validate_every": 60}
 def kill_when_there_is_a_checkpoint(toy, folder):
     """Run `ems train` as a process of its own, SIGKILL it after its first checkpoint."""
     toy.experiment(train=LONG)
-    shutil.copytree(ROOT / "schemas", toy.folder / "schemas", dirs_exist_ok=True)
-    shutil.copy(ROOT / "config.yaml", toy.folder / "config.yaml")
-    command = [sys.executable, "-m", "ems.cli", "train", "--experiment", "toy", "--system", "ems"]
+    command = [sys.executable, "-m", "ems.cli", "train", "--experiment", "mine", "--system", "ems"]
     command += ["--training", *toy.shards("training"), "--validation", *toy.shards("validation")]
     command += ["--vocabulary", toy.vocabulary]
     command += ["--out", folder / "model", "--state", folder / "state"]
@@ -267,7 +123,8 @@ def test_a_run_killed_again_and_again_equals_never_killed(toy, never_killed, tmp
     assert contents(toy.train(tmp_path)) == contents(never_killed)
 
 
-CHECKPOINT_FILES = ["model.safetensors", "optimizer.safetensors", "losses.jsonl", "state.json"]
+CHECKPOINT_FILES = ["model.safetensors", "optimizer.safetensors", "losses.jsonl", "times.jsonl"]
+CHECKPOINT_FILES += ["state.json"]
 
 
 @pytest.mark.parametrize("file", CHECKPOINT_FILES)
@@ -334,8 +191,8 @@ def test_a_checkpoint_of_other_data_is_never_picked_up(toy, tmp_path, caplog):
     train_until(toy, tmp_path, 10)
     caplog.clear()
     experiment, data = toy.experiment(), toy.data()
-    data.training = PairStore(toy.shards("training")[:1], CONFIG["languages"], 20)
-    train(experiment, "ems", data, tmp_path / "model", tmp_path / "state")
+    data.training = PairStore(toy.shards("training")[:1], LANGUAGES, MAX_TOKENS)
+    train(experiment, "ems", data, Places(tmp_path / "model", tmp_path / "state"))
     assert "from step 0" in caplog.text
 
 
@@ -361,12 +218,26 @@ def test_a_model_folder_is_what_the_encoder_loads(never_killed):
     assert np.isfinite(vectors).all()
 
 
+def test_the_segmenter_of_unseen_languages_is_the_default_and_lies_in_the_model_folder(
+    toy, tmp_path
+):
+    chosen = {"default": "sacremoses", "fr": "none"}
+    out = toy.train(tmp_path, train={"steps": 0}, segmenters=chosen)
+    encoder = SentenceEncoder(out)
+    assert set(encoder.segmenters) == {"und", *LANGUAGES}
+    unseen, german, french = (
+        encoder.tokenise(["ba,ko!"], code)[0].tolist() for code in ("und", "de", "fr")
+    )
+    assert unseen == german != french
+    assert np.isfinite(encoder.encode(["ba,ko!"], "und")).all()
+
+
 def test_every_file_at_rest_is_safetensors_json_or_the_vocabulary(toy, never_killed, tmp_path):
     """No pickle anywhere: nothing that is loaded can run code."""
     state = train_until(toy, tmp_path, 10)
     files = [path for path in [*state.rglob("*"), *never_killed.rglob("*")] if path.is_file()]
     files.remove(state / "lock")
-    assert len(files) == 2 * 4 + 5  # two checkpoints, one model
+    assert len(files) == 2 * 5 + 5  # two checkpoints, one model
     for path in files:
         if path.name == "vocabulary.model":
             assert path.read_bytes() == toy.vocabulary.read_bytes()
@@ -470,11 +341,10 @@ def test_a_gpu_that_is_not_there_is_a_clear_error(toy, tmp_path, monkeypatch):
 def test_shards_of_another_vocabulary_are_refused(toy, tmp_path):
     data = toy.data()
     data.vocabulary = tmp_path / "other.model"
-    sample = toy.folder / "sample.txt"
     experiment = toy.experiment(vocabulary={"size": 290})
-    train_vocabulary(experiment, sample, data.vocabulary)
+    train_vocabulary(experiment, toy.sample, data.vocabulary)
     with pytest.raises(EmsError, match=r"other\.model.*shards"):
-        train(experiment, "ems", data, tmp_path / "model", tmp_path / "state")
+        train(experiment, "ems", data, Places(tmp_path / "model", tmp_path / "state"))
 
 
 # --- the schedule

@@ -20,13 +20,20 @@ from ems.corpora.demo import LEAKED_PAIRS
 ROWS = {"ems", "untrained", "char-ngram"}
 
 
-def test_all_makes_every_table_the_figure_and_no_half_file(tiny_run: Project) -> None:
+def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run: Project) -> None:
     results = tiny_run.folder / "results"
     for table in ("tatoeba", "corpora", "decontamination"):
         assert (results / f"tables/{table}.tex").read_text().count(r"\toprule") == 1
     with open(results / "tables/tatoeba.csv", newline="") as handle:
         assert {row[0] for row in csv.reader(handle)} >= ROWS
-    assert (results / "figures/tatoeba.svg").stat().st_size > 5000
+    figures = [
+        "figures/tatoeba",
+        "figures/pairs",
+        "figures/learning",
+        "tiny/costs/summary/learning",
+    ]
+    assert all((results / f"{figure}.svg").stat().st_size > 5000 for figure in figures)
+    assert (results / "tiny/costs/summary/costs.tex").read_text().count(r"\toprule") == 1
     assert not list(tiny_run.folder.rglob("*.part"))
 
 
@@ -41,6 +48,25 @@ def test_every_job_leaves_a_log_that_says_what_came_out(tiny_run: Project) -> No
         lines = log.read_text().splitlines()
         assert lines[0].split(maxsplit=1)[1].startswith("ems "), log
         assert len(lines) > 1, log
+
+
+def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(
+    tiny_run: Project,
+) -> None:
+    folder = tiny_run.folder / "results/tiny/costs"
+    jobs = [json.loads(path.read_text()) for path in folder.rglob("*.json")]
+    stages = {"demo-mirror", "fetch", "fetch-evalset", "evalkeys", "clean", "segment", "sample"}
+    stages |= {"vocabulary", "shards", "train", "bench"}
+    assert {job["stage"] for job in jobs} == stages
+    for job in jobs:
+        assert 0 < job["cpu_seconds"] < 600, job
+        assert 5 < job["max_rss_mb"] < 4000, job
+    with open(folder / "summary/costs.csv", newline="") as handle:
+        total = list(csv.DictReader(handle))[-1]
+    assert total["Jobs"] == str(len(jobs))
+    losses = (tiny_run.folder / "results/tiny/models/ems/losses.jsonl").read_text().splitlines()
+    times = (folder / "train/ems.times.jsonl").read_text().splitlines()
+    assert [json.loads(row)["step"] for row in times] == [json.loads(row)["step"] for row in losses]
 
 
 def test_the_report_is_made_of_the_run(finished: Project) -> None:
@@ -84,7 +110,7 @@ def test_a_changed_training_setting_reruns_training_and_what_follows_only(
         for line in plan.splitlines()
         if line.split()[1:2] and line.split()[1].isdigit()
     }
-    assert {"train", "bench_tatoeba", "table"} <= ran
+    assert {"train", "bench", "table", "figure", "costs"} <= ran
     assert not ran & {"fetch", "decontaminate", "segment", "vocabulary", "shard"}
 
 
@@ -139,20 +165,23 @@ def test_a_missing_system_package_is_named_before_any_job(
     assert not (fresh.folder / "results").exists()
 
 
-# What is killed, and the text in the run's output after which it is killed. One line per stage.
+# The stage in which a run is killed, what is killed of it (a download would be tried again if it
+# were only `ems`), and the text in the output after which that happens.
 STAGES = [
-    ("demo-mirror", "start"),
-    ("fetch", "copy "),
-    ("evalkeys", "read evaluation sets: start"),
-    ("clean", "decontaminate Demo"),
-    ("segment", "segment "),
-    ("sample", "sample for the vocabulary: start"),
-    ("vocabulary", "train BPE"),
-    ("shards", "encode "),
-    ("train", "checkpoint at step 20"),
-    ("bench-tatoeba", "tatoeba "),
-    ("table", "ems table"),
-    ("figure", "ems figure"),
+    ("demo-mirror", "ems", "start"),
+    ("fetch", "snakemake", "copy "),
+    ("fetch-evalset", "snakemake", "copy "),
+    ("evalkeys", "ems", "read evaluation sets: start"),
+    ("clean", "snakemake", "decontaminate Demo"),
+    ("segment", "ems", "segment "),
+    ("sample", "snakemake", "sample for the vocabulary: start"),
+    ("vocabulary", "ems", "train BPE"),
+    ("shards", "snakemake", "encode "),
+    ("train", "ems", "checkpoint at step 20"),
+    ("bench", "snakemake", "tatoeba "),
+    ("table", "ems", "ems table"),
+    ("figure", "snakemake", "ems figure"),
+    ("costs", "ems", "ems costs"),
 ]
 
 
@@ -214,11 +243,7 @@ def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
     tiny_run: Project, fresh: Project
 ) -> None:
     """One project that is killed again and again, each time one stage further; and on one core."""
-    killed = [
-        stage
-        for at, (stage, text) in enumerate(STAGES)
-        if _kill_once(fresh, stage, ("ems", "snakemake")[at % 2], text)
-    ]
+    killed = [stage for stage, victim, text in STAGES if _kill_once(fresh, stage, victim, text)]
     fresh.snakemake("--cores", "1", "all")
     assert _digests(fresh.tables()) == _digests(tiny_run.tables())
     model = "results/tiny/models/ems/model.safetensors"

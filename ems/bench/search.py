@@ -35,9 +35,10 @@ def evaluate(
     """
     benchmark = names["benchmark"]
     evalset = experiment.evalsets[benchmark]
-    progress = Progress(f"{benchmark} {names['system']}", len(evalset.languages), "languages")
+    spoken = experiment.spoken(benchmark)
+    progress = Progress(f"{benchmark} {names['system']}", len(spoken), "languages")
     directions = {}
-    for code, language in evalset.languages.items():
+    for code, language in spoken.items():
         sides = read_bitext(experiment, benchmark, folder, code)
         directions[code] = _score(encoder, language, f"{benchmark} {code}", *sides)
         progress.add(1, f"{code} {directions[code]['to_english']:.1f}")

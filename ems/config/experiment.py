@@ -40,8 +40,9 @@ class Split:
 class EvalSet:
     """A benchmark as an experiment uses it.
 
-    `languages` maps the benchmark's own codes to the experiment's, UNSEEN for a language that it
-    does not train on. `part` is that of a corpus which `splits` divides; '' is all of it.
+    `languages` maps the benchmark's own codes to languages of the table or of the experiment,
+    UNSEEN where neither knows one: what it holds, whatever the experiment trains on. `part` is that
+    of a corpus which `splits` divides; '' is all of it.
     """
 
     name: str
@@ -80,6 +81,11 @@ class Experiment:
             if (corpus.label, corpus.version) == (label, version):
                 return role, corpus
         raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
+
+    def spoken(self, evalset: str) -> dict[str, str]:
+        """The codes of an evaluation set -> the language, UNSEEN where it is not trained on."""
+        codes = self.evalsets[evalset].languages
+        return {c: name if name in self.languages else UNSEEN for c, name in codes.items()}
 
     @property
     def shown(self) -> list[str]:

@@ -93,7 +93,7 @@ def _split(key: str, entry: dict[str, Any]) -> Split:
 def _chosen(key: str, entry: dict[str, Any], all_: list[str], known: dict[str, Any]) -> list[str]:
     """`languages` of an entry (all_ if absent), less those of its `without`."""
     without = entry.get("without", [])
-    codes = entry.get("languages") or all_
+    codes = entry.get("languages", all_)
     _check_languages(f"{key}.languages", codes, known)
     _check_languages(f"{key}.without", without, {**load_languages(), **known})
     return [code for code in codes if code not in without]
@@ -205,13 +205,14 @@ def _evalset(
     key = f"evalsets.{name}"
     codes = {"tatoeba": _tatoeba_codes, "ntrex": _ntrex_codes}.get(name, _flores_codes)
     part = entry.get("part", "")
+    if part and name != "ntrex":
+        raise EmsError(f"{key}.part: only of ntrex, the benchmark that is a corpus too")
     if name == "ntrex":
         _check_part(f"{key}.part", NTREX, part, splits)
     chosen = codes(key, entry, languages)
     if not chosen:
         raise EmsError(f"{key}.languages: none of the languages is in the benchmark")
-    seen = {code: language if language in languages else UNSEEN for code, language in chosen}
-    return EvalSet(name, entry["version"], seen, part)
+    return EvalSet(name, entry["version"], dict(chosen), part)
 
 
 Codes = list[tuple[str, str]]  # (code in the benchmark, language)
@@ -225,7 +226,8 @@ def _of_entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _tatoeba_codes(key: str, entry: dict[str, Any], languages: dict[str, Language]) -> Codes:
     """LASER's codes of the experiment's languages, or all 112 of v1."""
-    own = {code: lang.tatoeba_v1 for code, lang in languages.items() if lang.tatoeba_v1}
+    known = {**load_languages(), **languages} if entry["languages"] == "all" else languages
+    own = {code: lang.tatoeba_v1 for code, lang in known.items() if lang.tatoeba_v1}
     own.pop("en", None)
     chosen = _chosen(key, _of_entry(entry), list(own), own)
     codes = [(own[language], language) for language in chosen]

@@ -73,10 +73,15 @@ def _explain(error: jsonschema.ValidationError) -> str:
     if error.validator == "type":
         return f"{key}: found {error.instance!r}, expected {error.validator_value}"
     if error.validator == "anyOf":
-        types = " or ".join(
-            part.validator_value for part in error.context if part.validator == "type"
-        )
-        return f"{key}: found {error.instance!r}, expected {types}"
+        types = [part.validator_value for part in error.context if part.validator == "type"]
+        words = [
+            word
+            for part in error.context
+            if part.validator == "enum"
+            for word in part.validator_value
+        ]
+        expected = [", ".join(words), *types] if words else types
+        return f"{key}: found {error.instance!r}, expected {' or '.join(expected)}"
     return f"{key}: {error.message}"
 
 

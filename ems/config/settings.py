@@ -68,7 +68,8 @@ def _train(experiment: Experiment, system: str) -> dict[str, Any]:
 def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any]:
     own = _train(experiment, system) if experiment.systems[system]["kind"] == "encoder" else {}
     kind = experiment.systems[system]["kind"]
-    return {"kind": kind, "system": own, "evalset": _evalset(experiment, benchmark)}
+    evalset = {**_evalset(experiment, benchmark), "spoken": experiment.spoken(benchmark)}
+    return {"kind": kind, "system": own, "evalset": evalset}
 
 
 def _tables(experiment: Experiment) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from ems.errors import EmsError
 def read_documents(path: Path) -> list[str]:
     """The document of each line of a corpus. Raises `EmsError` when there is no such file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise EmsError(f"{path}: no such file; fetch the corpus's documents first") from None
     except UnicodeDecodeError as error:
         raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}") from None
-    names = [line.strip() for line in lines]
-    if not names or not all(names):
+    lines = text.removesuffix("\n").split("\n")  # only LF ends a line, as in the corpus itself
+    names = [line.strip(" \t\r") for line in lines]
+    if not all(names):
         raise EmsError(f"{path}: expected the name of a document on every line, found an empty one")
     return names
 
@@ -45,9 +46,9 @@ def part_of_line(documents: list[str], parts: dict[str, float]) -> list[str]:
 
 
 def _at(place: float, parts: dict[str, float]) -> str:
-    """The part whose share holds `place` (0 to 1)."""
+    """The part whose share holds `place` (0 to 1); parts stand in the order of their names."""
     end = 0.0
-    for name, share in parts.items():
+    for name, share in sorted(parts.items()):
         end += share
         if place < end:
             return name

@@ -26,6 +26,8 @@ def read_split(path: Path) -> list[tuple[str, str]]:
     for number, line in enumerate(lines, start=2):
         if len(line) != len(HEADER):
             raise EmsError(f"{path}: line {number} has {len(line)} columns, expected {len(HEADER)}")
+        if not line[-1].strip():
+            raise EmsError(f"{path}: line {number} has an empty text")
     return [(category, text) for _, category, text in lines]
 
 

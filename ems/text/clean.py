@@ -191,7 +191,9 @@ def _read(experiment: Experiment, corpus: Corpus, source: Source) -> tuple[Pairs
     """The pairs of the corpus (of its part) under its cap, and a report that starts with both."""
     lines = count_pairs(source.archive, corpus.name, source.pair)
     pairs: Pairs = read_pairs(source.archive, corpus.name, source.pair)
-    if corpus.part and source.documents:
+    if corpus.part:
+        if source.documents is None:
+            raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
         split = experiment.splits[corpus.name]
         wanted = lines_of_part(source.documents, split, corpus.part, lines, source.archive)
         pairs, lines = compress(pairs, wanted), sum(wanted)

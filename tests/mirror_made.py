@@ -1,0 +1,80 @@
+"""Made-up translations, and small mirrors of them in the formats that corpora and benchmarks have.
+
+A mirror is a folder: `opus/` in OPUS layout, `tatoeba/`, `flores200/` and `sib200/` as published.
+"""
+
+import itertools
+import random
+import zipfile
+
+SYLLABLES = {  # of a few languages, so that a subword vocabulary has something to find
+    "en": "ba ko li ne",
+    "de": "schu ster gen lau",
+    "fr": "eau quoi tille mon",
+    "sw": "mwa nji kum tata",
+}
+CONCEPTS = 40
+DOCUMENTS = "DOCUMENT_IDS.tsv"
+
+
+def lexicon(code):
+    """A word of a language for each concept, the same in every run; no digits to go by."""
+    parts = SYLLABLES.get(code, f"{code}a {code}o {code}i {code}e").split()
+    words = ["".join(word) for word in itertools.product(parts, repeat=3)]
+    return random.Random(code).sample(words, CONCEPTS)
+
+
+def translations(count, codes, seed, least=1, most=6):
+    """`count` sentences {language: text} of `least` to `most` words, concept by concept."""
+    words = {code: lexicon(code) for code in codes}
+    draw = random.Random(seed)
+    for _ in range(count):
+        concepts = draw.choices(range(CONCEPTS), k=draw.randint(least, most))
+        yield {code: " ".join(words[code][at] for at in concepts) for code in codes}
+
+
+def write_lines(path, lines):
+    """A text file, one line each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return path
+
+
+def write_opus(mirror, corpus, version, items):
+    """The zip of every language of `items` ({language: text} each) with English."""
+    folder = mirror / "opus" / corpus / version / "moses"
+    folder.mkdir(parents=True, exist_ok=True)
+    for code in sorted(set(items[0]) - {"en"}):
+        pair = "-".join(sorted(("en", code)))
+        with zipfile.ZipFile(folder / f"{pair}.txt.zip", "w") as archive:
+            for side in pair.split("-"):
+                text = "".join(f"{item[side]}\n" for item in items)
+                archive.writestr(f"{corpus}.{pair}.{side}", text)
+    return folder.parent
+
+
+def write_divided(mirror, corpus, version, items, documents):
+    """The same, and the file that names the document of each line."""
+    folder = write_opus(mirror, corpus, version, items)
+    write_lines(folder / DOCUMENTS, documents)
+    return folder
+
+
+def write_tatoeba(mirror, code, items):
+    """Both files of one language of LASER's Tatoeba; `items`: (sentence, English sentence)."""
+    for side, at in ((code, 0), ("eng", 1)):
+        path = mirror / "tatoeba" / f"tatoeba.{code}-eng.{side}"
+        write_lines(path, [item[at] for item in items])
+
+
+def write_flores(mirror, code, lines):
+    """The devtest file of one language of FLORES-200."""
+    return write_lines(mirror / "flores200" / "devtest" / f"{code}.devtest", lines)
+
+
+def write_sib(mirror, code, splits):
+    """The three files of one language of SIB-200; `splits`: name -> (category, sentence) each."""
+    for name, examples in splits.items():
+        rows = [f"{at}\t{category}\t{text}" for at, (category, text) in enumerate(examples)]
+        path = mirror / "sib200" / code / f"{name}.tsv"
+        write_lines(path, ["index_id\tcategory\ttext", *rows])

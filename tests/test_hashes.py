@@ -1,0 +1,225 @@
+"""Laws of the hashes: one changes when what a job reads does, and only then."""
+
+import pytest
+from experiments_made import REAL, Settings, edited
+
+from ems.config import provenance as source
+from ems.config import stage_hash
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, REAL)
+
+
+# --- hashes of settings
+
+TATOEBA, NTREX = "Tatoeba v2021-08-07", "NTREX v1"
+JOBS = {
+    "evalkeys": ("evalkeys", {}),
+    **{
+        f"clean {corpus.split()[0]} {pair}": (
+            "clean",
+            {"label": corpus.split()[0], "version": corpus.split()[1], "pair": pair},
+        )
+        for corpus in (TATOEBA, NTREX)
+        for pair in ("de-en", "en-ja")
+    },
+    "segment de-en": ("segment", {"pair": "de-en"}),
+    "segment en-ja": ("segment", {"pair": "en-ja"}),
+    "vocabulary": ("vocabulary", {}),
+    "shards": ("shards", {}),
+    "train a": ("train", {"system": "a"}),
+    "train b": ("train", {"system": "b"}),
+    "bench a": ("bench", {"system": "a", "benchmark": "tatoeba"}),
+    "bench b": ("bench", {"system": "b", "benchmark": "tatoeba"}),
+    "bench ngram": ("bench", {"system": "ngram", "benchmark": "tatoeba"}),
+    "tables": ("tables", {}),
+}
+CLEAN = {name for name in JOBS if name.startswith("clean")}
+TRAIN = {"train a", "train b", "bench a", "bench b"}
+BENCH = {"bench a", "bench b", "bench ngram"}
+OF_B = {"train b", "bench b"}
+EDITS = [
+    ("description", "another", set()),
+    ("seed", 2, CLEAN | {"vocabulary"} | TRAIN),
+    ("sources", {"opus": "elsewhere"}, set()),
+    ("corpora.0.max_pairs", 5, {name for name in CLEAN if "Tatoeba" in name}),
+    ("validation.max_pairs", 5, {name for name in CLEAN if "NTREX" in name}),
+    ("corpora", [REAL["corpora"][0], {"name": "NusaX", "version": "v1"}], set()),
+    ("corpora", [{"name": "NusaX", "version": "v1"}, REAL["corpora"][0]], set()),
+    ("decontaminate.key", "plain", {"evalkeys"} | CLEAN),
+    ("decontaminate.scope", "pair", {"evalkeys"} | CLEAN),
+    ("decontaminate.against", [], {"evalkeys"} | CLEAN),
+    ("evalsets.tatoeba.version", "v2", {"evalkeys"} | BENCH),
+    ("evalsets.tatoeba.languages", ["ja"], {"evalkeys"} | BENCH),
+    ("segmenters.ja", "fugashi", {"segment en-ja"} | TRAIN),
+    ("segmenters.default", "sacremoses", {"segment de-en", "segment en-ja"} | TRAIN),
+    ("languages", ["en", "de", "ja", "fr"], {"evalkeys", "vocabulary"} | TRAIN | BENCH),
+    ("languages", ["en", "ja", "de"], {"vocabulary"} | TRAIN),
+    (
+        "languages",
+        ["en", "ja", {"code": "de", "tatoeba_v1": "gsw"}],
+        {"evalkeys", "vocabulary"} | TRAIN | BENCH,
+    ),
+    ("vocabulary.size", 600, {"vocabulary"}),
+    ("vocabulary.temperature", 2, {"vocabulary"}),
+    ("model.dropout", 0.2, TRAIN),
+    ("model.layers", 3, TRAIN - OF_B),  # b has its own
+    ("objectives.xtr", {"weight": 0.5}, TRAIN),
+    ("train.steps", 11, TRAIN),
+    ("systems.b.model.layers", 2, OF_B),
+    ("systems.b.train", {"batch_pairs": 4}, OF_B),
+    ("systems.c", {}, {"tables"}),
+    ("systems.b.train", {"seed": 1}, OF_B),  # said, even if it is what it would be
+    ("systems.b.train", {"precision": "bfloat16"}, OF_B),
+    ("tables.printed", ["EMS"], {"tables"}),
+    ("tables.systems", ["a"], {"tables"}),
+    ("splits", {"Other": {"documents": "d", "parts": {"a": 0.5, "b": 0.5}}}, set()),
+    # what is the default anyway
+    ("model.layers", 6, set()),
+    ("decontaminate.key", "folded", set()),
+    ("train.schedule", "constant", set()),
+    ("corpora.0.languages", ["de", "ja"], set()),
+    ("corpora.0.without", ["fr"], set()),
+    ("evalsets.tatoeba.languages", "experiment", set()),
+    ("evalsets.tatoeba.languages", ["ja", "de"], set()),
+    ("train.precision", "float32", set()),
+]
+
+
+def hashes(experiment):
+    return {name: stage_hash(experiment, job, **names) for name, (job, names) in JOBS.items()}
+
+
+@pytest.mark.parametrize(("path", "new", "changed"), EDITS)
+def test_an_edit_changes_the_hash_of_the_jobs_that_read_it_and_of_no_other(
+    project, path, new, changed
+):
+    before = hashes(project.load(REAL))
+    after = hashes(project.load(edited(REAL, path, new)))
+    assert {name for name in JOBS if before[name] != after[name]} == changed
+
+
+def test_a_file_code_of_an_own_language_counts_for_what_reads_the_files(project):
+    def load(code):
+        own = {"code": "xq", "tatoeba_v1": code}
+        return project.load(edited(REAL, "languages", ["en", "de", "ja", own]))
+
+    one, other = hashes(load("xqq")), hashes(load("xqr"))
+    assert {name for name in JOBS if one[name] != other[name]} == {"evalkeys"} | BENCH
+
+
+def test_a_corpus_that_changes_its_role_is_cleaned_again_for_its_report(project):
+    swapped = edited(REAL, "corpora", [REAL["validation"]])
+    swapped = edited(swapped, "validation", REAL["corpora"][0])
+    before, after = hashes(project.load(REAL)), hashes(project.load(swapped))
+    assert {name for name in JOBS if before[name] != after[name]} == CLEAN
+
+
+def test_the_jobs_of_two_stages_or_pairs_never_share_a_hash_where_their_work_differs(project):
+    found = hashes(project.load(REAL))
+    same = {"segment de-en", "segment en-ja"}  # both pairs have the same two segmenters here
+    others = [value for name, value in found.items() if name not in same]
+    assert len(set(others)) == len(others)
+    assert not set(others) & {found[name] for name in same}
+
+
+def test_a_hash_does_not_depend_on_the_order_of_the_keys(project):
+    turned = dict(reversed(REAL.items()))
+    for key in ("model", "validation"):
+        turned[key] = dict(reversed(REAL[key].items()))
+    assert list(turned["model"]) != list(REAL["model"])
+    assert hashes(project.load(turned)) == hashes(project.load(REAL))
+
+
+# --- hashes of the source
+
+
+def of(module):
+    root = source.source_root()
+    return {str(path.relative_to(root)) for path in source.source_files(module)}
+
+
+def test_the_source_of_training_is_what_it_imports_and_nothing_else():
+    files = of("ems.train")
+    assert {
+        "train/loop.py",
+        "model/encoder.py",
+        "objectives/xtr.py",
+        "shards/reader.py",
+        "config/__init__.py",
+        "languages/languages.tsv",
+    } <= files
+    folders = {name.split("/")[0] for name in files}
+    assert not folders & {"tables", "bench", "corpora", "cli.py", "errors.py", "progress.py"}
+
+
+def test_the_source_of_the_tables_holds_the_printed_numbers():
+    files = of("ems.tables")
+    assert any(name.startswith("tables/printed/") and name.endswith(".csv") for name in files)
+    assert not any(name.startswith(("train/", "model/")) for name in files)
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A little `ems` whose stage `a` reaches b, c and d, but not e."""
+    files = {
+        "__init__.py": "",
+        "errors.py": "class E: ...\n",
+        "progress.py": "import ems.errors\n",
+        "a/__init__.py": "",
+        "a/one.py": "from ems.b import thing\nfrom ems.errors import E\n",
+        "a/table.tsv": "x\ty\n",
+        "a/data/deep.csv": "1\n",
+        "a/notes.md": "about\n",
+        "b.py": "def f():\n    from ems.c import three\n    from ems import d\n",
+        "c/__init__.py": "",
+        "c/three.py": "import numpy\nimport ems.a.one\n",
+        "c/four.py": "",
+        "d.py": "from ems.progress import p\n",
+        "e.py": "import ems.a\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "ems" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(source, "source_root", lambda: tmp_path / "ems")
+    source.source_files.cache_clear()
+    source.source_hash.cache_clear()
+    yield tmp_path / "ems"
+    source.source_files.cache_clear()
+    source.source_hash.cache_clear()
+
+
+def hash_after(package, name, text):
+    (package / name).parent.mkdir(parents=True, exist_ok=True)
+    (package / name).write_text(text)
+    source.source_files.cache_clear()
+    source.source_hash.cache_clear()
+    return source.source_hash("ems.a")
+
+
+def test_the_source_is_found_by_following_the_imports(package):
+    reached = {"a/__init__.py", "a/one.py", "a/table.tsv", "a/data/deep.csv", "b.py", "d.py"}
+    reached |= {"c/__init__.py", "c/three.py", "c/four.py"}
+    assert of("ems.a") == reached
+
+
+@pytest.mark.parametrize("name", ["a/one.py", "a/table.tsv", "a/data/deep.csv", "b.py", "d.py"])
+def test_one_changed_byte_of_what_a_stage_reaches_changes_its_hash(package, name):
+    before = source.source_hash("ems.a")
+    text = (package / name).read_text()
+    assert hash_after(package, name, text + "\n") != before
+    assert hash_after(package, name, text) == before
+
+
+@pytest.mark.parametrize("name", ["e.py", "errors.py", "progress.py", "a/notes.md"])
+def test_what_a_stage_does_not_reach_does_not_change_its_hash(package, name):
+    before = source.source_hash("ems.a")
+    assert hash_after(package, name, "X = 1\n") == before
+
+
+def test_a_new_file_of_a_reached_package_changes_the_hash(package):
+    before = source.source_hash("ems.a")
+    assert hash_after(package, "a/two.py", "") != before

@@ -1,0 +1,148 @@
+"""Laws of what a system may set for itself: its seed, and the precision of its products."""
+
+import math
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from train_made import LANGUAGES, Toy, contents, rows, train_until
+
+from ems.train.step import DeviceBatch, System
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return Toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module")
+def plain(toy, tmp_path_factory):
+    """The model folder of the unchanged settings."""
+    return toy.train(tmp_path_factory.mktemp("plain"))
+
+
+LEARNT = ("model.safetensors", "heads.safetensors", "losses.jsonl")
+
+
+def learnt(folder):
+    return {name: contents(folder)[name] for name in LEARNT}
+
+
+# --- seeds
+
+
+def test_a_system_with_a_seed_of_its_own_is_the_system_of_an_experiment_with_that_seed(
+    toy, plain, tmp_path
+):
+    """Given the same shards; all else of the experiment keeps the seed that it has."""
+    own = toy.train(tmp_path / "own", systems={"ems": {"train": {"seed": 2}}})
+    other = toy.train(tmp_path / "other", seed=2)
+    assert learnt(own) == learnt(other)
+    for name in LEARNT:
+        assert contents(own)[name] != contents(plain)[name], name
+
+
+def test_a_seed_that_is_the_experiments_anyway_changes_nothing_learnt(toy, plain, tmp_path):
+    assert learnt(toy.train(tmp_path, systems={"ems": {"train": {"seed": 3}}})) == learnt(plain)
+
+
+# --- precision
+
+HALF = {"precision": "bfloat16"}
+STILL = {"dropout": 0.0, "attention_dropout": 0.0}
+
+
+def systems(toy, weights=None, **changes):
+    """The same weights in float32 and in bfloat16; those of a model folder, or untrained."""
+    found = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(0)
+        settings = toy.experiment(model=STILL, **changes).systems["ems"]
+        system = System(settings, len(LANGUAGES), 300, precision)
+        if weights:
+            system.encoder.load_state_dict(load_file(weights / "model.safetensors"))
+            system.heads.load_state_dict(load_file(weights / "heads.safetensors"))
+        found.append(system)
+    return found
+
+
+def parts_and_gradients(toy, system):
+    """Loss parts of a batch of 64 pairs, and the gradient of the total by parameter."""
+    batch = DeviceBatch.of(toy.store("training").draw(1, 1, 64, 1.0), torch.device("cpu"))
+    parts = system(batch)
+    parts["total"].backward()
+    gradients = {name: value.grad for name, value in system.named_parameters()}
+    return {name: value.detach() for name, value in parts.items()}, gradients
+
+
+def cosine(first, second):
+    first, second = first.flatten().tolist(), second.flatten().tolist()
+    product = sum(a * b for a, b in zip(first, second, strict=True))
+    return product / math.sqrt(sum(a * a for a in first) * sum(b * b for b in second))
+
+
+@pytest.mark.parametrize("trained", [False, True], ids=["untrained", "trained"])
+def test_products_in_bfloat16_give_the_losses_and_gradients_of_float32_nearly(toy, plain, trained):
+    full, half = systems(toy, plain if trained else None)
+    (parts, gradients), (near, rough) = (parts_and_gradients(toy, each) for each in (full, half))
+    assert set(near) == set(parts) == {"xtr", "contrastive", "total"}
+    for name, value in parts.items():
+        assert near[name].dtype == torch.float32
+        assert near[name].item() == pytest.approx(value.item(), rel=0.01), name
+        assert near[name] != value, f"{name}: it was not computed in bfloat16"
+    together = [torch.cat([g.flatten() for g in each.values()]) for each in (gradients, rough)]
+    assert cosine(*together) > 0.99
+    for name, gradient in gradients.items():
+        assert rough[name].dtype == torch.float32, name
+        if gradient.norm() > 1e-3 * together[0].norm():
+            assert cosine(gradient, rough[name]) > 0.98, name
+
+
+def test_the_logits_of_xtr_are_of_the_precision_that_is_set(toy, monkeypatch):
+    softmax, seen = torch.softmax, []
+
+    def spy(logits, dim):
+        seen.append(logits.dtype)
+        return softmax(logits, dim=dim)
+
+    monkeypatch.setattr(torch, "softmax", spy)
+    for system in systems(toy):
+        parts_and_gradients(toy, system)
+    assert seen == [torch.float32, torch.bfloat16]
+
+
+def test_weights_and_what_is_saved_of_them_stay_float32(toy, tmp_path):
+    _, half = systems(toy)
+    assert {value.dtype for value in half.state_dict().values()} == {torch.float32}
+    state = train_until(toy, tmp_path, 10, train=HALF)
+    tensors = [load_file(path) for path in state.rglob("*.safetensors")]
+    tensors += [load_file(path) for path in toy.train(tmp_path, train=HALF).glob("*.safetensors")]
+    assert len(tensors) == 2 * 2 + 2  # two checkpoints, one model
+    assert {value.dtype for each in tensors for value in each.values()} == {torch.float32}
+
+
+def test_the_same_seed_gives_the_same_bytes_in_bfloat16_and_others_than_in_float32(
+    toy, plain, tmp_path
+):
+    first, again = (toy.train(tmp_path / name, train=HALF) for name in ("first", "again"))
+    assert contents(first) == contents(again)
+    for name in LEARNT:
+        assert contents(first)[name] != contents(plain)[name], name
+
+
+def test_killed_and_resumed_equals_never_killed_in_bfloat16_too(toy, tmp_path):
+    train_until(toy, tmp_path / "killed", 15, train=HALF)
+    killed, whole = (toy.train(tmp_path / name, train=HALF) for name in ("killed", "whole"))
+    assert contents(killed) == contents(whole)
+
+
+def test_training_in_bfloat16_learns_as_in_float32(toy, tmp_path):
+    longer = {"steps": 60, "batch_pairs": 32}
+    full, half = (
+        rows(
+            toy.train(tmp_path / precision, train={**longer, "precision": precision}), "validation"
+        )
+        for precision in ("float32", "bfloat16")
+    )
+    assert half[-1]["total"] < 0.8 * half[0]["total"]
+    assert half[-1]["total"] == pytest.approx(full[-1]["total"], rel=0.05)

@@ -1,0 +1,264 @@
+"""The whole workflow on a generated mirror: a divided corpus, four benchmarks, unseen languages.
+
+The project's own table of languages is cut to five here, so that "all" of a benchmark is little.
+"""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import Project, copy_project
+from mirror_made import (
+    translations,
+    write_divided,
+    write_flores,
+    write_lines,
+    write_opus,
+    write_sib,
+    write_tatoeba,
+)
+
+from ems.corpora.split import part_of_line
+
+TATOEBA = {"deu": "de", "fra": "fr", "nld": "nl", "swh": "sw", "ang": "ang", "yid": "yid"}
+FLORES = {"en": "eng", "de": "deu", "fr": "fra", "nl": "nld", "sw": "swh"}  # + _Latn
+PARTS = {"train": 0.5, "validation": 0.2, "test": 0.3}
+MINI = """
+description: a miniature of small62
+seed: 1
+languages: [en, de, fr, sw]
+sources:
+  opus: mirror/opus
+  tatoeba: mirror/tatoeba
+  flores200: mirror/flores200
+  sib200: mirror/sib200
+splits: {NTREX: {documents: DOCUMENT_IDS.tsv, parts: {train: 0.5, validation: 0.2, test: 0.3}}}
+corpora:
+  - {name: Tatoeba, version: v2021-08-07, fallback: true} # of sw only
+  - {name: bible-uedin, version: v1, without: [sw]}
+  - {name: NTREX, version: v1, without: [sw], part: train}
+validation: {name: NTREX, version: v1, part: validation}
+evalsets:
+  tatoeba: {version: v1, languages: all}
+  flores200: {version: v1, languages: all}
+  sib200: {version: v1, languages: all}
+  ntrex: {version: v1, languages: all, part: test}
+decontaminate: {against: [tatoeba, flores200, sib200, ntrex]}
+segmenters: {default: none}
+vocabulary: {size: 300, sample_lines: 2000, character_coverage: 1.0}
+model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
+objectives: {xtr: {language_width: 4}, contrastive: {width: 8}}
+train: {steps: 20, batch_pairs: 8, validate_every: 10, threads: 1, device: cpu}
+systems: {ems: {}, aside: {train: {seed: 2}}, char-ngram: {kind: char-ngram}}
+benchmarks: [tatoeba, ntrex]
+tables: {systems: [ems, char-ngram], printed: [EMS]}
+"""
+PAPERS = [f"paper.{at // 5}" for at in range(100)]
+
+
+def sentences(name: str, count: int) -> list[dict[str, str]]:
+    """Translations with a name in them, so that no two corpora share one by chance."""
+    codes = ["en", *TATOEBA.values()]
+    items = translations(count, codes, seed=name, least=3)
+    return [{code: f"{text} {name}" for code, text in item.items()} for item in items]
+
+
+def write_mirror(mirror: Path) -> dict[str, list[dict[str, str]]]:
+    """Corpora and benchmarks; the Bible holds a sentence of each benchmark. The benchmarks'."""
+    sets = {name: sentences(name, 20) for name in ("tatoeba", "flores", "sib")}
+    news = sentences("news", len(PAPERS))
+    write_divided(mirror, "NTREX", "v1", [_of(item, FLORES) for item in news], PAPERS)
+    leaks = [sets["tatoeba"][0], sets["flores"][1], sets["sib"][2], news[-1]]
+    leaks += [item for item in news if item is not news[-1]]  # all of the news, in one language
+    bible = [_of(item, ("en", "de", "fr", "nl")) for item in sentences("bible", 120) + leaks]
+    write_opus(mirror, "bible-uedin", "v1", bible)
+    write_opus(mirror, "Tatoeba", "v2021-08-07", [_of(i, FLORES) for i in sentences("plain", 80)])
+    for code, language in TATOEBA.items():
+        write_tatoeba(mirror, code, [(item[language], item["en"]) for item in sets["tatoeba"]])
+    for language, code in FLORES.items():
+        write_flores(mirror, f"{code}_Latn", [item[language] for item in sets["flores"]])
+        examples = [("travel", item[language]) for item in sets["sib"]]
+        parts = {"train": examples[:10], "dev": examples[10:15], "test": examples[15:]}
+        write_sib(mirror, f"{code}_Latn", parts)
+    part = part_of_line(PAPERS, PARTS)
+    tested = [item for item, name in zip(news, part, strict=True) if name == "test"]
+    return {**sets, "news": tested}
+
+
+def _of(item: dict[str, str], codes: object) -> dict[str, str]:
+    return {code: item[code] for code in codes}
+
+
+def cut_languages(project: Project) -> None:
+    """Five languages in the table, six in Tatoeba: two of the latter in no table at all."""
+    path = project.folder / "ems/languages/languages.tsv"
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in FLORES)])
+    write_lines(project.folder / "ems/languages/tatoeba_v1.txt", TATOEBA)
+
+
+def mini_project(folder: Path) -> Project:
+    """A project with the mirror and the experiment `mini`, in which nothing has run."""
+    project = copy_project(folder)
+    (folder / "configs/mini.yaml").write_text(MINI)
+    project.edit("config.yaml", "experiment: tiny\n", "experiment: mini\n")
+    cut_languages(project)
+    return project
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project in which `snakemake all` has run `mini`. Tests must leave its results alone."""
+    project = mini_project(tmp_path_factory.mktemp("mini"))
+    project.sets = write_mirror(project.folder / "mirror")
+    project.snakemake("all")
+    return project
+
+
+def columns(path: Path) -> set[str]:
+    with open(path, newline="") as handle:
+        return set(next(csv.reader(handle)))
+
+
+def test_all_makes_the_tables_of_seen_and_unseen_languages_and_of_news(run: Project) -> None:
+    tables = run.folder / "results/tables"
+    names = {"tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"}
+    assert {path.stem for path in tables.iterdir()} == names
+    assert columns(tables / "tatoeba.csv") >= {"deu", "fra", "swh"}
+    assert columns(tables / "tatoeba_unseen.csv") == {"Model", "nld", "ang", "yid", "Avg."}
+    assert columns(tables / "ntrex.csv") == {"Model", *(set(FLORES) - {"en"}), "Avg."}
+    with open(tables / "tatoeba.csv", newline="") as handle:
+        rows = [row[0] for row in csv.reader(handle)]
+    assert rows[1:] == ["ems", "char-ngram", "EMS (printed)"]
+
+
+def test_all_makes_the_figures_and_the_summary_of_costs(run: Project) -> None:
+    results = run.folder / "results"
+    assert {path.name for path in (results / "figures").glob("*.svg")} == {
+        "tatoeba.svg",
+        "pairs.svg",
+        "learning.svg",
+    }
+    summary = results / "mini/costs/summary"
+    assert {path.name for path in summary.iterdir()} == {
+        "costs.tex",
+        "costs.csv",
+        "costs.md",
+        "learning.svg",
+        "learning.png",
+    }
+
+
+def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(
+    run: Project,
+) -> None:
+    assert not (run.folder / "results/mini/models/aside").exists()
+    assert "rule train:" in run.snakemake("-n", "results/mini/scores/aside/ntrex.json")
+
+
+def test_a_second_run_has_nothing_to_do(run: Project) -> None:
+    assert "Nothing to be done" in run.snakemake("all")
+
+
+def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with(
+    run: Project,
+) -> None:
+    held_out = {text for items in run.sets.values() for item in items for text in item.values()}
+    cleaned = sorted((run.folder / "results/mini/text/clean").rglob("*.tsv"))
+    assert len(cleaned) == 1 + 2 + 2 + 3
+    for path in cleaned:
+        sides = [side for line in path.read_text().splitlines() for side in line.split("\t")]
+        assert sides
+        assert not held_out & set(sides), path
+    report = json.loads((run.folder / "results/mini/reports/decontamination.json").read_text())
+    of_bible = [entry for entry in report["corpora"] if entry["corpus"] == "bible-uedin"]
+    assert len(of_bible) == 2
+    for entry in of_bible:
+        pairs = {name: counts["pairs"] for name, counts in entry["by_benchmark"].items()}
+        news = len(run.sets["news"])
+        assert pairs == {"tatoeba": 1, "flores200": 1, "sib200": 1, "ntrex": news}
+        assert entry["removed"]["evaluation"] == news + 3
+
+
+def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run: Project) -> None:
+    folder = run.folder / "results/mini/scores/ems"
+    tatoeba, ntrex = (json.loads((folder / f"{n}.json").read_text()) for n in ("tatoeba", "ntrex"))
+    languages = {code: each["language"] for code, each in tatoeba["directions"].items()}
+    seen = {"deu": "de", "fra": "fr", "swh": "sw"}
+    assert languages == {code: seen.get(code, "und") for code in TATOEBA}
+    assert ntrex["version"] == "v1+test"
+    assert {each["sentences"] for each in ntrex["directions"].values()} == {len(run.sets["news"])}
+
+
+# --- plans: what would run
+
+
+def planned(output: str) -> set[tuple[str, str]]:
+    """(rule, its pair or code or nothing) of every job of a dry run."""
+    jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
+    found = set()
+    for rule, lines in jobs:
+        wildcards = re.search(r"^ +wildcards: (.*)$", lines, re.MULTILINE)
+        words = dict(w.split("=", 1) for w in wildcards[1].split(", ")) if wildcards else {}
+        found.add((rule, words.get("pair") or words.get("code") or ""))
+    return found
+
+
+def counts(output: str) -> dict[str, int]:
+    """Jobs by rule, of the summary of a dry run."""
+    return {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
+
+
+def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run: Project) -> None:
+    """What sees all languages is made again: the vocabulary, and all that is made with it."""
+    run.edit("configs/mini.yaml", "[en, de, fr, sw]", "[en, de, fr, sw, nl]")
+    try:
+        jobs = planned(run.snakemake("-n", "all"))
+    finally:
+        run.edit("configs/mini.yaml", "[en, de, fr, sw, nl]", "[en, de, fr, sw]")
+    rules = {rule for rule, _ in jobs}
+    assert {"vocabulary", "shard", "train", "bench", "table"} <= rules
+    for rule in ("fetch", "decontaminate", "segment"):
+        assert {pair for name, pair in jobs if name == rule} == {"en-nl"}, rule
+    assert not rules & {"fetch_documents", "fetch_tatoeba", "fetch_flores200", "fetch_sib200"}
+    assert "evalkeys" not in rules
+
+
+def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path: Path) -> None:
+    project = mini_project(tmp_path)
+    value = yaml.safe_load(MINI)
+    value["evalsets"] = {"ntrex": value["evalsets"]["ntrex"]}
+    value |= {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
+    (tmp_path / "configs/mini.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
+    output = project.snakemake("-n", "results/tables/ntrex.tex")
+    assert counts(output)["table"] == 1
+    assert "fetch_tatoeba" not in counts(output)
+
+
+def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
+    fresh: Project,
+) -> None:
+    """Every job there is, before anything is fetched: what has which language is all settled."""
+    text = (fresh.folder / "configs/small62.yaml").read_text()
+    (fresh.folder / "configs/small62.yaml").write_text(text.replace("../shared/data", "mirror"))
+    jobs = counts(fresh.snakemake("-n", "--config", "experiment=small62", "--", "all"))
+    value = yaml.safe_load(text)
+    pairs = [_pairs(entry) for entry in value["corpora"]]
+    assert len(value["languages"]) == 62
+    assert jobs["fetch"] == sum(pairs)
+    assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"]
+    assert jobs["shard"] == sum(pairs) + _pairs(value["validation"])
+    assert (jobs["fetch_tatoeba"], jobs["fetch_flores200"], jobs["fetch_sib200"]) == (112, 62, 62)
+    assert (jobs["fetch_documents"], jobs["evalkeys"], jobs["vocabulary"]) == (1, 1, 1)
+    systems = value["tables"].get("systems", list(value["systems"]))
+    assert jobs["bench"] == 2 * len(systems)
+    assert (jobs["table"], jobs["figure"], jobs["costs"]) == (5, 3, 1)
+    assert not (fresh.folder / "results").exists()
+
+
+def _pairs(entry: dict) -> int:
+    """Language pairs of a corpus of 62 languages."""
+    return len(entry["languages"]) if "languages" in entry else 61 - len(entry.get("without", []))

@@ -1,0 +1,123 @@
+"""Shards, a vocabulary and an experiment to train on in seconds, and runs that die on the way."""
+
+import json
+
+import pytest
+from experiments_made import MINIMAL, Settings, changed
+from mirror_made import translations, write_lines
+
+from ems.shards.reader import PairStore
+from ems.shards.writer import write_shard
+from ems.text.subwords import train_vocabulary
+from ems.train import checkpoint, loop
+from ems.train.loop import Data, Places, train
+
+PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
+LANGUAGES = ["en", "de", "fr"]
+MAX_TOKENS = 20
+MODEL = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "max_tokens": MAX_TOKENS}
+TRAIN = {"steps": 30, "batch_pairs": 8, "learning_rate": 0.01, "warmup_steps": 5}
+TRAIN |= {"schedule": "linear", "sampling_alpha": 0.5, "validate_every": 10, "checkpoint_every": 5}
+TRAIN |= {"threads": 1, "device": "cpu"}
+BASE = changed(
+    MINIMAL,
+    {
+        "seed": 3,
+        "languages": LANGUAGES,
+        "vocabulary": {"size": 300, "character_coverage": 1.0},
+        "model": {**MODEL, "dropout": 0.2, "attention_dropout": 0.2},
+        "objectives": {"xtr": {"language_width": 4}, "contrastive": {"width": 8}},
+        "train": TRAIN,
+    },
+)
+
+
+class Toy:
+    """Shards, a vocabulary and the settings of an experiment in one folder."""
+
+    def __init__(self, folder):
+        self.folder, self.settings = folder, Settings(folder, BASE)
+        self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
+        lines = [line for item in translations(200, LANGUAGES, 1) for line in item.values()]
+        train_vocabulary(self.experiment(), write_lines(self.sample, lines), self.vocabulary)
+        for part, share in (("training", 1), ("validation", 8)):
+            for seed, (pair, count) in enumerate(PAIRS.items()):
+                self._shard(part, pair, count // share, seed + 10 * share)
+
+    def _shard(self, part, pair, count, seed):
+        first, second = pair.split("-")
+        lines = [f"{i[first]}\t{i[second]}" for i in translations(count, LANGUAGES, seed)]
+        source = write_lines(self.folder / part / f"{pair}.tsv", lines)
+        write_shard(source, self.vocabulary, source.with_suffix(""))
+
+    def experiment(self, **changes):
+        """The experiment with `key={...}` laid over it."""
+        return self.settings.changed(**changes)
+
+    def shards(self, part):
+        return [self.folder / part / pair for pair in PAIRS]
+
+    def store(self, part):
+        return PairStore(self.shards(part), LANGUAGES, MAX_TOKENS)
+
+    def data(self, validation=True):
+        held_out = self.store("validation") if validation else None
+        return Data(self.store("training"), held_out, self.vocabulary)
+
+    def train(self, folder, validation=True, **changes):
+        """Train into `folder`/model, state and times beside it; the model folder."""
+        places = Places(folder / "model", folder / "state", folder / "times.jsonl")
+        train(self.experiment(**changes), "ems", self.data(validation), places)
+        return folder / "model"
+
+
+class Killed(BaseException):
+    """What no `except` of the library catches."""
+
+
+def train_until(toy, folder, step, **changes):
+    """Train until the checkpoint of `step` is there, then die; the state folder of the run."""
+    save = checkpoint.save_checkpoint
+
+    def save_and_die(state, modules, optimizer, done):
+        save(state, modules, optimizer, done)
+        if done.step == step:
+            raise Killed
+
+    return _killed(toy, folder, (loop, "save_checkpoint", save_and_die), changes)
+
+
+def train_into(toy, folder, step, **changes):
+    """Train and die within `step`, some steps after a checkpoint; the state folder of the run."""
+    one = loop.Run._step
+
+    def step_or_die(run, at):
+        if at == step:
+            raise Killed
+        return one(run, at)
+
+    return _killed(toy, folder, (loop.Run, "_step", step_or_die), changes)
+
+
+def _killed(toy, folder, patched, changes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*patched)
+        with pytest.raises(Killed):
+            toy.train(folder, **changes)
+    (state,) = (folder / "state").iterdir()
+    return state
+
+
+def contents(folder):
+    """Every byte of the files of a folder."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def json_rows(path):
+    """The objects of a .jsonl file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rows(folder, part):
+    """The rows of the loss log of a model folder that are of "train" or "validation"."""
+    return [row for row in json_rows(folder / "losses.jsonl") if row["part"] == part]
