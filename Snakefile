@@ -42,6 +42,7 @@ localrules:
     fetch_sib200,
     evalkeys,
     decontamination_report,
+    shard_index,
     table,
     figure,
     costs,
@@ -67,8 +68,7 @@ rule data:
 
 rule text:
     input:
-        SHARDS["train"],
-        SHARDS["validation"],
+        INDEX,
         f"{RESULTS}/reports/decontamination.json",
 
 

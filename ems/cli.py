@@ -164,12 +164,18 @@ STAGES = [
         {"source": ONE, "vocabulary": ONE, "out": ONE},
     ),
     Stage(
+        "index",
+        stages.run_index,
+        "list the shards of an experiment",
+        (),
+        {"training": SOME, "validation": ANY, "out": ONE},
+    ),
+    Stage(
         "train",
         stages.run_train,
         "train a system",
         (*PLANNED, "system"),
-        {"training": SOME, "validation": ANY, "vocabulary": ONE}
-        | {"state": ONE, "times": MAYBE, "out": ONE},
+        {"shards": ONE, "vocabulary": ONE, "state": ONE, "times": MAYBE, "out": ONE},
     ),
     Stage(
         "bench",

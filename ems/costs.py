@@ -22,8 +22,8 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
     """Log what the work inside cost, children included; write it to `out` if that is given.
 
     {"stage", "seconds", "cpu_seconds", "max_rss_mb"}: the memory is the resident peak of this
-    process plus, if it had any, that of its largest child, in MB of 10^6 bytes. Work that fails
-    leaves no file.
+    process or of its largest child, whichever is more, in MB of 10^6 bytes. Work that fails leaves
+    no file.
     """
     started = time.monotonic()
     yield
@@ -31,7 +31,7 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    memory = (_peak() + children.ru_maxrss) * 1024 / 1e6
+    memory = max(_peak(), children.ru_maxrss) * 1024 / 1e6
     costs = {
         "stage": stage,
         "seconds": round(time.monotonic() - started, 2),

@@ -35,7 +35,7 @@ def run_check(options: argparse.Namespace) -> None:
 
     overrides = {"experiment": options.experiment} if options.experiment else {}
     experiment = plan(overrides).experiment
-    corpora = ", ".join(f"{role} {c.name}/{c.version}" for role, c in experiment.all_corpora())
+    corpora = ", ".join(f"{role} {c.label}/{c.version}" for role, c in experiment.all_corpora())
     log.info(
         "experiment %s is fine: %s languages, %s, systems %s",
         experiment.name,
@@ -145,16 +145,27 @@ def run_shards(options: argparse.Namespace) -> None:
     log.info("%s: %s", options.out, manifest)
 
 
+def run_index(options: argparse.Namespace) -> None:
+    """List the shards of an experiment by what they are for."""
+    from ems.shards.index import write_index
+
+    write_index({"train": options.training, "validation": options.validation}, options.out)
+    log.info("%s: %s shards", options.out, len(options.training) + len(options.validation))
+
+
 def run_train(options: argparse.Namespace) -> None:
     """Train a system."""
+    from ems.shards.index import read_index
     from ems.shards.reader import PairStore
     from ems.train.loop import Data, Places, train
 
     experiment = _experiment(options, "train", system=options.system)
     limit = experiment.systems[options.system]["model"]["max_tokens"]
     languages = list(experiment.languages)
-    training = PairStore(options.training, languages, limit)
-    validation = PairStore(options.validation, languages, limit) if options.validation else None
+    folders = read_index(options.shards)
+    training = PairStore(folders["train"], languages, limit)
+    held_out = folders["validation"]
+    validation = PairStore(held_out, languages, limit) if held_out else None
     data = Data(training, validation, options.vocabulary)
     places = Places(options.out, options.state, options.times)
     train(experiment, options.system, data, places)

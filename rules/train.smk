@@ -4,8 +4,7 @@ MODEL = f"{RESULTS}/models/{{system}}"
 
 rule train:
     input:
-        training=SHARDS["train"],
-        validation=SHARDS["validation"],
+        shards=INDEX,
         vocabulary=rules.vocabulary.output[0],
     output:
         f"{MODEL}/model.json",
@@ -30,7 +29,7 @@ rule train:
         costs=f"{COSTS}/train/{{system}}.json",
     shell:
         "ems train --experiment {params.experiment} --expect {params.expect}"
-        " --system {wildcards.system} --training {input.training}"
-        " --validation {input.validation} --vocabulary {input.vocabulary}"
+        " --system {wildcards.system} --shards {input.shards}"
+        " --vocabulary {input.vocabulary}"
         " --state {params.state} --times {params.times} --out {params.out}"
         " --costs {params.costs} --log {log}"

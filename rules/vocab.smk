@@ -1,5 +1,6 @@
 # The SentencePiece vocabulary, and the token shards that it makes of the pairs.
 SHARD = f"{RESULTS}/shards/{{corpus}}/{{version}}/{{pair}}"
+INDEX = f"{RESULTS}/shards/index.json"
 SHARDS = {role: per_pair(SHARD, role) for role in ("train", "validation")}
 
 
@@ -62,3 +63,23 @@ rule shard:
     shell:
         "ems shards --source {input.pairs} --vocabulary {input.vocabulary}"
         " --out {output} --costs {params.costs} --log {log}"
+
+
+# One file for training to depend on, instead of all shards: the scheduler looks at each input of a
+# waiting job again and again.
+rule shard_index:
+    input:
+        training=SHARDS["train"],
+        validation=SHARDS["validation"],
+    output:
+        INDEX,
+    log:
+        f"{LOGS}/shard_index.log",
+    resources:
+        mem_mb=800,
+        runtime=10,
+    params:
+        code=source_hash("ems.shards.index"),
+    shell:
+        "ems index --training {input.training} --validation {input.validation}"
+        " --out {output} --log {log}"

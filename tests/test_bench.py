@@ -251,8 +251,8 @@ def test_an_unseen_language_is_und_in_the_file_and_for_the_encoder(whole, tmp_pa
     assert {code: each["language"] for code, each in directions.items()} == {
         code: seen.get(code, "und") for code in load_tatoeba_codes()
     }
-    unseen = [code for code in load_tatoeba_codes() if code not in seen]
-    assert encoder.asked["und"] == [[f"{code} {at}" for at in range(3)] for code in unseen]
+    unseen = [[f"{code} {at}" for at in range(3)] for code in load_tatoeba_codes()]
+    assert sorted(encoder.asked["und"]) == [u for u in unseen if u[0][:3] not in seen]
     assert encoder.asked["de"] == [["deu 0", "deu 1", "deu 2"]]
     assert len(encoder.asked["en"]) == 112
 

@@ -47,6 +47,8 @@ MISTAKES = [
     ("corpora.0.without", ["de", "ja"], ["corpora.0", "name the other side of each pair"]),
     # a fallback of which nothing is left
     ("corpora.0.fallback", True, ["corpora.0.fallback: every pair of Tatoeba is in another"]),
+    # what is the benchmark is neither trained nor selected on
+    ("corpora.1.part", "test", ["evalsets.ntrex.part: NTREX+test is one of the corpora too"]),
     # languages of a benchmark
     (
         "evalsets.tatoeba.languages",

@@ -83,8 +83,7 @@ def kill_when_there_is_a_checkpoint(toy, folder):
     """Run `ems train` as a process of its own, SIGKILL it after its first checkpoint."""
     toy.experiment(train=LONG)
     command = [sys.executable, "-m", "ems.cli", "train", "--experiment", "mine", "--system", "ems"]
-    command += ["--training", *toy.shards("training"), "--validation", *toy.shards("validation")]
-    command += ["--vocabulary", toy.vocabulary]
+    command += ["--shards", toy.index(), "--vocabulary", toy.vocabulary]
     command += ["--out", folder / "model", "--state", folder / "state"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=toy.folder, env=environment) as process:

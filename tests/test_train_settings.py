@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 from train_made import LANGUAGES, Toy, contents, rows, train_until
 
+from ems.train import loop
 from ems.train.step import DeviceBatch, System
 
 
@@ -128,6 +129,18 @@ def test_the_same_seed_gives_the_same_bytes_in_bfloat16_and_others_than_in_float
     assert contents(first) == contents(again)
     for name in LEARNT:
         assert contents(first)[name] != contents(plain)[name], name
+
+
+@pytest.mark.parametrize("able", [False, True])
+def test_a_machine_whose_products_in_bfloat16_are_slow_is_warned_about(
+    toy, tmp_path, monkeypatch, caplog, able
+):
+    monkeypatch.setattr(loop, "has_bfloat16", lambda device: able)
+    caplog.set_level("WARNING", "ems")
+    toy.train(tmp_path / "full", train={"steps": 0})
+    assert not caplog.records
+    toy.train(tmp_path / "half", train={**HALF, "steps": 0})
+    assert ("train.precision: cpu has no bfloat16 units" in caplog.text) is not able
 
 
 def test_killed_and_resumed_equals_never_killed_in_bfloat16_too(toy, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import translations, write_lines
 
+from ems.shards.index import write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shard
 from ems.text.subwords import train_vocabulary
@@ -56,6 +57,13 @@ class Toy:
 
     def shards(self, part):
         return [self.folder / part / pair for pair in PAIRS]
+
+    def index(self):
+        """The list of its shards, as the workflow makes it."""
+        path = self.folder / "index.json"
+        roles = {"train": self.shards("training"), "validation": self.shards("validation")}
+        write_index(roles, path)
+        return path
 
     def store(self, part):
         return PairStore(self.shards(part), LANGUAGES, MAX_TOKENS)

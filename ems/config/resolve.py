@@ -20,6 +20,8 @@ def build(
         "validation", value["validation"], languages, sources, splits
     )
     _check_distinct(corpora, validation)
+    evalsets = _evalsets(value, languages, splits)
+    _check_held_out([*corpora, *([validation] if validation else [])], evalsets)
     for key, system in systems.items():
         _check_system(f"systems.{key}", system)
     _check_named("tables.systems", value["tables"].get("systems", []), systems, "systems")
@@ -33,7 +35,7 @@ def build(
         splits=splits,
         corpora=corpora,
         validation=validation,
-        evalsets=_evalsets(value, languages, splits),
+        evalsets=evalsets,
         decontaminate=value["decontaminate"],
         segmenters=_segmenters(value["segmenters"], languages),
         vocabulary=value["vocabulary"],
@@ -173,6 +175,14 @@ def _check_distinct(corpora: tuple[Corpus, ...], validation: Corpus | None) -> N
     for item in every:
         if item.source != sources[item.name, item.version]:
             raise EmsError(f"corpora: the parts of {item.name} must have the same source")
+
+
+def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None:
+    """Raise `EmsError` when the part of NTREX that is the benchmark is trained or selected on."""
+    held_out = evalsets.get("ntrex")
+    for corpus in corpora if held_out else []:
+        if (corpus.name, corpus.part) == (NTREX, held_out.part):
+            raise EmsError(f"evalsets.ntrex.part: {corpus.label} is one of the corpora too")
 
 
 def _check_system(key: str, system: dict[str, Any]) -> None:

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import ems.evalsets.flores200 as flores200  # one by one: the fetchers beside them
+import ems.evalsets.ntrex as ntrex  # must not be part of the source that a stage depends on
+import ems.evalsets.sib200 as sib200
+import ems.evalsets.tatoeba as tatoeba
 from ems.config import Experiment
 from ems.config.experiment import NTREX
-from ems.evalsets import flores200, ntrex, sib200, tatoeba
 
 FILES: dict[str, Callable[[str], tuple[str, ...]]] = {
     "tatoeba": tatoeba.file_names,

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ems.model.packing import Packing, pack, pad, unpad
+from ems.model.packing import Packing, pack, pad, rounded, unpad
+
+ROWS = 512  # in half precision rows come in multiples of it: each new shape is compiled and kept
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Attention(nn.Module):
             query, key, value = split.permute(2, 0, 3, 1, 4)  # each (n, heads, L, d / heads)
             mixed = _attend(query, key, value, group.real[:, None, None, :], dropout)
             parts.append(mixed.transpose(1, 2).reshape(count * longest, -1))  # (n * L, d)
-        return self.output(unpad(parts, packing))
+        return self.output(rounded(unpad(parts, packing), len(states)))
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
@@ -102,9 +104,12 @@ class Encoder(nn.Module):
         """
         packing = pack(lengths)
         states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
+        if torch.is_autocast_enabled(tokens.device.type):
+            states = rounded(states, -(-len(tokens) // ROWS) * ROWS)  # (T or more, d)
         states = self.dropout(self.input_norm(states))
         for layer in self.layers:
             states = layer(states, packing)
+        states = states[: len(tokens)]  # (T, d)
         sums = states.new_zeros(len(lengths), states.shape[1])
         sums = sums.index_add(0, packing.sentence, states)  # (N, d)
         return sums / lengths[:, None]

@@ -57,12 +57,14 @@ class _Pad(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
         ctx.places = [group.places for group in packing.groups]
+        ctx.rows = len(packed)
         return tuple(packed.index_select(0, group.index.flatten()) for group in packing.groups)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         pieces = zip(grads, ctx.places, strict=True)
-        return torch.cat([grad.index_select(0, places) for grad, places in pieces]), None
+        rows = [grad.index_select(0, places) for grad, places in pieces]
+        return rounded(torch.cat(rows), ctx.rows), None
 
 
 class _Unpad(torch.autograd.Function):
@@ -85,8 +87,15 @@ class _Unpad(torch.autograd.Function):
         )
 
 
+def rounded(rows: Tensor, count: int) -> Tensor:
+    """rows[T, ...] with zeros below, `count` rows in all."""
+    if len(rows) == count:
+        return rows
+    return torch.cat([rows, rows.new_zeros(count - len(rows), *rows.shape[1:])])
+
+
 def pad(packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
-    """packed[T, k] -> for each group its padded rows [n * L, k]; padding repeats some token."""
+    """packed[T or more, k] -> for each group its rows [n * L, k]; padding repeats a token."""
     return _Pad.apply(packed, packing)
 
 

@@ -1,0 +1,53 @@
+"""Laws of the list of shards that training reads: it names whole shards, and no others."""
+
+import json
+import shutil
+
+import pytest
+
+from ems.errors import EmsError
+from ems.shards.index import read_index, write_index
+
+
+def made(tmp_path):
+    """Three shard folders (an index looks at their manifests only) and the index of them."""
+    roles = {"train": ["A/v1/de-en", "A/v1/en-fr"], "validation": ["B/v1/de-en"]}
+    folders = {role: [tmp_path / name for name in names] for role, names in roles.items()}
+    for number, folder in enumerate(path for paths in folders.values() for path in paths):
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text(json.dumps({"pairs": number}))
+    write_index(folders, tmp_path / "index.json")
+    return folders, tmp_path / "index.json"
+
+
+def test_what_was_listed_is_what_is_read_in_its_order(tmp_path):
+    folders, path = made(tmp_path)
+    assert read_index(path) == folders
+
+
+def test_an_index_moves_with_its_shards(tmp_path):
+    (tmp_path / "here").mkdir()
+    folders, path = made(tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    moved = read_index(tmp_path / "there" / path.name)
+    assert moved["validation"] == [tmp_path / "there/B/v1/de-en"]
+    assert len(moved["train"]) == len(folders["train"])
+
+
+@pytest.mark.parametrize("spoil", ["changed", "gone"])
+def test_a_shard_that_is_not_the_listed_one_is_refused(tmp_path, spoil):
+    folders, path = made(tmp_path)
+    manifest = folders["train"][1] / "manifest.json"
+    if spoil == "gone":
+        manifest.unlink()
+    else:
+        manifest.write_text(json.dumps({"pairs": 99}))
+    with pytest.raises(EmsError, match="en-fr is not there or not the shard that is listed"):
+        read_index(path)
+
+
+def test_a_folder_without_a_manifest_is_no_shard(tmp_path):
+    (tmp_path / "A/v1/de-en").mkdir(parents=True)
+    with pytest.raises(EmsError, match=r"de-en: no shard .*run the shards stage"):
+        write_index({"train": [tmp_path / "A/v1/de-en"]}, tmp_path / "index.json")
+    assert not (tmp_path / "index.json").exists()
