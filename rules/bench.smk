@@ -1,12 +1,7 @@
 # Benchmarks: (system, data) -> one JSON of scores.
-def benchmark_files(wildcards):
-    """The files of a job's benchmark."""
-    return evalset_files(wildcards.benchmark)
-
-
 rule bench:
     input:
-        evalset=benchmark_files,
+        evalset=lambda wildcards: evalset_files(wildcards.benchmark),
         model=model_of,
     output:
         f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",

@@ -25,6 +25,8 @@ except EmsError as error:
 EXPERIMENT = PLAN.experiment
 DATA = PLAN.site["data"]
 MIRROR = f"{DATA}/embedded"  # where ems writes the demo's data
+ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
+DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
 RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"
@@ -81,6 +83,21 @@ def corpus_of(wildcards):
     return EXPERIMENT.corpus(wildcards.corpus, wildcards.version)[1]
 
 
+def archive_of(wildcards):
+    """The archive that holds a pair of a corpus or of a part of it."""
+    name = corpus_of(wildcards).name
+    return ARCHIVE.format(corpus=name, version=wildcards.version, pair=wildcards.pair)
+
+
+def documents_of(wildcards):
+    """The documents of the lines of a corpus that is divided; nothing for a whole one."""
+    corpus = corpus_of(wildcards)
+    if not corpus.part:
+        return []
+    split = EXPERIMENT.splits[corpus.name]
+    return DOCUMENTS.format(corpus=corpus.name, version=corpus.version, file=split.documents)
+
+
 def opus_source(wildcards):
     """Where a corpus comes from: its own source, or the one for OPUS corpora."""
     for _, corpus in EXPERIMENT.all_corpora():
@@ -93,6 +110,26 @@ def embedded_opus(wildcards):
     """The demo mirror as an input, for corpora that come from it."""
     embedded = opus_source(wildcards) == f"{MIRROR}/opus"
     return f"{MIRROR}/manifest.json" if embedded else []
+
+
+def evalset_folder(name):
+    """Where an evaluation set lies."""
+    version = EXPERIMENT.evalsets[name].version
+    return (
+        f"{DATA}/opus/{NTREX}/{version}" if name == "ntrex" else f"{DATA}/evalsets/{name}/{version}"
+    )
+
+
+def evalset_files(name):
+    """All files of an evaluation set; none of one that the experiment does not have."""
+    if name not in EXPERIMENT.evalsets:
+        return []
+    return [str(path) for path in data_files(EXPERIMENT, name, Path(evalset_folder(name)))]
+
+
+def evalset_pattern(name):
+    """The files of one language as output patterns, with the wildcards version and code."""
+    return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
 
 
 def training(wildcards):

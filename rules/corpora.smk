@@ -1,7 +1,5 @@
 # Downloads: OPUS Moses zips, from a host, a directory, or the demo that ems writes itself.
 # No source hash in these params: an edit of the fetcher must not download the corpora again.
-ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
-DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
 ARCHIVES = list(
     dict.fromkeys(  # the parts of a corpus come from one archive
         ARCHIVE.format(corpus=corpus.name, version=corpus.version, pair=pair)
@@ -9,21 +7,6 @@ ARCHIVES = list(
         for pair in corpus.pairs
     )
 )
-
-
-def archive_of(wildcards):
-    """The archive that holds a pair of a corpus or of a part of it."""
-    name = corpus_of(wildcards).name
-    return ARCHIVE.format(corpus=name, version=wildcards.version, pair=wildcards.pair)
-
-
-def documents_of(wildcards):
-    """The documents of the lines of a corpus that is divided; nothing for a whole one."""
-    corpus = corpus_of(wildcards)
-    if not corpus.part:
-        return []
-    split = EXPERIMENT.splits[corpus.name]
-    return DOCUMENTS.format(corpus=corpus.name, version=corpus.version, file=split.documents)
 
 
 rule demo_mirror:

@@ -1,25 +1,5 @@
 # The benchmarks' own files, and the sentences of theirs that training must not see.
 # One rule per set, since their files differ; NTREX lies among the corpora.
-def evalset_folder(name):
-    """Where an evaluation set lies."""
-    version = EXPERIMENT.evalsets[name].version
-    return (
-        f"{DATA}/opus/{NTREX}/{version}" if name == "ntrex" else f"{DATA}/evalsets/{name}/{version}"
-    )
-
-
-def evalset_files(name):
-    """All files of an evaluation set; none of one that the experiment does not have."""
-    if name not in EXPERIMENT.evalsets:
-        return []
-    return [str(path) for path in data_files(EXPERIMENT, name, Path(evalset_folder(name)))]
-
-
-def evalset_pattern(name):
-    """The files of one language as output patterns, with the wildcards version and code."""
-    return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
-
-
 EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
 TATOEBA_EMBEDDED = EXPERIMENT.sources["tatoeba"] == EMBEDDED
 

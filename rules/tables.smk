@@ -102,7 +102,7 @@ rule costs:
         runtime=10,
     params:
         code=source_hash("ems.tables"),
-        folder=COSTS,
+        folder=lambda wildcards, output: str(Path(output.tex).parents[1]),
     shell:
         "ems costs --folder {params.folder} --out {output.tex} --log {log}"
 
