@@ -207,7 +207,9 @@ def _wait_for(project: Project, stage: str, run: subprocess.Popen) -> psutil.Pro
 
 def _kill_once(project: Project, stage: str, victim: str, text: str) -> bool:
     """Start a run and kill -9 the victim after `text` is in its output; False if it never ran."""
-    run = project.start("snakemake", "all")
+    # of the two systems that are trained only this one has steps, and checkpoints
+    target = "results/tiny/models/ems/model.json" if stage == "train" else "all"
+    run = project.start("snakemake", target)
     process = _wait_for(project, stage, run)
     if process is None:
         return False
