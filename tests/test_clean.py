@@ -97,7 +97,7 @@ def test_tidy_text_has_no_line_breaks_no_controls_and_no_double_spaces():
 
 def written(tmp_path, key, sets):
     """The file of evaluation keys of `sets`: `<set>/<language>` -> (sentences, English ones)."""
-    files = {f"{label}/code": partial(lambda sides: sides, sides) for label, sides in sets.items()}
+    files = {label: partial(lambda sides: sides, sides) for label, sides in sets.items()}
     write_eval_keys(key, files, tmp_path / "evalkeys.tsv")
     return tmp_path / "evalkeys.tsv"
 
@@ -207,9 +207,9 @@ def test_the_scope_pair_looks_only_at_the_pairs_own_language(tmp_path):
     sets = {"tatoeba/de": (["eins"], ["one"]), "tatoeba/fr": (["un"], ["one thing"])}
     path = written(tmp_path, "plain", sets)
     pairs = [("eins", "a"), ("b", "one"), ("c", "one thing"), ("un", "d")]
-    assert run(pairs, read_eval_keys(path, "pair", "de-en"), "plain")[0] == pairs[2:]
-    assert run(pairs, read_eval_keys(path, "pair", "en-fr"), "plain")[0] == pairs[:2]
-    assert run(pairs, read_eval_keys(path, "any", "de-en"), "plain")[0] == []
+    assert run(pairs, read_eval_keys(path, {"tatoeba/de"}), "plain")[0] == pairs[2:]
+    assert run(pairs, read_eval_keys(path, {"tatoeba/fr"}), "plain")[0] == pairs[:2]
+    assert run(pairs, read_eval_keys(path), "plain")[0] == []
 
 
 @pytest.mark.parametrize("key", ["plain", "folded"])
@@ -338,9 +338,9 @@ def test_the_parts_of_a_benchmark_are_read_by_its_own_codes(tmp_path):
         (tmp_path / f"tatoeba.{code}-eng.eng").write_text(f"hi {code}\n")
     files = eval_files(experiment(), {"tatoeba": tmp_path})
     assert {label: read() for label, read in files.items()} == {
-        "tatoeba/de/deu": [["hallo"], ["hi deu"]],
-        "tatoeba/zh/cmn": [["你好"], ["hi cmn"]],
-        "tatoeba/ja/jpn": [["やあ"], ["hi jpn"]],
+        "tatoeba/deu": [["hallo"], ["hi deu"]],
+        "tatoeba/cmn": [["你好"], ["hi cmn"]],
+        "tatoeba/jpn": [["やあ"], ["hi jpn"]],
     }
 
 
@@ -381,9 +381,9 @@ def removed(pair, keys, key):
 def test_real_corpora_lose_the_documented_number_of_pairs(tmp_path, code):
     needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
     read = partial(read_language, SHARED / "tatoeba_v1", load_languages()[code].tatoeba_v1)
-    write_eval_keys("plain", {f"tatoeba/{code}/x": read}, tmp_path / "keys.tsv")
+    write_eval_keys("plain", {f"tatoeba/{code}": read}, tmp_path / "keys.tsv")
     pair = "-".join(sorted(("en", code)))
-    keys = read_eval_keys(tmp_path / "keys.tsv", "pair", pair)
+    keys = read_eval_keys(tmp_path / "keys.tsv")
     assert removed(pair, keys, "plain") == OVERLAPS[code]
 
 
@@ -392,6 +392,6 @@ def test_the_default_key_against_all_languages_finds_more_in_real_corpora(tmp_pa
     folder = SHARED / "tatoeba_v1"
     codes = {path.name.split(".")[2] for path in folder.glob("tatoeba.*-eng.*")} - {"eng"}
     assert len(codes) == 112
-    files = {f"tatoeba/{code}/{code}": partial(read_language, folder, code) for code in codes}
+    files = {f"tatoeba/{code}": partial(read_language, folder, code) for code in codes}
     write_eval_keys("folded", files, tmp_path / "keys.tsv")
     assert sum(removed("en-eu", read_eval_keys(tmp_path / "keys.tsv"), "folded").values()) == 361

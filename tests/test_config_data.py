@@ -299,6 +299,15 @@ def test_one_language_more_leaves_the_evaluation_sentences_and_the_other_pairs_a
     assert changed_jobs(project, DIVIDED, more) == {"vocabulary", "train a"} | BENCH
 
 
+def test_a_language_of_ones_own_does_so_too_if_the_benchmark_has_it_already(project):
+    """Welsh is among the 112 languages of Tatoeba, but not in the table, and not in NTREX."""
+    before = edited(DIVIDED, "evalsets.ntrex.without", ["cy"])
+    welsh = {"code": "cy", "tatoeba_v1": "cym"}
+    more = edited(before, "languages", ["en", "de", "ja", welsh])
+    unmoved = {"bench ngram ntrex"}
+    assert changed_jobs(project, DIVIDED, more) == ({"vocabulary", "train a"} | BENCH) - unmoved
+
+
 CLEAN = {name for name in JOBS if name.startswith("clean")}
 OF_NTREX = {name for name in CLEAN if "NTREX" in name}
 

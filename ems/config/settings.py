@@ -23,7 +23,9 @@ def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
 
 def _evalkeys(experiment: Experiment) -> dict[str, Any]:
     against = experiment.decontaminate["against"]
-    return {**experiment.decontaminate, "evalsets": {k: _evalset(experiment, k) for k in against}}
+    sets = {name: _evalset(experiment, name) for name in against}
+    codes = {name: sorted(entry.pop("languages")) for name, entry in sets.items()}
+    return {**experiment.decontaminate, "evalsets": sets, "codes": codes}
 
 
 def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
@@ -43,7 +45,19 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[
         "split": _split(experiment, corpus.name, corpus.part),
         "max_pairs": corpus.max_pairs,
         "seed": experiment.seed,
-        "decontaminate": experiment.decontaminate,
+        "decontaminate": {**experiment.decontaminate, "codes": _codes_in_scope(experiment, pair)},
+    }
+
+
+def _codes_in_scope(experiment: Experiment, pair: str) -> dict[str, list[str]]:
+    """Which parts of the evaluation sets a pair is held against, if it is not all of them."""
+    settings = experiment.decontaminate
+    return {
+        name: [
+            c for c, lang in experiment.evalsets[name].languages.items() if lang in pair.split("-")
+        ]
+        for name in settings["against"]
+        if settings["scope"] == "pair"
     }
 
 

@@ -38,17 +38,17 @@ Sides = Sequence[list[str]]  # the sides of one language of an evaluation set
 def write_eval_keys(key_name: str, files: dict[str, Callable[[], Sides]], out: Path) -> int:
     """Write `key<TAB>label,label...` for every evaluation sentence; return the number of keys.
 
-    `files` maps a label `<evalset>/<language>/<code>` to a function that reads the sides of it.
+    `files` maps a label `<evalset>/<code>` to a function that reads the sides of it. The code is
+    the set's own, so the file does not depend on what an experiment trains on.
     """
     function = key_function(key_name)
     labels: dict[str, set[str]] = {}
     progress = Progress("read evaluation sets", len(files), "languages")
     for label, read in files.items():
-        name = label.rpartition("/")[0]
         for side in read():
             for sentence in side:
                 if key := function(tidy(sentence)):  # as the training side is compared
-                    labels.setdefault(key, set()).add(name)
+                    labels.setdefault(key, set()).add(label)
         progress.add()
     progress.close(f"{len(labels):,} distinct keys")
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
@@ -61,24 +61,35 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     lies.
     """
     return {
-        f"{name}/{language}/{code}": partial(read_sides, experiment, name, folders[name], code)
+        f"{name}/{code}": partial(read_sides, experiment, name, folders[name], code)
         for name in experiment.decontaminate["against"]
-        for code, language in experiment.evalsets[name].languages.items()
+        for code in experiment.evalsets[name].languages
     }
 
 
-def read_eval_keys(path: Path, scope: str = "any", pair: str = "") -> dict[str, tuple[str, ...]]:
-    """The evaluation sets that hold each key: of all languages, or of those of `pair` only."""
-    codes = pair.split("-")
+def labels_in_scope(experiment: Experiment, pair: str) -> set[str] | None:
+    """The labels whose sentences a pair must not hold; None stands for all."""
+    settings = experiment.decontaminate
+    if settings["scope"] == "any":
+        return None
+    return {
+        f"{name}/{code}"
+        for name in settings["against"]
+        for code, language in experiment.evalsets[name].languages.items()
+        if language in pair.split("-")
+    }
+
+
+def read_eval_keys(path: Path, wanted: set[str] | None = None) -> dict[str, tuple[str, ...]]:
+    """The evaluation sets that hold each key, under any label or under one of `wanted`."""
     keys: dict[str, tuple[str, ...]] = {}
     names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels, all in all
     with open(path, encoding="utf-8", newline="\n") as reader:
         for line in reader:
             key, _, labels = line.rstrip("\n").partition("\t")
             if labels not in names_of:
-                parts = [label.split("/") for label in labels.split(",")]
-                found = {name for name, code in parts if scope == "any" or code in codes}
-                names_of[labels] = tuple(sorted(found))
+                found = [x for x in labels.split(",") if wanted is None or x in wanted]
+                names_of[labels] = tuple(sorted({label.partition("/")[0] for label in found}))
             if names_of[labels]:
                 keys[key] = names_of[labels]
     return keys
@@ -159,7 +170,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     role, corpus = experiment.corpus(source.label, source.version)
     pairs, report = _read(experiment, corpus, source)
     settings = experiment.decontaminate
-    known = read_eval_keys(keys, settings["scope"], source.pair)
+    known = read_eval_keys(keys, labels_in_scope(experiment, source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
         for first, second in clean_pairs(pairs, sides, known, settings["key"], report):
