@@ -94,6 +94,19 @@ def read_json(path: Path) -> Any:
         raise EmsError(f"{path}: not valid JSON ({error}); delete it and run again") from None
 
 
+def read_lines(path: Path, missing: str) -> list[str]:
+    """The lines of a UTF-8 file; only LF ends a line. Raises `EmsError`: `missing` says what to do
+    when there is no such file.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file; {missing}") from None
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}") from None
+    return text.removesuffix("\n").split("\n")
+
+
 def sha256_file(path: Path) -> str:
     """Hex SHA-256 of a file, read in blocks."""
     with open(path, "rb") as handle:

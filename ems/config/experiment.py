@@ -87,6 +87,20 @@ class Experiment:
         codes = self.evalsets[evalset].languages
         return {c: name if name in self.languages else UNSEEN for c, name in codes.items()}
 
+    def held_against(self, pair: str) -> list[str] | None:
+        """`<evalset>/<code>` of the evaluation sentences that a pair must not hold; None: of all.
+
+        With `scope: pair` these are the sentences of the pair's own languages.
+        """
+        if self.decontaminate["scope"] == "any":
+            return None
+        return [
+            f"{name}/{code}"
+            for name in self.decontaminate["against"]
+            for code, language in self.evalsets[name].languages.items()
+            if language in pair.split("-")
+        ]
+
     @property
     def shown(self) -> list[str]:
         """The systems of the tables; others are trained only when they are asked for by name."""

@@ -93,9 +93,10 @@ def _split(key: str, entry: dict[str, Any]) -> Split:
 
 
 def _chosen(key: str, entry: dict[str, Any], all_: list[str], known: dict[str, Any]) -> list[str]:
-    """`languages` of an entry (all_ if absent), less those of its `without`."""
+    """`languages` of an entry (all_ if absent, or a word for all), less those of its `without`."""
     without = entry.get("without", [])
     codes = entry.get("languages", all_)
+    codes = all_ if isinstance(codes, str) else codes
     _check_languages(f"{key}.languages", codes, known)
     _check_languages(f"{key}.without", without, {**load_languages(), **known})
     return [code for code in codes if code not in without]
@@ -213,51 +214,39 @@ def _evalset(
     name: str, entry: dict[str, Any], languages: dict[str, Language], splits: dict[str, Split]
 ) -> EvalSet:
     key = f"evalsets.{name}"
-    codes = {"tatoeba": _tatoeba_codes, "ntrex": _ntrex_codes}.get(name, _flores_codes)
     part = entry.get("part", "")
     if part and name != "ntrex":
         raise EmsError(f"{key}.part: only of ntrex, the benchmark that is a corpus too")
     if name == "ntrex":
         _check_part(f"{key}.part", NTREX, part, splits)
-    chosen = codes(key, entry, languages)
+    chosen = _codes(name, entry, languages)
     if not chosen:
         raise EmsError(f"{key}.languages: none of the languages is in the benchmark")
     return EvalSet(name, entry["version"], dict(chosen), part)
 
 
-Codes = list[tuple[str, str]]  # (code in the benchmark, language)
+def _codes(
+    name: str, entry: dict[str, Any], languages: dict[str, Language]
+) -> list[tuple[str, str]]:
+    """(code in the benchmark, language) of those chosen. `all` are the experiment's and the
+    table's; of Tatoeba also the languages that neither knows, 112 in all.
+    """
+    every = entry["languages"] == "all"
+    known = {**load_languages(), **languages} if every else languages
+    own = {code: _code(name, language) for code, language in known.items()}
+    own = {code: of_set for code, of_set in own.items() if of_set}
+    chosen = [(own[c], c) for c in _chosen(f"evalsets.{name}", entry, list(own), own)]
+    if name != "tatoeba" or not every:
+        return chosen
+    return chosen + [(code, UNSEEN) for code in load_tatoeba_codes() if code not in own.values()]
 
 
-def _of_entry(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry without the words that stand for lists of languages."""
-    words = ("all", "experiment")
-    return {k: v for k, v in entry.items() if k != "languages" or v not in words}
-
-
-def _tatoeba_codes(key: str, entry: dict[str, Any], languages: dict[str, Language]) -> Codes:
-    """LASER's codes of the experiment's languages, or all 112 of v1."""
-    known = {**load_languages(), **languages} if entry["languages"] == "all" else languages
-    own = {code: lang.tatoeba_v1 for code, lang in known.items() if lang.tatoeba_v1}
-    own.pop("en", None)
-    chosen = _chosen(key, _of_entry(entry), list(own), own)
-    codes = [(own[language], language) for language in chosen]
-    if entry["languages"] != "all":
-        return codes
-    return codes + [(c, UNSEEN) for c in load_tatoeba_codes() if c not in own.values()]
-
-
-def _flores_codes(key: str, entry: dict[str, Any], languages: dict[str, Language]) -> Codes:
-    """FLORES-200's codes (SIB-200 uses them too); `all` are those of the language table."""
-    known = {**load_languages(), **languages} if entry["languages"] == "all" else languages
-    own = {code: lang.flores200 for code, lang in known.items() if lang.flores200}
-    return [(own[code], code) for code in _chosen(key, _of_entry(entry), list(own), own)]
-
-
-def _ntrex_codes(key: str, entry: dict[str, Any], languages: dict[str, Language]) -> Codes:
-    """NTREX lies in OPUS layout, by our own codes; `all` are those of the language table."""
-    known = {**load_languages(), **languages} if entry["languages"] == "all" else languages
-    own = {code: code for code in known if code != "en"}
-    return [(code, code) for code in _chosen(key, _of_entry(entry), list(own), own)]
+def _code(name: str, language: Language) -> str:
+    """The code of a language in a benchmark; '' if it is not there, as English in translations."""
+    if name in ("tatoeba", "ntrex") and language.iso1 == "en":
+        return ""
+    codes = {"tatoeba": language.tatoeba_v1, "ntrex": language.iso1}
+    return codes.get(name, language.flores200)  # SIB-200 uses FLORES-200's
 
 
 def _segmenters(named: dict[str, str], languages: dict[str, Language]) -> dict[str, str]:

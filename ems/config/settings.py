@@ -45,19 +45,10 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[
         "split": _split(experiment, corpus.name, corpus.part),
         "max_pairs": corpus.max_pairs,
         "seed": experiment.seed,
-        "decontaminate": {**experiment.decontaminate, "codes": _codes_in_scope(experiment, pair)},
-    }
-
-
-def _codes_in_scope(experiment: Experiment, pair: str) -> dict[str, list[str]]:
-    """Which parts of the evaluation sets a pair is held against, if it is not all of them."""
-    settings = experiment.decontaminate
-    return {
-        name: [
-            c for c, lang in experiment.evalsets[name].languages.items() if lang in pair.split("-")
-        ]
-        for name in settings["against"]
-        if settings["scope"] == "pair"
+        "decontaminate": {
+            **experiment.decontaminate,
+            "held_against": experiment.held_against(pair),
+        },
     }
 
 

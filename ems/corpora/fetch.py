@@ -32,17 +32,19 @@ def is_remote(source: str) -> bool:
 
 
 def opus_location(source: str, corpus: str, version: str, pair: str) -> str:
-    """Where a source keeps a pair: OPUS hosts prefix the corpus with `OPUS-`, directories do
-    not.
-    """
+    """Where a source keeps a pair."""
+    return f"{corpus_location(source, corpus, version)}/moses/{pair}.txt.zip"
+
+
+def corpus_location(source: str, corpus: str, version: str) -> str:
+    """Where a source keeps a corpus: OPUS hosts prefix its name with `OPUS-`, folders do not."""
     prefix = "OPUS-" if is_remote(source) else ""
-    return f"{source.rstrip('/')}/{prefix}{corpus}/{version}/moses/{pair}.txt.zip"
+    return f"{source.rstrip('/')}/{prefix}{corpus}/{version}"
 
 
 def fetch_documents(source: str, corpus: str, version: str, out: Path) -> dict[str, Any]:
     """Fetch the file of a corpus that names each line's document; it lies beside `moses/`."""
-    prefix = "OPUS-" if is_remote(source) else ""
-    location = f"{source.rstrip('/')}/{prefix}{corpus}/{version}/{out.name}"
+    location = f"{corpus_location(source, corpus, version)}/{out.name}"
     return fetch(location, out, lambda path: {"lines": len(read_documents(path))})
 
 

@@ -12,17 +12,12 @@ from pathlib import Path
 
 from ems.config import Split
 from ems.errors import EmsError
+from ems.files import read_lines
 
 
 def read_documents(path: Path) -> list[str]:
     """The document of each line of a corpus. Raises `EmsError` when there is no such file."""
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise EmsError(f"{path}: no such file; fetch the corpus's documents first") from None
-    except UnicodeDecodeError as error:
-        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}") from None
-    lines = text.removesuffix("\n").split("\n")  # only LF ends a line, as in the corpus itself
+    lines = read_lines(path, "fetch the corpus's documents first")
     names = [line.strip(" \t\r") for line in lines]
     if not all(names):
         raise EmsError(f"{path}: expected the name of a document on every line, found an empty one")

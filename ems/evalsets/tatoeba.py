@@ -7,6 +7,7 @@ English sides differ from language to language. EMS v2 section V-A.
 from pathlib import Path
 
 from ems.errors import EmsError
+from ems.files import read_lines
 
 
 def file_names(code: str) -> tuple[str, str]:
@@ -24,13 +25,7 @@ def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
 
 def read_sentences(path: Path) -> list[str]:
     """The lines of one benchmark file; only LF ends a line. Raises `EmsError` for a bad file."""
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise EmsError(f"{path}: no such file; fetch the benchmark first") from None
-    except UnicodeDecodeError as error:
-        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}") from None
-    lines = text.removesuffix("\n").split("\n")
+    lines = read_lines(path, "fetch the benchmark first")
     empty = next((at for at, line in enumerate(lines, start=1) if not line.strip()), None)
     if empty is not None:
         raise EmsError(f"{path}: line {empty} is empty; expected one sentence on every line")

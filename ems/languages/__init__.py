@@ -3,7 +3,7 @@
 Notable choices:
 - the two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code is a column;
 - an empty benchmark code means that the benchmark does not have the language;
-- an experiment may define further languages of its own (`define_languages`), so the table is a
+- an experiment may define further languages of its own, so the table is a
   starting point, not a limit.
 """
 

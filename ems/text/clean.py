@@ -16,7 +16,7 @@ Notable choices:
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
@@ -67,20 +67,7 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     }
 
 
-def labels_in_scope(experiment: Experiment, pair: str) -> set[str] | None:
-    """The labels whose sentences a pair must not hold; None stands for all."""
-    settings = experiment.decontaminate
-    if settings["scope"] == "any":
-        return None
-    return {
-        f"{name}/{code}"
-        for name in settings["against"]
-        for code, language in experiment.evalsets[name].languages.items()
-        if language in pair.split("-")
-    }
-
-
-def read_eval_keys(path: Path, wanted: set[str] | None = None) -> dict[str, tuple[str, ...]]:
+def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
     """The evaluation sets that hold each key, under any label or under one of `wanted`."""
     keys: dict[str, tuple[str, ...]] = {}
     names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels, all in all
@@ -170,7 +157,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     role, corpus = experiment.corpus(source.label, source.version)
     pairs, report = _read(experiment, corpus, source)
     settings = experiment.decontaminate
-    known = read_eval_keys(keys, labels_in_scope(experiment, source.pair))
+    known = read_eval_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
         for first, second in clean_pairs(pairs, sides, known, settings["key"], report):
