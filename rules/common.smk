@@ -16,6 +16,11 @@ from ems.tables.pdf import check_latex
 
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 
+# Snakemake 9.27 wakes its scheduler once a second for each job that has finished, as long as another
+# one waits: after a few hundred jobs more than half a core. Nothing here needs the limit behind it.
+if workflow.scheduling_settings:
+    workflow.scheduling_settings.max_jobs_per_timespan = None
+
 try:
     PLAN = plan(config)
     check_cluster([*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")])
