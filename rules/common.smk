@@ -88,10 +88,17 @@ def corpus_of(wildcards):
     return EXPERIMENT.corpus(wildcards.corpus, wildcards.version)[1]
 
 
-def archive_of(wildcards):
-    """The archive that holds a pair of a corpus or of a part of it."""
-    name = corpus_of(wildcards).name
-    return ARCHIVE.format(corpus=name, version=wildcards.version, pair=wildcards.pair)
+def archives(corpus, pair):
+    """The archives that hold a pair of a corpus."""
+    return [
+        ARCHIVE.format(corpus=corpus.name, version=corpus.version, pair=name)
+        for name in corpus.files(pair)
+    ]
+
+
+def archives_of(wildcards):
+    """The archives that hold a pair of a corpus or of a part of it."""
+    return archives(corpus_of(wildcards), wildcards.pair)
 
 
 def documents_of(wildcards):
