@@ -76,6 +76,8 @@ class Part:
 
     def headers(self) -> dict[str, str]:
         """The request for what is missing."""
+        if self.size and not self._validator():
+            self.forget()
         if not self.size:
             return {}
         return {"Range": f"bytes={self.size}-", "If-Range": self._validator()}
