@@ -106,7 +106,7 @@ def _settle(
         entry = _checked(path, out, location, check, locked)
         with atomic_path(out) as temporary:
             os.replace(path, temporary)
-    write_json(_lock(out), {"url": location, **entry})
+        write_json(_lock(out), {"url": location, **entry})
     return entry
 
 
