@@ -1,4 +1,4 @@
-"""Laws of downloading with real processes: what a kill leaves, and how many connections there are."""
+"""Laws of downloading with real processes: what a kill leaves, how many connections there are."""
 
 import os
 import subprocess
