@@ -125,8 +125,9 @@ WRONG = ["bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400
 
 
 @pytest.mark.parametrize("content_range", [*WRONG, ""])
-def test_a_206_of_something_else_is_thrown_away(world, content_range):
-    with world.site(cut(100_000), wrong_range(content_range), good) as site:
+@pytest.mark.parametrize("body", [None, OTHER[100_000:]], ids=["whole", "rest"])
+def test_a_206_of_something_else_is_thrown_away(world, content_range, body):
+    with world.site(cut(100_000), wrong_range(content_range, body), good) as site:
         world.fetched(site)
     assert site.ranges() == [None, "bytes=100000-", None]
 
