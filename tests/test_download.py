@@ -26,6 +26,7 @@ from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.corpora.part import Part, part_path
 from ems.errors import EmsError
+from ems.progress import Progress
 
 CONTENT = b"PK\x03\x04" + random.Random(1).randbytes(400_000)
 OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
@@ -124,8 +125,9 @@ WRONG = ["bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400
 
 
 @pytest.mark.parametrize("content_range", [*WRONG, ""])
-def test_a_206_of_something_else_is_thrown_away(world, content_range):
-    with world.site(cut(100_000), wrong_range(content_range), good) as site:
+@pytest.mark.parametrize("body", [None, OTHER[100_000:]], ids=["whole", "rest"])
+def test_a_206_of_something_else_is_thrown_away(world, content_range, body):
+    with world.site(cut(100_000), wrong_range(content_range, body), good) as site:
         world.fetched(site)
     assert site.ranges() == [None, "bytes=100000-", None]
 
@@ -190,6 +192,13 @@ def test_a_body_in_chunks_is_whole_only_with_its_last_chunk(world, until):
     with world.site(chunked(until), chunked()) as site:
         world.fetched(site)
     assert len(site.asked) == (1 if until is None else 2)
+
+
+def test_what_was_here_before_counts_for_the_share_and_not_for_the_rate():
+    progress = Progress("download x.zip", 1000, "bytes", before=500)
+    progress.add(100)
+    line = progress.line(progress.started + 1)
+    assert line == "download x.zip: 600/1,000 bytes (60 %), 100 bytes/s, ETA 0:04"
 
 
 # --- refused, busy, unreachable
