@@ -81,6 +81,8 @@ class Stage:
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
 TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]
+PER_LANGUAGE = ["tatoeba", "flores200", "sib200"]
+EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc"]
 STAGES = [
     Stage(
         "check",
@@ -107,10 +109,13 @@ STAGES = [
     Stage(
         "fetch-evalset",
         stages.run_fetch_evalset,
-        "fetch one language of an evaluation set",
-        ("source", "code"),
+        "fetch one language, or one archive, of an evaluation set",
+        ("code",),
         {"out": ONE},
-        {"--evalset": {"choices": ["tatoeba", "flores200", "sib200"], "required": True}}
+        {
+            "--evalset": {"choices": EVALSETS, "required": True},
+            "--source": {"default": "", "help": "a directory or an address; '': as published"},
+        }
         | GENERATED,
     ),
     Stage(

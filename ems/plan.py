@@ -12,6 +12,7 @@ from typing import Any
 from ems.config import Experiment, load_experiment, load_site
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
+from ems.evalsets.check import check_evalsets
 from ems.text.segment import check_available
 
 
@@ -40,11 +41,13 @@ def plan(overrides: dict[str, Any] | None = None, root: Path = Path(".")) -> Pla
     """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
     both.
 
-    Raises `EmsError` for a bad setting, an unknown corpus, or a segmenter that cannot run here.
+    Raises `EmsError` for a bad setting, an unknown corpus, an evaluation set that is not
+    there, or a segmenter that cannot run here.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
     check_corpora(experiment)
+    check_evalsets(experiment)
     for name in sorted(set(experiment.segmenters.values())):
         check_available(name)
     return Plan(site, experiment)

@@ -6,14 +6,24 @@ from typing import Any
 from ems.corpora.fetch import fetch
 from ems.errors import EmsError
 from ems.evalsets import flores200, sib200
+from ems.evalsets.download import fetch_unit
+from ems.evalsets.registry import unit
 from ems.evalsets.tatoeba import file_names, read_sentences, unequal
+
+PER_LANGUAGE = ("tatoeba", "flores200", "sib200")  # a file or two for each; the others: units
 
 
 def fetch_evalset(name: str, source: str, code: str, folder: Path, locked: bool = True) -> int:
     """Bring the files of one language of a set into `folder`; return the number of sentences.
 
-    Raises `EmsError` when a file is missing or malformed, or the sides of Tatoeba are unequal.
+    Of a set that is downloaded in archives `code` names one of them (`registry`), and `source` may
+    be '' for the published address. Raises `EmsError` when a file is missing or malformed, or the
+    sides of Tatoeba are unequal.
     """
+    if name not in PER_LANGUAGE or code == flores200.UNIT:
+        return int(fetch_unit(unit(name, code), source, folder, locked)["read"])
+    if not source:
+        raise EmsError(f"{name}: give --source, the directory or address of its files")
     if name == "tatoeba":
         return fetch_tatoeba(source, code, folder, locked)
     files = {"flores200": flores200.file_names, "sib200": sib200.file_names}[name](code)
