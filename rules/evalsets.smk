@@ -67,7 +67,7 @@ rule fetch_evalset:
         f"{DATA}/evalsets/{{evalset}}/{{version}}/{{unit}}.manifest.json",
     log:
         f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
-    retries: 3
+    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     resources:
         mem_mb=2000,
         runtime=240,

@@ -13,7 +13,7 @@ from conftest import copy_project
 from host_made import host
 
 from ems.cli import main
-from ems.evalsets import download, registry
+from ems.evalsets import archives, registry
 
 ARCHIVES = {  # set -> unit -> (file, members)
     "bucc2018": {
@@ -146,7 +146,7 @@ def test_a_unit_is_there_whole_with_a_manifest_of_its_files(mirror, tmp_path, ki
     )
     assert manifest["bytes"] == (mirror / file).stat().st_size
     assert manifest["licence"] == registry.sets()[name].licence
-    lock = f"{download.DOWNLOADS}/{file.rpartition('/')[2]}.lock.json"
+    lock = f"{archives.PLACE}/{file.rpartition('/')[2]}.lock.json"
     assert files_below(out) == sorted([*expected, f"{unit}.manifest.json", lock])
 
 
@@ -283,6 +283,6 @@ def test_the_table_of_units_is_of_sets_that_exist_and_its_sums_look_like_sums():
         assert registry.sets()[name].status in ("open", "closed", "withdrawn")
         assert unit.base.startswith("https://")
         assert len(unit.sha256) in (0, 64)
-        assert name in download.READ
+        assert name in archives.READ
     documented = {name for (name, _), unit in registry.units().items() if unit.sha256}
     assert documented == {"flores200", "bucc2018", "xnli", "marc"}

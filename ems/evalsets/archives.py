@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ems.corpora.archive import unpack
+from ems.corpora.download import DOWNLOADS as DEFAULTS
+from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.errors import EmsError
 from ems.evalsets import bucc2018, cls, marc, pawsx, xnli, xsimpp
@@ -25,7 +27,7 @@ from ems.evalsets.registry import Unit, sets
 from ems.evalsets.tatoeba import read_sentences
 from ems.files import atomic_path, sha256_file, write_json
 
-DOWNLOADS = "downloads"  # the folder of what is being downloaded, below that of the set
+PLACE = "downloads"  # the folder of what is being downloaded, below that of the set
 
 
 def manifest_name(unit: str) -> str:
@@ -33,7 +35,9 @@ def manifest_name(unit: str) -> str:
     return f"{unit}.manifest.json"
 
 
-def fetch_unit(unit: Unit, source: str, folder: Path, locked: bool = True) -> dict[str, Any]:
+def fetch_unit(
+    unit: Unit, source: str, folder: Path, locked: bool = True, how: Downloads = DEFAULTS
+) -> dict[str, Any]:
     """Bring the files of `unit` into `folder` and write their manifest; return it.
 
     `source`, a directory or an address, takes the place of the published one unless it is ''.
@@ -41,7 +45,7 @@ def fetch_unit(unit: Unit, source: str, folder: Path, locked: bool = True) -> di
     that is refused, and files that are malformed; then nothing has become data.
     """
     location = f"{(source or unit.base).rstrip('/')}/{unit.file}"
-    download = folder / DOWNLOADS / Path(unit.file).name
+    download = folder / PLACE / Path(unit.file).name
     with _temporary_folder(folder, unit.unit) as temporary:
 
         def check(path: Path) -> dict[str, Any]:
@@ -49,7 +53,7 @@ def fetch_unit(unit: Unit, source: str, folder: Path, locked: bool = True) -> di
             _lay_out(path, unit, temporary)
             return {"read": _read(unit, temporary, location)}
 
-        entry = fetch(location, download, check, locked)
+        entry = fetch(location, download, check, locked, how)
         if not any(temporary.iterdir()):  # it was there already, so that nobody looked into it
             entry = {**entry, **check(download)}
         manifest = {
