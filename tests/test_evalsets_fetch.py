@@ -78,6 +78,7 @@ def mirror(tmp_path, monkeypatch):
         for key, unit in registry.units().items()
     }
     monkeypatch.setattr(registry, "units", lambda: known)
+    monkeypatch.chdir(tmp_path)  # the commands look for a config.yaml
     return tmp_path / "mirror"
 
 
@@ -165,8 +166,9 @@ def test_another_sum_than_the_documented_one_is_an_error_that_names_both(
     assert files_below(tmp_path / "out") == []
 
 
-def test_the_documented_sums_are_held_without_the_tests_own(tmp_path, capfd):
+def test_the_documented_sums_are_held_without_the_tests_own(tmp_path, monkeypatch, capfd):
     """The guard of the tests above: the table that is shipped refuses the small archive."""
+    monkeypatch.chdir(tmp_path)
     found = made.pack(tmp_path / "XNLI-1.0.zip", made.xnli())
     line = error(capfd, "xnli", "xnli", str(tmp_path), tmp_path / "out")
     assert found in line
