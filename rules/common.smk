@@ -135,6 +135,12 @@ def evalset_pattern(name):
     return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
 
 
+def unit_source_flag(wildcards):
+    """`--source DIRECTORY` for the archives of a set that do not come from where it is published."""
+    source = unit_source(EXPERIMENT, wildcards.evalset)
+    return ["--source", source] if source else []
+
+
 def training(wildcards):
     """The `train` settings of a job's system."""
     return EXPERIMENT.systems[wildcards.system]["train"]

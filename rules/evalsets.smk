@@ -72,11 +72,11 @@ rule fetch_evalset:
         mem_mb=2000,
         runtime=240,
     params:
-        source=lambda wildcards: unit_source(EXPERIMENT, wildcards.evalset),
+        source=unit_source_flag,
         out=folder_of_output,
         costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{unit}}.json",
     shell:
-        "ems fetch-evalset --evalset {wildcards.evalset} --source {params.source:q}"
+        "ems fetch-evalset --evalset {wildcards.evalset} {params.source:q}"
         " --code {wildcards.unit} --out {params.out} --costs {params.costs} --log {log}"
 
 

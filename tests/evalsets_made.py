@@ -17,8 +17,8 @@ PAWSX_CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 DOMAINS = ("books", "dvd", "music")
 
 BUCC = {  # kind -> lines, of de-en.training
-    "de": ["de-1\tHallo Welt", "de-2\tSie sagte: \"Ja", "de-3\tnichts\tdavon"],
-    "en": ["en-7\tHello world", "en-8\tShe said: \"yes", "en-9\tsomething else"],
+    "de": ["de-1\tHallo Welt", 'de-2\tSie sagte: "Ja', "de-3\tnichts\tdavon"],
+    "en": ["en-7\tHello world", 'en-8\tShe said: "yes', "en-9\tsomething else"],
     "gold": ["de-1\ten-7", "de-2\ten-8"],
 }
 

@@ -73,7 +73,11 @@ MISTAKES = [
     ("sed", 1, ["sed: unknown key (did you mean seed?)", "benchmarks, corpora, decontaminate"]),
     ("corpora.0.max_pair", 3, ["corpora.0.max_pair", "(did you mean max_pairs?)", "languages"]),
     ("train.step", 5, ["train.step: unknown key", "did you mean steps?", "batch_pairs"]),
-    ("evalsets.flores", {}, ["evalsets.flores: unknown key", "allowed here: bucc2018, cls, flores200"]),
+    (
+        "evalsets.flores",
+        {},
+        ["evalsets.flores: unknown key", "allowed here: bucc2018, cls"],
+    ),
     ("validation.nam", "x", ["validation.nam: unknown key (did you mean name?)", "version"]),
     ("sources.opsu", "x", ["sources.opsu: unknown key (did you mean opus?)", "marc, opus"]),
     ("systems.b.modle", {}, ["systems.b.modle: unknown key (did you mean model?)", "kind"]),

@@ -113,9 +113,9 @@ def _move(source: Path, folder: Path) -> dict[str, Any]:
 def _temporary_folder(folder: Path, unit: str) -> Iterator[Path]:
     """A folder beside the unit's files for as long as it is needed; older ones of it go."""
     folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob(f".{unit}.*.part"):
+    for stale in folder.glob(f".unit-{unit}.*.part"):
         shutil.rmtree(stale)  # of a job that was killed
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{unit}.", suffix=".part") as name:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".unit-{unit}.", suffix=".part") as name:
         yield Path(name)
 
 

@@ -46,8 +46,9 @@ def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Doc
 
     A review of `unlabeled` has the class that its rating tells, '' for three stars or none.
     """
-    path, found = folder / file_name(code, domain, split), 0
-    for found, (line, fields) in enumerate(records(path, "item"), start=1):
+    path, count = folder / file_name(code, domain, split), 0
+    for line, fields in records(path, "item"):
+        count += 1
         label = _label(fields.get("rating", ""))
         if not label and split in SPLITS:
             raise EmsError(
@@ -58,7 +59,7 @@ def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Doc
         if not (title or text):
             raise EmsError(f"{path}: line {line}: a review without text")
         yield Document(label, title, text)
-    some(found, path, "reviews (<item>)")
+    some(count, path, "reviews (<item>)")
 
 
 def _label(rating: str) -> str:

@@ -46,7 +46,7 @@ def read_item(path: Path) -> Item:
     if root.tag != "newsitem":
         raise EmsError(f"{path}: expected <newsitem>, found <{root.tag}>")
     found = [topic.get("code", "") for topic in root.findall(TOPICS)]
-    headline = root.findtext("headline", default="") or root.findtext("title", default="")
+    headline = root.findtext("headline", default="")  # <title> has the country before it
     texts = ("".join(p.itertext()).strip() for p in root.findall(".//p"))
     labels = tuple(label for label in LABELS if label in found)
     return Item(labels, headline.strip(), tuple(filter(None, texts)))
