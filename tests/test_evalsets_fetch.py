@@ -255,7 +255,9 @@ def test_an_archive_that_leads_elsewhere_is_refused(mirror, tmp_path, capfd):
 
 
 def test_what_a_killed_job_left_goes(mirror, tmp_path):
-    stale = made.write_files(tmp_path / "out" / ".unit-x-final.abc.part", {"de/dev_2k.tsv": b"half"})
+    stale = made.write_files(
+        tmp_path / "out" / ".unit-x-final.abc.part", {"de/dev_2k.tsv": b"half"}
+    )
     assert fetch("pawsx", "x-final", str(mirror), tmp_path / "out") == 0
     assert not stale.exists()
 
