@@ -1,5 +1,6 @@
 """Laws of unpacking: what was wanted is there byte for byte, and no archive does anything else."""
 
+import shutil
 import stat
 import tarfile
 import tracemalloc
@@ -127,7 +128,7 @@ def test_a_name_that_leads_elsewhere_is_refused_wanted_or_not(tmp_path, kind, na
 @pytest.mark.parametrize("place", ["../x", "/tmp/x", "a\\b", "."])
 def test_nor_may_the_place_that_was_chosen_lead_elsewhere(tmp_path, kind, place):
     path = pack(tmp_path / f"x.{kind}", FILES)
-    refused(path, "", lambda name: place)
+    refused(path, "x", lambda name: place)
 
 
 @tars
@@ -247,7 +248,7 @@ def test_a_size_that_a_tar_states_too_large_is_an_error(tmp_path, kind):
     path = tmp_path / f"x.{kind}"
     with tarfile.open(path, TARS[kind]) as archive:
         archive.addfile(info, content)
-        info.size = 1 << 40
+        info.name, info.size = "b", 1 << 40
         archive.fileobj.write(info.tobuf() + b"x" * 1000)
     refused(path, "damaged")
 
@@ -265,9 +266,8 @@ def test_an_archive_cut_anywhere_is_an_error(tmp_path, kind):
     cut.parent.mkdir()
     for size in range(0, len(content) - 1, max(1, len(content) // 60)):
         cut.write_bytes(content[:size])
-        refused(cut, "")
-        for left in (tmp_path / "cut/out").rglob("*.*"):
-            left.unlink()
+        refused(cut, "x")
+        shutil.rmtree(cut.parent / "out")
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.bz2", *SINGLES])
@@ -304,8 +304,9 @@ def test_a_moses_zip_that_is_a_bomb_is_an_error_in_little_memory(tmp_path, text)
     tracemalloc.start()
     with pytest.raises(EmsError, match=r"x\.zip: unpacks to more than"):
         count_pairs(path, "C", "de-en")
-    with pytest.raises(EmsError, match=r"unpacks to more than|longer than"):
-        sum(1 for _ in read_pairs(path, "C", "de-en"))
+    if text == b"\0":  # a single line
+        with pytest.raises(EmsError, match=r"unpacks to more than|longer than"):
+            next(read_pairs(path, "C", "de-en"))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * LONGEST

@@ -161,8 +161,10 @@ ON_DISK = "C/v1/moses/de-en.txt.zip"
 
 @contextmanager
 def mirror(kind, tmp_path, content):
-    """The same file in a directory, by its path or as file://, or on a web server; yields (source, a function that changes
-    it)."""
+    """The same file in a directory, by its path or as file://, or on a web server.
+
+    Yields (source, a function that changes the file).
+    """
     if kind != "host":
         path = tmp_path / "mirror" / ON_DISK
         path.parent.mkdir(parents=True)
