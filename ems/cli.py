@@ -138,7 +138,7 @@ STAGES = [
         stages.run_clean,
         "cap, tidy and decontaminate a corpus",
         (*PLANNED, *LOCATED),
-        {"archive": ONE, "documents": MAYBE, "keys": ONE, "out": ONE},
+        {"archives": SOME, "documents": MAYBE, "keys": ONE, "out": ONE},
     ),
     Stage(
         "report",

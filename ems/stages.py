@@ -113,7 +113,7 @@ def run_clean(options: argparse.Namespace) -> None:
 
     names = {"label": options.corpus, "version": options.version, "pair": options.pair}
     experiment = _experiment(options, "clean", **names)
-    source = Source(**names, archive=options.archive, documents=options.documents)
+    source = Source(**names, archives=tuple(options.archives), documents=options.documents)
     entry = clean_corpus(experiment, source, options.keys, options.out)
     log.info("%s: %s", options.out, entry)
 

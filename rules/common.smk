@@ -16,6 +16,11 @@ from ems.tables.pdf import check_latex
 
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 
+# Snakemake 9.27 wakes its scheduler once a second for each job that has finished, as long as another
+# one waits: after a few hundred jobs more than half a core. Nothing here needs the limit behind it.
+if workflow.scheduling_settings:
+    workflow.scheduling_settings.max_jobs_per_timespan = None
+
 try:
     PLAN = plan(config)
     check_cluster([*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")])
@@ -85,10 +90,17 @@ def corpus_of(wildcards):
     return EXPERIMENT.corpus(wildcards.corpus, wildcards.version)[1]
 
 
-def archive_of(wildcards):
-    """The archive that holds a pair of a corpus or of a part of it."""
-    name = corpus_of(wildcards).name
-    return ARCHIVE.format(corpus=name, version=wildcards.version, pair=wildcards.pair)
+def archives(corpus, pair):
+    """The archives that hold a pair of a corpus."""
+    return [
+        ARCHIVE.format(corpus=corpus.name, version=corpus.version, pair=name)
+        for name in corpus.files(pair)
+    ]
+
+
+def archives_of(wildcards):
+    """The archives that hold a pair of a corpus or of a part of it."""
+    return archives(corpus_of(wildcards), wildcards.pair)
 
 
 def documents_of(wildcards):

@@ -2,9 +2,10 @@
 # No source hash in these params: an edit of the fetcher must not download the corpora again.
 ARCHIVES = list(
     dict.fromkeys(  # the parts of a corpus come from one archive
-        ARCHIVE.format(corpus=corpus.name, version=corpus.version, pair=pair)
+        archive
         for _, corpus in EXPERIMENT.all_corpora()
         for pair in corpus.pairs
+        for archive in archives(corpus, pair)
     )
 )
 

@@ -5,7 +5,7 @@ SEGMENTED = f"{RESULTS}/text/segmented/{{corpus}}/{{version}}/{{pair}}.tsv"
 
 rule decontaminate:
     input:
-        archive=archive_of,
+        archives=archives_of,
         documents=documents_of,
         evalkeys=rules.evalkeys.output[0],
     output:
@@ -35,7 +35,7 @@ rule decontaminate:
     shell:
         "ems clean --experiment {params.experiment} --expect {params.expect}"
         " --corpus {wildcards.corpus} --version {wildcards.version} --pair {wildcards.pair}"
-        " --archive {input.archive} {params.documents} --keys {input.evalkeys}"
+        " --archives {input.archives} {params.documents} --keys {input.evalkeys}"
         " --out {output.pairs} --costs {params.costs} --log {log}"
 
 

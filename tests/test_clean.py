@@ -104,7 +104,8 @@ def written(tmp_path, key, sets):
 
 def run(pairs, keys, key, sides=("de", "en")):
     report = Report(len(pairs), Counter(empty=0, evaluation=0, cap=0), {})
-    return list(clean_pairs(pairs, sides, keys, key, report)), report
+    numbered = ((first, second, at) for at, (first, second) in enumerate(pairs, start=1))
+    return [pair[:2] for pair in clean_pairs(numbered, sides, keys, key, report)], report
 
 
 def own_key(name, text):
@@ -267,7 +268,7 @@ def archive(path, pairs):
 
 
 def clean(tmp_path, pairs, keys, name="out.tsv", **settings):
-    source = Source("C", "v1", "de-en", archive(tmp_path / "x.zip", pairs))
+    source = Source("C", "v1", "de-en", (archive(tmp_path / "x.zip", pairs),))
     out = tmp_path / name
     entry = clean_corpus(experiment(**settings), source, keys, out)
     return out, entry
@@ -283,7 +284,7 @@ def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
         ("vier", "Leak"),
     ]
     out, entry = clean(tmp_path, pairs, keys)
-    assert out.read_text() == "eins\tone\ndrei x\ta leak\n"
+    assert out.read_text() == "eins\tone\t1\ndrei x\ta leak\t4\n"
     assert entry == {
         "corpus": "C",
         "version": "v1",
@@ -293,6 +294,7 @@ def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
         "kept": 2,
         "removed": {"cap": 0, "empty": 1, "evaluation": 2},
         "by_benchmark": {"tatoeba": {"pairs": 2, "de": 1, "en": 1}},
+        "files": {"de-en": 5},
     }
     assert json.loads(out.with_suffix(".json").read_text()) == entry
     merge_reports(experiment(), [entry, entry], tmp_path / "report.json")
@@ -370,7 +372,8 @@ def removed(pair, keys, key):
     for path in sorted((SHARED / "opus").glob(f"*/*/moses/{pair}.txt.zip")):
         corpus = path.parts[-4]
         report = Report(0, Counter(), {})
-        for _ in clean_pairs(read_pairs(path, corpus, pair), ("a", "b"), keys, key, report):
+        pairs = ((first, second, 0) for first, second in read_pairs(path, corpus, pair))
+        for _ in clean_pairs(pairs, ("a", "b"), keys, key, report):
             pass
         if report.removed["evaluation"]:
             found[corpus] = report.removed["evaluation"]

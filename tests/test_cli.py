@@ -47,9 +47,9 @@ def test_a_stage_refuses_when_its_settings_are_no_longer_those_it_was_planned_wi
     keys = ems.folder / "keys.tsv"
     keys.write_text("gutentag\ttatoeba/de\n")
     out = ems.folder / "out.tsv"
-    job = (*CLEAN, "--archive", archive, "--keys", keys, "--out", out)
+    job = (*CLEAN, "--archives", archive, "--keys", keys, "--out", out)
     planned = hash_of(ems(*job))
-    assert out.read_text() == "Hallo Welt\tHello world\nDer Test\tThe test\n"
+    assert out.read_text() == "Hallo Welt\tHello world\t1\nDer Test\tThe test\t3\n"
     out.unlink()
 
     ems(*job, "--expect", planned)
@@ -107,7 +107,7 @@ def test_check_says_what_is_going_to_run(ems):
             )
         ),
         (("evalkeys", "--experiment", "tiny", "--evalset", "tatoeba=gone"), "gone/tatoeba.deu-eng"),
-        ((*CLEAN, "--archive", "gone.zip", "--keys", "gone.tsv"), "gone.zip: no such file"),
+        ((*CLEAN, "--archives", "gone.zip", "--keys", "gone.tsv"), "gone.zip: no such file"),
         (("segment", "--experiment", "tiny", "--source", "gone/de-en.tsv"), "gone/de-en.tsv"),
         (("sample", "--experiment", "tiny", "--sources", "gone/de-en.tsv"), "gone/de-en.tsv"),
         (("vocabulary", "--experiment", "tiny", "--sample", "gone.txt"), "gone.txt"),
@@ -123,7 +123,7 @@ def test_a_missing_input_is_one_line_that_names_it(ems, stage, message):
 
 
 def test_an_unfetched_set_of_keys_is_told_too(ems, archive):
-    job = (*CLEAN, "--archive", archive, "--keys", "gone.tsv", "--out", "out.tsv")
+    job = (*CLEAN, "--archives", archive, "--keys", "gone.tsv", "--out", "out.tsv")
     assert "gone.tsv" in ems.error(*job)
     assert not (ems.folder / "out.tsv").exists()
 
@@ -155,7 +155,7 @@ def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
     keys.write_text(
         "".join(f"{word}\ttatoeba/de\n" for word in ("hallowelt", "gutentag", "dertest"))
     )
-    job = (*CLEAN, "--archive", archive, "--keys", keys, "--out", ems.folder / "out.tsv")
+    job = (*CLEAN, "--archives", archive, "--keys", keys, "--out", ems.folder / "out.tsv")
     ems(*job, "--log", log, expect=1)
     lines = log.read_text(encoding="utf-8").splitlines()
     assert "ems clean --experiment tiny --corpus Demo" in lines[0]
@@ -166,7 +166,7 @@ def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
 
 
 def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems):
-    (ems.folder / "nodash.tsv").write_text("a\tb\n")
+    (ems.folder / "nodash.tsv").write_text("a\tb\t1\n")
     log = ems.folder / "job.log"
     job = ("segment", "--experiment", "tiny", "--source", "nodash.tsv", "--out", "out.tsv")
     ems(*job, "--log", log, expect=1)

@@ -60,8 +60,8 @@ def clean(tmp_path, pairs, **changes):
     items = [{"de": german, "en": english} for german, english in pairs]
     archive = write_opus(tmp_path, "Toy", "v1", items) / "moses" / "de-en.txt.zip"
     out = tmp_path / "out.tsv"
-    entry = clean_corpus(experiment, Source("Toy", "v1", "de-en", archive), keys, out)
-    return [tuple(line.split("\t")) for line in out.read_text().splitlines()], entry
+    entry = clean_corpus(experiment, Source("Toy", "v1", "de-en", (archive,)), keys, out)
+    return [tuple(line.split("\t")[:2]) for line in out.read_text().splitlines()], entry
 
 
 def leaking(items):

@@ -154,9 +154,9 @@ def test_tokens_are_those_that_the_training_stages_make(encoder, folder, tmp_pat
     english = ["Don't  STOP,\u2028kalo!", "Mi\u0301ne (ru) so.", "Ka lo... Ti va?", "RU"]
     pairs = list(zip(english, CHINESE, strict=True))
     source, segmented = tmp_path / "en-zh.tsv", tmp_path / "out" / "en-zh.tsv"
-    source.write_text("".join(f"{tidy(first)}\t{tidy(second)}\n" for first, second in pairs))
+    source.write_text("".join(f"{tidy(first)}\t{tidy(second)}\t1\n" for first, second in pairs))
     segment_tsv(source, segmented, ("en", "zh"), ("sacremoses", "jieba"))
-    sides = zip(*(line.split("\t") for line in segmented.read_text().splitlines()), strict=True)
+    sides = zip(*(line.split("\t")[:2] for line in segmented.read_text().splitlines()), strict=True)
     vocabulary = load_vocabulary(folder / "vocabulary.model")
     for code, lines, expected in zip(("en", "zh"), (english, CHINESE), sides, strict=True):
         found = [ids.tolist() for ids in encoder.tokenise(lines, code)]

@@ -214,7 +214,7 @@ def test_a_tool_that_fails_is_an_error_with_what_it_said(jumanpp):
 def test_a_missing_tool_is_an_error_that_names_the_package(tmp_path, monkeypatch, name, message):
     monkeypatch.setenv("PATH", str(tmp_path))
     source = tmp_path / "en-ja.tsv"
-    source.write_text("a\tb\n")
+    source.write_text("a\tb\t1\n")
     with pytest.raises(EmsError, match=message):
         segmenter(name, "ja")
     with pytest.raises(EmsError, match=message):  # and no other segmenter steps in
@@ -234,13 +234,16 @@ def test_a_pair_file_keeps_its_alignment_and_becomes_lower_case(tmp_path):
     pairs = [(f"Satz {at}, ÄÖ.", f"{at}号は日本です") for at in range(4_321)]  # three batches
     pairs[7] = ("# X", "#")
     source = tmp_path / "de-ja.tsv"
-    source.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    source.write_text(
+        "".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(pairs)), encoding="utf-8"
+    )
     assert segment_tsv(source, tmp_path / "out.tsv", ("de", "ja"), ("sacremoses", "fugashi"))
     lines = (tmp_path / "out.tsv").read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
     assert len(lines) == len(pairs)
-    for line, (first, second) in zip(lines, pairs, strict=True):
-        one, other = line.split("\t")
+    for at, (line, (first, second)) in enumerate(zip(lines, pairs, strict=True)):
+        one, other, number = line.split("\t")
+        assert number == str(at)
         assert characters(one) == characters(first.lower())
         assert characters(other) == characters(second.lower())
     assert lines[0].split("\t")[0] == "satz 0 , äö ."
@@ -250,14 +253,14 @@ def test_a_pair_file_keeps_its_alignment_and_becomes_lower_case(tmp_path):
 def test_abbreviations_are_seen_before_the_case_goes(tmp_path, name):
     needs(runs(name), f"the segmenter {name} cannot run here")
     source = tmp_path / "en-fr.tsv"
-    source.write_text("Mr. 5 came\tB\n")
+    source.write_text("Mr. 5 came\tB\t3\n")
     assert segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), (name, "none")) == 1
-    assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\n"
+    assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\t3\n"
 
 
 def test_a_malformed_pair_file_is_an_error_with_the_line(tmp_path):
     source = tmp_path / "en-fr.tsv"
-    source.write_text("a\tb\nc\n")
-    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 2 has 1 columns"):
+    source.write_text("a\tb\t1\nc\t2\n")
+    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 2 has 2 columns"):
         segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"))
     assert not (tmp_path / "out.tsv").exists()

@@ -38,7 +38,7 @@ def world(tmp_path_factory):
         path = folder / "text" / f"{name}.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)
         first, second = path.stem.split("-")
-        rows = [f"{sentence(draw, first)}\t{sentence(draw, second)}\n" for _ in range(count)]
+        rows = [f"{sentence(draw, first)}\t{sentence(draw, second)}\t{at}\n" for at in range(count)]
         path.write_text("".join(rows), encoding="utf-8")
     vocabulary(folder / "v.model", size=200)
     for name in PAIRS:
@@ -89,7 +89,7 @@ def test_a_shard_decodes_to_the_pieces_of_its_text_with_both_sides_aligned(world
     sides = [sentences(world / "shards" / name, code) for code in name[2:].split("-")]
     assert len(sides[0]) == len(sides[1]) == len(lines) == PAIRS[name]
     for at, line in enumerate(lines):
-        for side, text in enumerate(line.split("\t")):
+        for side, text in enumerate(line.split("\t")[:2]):
             assert processor.decode(sides[side][at]) == text
             assert sides[side][at] == processor.encode(text)
 
@@ -117,7 +117,7 @@ def test_the_same_text_is_the_same_shard_byte_for_byte(world, tmp_path):
 
 
 def test_a_shard_larger_than_a_batch_keeps_every_pair(world, tmp_path):
-    rows = [f"katze {'die ' * (at % 5)}\tcat {'the ' * (at % 7)}\n" for at in range(4_100)]
+    rows = [f"katze {'die ' * (at % 5)}\tcat {'the ' * (at % 7)}\t{at}\n" for at in range(4_100)]
     (tmp_path / "de-en.tsv").write_text("".join(rows))
     write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     processor = load_vocabulary(world / "v.model")
@@ -127,7 +127,7 @@ def test_a_shard_larger_than_a_batch_keeps_every_pair(world, tmp_path):
 
 
 def test_a_pair_without_tokens_on_a_side_is_dropped_on_both_and_counted(world, tmp_path):
-    (tmp_path / "de-en.tsv").write_text("die\tthe\n\tcat\nkatze\t \ndort\tthere\n")
+    (tmp_path / "de-en.tsv").write_text("die\tthe\t1\n\tcat\t2\nkatze\t \t3\ndort\tthere\t4\n")
     manifest = write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     assert (manifest["pairs"], manifest["dropped"]) == (2, 2)
     processor = load_vocabulary(world / "v.model")
@@ -137,7 +137,7 @@ def test_a_pair_without_tokens_on_a_side_is_dropped_on_both_and_counted(world, t
 
 
 def test_a_shard_without_pairs_is_an_error_and_no_folder(world, tmp_path):
-    (tmp_path / "de-en.tsv").write_text("\tcat\n")
+    (tmp_path / "de-en.tsv").write_text("\tcat\t1\n")
     with pytest.raises(EmsError, match=r"de-en\.tsv: no pair with tokens on both sides"):
         write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.tsv"]

@@ -159,10 +159,10 @@ class Divided:
         """(pairs as (sentence, English), the report) of a language of a part of the corpus."""
         pair = "-".join(sorted(("en", code)))
         archive = self.folder / "moses" / f"{pair}.txt.zip"
-        source = Source(f"NTREX+{part}", "v1", pair, archive, self.folder / DOCUMENTS)
+        source = Source(f"NTREX+{part}", "v1", pair, (archive,), self.folder / DOCUMENTS)
         out = self.root / part / f"{pair}.tsv"
         entry = clean_corpus(self.experiment, source, self.keys(), out)
-        sides = [tuple(line.split("\t")) for line in out.read_text().splitlines()]
+        sides = [tuple(line.split("\t")[:2]) for line in out.read_text().splitlines()]
         return [side if pair.startswith(code) else side[::-1] for side in sides], entry
 
     def test_part(self, code):
@@ -274,7 +274,7 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
         lambda: corpus.test_part("de"),
         lambda: clean_corpus(
             corpus.experiment,
-            Source("NTREX+train", "v1", "de-en", archive, documents),
+            Source("NTREX+train", "v1", "de-en", (archive,), documents),
             write_lines(tmp_path / "none.tsv", []),
             tmp_path / "out.tsv",
         ),
@@ -294,7 +294,7 @@ def test_a_part_is_never_read_without_its_documents(tmp_path):
     """Else the whole corpus, its test part too, would become training data."""
     corpus = Divided(tmp_path, ITEMS, PAPERS)
     archive = corpus.folder / "moses" / "de-en.txt.zip"
-    source = Source("NTREX+train", "v1", "de-en", archive, None)
+    source = Source("NTREX+train", "v1", "de-en", (archive,), None)
     with pytest.raises(EmsError, match="documents"):
         clean_corpus(corpus.experiment, source, corpus.keys(), tmp_path / "out.tsv")
     assert not (tmp_path / "out.tsv").exists()

@@ -47,7 +47,7 @@ class Toy:
 
     def _shard(self, part, pair, count, seed):
         first, second = pair.split("-")
-        lines = [f"{i[first]}\t{i[second]}" for i in translations(count, LANGUAGES, seed)]
+        lines = [f"{i[first]}\t{i[second]}\t1" for i in translations(count, LANGUAGES, seed)]
         source = write_lines(self.folder / part / f"{pair}.tsv", lines)
         write_shard(source, self.vocabulary, source.with_suffix(""))
 

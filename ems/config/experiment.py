@@ -1,6 +1,6 @@
 """What an experiment is, as types; the mappings are those of schemas/experiment.schema.yaml."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ems.errors import EmsError
@@ -12,7 +12,11 @@ NTREX = "NTREX"  # the corpus, in OPUS layout, that the benchmark ntrex is, or i
 
 @dataclass(frozen=True)
 class Corpus:
-    """One corpus as an experiment uses it. `pairs` are OPUS names: sides sorted as strings."""
+    """One corpus as an experiment uses it.
+
+    `pairs` are language pairs, sides sorted as strings; `variants` are the names of a pair's files
+    where the corpus has other codes or several of them: "en-zh" -> ("en-zh_cn", "en-zh_tw").
+    """
 
     name: str
     version: str
@@ -21,6 +25,11 @@ class Corpus:
     pairs: tuple[str, ...]
     max_pairs: int | None
     part: str = ""  # of a corpus that `splits` divides by document; '' is all of it
+    variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def files(self, pair: str) -> tuple[str, ...]:
+        """The names of a pair's files in the corpus, like "de-en"."""
+        return self.variants.get(pair, (pair,))
 
     @property
     def label(self) -> str:

@@ -44,6 +44,7 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[
     return {
         "role": role,
         "corpus": [label, version, pair],
+        "files": corpus.files(pair),
         "split": _split(experiment, corpus.name, corpus.part),
         "max_pairs": corpus.max_pairs,
         "seed": experiment.seed,

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ from ems.evalsets.sets import read_sides
 from ems.files import atomic_path, write_json
 from ems.progress import Progress, log
 from ems.text.normalise import key_function, tidy
+from ems.text.tsv import Pair
 
+PIVOT = "en"  # on one side of every pair
 Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
 
 
@@ -96,19 +98,19 @@ class Report:
 
 
 def clean_pairs(
-    pairs: Iterable[tuple[str, str]],
+    pairs: Iterable[Pair],
     sides: tuple[str, str],
     keys: dict[str, tuple[str, ...]],
     key_name: str,
     report: Report,
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[Pair]:
     """Yield the tidy pairs that hold text on both sides and no evaluation sentence on either.
 
     `report` is filled in as the pairs go by; `by_benchmark[set]` counts per side ("en", "fr") and
     `pairs`, so a pair that two sets hold counts for both but once in `removed["evaluation"]`.
     """
     function = key_function(key_name)
-    for first, second in pairs:
+    for first, second, line in pairs:
         first, second = tidy(first), tidy(second)
         if not first or not second:
             report.removed["empty"] += 1
@@ -119,7 +121,7 @@ def clean_pairs(
             _count_hits(report, sides, hits)
             continue
         report.kept += 1
-        yield first, second
+        yield first, second, line
 
 
 def _count_hits(report: Report, sides: tuple[str, str], hits: list[tuple[str, ...]]) -> None:
@@ -129,9 +131,7 @@ def _count_hits(report: Report, sides: tuple[str, str], hits: list[tuple[str, ..
         counts.update(side for side, names in zip(sides, hits, strict=True) if name in names)
 
 
-def capped(
-    pairs: Iterable[tuple[str, str]], total: int, keep: int, seed: str
-) -> Iterator[tuple[str, str]]:
+def capped(pairs: Iterable[Pair], total: int, keep: int, seed: str) -> Iterator[Pair]:
     """Exactly `keep` of `total` pairs, drawn without replacement, in their order."""
     draw, left, needed = random.Random(seed), total, keep
     for pair in pairs:
@@ -148,28 +148,30 @@ class Source:
     label: str
     version: str
     pair: str
-    archive: Path
+    archives: tuple[Path, ...]  # one for each of the pair's files, in their order
     documents: Path | None = None  # for a corpus that is divided by document
 
 
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> dict[str, Any]:
-    """Clean one pair of one corpus from its zip to the TSV `out`; return and write its report.
+    """Clean one pair of one corpus from its zips to the TSV `out`; return and write its report.
 
-    The report goes to `out` with the suffix .json. Raises `EmsError` for a bad archive.
+    The report goes to `out` with the suffix .json. Line numbers count through the archives in their
+    order; `files` says how many lines each has. Raises `EmsError` for a bad archive.
     """
     role, corpus = experiment.corpus(source.label, source.version)
-    pairs, report = _read(experiment, corpus, source)
+    lines = [count_pairs(*where) for where in _places(corpus, source)]
+    report = Report(0, Counter(empty=0, evaluation=0, cap=0), {})
+    pairs = _read(experiment, corpus, source, lines, report)
     settings = experiment.decontaminate
     known = read_eval_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        for first, second in clean_pairs(pairs, sides, known, settings["key"], report):
-            writer.write(f"{first}\t{second}\n")
+        for first, second, line in clean_pairs(pairs, sides, known, settings["key"], report):
+            writer.write(f"{first}\t{second}\t{line}\n")
         if not report.kept:
-            raise EmsError(
-                f"{source.archive}: none of its {report.read:,} pairs is left: "
-                f"{dict(report.removed)}"
-            )
+            where = ", ".join(map(str, source.archives))
+            removed = dict(report.removed)
+            raise EmsError(f"{where}: none of its {report.read:,} pairs is left: {removed}")
     log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
     entry = {
         "corpus": source.label,
@@ -180,38 +182,71 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         "removed": dict(report.removed),
         "by_benchmark": {set_: dict(counts) for set_, counts in report.by_benchmark.items()},
         "kept": report.kept,
+        "files": dict(zip(corpus.files(source.pair), lines, strict=True)),
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
 
 
-Pairs = Iterable[tuple[str, str]]
+Place = tuple[Path, str, str]  # an archive, its corpus, the name of the pair in it
 
 
-def _read(experiment: Experiment, corpus: Corpus, source: Source) -> tuple[Pairs, Report]:
-    """The pairs of the corpus (of its part) under its cap, and a report that starts with both."""
-    lines = count_pairs(source.archive, corpus.name, source.pair)
-    pairs: Pairs = read_pairs(source.archive, corpus.name, source.pair)
-    if corpus.part:
-        if source.documents is None:
-            raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
-        split = experiment.splits[corpus.name]
-        wanted = lines_of_part(source.documents, split, corpus.part, lines, source.archive)
-        pairs, lines = compress(pairs, wanted), sum(wanted)
-    report = Report(lines, Counter(empty=0, evaluation=0, cap=0), {})
-    if corpus.max_pairs is not None and corpus.max_pairs < lines:
-        report.removed["cap"] = lines - corpus.max_pairs
-        name = f"{experiment.seed}/{source.label}/{source.version}/{source.pair}"
-        pairs = capped(pairs, lines, corpus.max_pairs, name)
-    total = lines - report.removed["cap"]
-    return _counted(pairs, _progress(source, total)), report
+def _places(corpus: Corpus, source: Source) -> list[Place]:
+    names = corpus.files(source.pair)
+    if len(names) != len(source.archives):
+        raise EmsError(
+            f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
+            f"{', '.join(map(str, source.archives))}"
+        )
+    places = zip(source.archives, names, strict=True)
+    return [(archive, corpus.name, name) for archive, name in places]
+
+
+def _read(
+    experiment: Experiment, corpus: Corpus, source: Source, lines: list[int], report: Report
+) -> Iterator[Pair]:
+    """The pairs of the corpus (of its part) under its cap, whose count and removals go to
+    `report`.
+    """
+    streams, before = [], 0
+    for place, count in zip(_places(corpus, source), lines, strict=True):
+        pairs, left = _of_part(experiment, corpus, source, place, count, before)
+        report.read += left
+        if corpus.max_pairs is not None and corpus.max_pairs < left:
+            report.removed["cap"] += left - corpus.max_pairs
+            name = f"{experiment.seed}/{source.label}/{source.version}/{place[2]}"
+            pairs = capped(pairs, left, corpus.max_pairs, name)
+        streams.append(pairs)
+        before += count
+    total = report.read - report.removed["cap"]
+    return _counted(chain.from_iterable(streams), _progress(source, total))
+
+
+def _of_part(
+    experiment: Experiment, corpus: Corpus, source: Source, place: Place, lines: int, before: int
+) -> tuple[Iterator[Pair], int]:
+    """The pairs of one archive, sides as in the language pair, and how many they are."""
+    swapped = place[2].startswith(f"{PIVOT}-") != source.pair.startswith(f"{PIVOT}-")
+    pairs = _numbered(read_pairs(*place), swapped, before)
+    if not corpus.part:
+        return pairs, lines
+    if source.documents is None:
+        raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
+    split = experiment.splits[corpus.name]
+    wanted = lines_of_part(source.documents, split, corpus.part, lines, place[0])
+    return compress(pairs, wanted), sum(wanted)
+
+
+def _numbered(pairs: Iterable[tuple[str, str]], swapped: bool, before: int) -> Iterator[Pair]:
+    for line, (first, second) in enumerate(pairs, start=before + 1):
+        yield (second, first, line) if swapped else (first, second, line)
 
 
 def _progress(source: Source, total: int) -> Progress:
     return Progress(f"decontaminate {source.label} {source.pair}", total, "pairs")
 
 
-def _counted(pairs: Pairs, progress: Progress) -> Iterator[tuple[str, str]]:
+def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
     for pair in pairs:
         progress.add()
         yield pair

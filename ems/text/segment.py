@@ -77,8 +77,8 @@ def segment_tsv(source: Path, out: Path, languages: tuple[str, str], names: tupl
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
         for batch in batched(read_tsv(source)):
             sides = [tool([pair[at] for pair in batch]) for at, tool in enumerate(tools)]
-            for first, second in zip(*sides, strict=True):
-                writer.write(f"{first.lower()}\t{second.lower()}\n")
+            for first, second, (_, _, line) in zip(*sides, batch, strict=True):
+                writer.write(f"{first.lower()}\t{second.lower()}\t{line}\n")
             progress.add(len(batch))
     progress.close()
     return progress.done

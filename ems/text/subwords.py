@@ -89,8 +89,8 @@ def _drawn(
     path: Path, needed: dict[str, int], left: dict[str, int], draw: random.Random
 ) -> Iterator[str]:
     codes = path.stem.split("-")
-    for pair in read_tsv(path):
-        for code, text in zip(codes, pair, strict=True):
+    for first, second, _ in read_tsv(path):
+        for code, text in zip(codes, (first, second), strict=True):
             if draw.random() * left[code] < needed[code]:
                 needed[code] -= 1
                 yield text
