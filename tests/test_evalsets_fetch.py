@@ -12,7 +12,7 @@ import pytest
 from conftest import copy_project
 from host_made import host
 
-from ems.cli import main
+from ems.cli import EVALSETS, PER_LANGUAGE, main
 from ems.evalsets import archives, registry
 
 ARCHIVES = {  # set -> unit -> (file, members)
@@ -262,6 +262,26 @@ def test_what_a_killed_job_left_goes(mirror, tmp_path):
     assert not stale.exists()
 
 
+def test_a_job_that_dies_before_all_files_are_in_place_leaves_no_manifest(
+    mirror, tmp_path, monkeypatch
+):
+    out, whole = tmp_path / "out", archives.atomic_path
+
+    def dies(path):
+        if path.name == "test_2k.tsv":
+            raise KeyboardInterrupt
+        return whole(path)
+
+    monkeypatch.setattr(archives, "atomic_path", dies)
+    assert fetch("pawsx", "x-final", str(mirror), out) == 130
+    assert "de/dev_2k.tsv" in files_below(out)
+    assert not list(out.glob("*.manifest.json"))
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert fetch("pawsx", "x-final", str(mirror), out) == 0
+    assert not (out / archives.PLACE / "x-final.tar.gz").exists()
+
+
 def test_a_missing_archive_and_an_unknown_unit_are_one_line_each(mirror, tmp_path, capfd):
     line = error(capfd, "xnli", "xnli", str(tmp_path / "none"), tmp_path / "out")
     assert line.startswith(f"{tmp_path}/none/XNLI-1.0.zip: ")
@@ -288,5 +308,6 @@ def test_the_table_of_units_is_of_sets_that_exist_and_its_sums_look_like_sums():
         assert unit.base.startswith("https://")
         assert len(unit.sha256) in (0, 64)
         assert name in archives.READ
+    assert set(EVALSETS) == set(archives.READ) | set(PER_LANGUAGE)
     documented = {name for (name, _), unit in registry.units().items() if unit.sha256}
     assert documented == {"flores200", "bucc2018", "xnli", "marc"}
