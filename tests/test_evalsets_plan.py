@@ -9,6 +9,7 @@ from mirror_made import write_flores, write_lines
 
 from ems.config import stage_hash
 from ems.config.schema import load_yaml
+from ems.evalsets.check import missing_evalsets
 from ems.evalsets.registry import sets
 from ems.evalsets.sets import FILES, SIDES, data_files, read_sides, set_files, unit_source
 from ems.text.clean import eval_files, write_eval_keys
@@ -114,6 +115,17 @@ def test_a_closed_set_without_a_copy_is_one_line_that_says_how_to_obtain_it(
     told = project.told(with_sets({name: {}}))
     assert expected in told
     assert sets()[name].obtain in told
+
+
+def test_all_that_is_missing_can_be_listed_without_an_error(project):
+    value = with_sets({"cls": {}, "marc": {}, "xnli": {}})
+    experiment = project.load(edited(value, "sources", {"cls": "x", "marc": "x"}))
+    assert missing_evalsets(experiment) == []
+    experiment.sources.clear()
+    assert [line.partition(":")[0] for line in missing_evalsets(experiment)] == [
+        "evalsets.cls",
+        "evalsets.marc",
+    ]
 
 
 def test_a_copy_that_is_not_there_or_lacks_files_is_one_line(project, tmp_path):

@@ -11,26 +11,37 @@ SHOWN = 3  # files that a message names
 
 
 def check_evalsets(experiment: Experiment) -> None:
-    """Raise `EmsError` for a copy of the user's (`path`) that lacks a file, and for a closed set
-    without one; the line says how to obtain it, which key to set, and which files are expected.
+    """Raise `EmsError` with the first of `missing_evalsets`."""
+    for line in missing_evalsets(experiment):
+        raise EmsError(line)
+
+
+def missing_evalsets(experiment: Experiment) -> list[str]:
+    """A line for each copy of the user's (`path`) that lacks a file, and each closed set without
+    one: how to obtain it, which key to set, and which files are expected.
     """
+    lines = []
     for name, evalset in experiment.evalsets.items():
         if evalset.path:
-            _check_copy(experiment, name, Path(evalset.path))
+            lines += _missing_of_copy(experiment, name, Path(evalset.path))
         elif sets()[name].status != "open" and name not in experiment.sources:
-            raise EmsError(_how_to_obtain(experiment, name))
+            lines.append(_how_to_obtain(experiment, name))
+    return lines
 
 
-def _check_copy(experiment: Experiment, name: str, folder: Path) -> None:
+def _missing_of_copy(experiment: Experiment, name: str, folder: Path) -> list[str]:
     key, files = f"evalsets.{name}.path", set_files(experiment, name, folder)
     if not folder.is_dir():
-        raise EmsError(f"{key}: {folder} is no directory; expected {_some(files)}")
+        return [f"{key}: {folder} is no directory; expected {_some(files)}"]
     missing = [path for path in files if not path.exists()]
-    if missing:
-        raise EmsError(
+    return (
+        [
             f"{key}: {len(missing):,} of the {len(files):,} files expected are not there: "
             f"{_some(missing)}"
-        )
+        ]
+        if missing
+        else []
+    )
 
 
 def _how_to_obtain(experiment: Experiment, name: str) -> str:
