@@ -40,6 +40,7 @@ localrules:
     fetch_tatoeba,
     fetch_flores200,
     fetch_sib200,
+    fetch_evalset,
     evalkeys,
     decontamination_report,
     shard_index,

@@ -88,6 +88,8 @@ FORMAT = {
     }
 }
 TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]
+PER_LANGUAGE = ["tatoeba", "flores200", "sib200"]
+EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc"]
 STAGES = [
     Stage(
         "check",
@@ -114,10 +116,13 @@ STAGES = [
     Stage(
         "fetch-evalset",
         stages.run_fetch_evalset,
-        "fetch one language of an evaluation set",
-        ("source", "code"),
+        "fetch one language, or one archive, of an evaluation set",
+        ("code",),
         {"out": ONE},
-        {"--evalset": {"choices": ["tatoeba", "flores200", "sib200"], "required": True}}
+        {
+            "--evalset": {"choices": EVALSETS, "required": True},
+            "--source": {"default": "", "help": "a directory or an address; '': as published"},
+        }
         | GENERATED,
     ),
     Stage(

@@ -13,6 +13,7 @@ from ems.config import Experiment, load_experiment, load_site
 from ems.corpora.by_opustools import OPUSTOOLS, opus_get
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
+from ems.evalsets.check import check_evalsets
 from ems.text.segment import check_available
 
 
@@ -41,14 +42,15 @@ def plan(overrides: dict[str, Any] | None = None, root: Path = Path(".")) -> Pla
     """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
     both.
 
-    Raises `EmsError` for a bad setting, an unknown corpus, or what cannot run here: a segmenter, or
-    OpusTools where a corpus comes through it.
+    Raises `EmsError` for a bad setting, an unknown corpus, an evaluation set that is not there, or
+    what cannot run here: a segmenter, or OpusTools where a corpus comes through it.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
     check_corpora(experiment)
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
         opus_get()
+    check_evalsets(experiment)
     for name in sorted(set(experiment.segmenters.values())):
         check_available(name)
     return Plan(site, experiment)

@@ -88,12 +88,12 @@ def run_fetch_documents(options: argparse.Namespace) -> None:
 
 
 def run_fetch_evalset(options: argparse.Namespace) -> None:
-    """Fetch one language of an evaluation set."""
+    """Fetch one language, or one archive, of an evaluation set."""
     from ems.evalsets.fetch import fetch_evalset
 
     names = (options.evalset, options.source, options.code)
-    count = fetch_evalset(*names, options.out, not options.generated)
-    log.info("%s %s: %s sentences in %s", options.evalset, options.code, count, options.out)
+    count = fetch_evalset(*names, options.out, not options.generated, _downloads())
+    log.info("%s %s: %s read in %s", options.evalset, options.code, count, options.out)
 
 
 def run_evalkeys(options: argparse.Namespace) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from ems.config import EMBEDDED, stage_hash
-from ems.config.experiment import NTREX, UNSEEN
+from ems.config.experiment import UNSEEN
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.evalsets.sets import FILES, data_files
+from ems.evalsets.sets import AMONG_CORPORA, FILES, data_files, unit_source
 from ems.orphan import VARIABLE
 from ems.plan import check_cluster, plan
 from ems.tables.pdf import check_latex
@@ -48,6 +48,8 @@ wildcard_constraints:
     version="[^/]+",
     pair="[^/]+",
     code="[A-Za-z_]+",
+    evalset="[a-z0-9]+",
+    unit="[^/]+",
     system="[^/]+",
     benchmark="[^/]+",
     figure="[a-z_]+",
@@ -125,11 +127,12 @@ def embedded_opus(wildcards):
 
 
 def evalset_folder(name):
-    """Where an evaluation set lies."""
-    version = EXPERIMENT.evalsets[name].version
-    return (
-        f"{DATA}/opus/{NTREX}/{version}" if name == "ntrex" else f"{DATA}/evalsets/{name}/{version}"
-    )
+    """Where an evaluation set lies: the user's copy, among the corpora, or by itself."""
+    evalset = EXPERIMENT.evalsets[name]
+    if evalset.path:
+        return evalset.path
+    corpus = AMONG_CORPORA.get(name)
+    return f"{DATA}/{f'opus/{corpus}' if corpus else f'evalsets/{name}'}/{evalset.version}"
 
 
 def evalset_files(name):
@@ -142,6 +145,12 @@ def evalset_files(name):
 def evalset_pattern(name):
     """The files of one language as output patterns, with the wildcards version and code."""
     return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
+
+
+def unit_source_flag(wildcards):
+    """`--source DIRECTORY` for the archives of a set that do not come from where it is published."""
+    source = unit_source(EXPERIMENT, wildcards.evalset)
+    return ["--source", source] if source else []
 
 
 def training(wildcards):

@@ -1,5 +1,6 @@
 # The benchmarks' own files, and the sentences of theirs that training must not see.
-# One rule per set, since their files differ; NTREX lies among the corpora.
+# One rule per set with files for each language, and one for all sets that come in archives. NTREX and ParaCrawl lie
+# among the corpora; a copy that the user has (`path`) is used in place.
 EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
 TATOEBA_EMBEDDED = EXPERIMENT.sources["tatoeba"] == EMBEDDED
 
@@ -59,6 +60,24 @@ rule fetch_sib200:
     shell:
         "ems fetch-evalset --evalset sib200 --source {params.source:q} --code {wildcards.code}"
         " --out {params.out} --costs {params.costs} --log {log}"
+
+
+rule fetch_evalset:
+    output:
+        f"{DATA}/evalsets/{{evalset}}/{{version}}/{{unit}}.manifest.json",
+    log:
+        f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
+    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    params:
+        source=unit_source_flag,
+        out=folder_of_output,
+        costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{unit}}.json",
+    shell:
+        "ems fetch-evalset --evalset {wildcards.evalset} {params.source:q}"
+        " --code {wildcards.unit} --out {params.out} --costs {params.costs} --log {log}"
 
 
 rule evalkeys:

@@ -73,9 +73,13 @@ MISTAKES = [
     ("sed", 1, ["sed: unknown key (did you mean seed?)", "benchmarks, corpora, decontaminate"]),
     ("corpora.0.max_pair", 3, ["corpora.0.max_pair", "(did you mean max_pairs?)", "languages"]),
     ("train.step", 5, ["train.step: unknown key", "did you mean steps?", "batch_pairs"]),
-    ("evalsets.flores", {}, ["evalsets.flores: unknown key", "allowed here: flores200, ntrex"]),
+    (
+        "evalsets.flores",
+        {},
+        ["evalsets.flores: unknown key", "allowed here: bucc2018, cls"],
+    ),
     ("validation.nam", "x", ["validation.nam: unknown key (did you mean name?)", "version"]),
-    ("sources.opsu", "x", ["sources.opsu: unknown key (did you mean opus?)", "flores200, opus"]),
+    ("sources.opsu", "x", ["sources.opsu: unknown key (did you mean opus?)", "marc, opus"]),
     ("systems.b.modle", {}, ["systems.b.modle: unknown key (did you mean model?)", "kind"]),
     ("systems.b.model.layer", 2, ["systems.b.model.layer", "(did you mean layers?)", "heads"]),
     (
@@ -165,7 +169,7 @@ def test_an_unknown_experiment_is_told_with_those_that_are_here(project):
     ("path", "new", "parts"),
     [
         ("experimnt", "x", ["experimnt: unknown key (did you mean experiment?)"]),
-        ("sources.opsu", "x", ["sources.opsu: unknown key", "opus, sib200, tatoeba"]),
+        ("sources.opsu", "x", ["sources.opsu: unknown key", "opus, pawsx, sib200"]),
         ("gpus", -1, ["gpus: -1", "minimum of 0"]),
         ("data", GONE, ["data: this key is missing"]),
     ],

@@ -51,13 +51,16 @@ class EvalSet:
 
     `languages` maps the benchmark's own codes to languages of the table or of the experiment,
     UNSEEN where neither knows one: what it holds, whatever the experiment trains on. `part` is that
-    of a corpus which `splits` divides; '' is all of it.
+    of a corpus which `splits` divides; '' is all of it. `path` is the folder of a copy that the
+    user has, '' for none; `dev` means FLORES-200's dev part too.
     """
 
     name: str
     version: str
     languages: dict[str, str]
     part: str = ""
+    path: str = ""
+    dev: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from ems.config.codes import by_code, known_codes, unseen
 from ems.config.experiment import NTREX, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.errors import EmsError
-from ems.languages import Language, load_languages, load_tatoeba_codes
+from ems.languages import Language, load_languages
 
 
 def build(
@@ -20,7 +21,7 @@ def build(
         "validation", value["validation"], languages, sources, splits
     )
     _check_distinct(corpora, validation)
-    evalsets = _evalsets(value, languages, splits)
+    evalsets = _evalsets(value, languages, splits, sources)
     _check_held_out([*corpora, *([validation] if validation else [])], evalsets)
     for key, system in systems.items():
         _check_system(f"systems.{key}", system)
@@ -199,7 +200,10 @@ def _check_system(key: str, system: dict[str, Any]) -> None:
 
 
 def _evalsets(
-    value: dict[str, Any], languages: dict[str, Language], splits: dict[str, Split]
+    value: dict[str, Any],
+    languages: dict[str, Language],
+    splits: dict[str, Split],
+    sources: dict[str, str],
 ) -> dict[str, EvalSet]:
     entries = value["evalsets"]
     for key, names in (
@@ -207,11 +211,17 @@ def _evalsets(
         ("decontaminate.against", value["decontaminate"]["against"]),
     ):
         _check_named(key, names, entries, "evalsets")
-    return {name: _evalset(name, entry, languages, splits) for name, entry in entries.items()}
+    return {
+        name: _evalset(name, entry, languages, splits, sources) for name, entry in entries.items()
+    }
 
 
 def _evalset(
-    name: str, entry: dict[str, Any], languages: dict[str, Language], splits: dict[str, Split]
+    name: str,
+    entry: dict[str, Any],
+    languages: dict[str, Language],
+    splits: dict[str, Split],
+    sources: dict[str, str],
 ) -> EvalSet:
     key = f"evalsets.{name}"
     part = entry.get("part", "")
@@ -219,34 +229,36 @@ def _evalset(
         raise EmsError(f"{key}.part: only of ntrex, the benchmark that is a corpus too")
     if name == "ntrex":
         _check_part(f"{key}.part", NTREX, part, splits)
+    if entry.get("dev"):
+        _check_dev(key, name, entry, sources)
     chosen = _codes(name, entry, languages)
     if not chosen:
         raise EmsError(f"{key}.languages: none of the languages is in the benchmark")
-    return EvalSet(name, entry["version"], dict(chosen), part)
+    return EvalSet(
+        name, entry["version"], chosen, part, entry.get("path", ""), entry.get("dev", False)
+    )
 
 
-def _codes(
-    name: str, entry: dict[str, Any], languages: dict[str, Language]
-) -> list[tuple[str, str]]:
-    """(code in the benchmark, language) of those chosen. `all` are the experiment's and the
+def _check_dev(key: str, name: str, entry: dict[str, Any], sources: dict[str, str]) -> None:
+    """Raise `EmsError` for a part of FLORES-200 that its source does not have."""
+    if name != "flores200":
+        raise EmsError(f"{key}.dev: only of flores200")
+    if not ("path" in entry or sources.get(name, "").endswith(".tar.gz")):
+        raise EmsError(
+            f"{key}.dev: only the official archive has the dev part; set sources.flores200 to "
+            f"https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz, or {key}.path to the "
+            "folder that it unpacks to"
+        )
+
+
+def _codes(name: str, entry: dict[str, Any], languages: dict[str, Language]) -> dict[str, str]:
+    """Code in the benchmark -> language, of those chosen. `all` are the experiment's and the
     table's; of Tatoeba also the languages that neither knows, 112 in all.
     """
     every = entry["languages"] == "all"
-    known = {**load_languages(), **languages} if every else languages
-    own = {code: _code(name, language) for code, language in known.items()}
-    own = {code: of_set for code, of_set in own.items() if of_set}
-    chosen = [(own[c], c) for c in _chosen(f"evalsets.{name}", entry, list(own), own)]
-    if name != "tatoeba" or not every:
-        return chosen
-    return chosen + [(code, UNSEEN) for code in load_tatoeba_codes() if code not in own.values()]
-
-
-def _code(name: str, language: Language) -> str:
-    """The code of a language in a benchmark; '' if it is not there, as English in translations."""
-    if name in ("tatoeba", "ntrex") and language.iso1 == "en":
-        return ""
-    codes = {"tatoeba": language.tatoeba_v1, "ntrex": language.iso1}
-    return codes.get(name, language.flores200)  # SIB-200 uses FLORES-200's
+    codes = known_codes(name, every, languages)
+    chosen = _chosen(f"evalsets.{name}", entry, list(codes), codes)
+    return by_code(name, chosen, codes) | unseen(name, every, codes)
 
 
 def _segmenters(named: dict[str, str], languages: dict[str, Language]) -> dict[str, str]:

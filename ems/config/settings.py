@@ -30,7 +30,9 @@ def _evalkeys(experiment: Experiment) -> dict[str, Any]:
 
 def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
     evalset = experiment.evalsets[name]
-    return {**asdict(evalset), "split": _split(experiment, NTREX, evalset.part)}
+    entry = {**asdict(evalset), "split": _split(experiment, NTREX, evalset.part)}
+    del entry["path"]  # as a source: where a set lies does not say what it holds
+    return entry if evalset.dev else {k: v for k, v in entry.items() if k != "dev"}
 
 
 def _split(experiment: Experiment, corpus: str, part: str) -> dict[str, Any]:

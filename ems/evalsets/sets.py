@@ -1,20 +1,75 @@
-"""The evaluation sets by name: which files a language has, and what its sentences are."""
+"""The evaluation sets by name: which files a language has, and what its sentences are.
 
-from collections.abc import Callable
+Notable choices:
+- what decontamination takes of a set is every sentence of every split that a benchmark evaluates
+  on (`read_sides`; each reader says which); what only trains a classifier stays out (XNLI, MARC and
+  MLDoc train), and ParaCrawl, whose sentences the benchmark draws, cannot be named at all;
+- sides are iterables: one language of BUCC is a million sentences, and none is kept here;
+- a set that is downloaded in archives stands in the workflow by the manifests of its units, except
+  under `path`: a copy of the user's is used in place, file by file.
+"""
+
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import ems.evalsets.flores200 as flores200  # one by one: the fetchers beside them
-import ems.evalsets.ntrex as ntrex  # must not be part of the source that a stage depends on
+import ems.evalsets.bucc2018 as bucc2018  # one by one: the fetchers beside them
+import ems.evalsets.cls as cls  # must not be part of the source that a stage depends on
+import ems.evalsets.flores200 as flores200
+import ems.evalsets.marc as marc
+import ems.evalsets.mldoc as mldoc
+import ems.evalsets.ntrex as ntrex
+import ems.evalsets.paracrawl as paracrawl
+import ems.evalsets.pawsx as pawsx
+import ems.evalsets.rcv2 as rcv2
 import ems.evalsets.sib200 as sib200
 import ems.evalsets.tatoeba as tatoeba
+import ems.evalsets.xnli as xnli
+import ems.evalsets.xsimpp as xsimpp
 from ems.config import Experiment
 from ems.config.experiment import NTREX
 
-FILES: dict[str, Callable[[str], tuple[str, ...]]] = {
+Names = Callable[[str], tuple[str, ...]]  # of a language's code in the set
+Sides = Iterable[Iterable[str]]
+
+FILES: dict[str, Names] = {
     "tatoeba": tatoeba.file_names,
     "flores200": flores200.file_names,
     "sib200": sib200.file_names,
     "ntrex": ntrex.file_names,
+    "bucc2018": bucc2018.file_names,
+    "xnli": xnli.file_names,
+    "pawsx": pawsx.file_names,
+    "xsimpp": xsimpp.file_names,
+    "cls": cls.file_names,
+    "marc": marc.file_names,
+    "mldoc": mldoc.file_names,
+    "rcv2": rcv2.file_names,
+    "paracrawl": paracrawl.file_names,
+}
+OTHER_LAYOUTS: dict[str, Names] = {  # of a copy of the user's
+    "pawsx": pawsx.flat_names,
+    "xnli": xnli.json_names,
+}
+UNITS: dict[str, Names] = {
+    "bucc2018": bucc2018.units,
+    "xnli": xnli.units,
+    "pawsx": pawsx.units,
+    "xsimpp": xsimpp.units,
+    "cls": cls.units,
+    "marc": marc.units,
+}
+TRAINING_UNITS: dict[str, Names] = {"xnli": xnli.training_units, "marc": marc.training_units}
+AMONG_CORPORA = {"ntrex": NTREX, "paracrawl": paracrawl.CORPUS}  # lie in OPUS layout
+SIDES: dict[str, Callable[[Path, str], Sides]] = {
+    "sib200": lambda folder, code: [sib200.read_language(folder, code)],
+    "bucc2018": bucc2018.read_sides,
+    "xnli": xnli.read_sides,
+    "pawsx": pawsx.read_sides,
+    "xsimpp": xsimpp.read_sides,
+    "cls": cls.read_sides,
+    "marc": marc.read_sides,
+    "mldoc": mldoc.read_sides,
+    "rcv2": rcv2.read_sides,
 }
 
 
@@ -27,18 +82,57 @@ def read_bitext(experiment: Experiment, name: str, folder: Path, code: str) -> l
     return ntrex.read_language(folder, code, split, evalset.part)
 
 
-def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> list[list[str]]:
+def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> Sides:
     """All sentences of one language of a set: both sides of translations, else one side."""
     if name == "flores200":
-        return [flores200.read_language(folder, code)]
-    if name == "sib200":
-        return [sib200.read_language(folder, code)]
+        return [flores200.read_language(folder, code, experiment.evalsets[name].dev)]
+    if name in SIDES:
+        return SIDES[name](folder, code)
     return read_bitext(experiment, name, folder, code)
+
+
+def units_of(experiment: Experiment, name: str) -> list[str]:
+    """The downloads that an experiment needs of a set; none of one that is fetched by language.
+
+    What only trains a classifier is needed where the set is one of the benchmarks.
+    """
+    evalset, kinds = experiment.evalsets[name], [UNITS.get(name)]
+    if name == "flores200" and experiment.sources.get(name, "").endswith(flores200.ARCHIVE):
+        kinds = [flores200.units]
+    if name in experiment.benchmarks:
+        kinds.append(TRAINING_UNITS.get(name))
+    names = [unit for kind in kinds if kind for code in evalset.languages for unit in kind(code)]
+    return list(dict.fromkeys(names))
+
+
+def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
+    """The files of a set that lies in `folder`, in the layout that is there."""
+    evalset = experiment.evalsets[name]
+    paths = [path for code in evalset.languages for path in _files(evalset.dev, name, folder, code)]
+    documents = [folder / experiment.splits[NTREX].documents] if evalset.part else []
+    return list(dict.fromkeys([*paths, *documents]))
+
+
+def _files(dev: bool, name: str, folder: Path, code: str) -> list[Path]:
+    names = flores200.file_names(code, dev) if name == "flores200" else FILES[name](code)
+    paths = [folder / path for path in names]
+    if name in OTHER_LAYOUTS and not any(path.exists() for path in paths):
+        others = [folder / path for path in OTHER_LAYOUTS[name](code)]
+        return others if any(path.exists() for path in others) else paths
+    return paths
 
 
 def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     """Every file that the scores of a benchmark depend on."""
-    evalset = experiment.evalsets[name]
-    paths = [folder / path for code in evalset.languages for path in FILES[name](code)]
-    documents = [folder / experiment.splits[NTREX].documents] if evalset.part else []
-    return [*paths, *documents]
+    units = [] if experiment.evalsets[name].path else units_of(experiment, name)
+    if units:
+        return [folder / f"{unit}.manifest.json" for unit in units]
+    return set_files(experiment, name, folder)
+
+
+def unit_source(experiment: Experiment, name: str) -> str:
+    """Where the units of a set come from: its entry under `sources`, or '' for as published."""
+    source = experiment.sources.get(name, "")
+    if name == "flores200" and source.endswith(flores200.ARCHIVE):
+        return source.rpartition("/")[0] or "."
+    return source

@@ -16,7 +16,7 @@ Notable choices:
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
@@ -34,7 +34,7 @@ from ems.text.normalise import key_function, tidy
 from ems.text.tsv import Pair
 
 PIVOT = "en"  # on one side of every pair
-Sides = Sequence[list[str]]  # the sides of one language of an evaluation set
+Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
 
 
 def write_eval_keys(key_name: str, files: dict[str, Callable[[], Sides]], out: Path) -> int:
@@ -44,13 +44,16 @@ def write_eval_keys(key_name: str, files: dict[str, Callable[[], Sides]], out: P
     the set's own, so the file does not depend on what an experiment trains on.
     """
     function = key_function(key_name)
-    labels: dict[str, set[str]] = {}
+    labels: dict[str, tuple[str, ...]] = {}
+    combinations: dict[tuple[str, ...], tuple[str, ...]] = {}  # one object for each: keys are many
     progress = Progress("read evaluation sets", len(files), "languages")
     for label, read in files.items():
         for side in read():
             for sentence in side:
-                if key := function(tidy(sentence)):  # as the training side is compared
-                    labels.setdefault(key, set()).add(label)
+                key = function(tidy(sentence))  # as the training side is compared
+                had = labels.get(key, ())
+                if key and label not in had:
+                    labels[key] = combinations.setdefault((*had, label), (*had, label))
         progress.add()
     progress.close(f"{len(labels):,} distinct keys")
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:

@@ -1,0 +1,59 @@
+"""Is every evaluation set of an experiment there, or can it be had? Asked before any job starts."""
+
+from pathlib import Path
+
+from ems.config import Experiment
+from ems.errors import EmsError
+from ems.evalsets.registry import sets
+from ems.evalsets.sets import UNITS, set_files
+
+SHOWN = 3  # files that a message names
+
+
+def check_evalsets(experiment: Experiment) -> None:
+    """Raise `EmsError` with the first of `missing_evalsets`."""
+    for line in missing_evalsets(experiment):
+        raise EmsError(line)
+
+
+def missing_evalsets(experiment: Experiment) -> list[str]:
+    """A line for each copy of the user's (`path`) that lacks a file, and each closed set without
+    one: how to obtain it, which key to set, and which files are expected.
+    """
+    lines = []
+    for name, evalset in experiment.evalsets.items():
+        if evalset.path:
+            lines += _missing_of_copy(experiment, name, Path(evalset.path))
+        elif sets()[name].status != "open" and name not in experiment.sources:
+            lines.append(_how_to_obtain(experiment, name))
+    return lines
+
+
+def _missing_of_copy(experiment: Experiment, name: str, folder: Path) -> list[str]:
+    key, files = f"evalsets.{name}.path", set_files(experiment, name, folder)
+    if not folder.is_dir():
+        return [f"{key}: {folder} is no directory; expected {_some(files)}"]
+    missing = [path for path in files if not path.exists()]
+    return (
+        [
+            f"{key}: {len(missing):,} of the {len(files):,} files expected are not there: "
+            f"{_some(missing)}"
+        ]
+        if missing
+        else []
+    )
+
+
+def _how_to_obtain(experiment: Experiment, name: str) -> str:
+    info = sets()[name]
+    files = _some(set_files(experiment, name, Path("DIRECTORY")))
+    other = f" (or sources.{name} to the one with the archive)" if name in UNITS else ""
+    return (
+        f"evalsets.{name}: this set is {info.status} ({info.licence}): {info.obtain}; then set "
+        f"evalsets.{name}.path to the DIRECTORY with it{other}; expected {files}"
+    )
+
+
+def _some(files: list[Path]) -> str:
+    more = f" and {len(files) - SHOWN:,} more" if len(files) > SHOWN else ""
+    return ", ".join(map(str, files[:SHOWN])) + more

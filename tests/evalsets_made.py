@@ -1,0 +1,224 @@
+"""Evaluation sets in small, in the layout and the archives in which they are published."""
+
+import bz2
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+import zipfile
+
+from mirror_made import write_lines
+
+XNLI_COLUMNS = ["language", "gold_label", "sentence1_binary_parse", "sentence1", "sentence2"]
+XNLI_COLUMNS += ["promptID", "pairID", "genre", "match"]
+XNLI_CODES = ("ar", "de", "en", "zh")
+PAWSX_CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
+DOMAINS = ("books", "dvd", "music")
+
+BUCC = {  # kind -> lines, of de-en.training
+    "de": ["de-1\tHallo Welt", 'de-2\tSie sagte: "Ja', "de-3\tnichts\tdavon"],
+    "en": ["en-7\tHello world", 'en-8\tShe said: "yes', "en-9\tsomething else"],
+    "gold": ["de-1\ten-7", "de-2\ten-8"],
+}
+
+
+def bucc(code="de", part="training", lines=None):
+    """name in the archive -> content, of one archive of BUCC."""
+    stem = f"bucc2018/{code}-en/{code}-en.{part}"
+    kinds = {code if kind == "de" else kind: found for kind, found in (lines or BUCC).items()}
+    return {f"{stem}.{kind}": text(found) for kind, found in kinds.items()}
+
+
+def xnli_row(code, label, premise, hypothesis):
+    """A line of XNLI's own table."""
+    return "\t".join([code, label, "( x )", premise, hypothesis, "1", "2", "face", "True"])
+
+
+def xnli_lines(split):
+    """Both pairs of each language of one split, below the header."""
+    rows = [
+        xnli_row(code, label, f'{code} {split} "premise', f"{code} {split} {label}")
+        for code in XNLI_CODES
+        for label in ("neutral", "contradiction")
+    ]
+    return ["\t".join(XNLI_COLUMNS), *rows]
+
+
+def xnli():
+    """The archive of dev and test, with what a Mac left in it."""
+    files = {f"XNLI-1.0/xnli.{split}.tsv": text(xnli_lines(split)) for split in ("dev", "test")}
+    return {**files, "XNLI-1.0/.DS_Store": b"\0", "__MACOSX/XNLI-1.0/._xnli.dev.tsv": b"\0"}
+
+
+def xnli_mt():
+    """The archive of the training part: English, and another language that nobody reads."""
+    lines = ["premise\thypo\tlabel", "One .\tTwo .\tcontradictory", "Three .\tFour .\tentailment"]
+    folder = "XNLI-MT-1.0/multinli/multinli.train"
+    return {f"{folder}.en.tsv": text(lines), f"{folder}.de.tsv": b"never read"}
+
+
+def pawsx_lines(code, split):
+    """A table of PAWS-X: a paraphrase, none, and two that were not translated."""
+    rows = [f'{code} {split} "a\t{code} {split} b\t1', f"{code} {split} c\t{code} {split} d\t0"]
+    rows += ["NS\tonly one\t1", "only one\t\t0"]
+    return ["id\tsentence1\tsentence2\tlabel", *(f"{at}\t{row}" for at, row in enumerate(rows))]
+
+
+def pawsx():
+    """The archive of all seven languages."""
+    files = {
+        f"x-final/{code}/{split}_2k.tsv": text(pawsx_lines(code, split))
+        for code in PAWSX_CODES
+        for split in ("dev", "test")
+    }
+    return {**files, "x-final/de/translated_train.tsv": b"never read"}
+
+
+NEGATIVES = {
+    "It has 3 wheels.": {"errtype": "number_replacement", "src": "It has 2 wheels."},
+    "It has no wheels.": {"errtype": "causality_alternation", "src": "It has wheels."},
+}
+
+
+def xsimpp():
+    """Both files of xsim++."""
+    return {
+        "eng_Latn_augmented.devtest": text([*NEGATIVES, "unknown to the other file"]),
+        "eng_Latn_errtype.devtest.json": json.dumps(NEGATIVES).encode(),
+    }
+
+
+def review(rating, summary, body):
+    """An item of CLS."""
+    return (
+        f"<item><category>books</category><rating>{rating}</rating><asin>1</asin>\n"
+        f"<text>{body}</text><summary>{summary}</summary></item>"
+    )
+
+
+def cls_file(code, domain, split):
+    """The reviews of one file of CLS."""
+    reviews = [
+        review("5.0", f"{code} {domain} {split} Toll!", "Ein Buch. Ich las &amp; lachte!\nDoch."),
+        review("1.0", "", f"{code} {domain} {split} kein Titel"),
+    ]
+    return text(['<?xml version="1.0" encoding="UTF-8"?>', "<items>", *reviews, "</items>"])
+
+
+def cls():
+    """The archive of all languages and domains."""
+    return {
+        f"cls-acl10-unprocessed/{code}/{domain}/{split}.review": cls_file(code, domain, split)
+        for code in ("en", "de", "fr", "jp")
+        for domain in DOMAINS
+        for split in ("train", "test", "unlabeled")
+    }
+
+
+def marc_lines(code):
+    """Reviews of one, three and five stars."""
+    return [
+        json.dumps(
+            {
+                "review_id": f"{code}_{stars}",
+                "stars": str(stars),
+                "review_title": f"{stars} Sterne",
+                "review_body": f"{code} sagt {stars}. Mehr nicht.",
+                "language": code,
+                "product_category": "book",
+            }
+        )
+        for stars in (1, 3, 5)
+    ]
+
+
+def marc(code="de"):
+    """The files of one language of MARC."""
+    return {
+        f"{split}/dataset_{code}_{split}.json": text(marc_lines(code))
+        for split in ("train", "dev", "test")
+    }
+
+
+def news(number, labels, headline, paragraphs):
+    """A news item of Reuters."""
+    topics = "".join(f'<code code="{label}"><editdetail/></code>' for label in labels)
+    body = "".join(f"<p>{paragraph}</p>\n" for paragraph in paragraphs)
+    return (
+        '<?xml version="1.0" encoding="iso-8859-1" ?>\n'
+        f'<newsitem itemid="{number}" id="root" date="1996-08-20" xml:lang="de">\n'
+        f"<title>DE: {headline}</title>\n<headline>{headline}</headline>\n<text>\n{body}</text>\n"
+        '<metadata><codes class="bip:countries:1.0"><code code="GCAT"/></codes>\n'
+        f'<codes class="bip:topics:1.0">{topics}</codes></metadata>\n</newsitem>\n'
+    ).encode("iso-8859-1")
+
+
+ITEMS = {  # place -> (classes, headline, paragraphs)
+    "RCV2_Multilingual_Corpus/german/REUTDE1/11.xml": (
+        ("CCAT", "C15"),
+        "Größe zählt.",
+        ("Ein Satz. Noch einer.", "Zweiter Absatz &amp; Schluß"),
+    ),
+    "RCV2_Multilingual_Corpus/german/REUTDE1/12.xml": (("MCAT",), "Markt", ("Kurse fielen.",)),
+    "RCV2_Multilingual_Corpus/german/REUTDE2/13.xml": (("GCAT", "ECAT"), "Zwei", ("Beides.",)),
+    "RCV2_Multilingual_Corpus/german/REUTDE2/14.xml": (("GCAT",), "", ("Ohne Titel.",)),
+    "rcv1/19960820/2286newsML.xml": (("ECAT",), "Recovery", ("Mexico grew.",)),
+}
+INDICES = {
+    "german.dev": ["REUTDE1-11"],
+    "german.test": ["REUTDE1-12"],
+    "german.train.1000": ["REUTDE1-12", "REUTDE1-11"],
+    "english.dev": ["19960820-2286newsML"],
+    "english.test": ["19960820-2286newsML"],
+}
+
+
+def write_reuters(folder):
+    """Both Reuters corpora and MLDoc's indices in a folder."""
+    for at, (place, item) in enumerate(ITEMS.items()):
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_bytes(news(at, *item))
+    for name, lines in INDICES.items():
+        write_lines(folder / "mldoc-indices" / name, lines)
+    return folder
+
+
+# --- archives
+
+
+def text(lines):
+    """Lines as the bytes of a file."""
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def write_files(folder, files, strip=0):
+    """Files by name below a folder, without the first `strip` parts of their names."""
+    for name, content in files.items():
+        path = folder.joinpath(*name.split("/")[strip:])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def pack(path, files):
+    """An archive of what its name says (.zip, .tar.gz, .tar.bz2); the sha256 of its bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+    else:
+        packed = gzip.compress if path.suffix == ".gz" else bz2.compress
+        path.write_bytes(packed(_tar(files)))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _tar(files):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()

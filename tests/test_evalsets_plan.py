@@ -1,0 +1,313 @@
+"""Laws of the sets of an experiment: languages, copies, closed ones, and their sentences."""
+
+import evalsets_made as made
+import pytest
+import yaml
+from conftest import ROOT, SHARED, copy_project, needs
+from experiments_made import GONE, MINIMAL, Settings, edited
+from mirror_made import write_flores, write_lines
+
+from ems.config import stage_hash
+from ems.config.schema import load_yaml
+from ems.evalsets.check import missing_evalsets
+from ems.evalsets.registry import sets
+from ems.evalsets.sets import FILES, SIDES, data_files, read_sides, set_files, unit_source
+from ems.text.clean import eval_files, write_eval_keys
+
+NEW = ("bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "mldoc", "rcv2", "paracrawl")
+BASE = MINIMAL | {"languages": ["en", "de", "fr", "ja"]}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, BASE)
+
+
+def with_sets(entries, base=BASE, **changes):
+    """An experiment with these sets besides Tatoeba."""
+    entries = {name: {"version": "v1", **entry} for name, entry in entries.items()}
+    return base | {"evalsets": {**base["evalsets"], **entries}} | changes
+
+
+# --- languages
+
+
+def test_each_set_names_the_languages_by_its_own_codes(project, tmp_path):
+    made.write_reuters(tmp_path / "reuters")
+    paths = {"mldoc": {"languages": ["en", "de"]}, "rcv2": {"languages": ["en", "de"]}}
+    paths = {name: {**entry, "path": str(tmp_path / "reuters")} for name, entry in paths.items()}
+    here = {"sources": {"cls": "somewhere", "marc": "somewhere"}}
+    sets_ = {name: paths.get(name, {}) for name in NEW}
+    found = project.load(with_sets(sets_, **here)).evalsets
+    assert {name: found[name].languages for name in NEW} == {
+        "bucc2018": {"de": "de", "fr": "fr"},
+        "xnli": {"en": "en", "de": "de", "fr": "fr"},
+        "pawsx": {"en": "en", "de": "de", "fr": "fr", "ja": "ja"},
+        "xsimpp": {"eng_Latn": "en"},
+        "cls": {"en": "en", "de": "de", "fr": "fr", "jp": "ja"},
+        "marc": {"en": "en", "de": "de", "fr": "fr", "ja": "ja"},
+        "mldoc": {"english": "en", "german": "de"},
+        "rcv2": {"english": "en", "german": "de"},
+        "paracrawl": {"de": "de", "fr": "fr"},
+    }
+
+
+def test_all_of_a_set_are_its_published_languages(project):
+    every = {name: {"languages": "all"} for name in ("bucc2018", "xnli", "pawsx", "paracrawl")}
+    found = project.load(with_sets(every)).evalsets
+    assert list(map(len, (found[name].languages for name in every))) == [4, 15, 7, 21]
+
+
+OWN = [{"code": "xa", "tatoeba_v1": "deu"}, {"code": "xb", "tatoeba_v1": "deu"}]
+
+
+@pytest.mark.parametrize("languages", ["experiment", "all", ["xa", "xb"]])
+def test_two_languages_with_one_code_in_a_benchmark_are_an_error_and_none_is_dropped(
+    project, languages
+):
+    value = edited(BASE, "languages", ["en", *OWN])
+    value = edited(value, "evalsets.tatoeba.languages", languages)
+    assert project.told(value).endswith(
+        "evalsets.tatoeba.languages: xa and xb are both deu in the benchmark; give one of them "
+        "another code under `languages`, or name it in evalsets.tatoeba.without"
+    )
+    chosen = project.load(edited(value, "evalsets.tatoeba.without", ["xb"]))
+    assert chosen.evalsets["tatoeba"].languages["deu"] == "xa"
+
+
+def test_a_language_of_the_table_gives_way_to_one_of_the_experiments_own(project):
+    value = edited(BASE, "languages", ["en", OWN[0]])
+    value = edited(value, "evalsets.tatoeba.languages", "all")
+    found = project.load(value).evalsets["tatoeba"].languages
+    assert found["deu"] == "xa"
+    assert len(found) == 112
+    told = project.told(edited(value, "languages", ["en", "de", OWN[0]]))
+    assert "de and xa are both deu in the benchmark" in told
+
+
+def test_xsimpp_is_of_english_alone(project):
+    told = project.told(with_sets({"xsimpp": {"languages": ["de"]}}))
+    assert "evalsets.xsimpp.languages: unknown language 'de'; allowed: en" in told
+
+
+# --- where they are
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "cls",
+            "evalsets.cls: this set is closed (Amazon reviews, for research): ask for "
+            "cls-acl10-unprocessed.tar.gz at https://zenodo.org/record/3251672; then set "
+            "evalsets.cls.path to the DIRECTORY with it (or sources.cls to the one with the "
+            "archive); expected DIRECTORY/en/books/train.review, DIRECTORY/en/books/test.review, "
+            "DIRECTORY/en/dvd/train.review and 21 more",
+        ),
+        ("marc", "evalsets.marc: this set is withdrawn (Amazon, academic research only, not to"),
+        ("mldoc", "set evalsets.mldoc.path to the DIRECTORY with it; expected DIRECTORY/mldoc-ind"),
+        ("rcv2", "expected DIRECTORY/rcv1, DIRECTORY/RCV2_Multilingual_Corpus/german, DIRECTORY"),
+    ],
+)
+def test_a_closed_set_without_a_copy_is_one_line_that_says_how_to_obtain_it(
+    project, name, expected
+):
+    told = project.told(with_sets({name: {}}))
+    assert expected in told
+    assert sets()[name].obtain in told
+
+
+def test_all_that_is_missing_can_be_listed_without_an_error(project):
+    value = with_sets({"cls": {}, "marc": {}, "xnli": {}})
+    experiment = project.load(edited(value, "sources", {"cls": "x", "marc": "x"}))
+    assert missing_evalsets(experiment) == []
+    experiment.sources.clear()
+    assert [line.partition(":")[0] for line in missing_evalsets(experiment)] == [
+        "evalsets.cls",
+        "evalsets.marc",
+    ]
+
+
+def test_a_copy_that_is_not_there_or_lacks_files_is_one_line(project, tmp_path):
+    gone = tmp_path / "gone"
+    told = project.told(with_sets({"bucc2018": {"path": str(gone)}}))
+    assert told.endswith(
+        f"evalsets.bucc2018.path: {gone} is no directory; expected {gone}/de-en/de-en.sample.de, "
+        f"{gone}/de-en/de-en.sample.en, {gone}/de-en/de-en.sample.gold and 9 more"
+    )
+    here = made.write_files(tmp_path / "here", made.bucc() | made.bucc("fr"), strip=1)
+    told = project.told(with_sets({"bucc2018": {"path": str(here)}}))
+    assert "path: 6 of the 12 files expected are not there: " in told
+    assert f"{here}/de-en/de-en.sample.de, {here}/de-en/de-en.sample.en" in told
+
+
+def test_every_set_can_be_a_copy_and_its_files_are_used_in_place(project, tmp_path):
+    write_flores(tmp_path, "eng_Latn", ["one"])
+    for code in ("deu_Latn", "fra_Latn", "jpn_Jpan"):
+        write_flores(tmp_path, code, ["eins"])
+    folder = tmp_path / "flores200"
+    value = with_sets({"flores200": {"path": str(folder)}}, decontaminate={"against": []})
+    experiment = project.load(value)
+    assert len(data_files(experiment, "flores200", folder)) == 4
+    (folder / "devtest" / "deu_Latn.devtest").unlink()
+    assert "evalsets.flores200.path: 1 of the 4 files" in project.told(value)
+
+
+def test_a_copy_in_another_layout_is_found(project, tmp_path):
+    for code in ("en", "de", "fr", "ja"):
+        for split in ("dev", "test"):
+            write_lines(tmp_path / "flat" / f"{split}-{code}.tsv", ["a\tb\t1"])
+    experiment = project.load(with_sets({"pawsx": {"path": str(tmp_path / "flat")}}))
+    files = data_files(experiment, "pawsx", tmp_path / "flat")
+    assert files[0] == tmp_path / "flat" / "dev-en.tsv"
+    assert all(path.is_file() for path in files)
+
+
+def test_the_dev_part_of_flores_needs_a_source_that_has_it(project):
+    value = with_sets({"flores200": {"dev": True}})
+    told = project.told(value)
+    assert "evalsets.flores200.dev: only the official archive has the dev part; set sources" in told
+    archive = "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"
+    experiment = project.load(edited(value, "sources.flores200", archive))
+    assert unit_source(experiment, "flores200") == archive.rpartition("/")[0]
+    (path,) = data_files(experiment, "flores200", project.root)
+    assert path.name == "flores200_dataset.manifest.json"
+    assert "dev/deu_Latn.dev" in str(set_files(experiment, "flores200", project.root))
+    assert "only of flores200" in project.told(with_sets({"sib200": {"dev": True}}))
+
+
+# --- their sentences
+
+
+def test_every_set_of_the_schema_is_known_and_says_what_training_must_not_see():
+    schema = load_yaml(ROOT / "schemas" / "experiment.schema.yaml")["properties"]
+    known = set(schema["evalsets"]["properties"])
+    assert known == set(FILES) == set(sets())
+    against = set(schema["decontaminate"]["properties"]["against"]["items"]["enum"])
+    assert against == known - {"paracrawl"}
+    assert set(SIDES) == against - {"tatoeba", "flores200", "ntrex"}
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """A copy of each set."""
+    files = {
+        "bucc2018": made.bucc() | made.bucc(part="sample"),
+        "pawsx": made.pawsx(),
+        "cls": made.cls(),
+    }
+    for name, members in files.items():
+        made.write_files(tmp_path / name, members, strip=1)
+    made.write_files(tmp_path / "xnli", made.xnli())
+    made.write_files(tmp_path / "xsimpp", made.xsimpp())
+    made.write_files(tmp_path / "marc", made.marc())
+    for name in ("mldoc", "rcv2"):
+        made.write_reuters(tmp_path / name)
+    return tmp_path
+
+
+LANGUAGES = {"xsimpp": ["en"]}
+TOLD = {  # a sentence of each, as a key: of German, or of English
+    "bucc2018": "hallowelt",
+    "xnli": "detestpremise",
+    "pawsx": "detestc",
+    "xsimpp": "ithas3wheels",
+    "cls": "ichlaslachte",
+    "marc": "desagt5",
+    "mldoc": "nocheiner",
+    "rcv2": "größezählt",
+}
+
+
+def test_decontamination_names_every_set_and_keeps_its_labels(project, copies):
+    names = list(TOLD)
+    entries = {
+        name: {"path": str(copies / name), "languages": LANGUAGES.get(name, ["de"])}
+        for name in names
+    }
+    value = with_sets(entries, decontaminate={"against": names})
+    experiment = project.load(value)
+    folders = {name: copies / name for name in names}
+    out = copies / "keys.tsv"
+    count = write_eval_keys("folded", eval_files(experiment, folders), out)
+    found = dict(line.split("\t") for line in out.read_text().splitlines())
+    assert len(found) == count
+    for name, key in TOLD.items():
+        (code,) = experiment.evalsets[name].languages
+        assert f"{name}/{code}" in found[key].split(",")
+    assert found["größezählt"] == "mldoc/german,rcv2/german"  # its headline is in both
+    assert not any("neverread" in key or "unlabeled" in key for key in found)
+
+
+def test_paracrawl_cannot_be_named_since_its_sentences_are_drawn(project):
+    told = project.told(with_sets({"paracrawl": {}}, decontaminate={"against": ["paracrawl"]}))
+    assert "decontaminate.against.0: found 'paracrawl'; allowed values: tatoeba, flores200" in told
+
+
+def test_where_a_set_lies_changes_no_hash_but_what_is_in_it_does(project, copies):
+    entry = {"bucc2018": {"path": str(copies / "bucc2018"), "languages": ["de"]}}
+    value = with_sets(entry, decontaminate={"against": ["bucc2018"]})
+
+    def found(value):
+        return stage_hash(project.load(value), "evalkeys")
+
+    before = found(value)
+    assert found(edited(value, "evalsets.bucc2018.path", GONE)) == before
+    assert found(edited(value, "evalsets.bucc2018.version", "v2")) != before
+    assert found(edited(value, "decontaminate.against", ["tatoeba"])) != before
+    more = edited(value, "evalsets.bucc2018", {"version": "v1", "languages": "all"})
+    assert found(more) != before
+    flores = with_sets({"flores200": {}}, decontaminate={"against": ["flores200"]})
+    flores = edited(flores, "sources.flores200", "x/flores200_dataset.tar.gz")
+    assert found(edited(flores, "evalsets.flores200.dev", True)) != found(flores)
+
+
+# --- the plan
+
+PLANNED = """
+evalsets:
+  tatoeba: {version: v1}
+  bucc2018: {version: v2018, languages: [de], path: BUCC}
+  pawsx: {version: v1, languages: [de, en]}
+  xnli: {version: v1, languages: [de]}
+sources: {pawsx: MIRROR, tatoeba: MIRROR, opus: MIRROR}
+decontaminate: {against: [tatoeba, bucc2018, pawsx]}
+"""
+
+
+def plan_of(folder, bucc, mirror):
+    """What `snakemake -n` says of an experiment with these sets, by rule."""
+    project = copy_project(folder)
+    text = PLANNED.replace("BUCC", str(bucc)).replace("MIRROR", str(mirror))
+    value = MINIMAL | {"languages": ["en", "de"]} | yaml.safe_load(text)
+    (folder / "configs" / "sets.yaml").write_text(yaml.safe_dump(value))
+    words = ("-n", "--config", "experiment=sets", "--printshellcmds", "--", "data")
+    evalkeys = "results/sets/text/evalkeys.tsv"
+    return project.snakemake(*words), project.snakemake(*words[:-1], evalkeys)
+
+
+def test_the_workflow_plans_an_archive_once_and_uses_a_copy_in_place(tmp_path):
+    bucc = made.write_files(tmp_path / "bucc", made.bucc() | made.bucc(part="sample"), strip=1)
+    data, evalkeys = plan_of(tmp_path / "project", bucc, tmp_path / "mirror")
+    assert f"--evalset pawsx --source {tmp_path}/mirror --code x-final" in data
+    assert "--evalset xnli  --code xnli --out data/evalsets/xnli/v1 " in data  # as published
+    assert "xnli-mt" not in data  # what trains a classifier is fetched for a benchmark only
+    assert data.count("rule fetch_evalset:") == 2
+    assert "bucc2018" not in data
+    assert evalkeys.count("rule fetch_evalset:") == 1
+    assert f"bucc2018={bucc}" in evalkeys
+    assert "data/evalsets/pawsx/v1/x-final.manifest.json" in evalkeys
+    assert f"{bucc}/de-en/de-en.training.gold" in evalkeys
+
+
+def test_the_workflow_plans_the_sets_that_lie_beside_the_project(tmp_path):
+    needs(SHARED.is_dir(), "the benchmarks do not lie beside the project")
+    data, _ = plan_of(tmp_path / "project", SHARED / "bucc_mini", tmp_path / "mirror")
+    assert data.count("rule fetch_evalset:") == 2
+    value = with_sets(
+        {"bucc2018": {"path": str(SHARED / "bucc_mini")}, "pawsx": {"path": str(SHARED / "pawsx")}}
+    )
+    (tmp_path / "settings").mkdir()
+    experiment = Settings(tmp_path / "settings", BASE).load(value)
+    sides = read_sides(experiment, "bucc2018", SHARED / "bucc_mini", "de")
+    assert sum(1 for side in sides for _ in side) == 2 * (200 + 476)

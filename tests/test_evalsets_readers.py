@@ -1,0 +1,275 @@
+"""Laws of the evaluation sets' readers: as published, with classes, mistakes by file and line."""
+
+import json
+
+import evalsets_made as made
+import pytest
+from conftest import SHARED, needs
+from mirror_made import write_lines, write_opus
+
+from ems.errors import EmsError
+from ems.evalsets import bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, xnli, xsimpp
+from ems.evalsets.documents import Document, parts, sentences
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One language or more of each set, as it lies once it is unpacked."""
+    made.write_files(tmp_path / "bucc2018", made.bucc() | made.bucc(part="sample"), strip=1)
+    made.write_files(tmp_path / "xnli", made.xnli() | made.xnli_mt())
+    made.write_files(tmp_path / "pawsx", made.pawsx(), strip=1)
+    made.write_files(tmp_path / "xsimpp", made.xsimpp())
+    made.write_files(tmp_path / "cls", made.cls(), strip=1)
+    made.write_files(tmp_path / "marc", made.marc())
+    made.write_reuters(tmp_path / "mldoc")
+    return tmp_path
+
+
+def flat(sides):
+    """All sentences of some sides."""
+    return [sentence for side in sides for sentence in side]
+
+
+# --- each set
+
+
+def test_bucc_is_sentences_by_id_and_pairs_of_ids(folder):
+    part = bucc2018.read_part(folder / "bucc2018", "de", "training")
+    assert part.sentences["de-2"] == 'Sie sagte: "Ja'
+    assert part.sentences["de-3"] == "nichts\tdavon"  # only the first tab separates
+    assert part.english["en-7"] == "Hello world"
+    assert part.gold == [("de-1", "en-7"), ("de-2", "en-8")]
+
+
+def test_every_candidate_of_bucc_is_an_evaluation_sentence_gold_or_not(folder):
+    found = flat(bucc2018.read_sides(folder / "bucc2018", "de"))
+    assert sorted(found) == sorted(
+        2 * [line.partition("\t")[2] for kind in ("de", "en") for line in made.BUCC[kind]]
+    )
+
+
+def test_xnli_is_read_by_language_and_its_quotes_are_text(folder):
+    pairs = xnli.read_split(folder / "xnli", "de", "dev")
+    assert [pair.label for pair in pairs] == ["neutral", "contradiction"]
+    assert {pair.premise for pair in pairs} == {'de dev "premise'}
+    assert pairs[0].hypothesis == "de dev neutral"
+
+
+def test_xnli_reads_the_same_from_its_json(folder):
+    before = {code: flat(xnli.read_sides(folder / "xnli", code)) for code in made.XNLI_CODES}
+    for split in ("dev", "test"):
+        path = folder / "xnli" / "XNLI-1.0" / f"xnli.{split}.tsv"
+        header, *rows = (line.split("\t") for line in path.read_text().splitlines())
+        write_lines(
+            path.with_suffix(".jsonl"),
+            [json.dumps(dict(zip(header, row, strict=True))) for row in rows],
+        )
+        path.unlink()
+    assert before == {
+        code: flat(xnli.read_sides(folder / "xnli", code)) for code in made.XNLI_CODES
+    }
+
+
+def test_training_pairs_of_xnli_have_the_labels_of_its_test_and_are_no_evaluation_sentences(folder):
+    found = list(xnli.read_train(folder / "xnli"))
+    assert [pair.label for pair in found] == ["contradiction", "entailment"]
+    assert not {found[0].premise, "One ."} & set(flat(xnli.read_sides(folder / "xnli", "en")))
+
+
+def test_pawsx_leaves_out_what_was_not_translated(folder):
+    pairs = pawsx.read_split(folder / "pawsx", "de", "dev")
+    assert [(pair.first, pair.second, pair.label) for pair in pairs] == [
+        ('de dev "a', "de dev b", "1"),
+        ("de dev c", "de dev d", "0"),
+    ]
+
+
+def test_pawsx_reads_the_layout_of_xtreme_too_with_labels_or_without(tmp_path):
+    write_lines(tmp_path / "dev-de.tsv", ["a\tb\t1", "NS\tc\t0"])
+    write_lines(tmp_path / "test-de.tsv", ["d\te"])
+    assert pawsx.read_split(tmp_path, "de", "dev") == [pawsx.Paraphrase("a", "b", "1")]
+    assert pawsx.read_split(tmp_path, "de", "test") == [pawsx.Paraphrase("d", "e", "")]
+    assert flat(pawsx.read_sides(tmp_path, "de")) == ["a", "b", "d", "e"]
+
+
+def test_negatives_of_xsimpp_know_what_was_changed_and_in_what(folder):
+    found = xsimpp.read_negatives(folder / "xsimpp")
+    assert [(item.kind, item.source) for item in found] == [
+        ("number_replacement", "It has 2 wheels."),
+        ("causality_alternation", "It has wheels."),
+        ("", ""),
+    ]
+    assert flat(xsimpp.read_sides(folder / "xsimpp", "eng_Latn"))[0] == "It has 3 wheels."
+
+
+def test_reviews_of_cls_have_a_class_by_their_stars(folder):
+    found = list(cls.read_split(folder / "cls", "jp", "dvd", "test"))
+    assert found == [
+        Document("positive", "jp dvd test Toll!", "Ein Buch. Ich las & lachte!\nDoch."),
+        Document("negative", "", "jp dvd test kein Titel"),
+    ]
+    sides = flat(cls.read_sides(folder / "cls", "jp"))
+    assert "jp music train Toll!" in sides
+    assert not [text for text in sides if "unlabeled" in text]
+
+
+def test_reviews_of_marc_with_three_stars_have_no_class(folder):
+    found = list(marc.read_split(folder / "marc", "de", "test"))
+    assert [document.label for document in found] == ["negative", "", "positive"]
+    assert found[0].title == "1 Sterne"
+    assert flat(marc.read_sides(folder / "marc", "de")).count("Mehr nicht.") == 2 * 3  # no train
+
+
+def test_mldoc_takes_the_named_items_out_of_the_reuters_corpora(folder):
+    (item,) = mldoc.read_split(folder / "mldoc", "german", "dev")
+    assert item == Document(
+        "CCAT", "Größe zählt.", "Ein Satz. Noch einer.\nZweiter Absatz & Schluß"
+    )
+    train = mldoc.read_split(folder / "mldoc", "german", "train.1000")
+    assert [document.label for document in train] == ["MCAT", "CCAT"]
+    (english,) = mldoc.read_split(folder / "mldoc", "english", "test")
+    assert english.text == "Mexico grew."
+
+
+def test_rcv2_is_the_headlines_of_items_with_one_class(folder):
+    found = list(rcv2.read_titles(folder / "mldoc", "german"))
+    assert found == [Document("CCAT", "Größe zählt.", ""), Document("MCAT", "Markt", "")]
+
+
+def test_paracrawl_is_streamed_with_english_second_whatever_the_order_of_the_codes(tmp_path):
+    place = write_opus(tmp_path, "ParaCrawl", "v5", [{"de": "eins", "fr": "un", "en": "one"}])
+    assert list(paracrawl.read_language(place, "de")) == [("eins", "one")]
+    assert list(paracrawl.read_language(place, "fr")) == [("un", "one")]
+    assert paracrawl.count(place, "fr") == 1
+
+
+def test_the_dev_part_of_flores_is_read_when_it_is_asked_for(tmp_path):
+    write_lines(tmp_path / "devtest" / "deu_Latn.devtest", ["a"])
+    write_lines(tmp_path / "dev" / "deu_Latn.dev", ["b"])
+    assert flores200.read_language(tmp_path, "deu_Latn") == ["a"]
+    assert flores200.read_language(tmp_path, "deu_Latn", dev=True) == ["a", "b"]
+
+
+# --- documents
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("3.5 stars… maybe", ["3.5 stars…", "maybe"]),
+        ("一。二！三", ["一。", "二！", "三"]),
+        ("first line\n\n second", ["first line", "second"]),
+        ("  ", []),
+    ],
+)
+def test_sentences_end_at_their_marks_and_at_lines(text, expected):
+    assert sentences(text) == expected
+
+
+def test_the_parts_of_a_document_are_its_title_its_text_and_the_sentences_of_both():
+    found = list(parts([Document("", "Good. Very.", "One. Two.\nThree"), Document("", "", "a b")]))
+    assert found == [
+        *("Good. Very.", "Good.", "Very."),
+        *("One. Two.\nThree", "One.", "Two.", "Three"),
+        "a b",
+    ]
+
+
+# --- mistakes
+
+DE, GOLD = "bucc2018/de-en/de-en.training.de", "bucc2018/de-en/de-en.training.gold"
+DEV, MT = "xnli/XNLI-1.0/xnli.dev.tsv", f"xnli/{xnli.TRAIN}"
+PAWS, KINDS = "pawsx/de/dev_2k.tsv", f"xsimpp/{xsimpp.KINDS}"
+CLS, MARC = "cls/de/books/test.review", "marc/dev/dataset_de_dev.json"
+ITEM = "mldoc/RCV2_Multilingual_Corpus/german/REUTDE1/11.xml"
+HEADER = "\t".join(made.XNLI_COLUMNS).encode() + b"\n"
+PAWS_HEADER = b"id\tsentence1\tsentence2\tlabel\n"
+READ = {
+    "bucc2018": lambda folder: bucc2018.read_part(folder, "de", "training"),
+    "xnli": lambda folder: [xnli.read_split(folder, "de", "dev"), *xnli.read_train(folder)],
+    "pawsx": lambda folder: pawsx.read_split(folder, "de", "dev"),
+    "xsimpp": lambda folder: xsimpp.read_negatives(folder),
+    "cls": lambda folder: list(cls.read_split(folder, "de", "books", "test")),
+    "marc": lambda folder: list(marc.read_split(folder, "de", "dev")),
+    "mldoc": lambda folder: list(mldoc.read_split(folder, "german", "dev")),
+}
+MALFORMED = [
+    (DE, b"de-1\ta\nde-2\n", "line 2: expected id<TAB>sentence, found 'de-2'"),
+    (DE, b"de-1\ta\nde-1\tb\n", "line 2: the id de-1 is there twice"),
+    (DE, b"de-1\ta\nde-2\t\xff\n", "line 2 is not UTF-8"),
+    (DE, b"", "expected sentences, found none"),
+    (GOLD, b"de-1\ten-7\nde-1\ten-99\n", "line 2: no sentence has the id 'en-99'"),
+    (GOLD, b"de-1\ten-7\nde-1\ten-7\n", "line 2: de-1 en-7 is there twice"),
+    (GOLD, b"de-1\n", "line 1 has 1 columns, expected 2"),
+    (DEV, b"", "expected the columns language, gold_label, sentence1, sentence2, found no lang"),
+    (DEV, HEADER + b"de\tneutral\n", "line 2 has 2 columns, expected 9"),
+    (DEV, HEADER + made.xnli_row("de", "maybe", "a", "b").encode(), "line 2: found the label 'may"),
+    (DEV, HEADER, "expected pairs of the language de, found none"),
+    (MT, b"premise\thypo\tlabel\na\tb\tc\n", "line 2: found the label 'c'; expected entailment"),
+    (PAWS, PAWS_HEADER + b"1\ta\tb\t2\n", "line 2: found the label '2'; expected 0 or 1"),
+    (PAWS, b"sentence1\tsentence2\nx\ty\n", "found no label in its first line"),
+    (f"xsimpp/{xsimpp.AUGMENTED}", b"It has 3 wheels.\n\n", "line 2 is empty"),
+    (f"xsimpp/{xsimpp.AUGMENTED}", b"other\n", "none of its 1 sentences is in eng_Latn_errtype"),
+    (KINDS, b"[]", "expected a JSON object, found list"),
+    (KINDS, b'{"a": {"src": "b"}}', "'a' has no errtype and src of text"),
+    (CLS, b"<items>\n<item>\n", "line 3: not valid XML (no element found)"),
+    (CLS, b"<items>\n<item><rating>3.0</rating></item></items>", "line 2: a review with the rati"),
+    (CLS, b"<items>\n\n<item><rating>1</rating></item></items>", "line 3: a review without text"),
+    (CLS, b"<items></items>", "expected reviews (<item>), found none"),
+    (CLS, b'<!DOCTYPE a [<!ENTITY b "c">]><items/>', "declares entities of its own"),
+    (MARC, b'{"stars": 6}\n', "line 1: expected a JSON object with stars (1 to 5), review_title"),
+    (MARC, b"\n", "line 1: expected a JSON object with stars"),
+    (MARC, made.marc_lines("en")[0].encode(), "line 1: a review in 'en', expected de"),
+    (ITEM, b"<newsitem>\n<p></newsitem>", "line 2: not valid XML"),
+    (ITEM, b"<html/>", "expected <newsitem>, found <html>"),
+    (ITEM, made.news(1, ("CCAT", "ECAT"), "x", ()), "has 2 of the classes CCAT, ECAT, GCAT, MCAT"),
+    (ITEM, b'<!DOCTYPE a [<!ENTITY b "c">]><newsitem/>', "declares entities of its own"),
+    ("mldoc/mldoc-indices/german.dev", b"REUTDE1-11\n../x-1\n", "line 2: expected PART-NUMBER, f"),
+]
+
+
+@pytest.mark.parametrize(("file", "content", "message"), MALFORMED)
+def test_a_malformed_file_is_one_line_that_names_it(folder, file, content, message):
+    name, path = file.partition("/")[0], folder / file
+    READ[name](folder / name)  # as made it is fine
+    path.write_bytes(content)
+    with pytest.raises(EmsError) as told:
+        READ[name](folder / name)
+    assert str(told.value).startswith(f"{path}: ")
+    assert message in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("file", sorted({file for file, _, _ in MALFORMED}))
+def test_a_missing_file_is_one_line_that_names_it(folder, file):
+    name = file.partition("/")[0]
+    (folder / file).unlink()
+    with pytest.raises(EmsError, match="no such file") as told:
+        READ[name](folder / name)
+    assert str(told.value).startswith(f"{folder / file}: ")
+
+
+def test_a_reuters_folder_without_items_is_an_error(tmp_path):
+    with pytest.raises(EmsError, match="german: expected news items"):
+        list(rcv2.read_titles(tmp_path, "german"))
+
+
+# --- the real ones, where they lie beside the project
+
+
+def test_the_bucc_form_and_pawsx_are_read_whole_where_they_lie_beside_the_project():
+    """Their twins without: the tests of bucc and pawsx above."""
+    needs(SHARED.is_dir(), "the benchmarks do not lie beside the project")
+    for code in ("de", "fr", "ru", "zh"):
+        for part, sizes in (("sample", (200, 200, 100)), ("training", (476, 476, 240))):
+            read = bucc2018.read_part(SHARED / "bucc_mini", code, part)
+            assert (len(read.sentences), len(read.english), len(read.gold)) == sizes
+    kept = {
+        (code, split): pawsx.read_split(SHARED / "pawsx", code, split)
+        for code in pawsx.CODES
+        for split in pawsx.SPLITS
+    }
+    assert len(kept["en", "dev"]) == len(kept["en", "test"]) == 2000
+    assert sum(map(len, kept.values())) == 28_000 - 339
+    assert {pair.label for pair in kept["de", "dev"]} == {"0", "1"}
