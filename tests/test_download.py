@@ -113,6 +113,19 @@ def test_without_proof_that_a_part_is_still_good_it_is_not_continued(world, head
         world.fails(site, "broke off", retries=0, left=[".x.zip.part", ".x.zip.part.json"])
         world.fetched(site, OTHER)
     assert site.ranges() == [None, None]
+    (world.out.parent / "x.zip.lock.json").unlink()
+    with world.site(changing, good, file=File(CONTENT, headers)) as site:
+        world.fetched(site, OTHER)
+    assert site.ranges() == [None, None]
+    assert not any("If-Range" in asked for asked in site.asked)
+
+
+def test_a_server_may_give_less_than_the_rest(world):
+    some = wrong_range("bytes 100000-199999/400004", CONTENT[100_000:200_000])
+    with world.site(cut(100_000), some, good) as site:
+        world.fetched(site)
+    assert site.ranges() == [None, "bytes=100000-", "bytes=200000-"]
+    assert len(world.slept) == 2
 
 
 def test_a_server_that_answers_200_to_a_range_is_taken_from_zero(world):
@@ -291,6 +304,14 @@ def test_text_may_begin_with_anything_but_a_page(world):
     text = b"<b>bold</b>\tfett\n" * 100
     with world.site(good, file=File(text)) as site:
         world.fetched(site, text, name="x.tsv")
+
+
+def test_a_page_in_a_directory_is_no_data_either(tmp_path):
+    (tmp_path / "x.tsv").write_bytes(PAGE)
+    out = tmp_path / "data" / "x.tsv"
+    with pytest.raises(EmsError, match=r"x\.tsv: expected a file, found a web page"):
+        fetch(str(tmp_path / "x.tsv"), out, lambda path: {})
+    assert list(out.parent.iterdir()) == []
 
 
 def test_a_page_in_the_place_of_the_rest_leaves_what_is_here(world):
