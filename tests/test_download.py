@@ -26,7 +26,6 @@ from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.corpora.part import Part, part_path
 from ems.errors import EmsError
-from ems.progress import Progress
 
 CONTENT = b"PK\x03\x04" + random.Random(1).randbytes(400_000)
 OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
@@ -205,13 +204,6 @@ def test_a_body_in_chunks_is_whole_only_with_its_last_chunk(world, until):
     with world.site(chunked(until), chunked()) as site:
         world.fetched(site)
     assert len(site.asked) == (1 if until is None else 2)
-
-
-def test_what_was_here_before_counts_for_the_share_and_not_for_the_rate():
-    progress = Progress("download x.zip", 1000, "bytes", before=500)
-    progress.add(100)
-    line = progress.line(progress.started + 1)
-    assert line == "download x.zip: 600/1,000 bytes (60 %), 100 bytes/s, ETA 0:04"
 
 
 # --- refused, busy, unreachable
