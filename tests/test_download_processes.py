@@ -14,6 +14,7 @@ from https_made import File, good, https_site, slow
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.corpora.slots import held, slot
+from ems.progress import Progress
 
 LINES = 60_000
 
@@ -146,3 +147,10 @@ def test_a_held_file_that_was_moved_away_is_made_anew(tmp_path):
     assert order == ["first", "second"]
     assert (tmp_path / "x").read_bytes() == b"first"
     assert path.read_bytes() == b"second"
+
+
+def test_what_was_here_before_counts_for_the_share_and_not_for_the_rate():
+    progress = Progress("download x.zip", 1000, "bytes", before=500)
+    progress.add(100)
+    line = progress.line(progress.started + 1)
+    assert line == "download x.zip: 600/1,000 bytes (60 %), 100 bytes/s, ETA 0:04"
