@@ -80,6 +80,13 @@ class Stage:
 
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
+FORMAT = {
+    "--format": {
+        "choices": ["moses", "mined"],
+        "default": "moses",
+        "help": "a Moses zip of OPUS, or LASER's mined TSV of WikiMatrix",
+    }
+}
 TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]
 STAGES = [
     Stage(
@@ -92,10 +99,10 @@ STAGES = [
     Stage(
         "fetch",
         stages.run_fetch,
-        "fetch and check one OPUS zip",
+        "fetch and check one pair of a corpus",
         ("source", *LOCATED),
         {"out": ONE},
-        GENERATED,
+        FORMAT | GENERATED,
     ),
     Stage(
         "fetch-documents",

@@ -12,11 +12,14 @@ class Progress:
     """Counts `unit`s of one piece of work and logs a line at the start and every `every` seconds.
 
     `total` may be None when it is not known beforehand; the line then has no share and no ETA.
+    `before` units were done earlier: they count for the share, not for the rate.
     """
 
-    def __init__(self, what: str, total: int | None, unit: str, every: float = 5.0) -> None:
+    def __init__(
+        self, what: str, total: int | None, unit: str, every: float = 5.0, before: int = 0
+    ) -> None:
         self.what, self.total, self.unit, self.every = what, total, unit, every
-        self.done, self.started = 0, time.monotonic()
+        self.done, self.before, self.started = before, before, time.monotonic()
         self.last = self.started
         log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
@@ -30,7 +33,7 @@ class Progress:
 
     def line(self, now: float, note: str = "") -> str:
         """The progress line at time `now` (of `time.monotonic`)."""
-        rate = self.done / max(now - self.started, 1e-9)
+        rate = (self.done - self.before) / max(now - self.started, 1e-9)
         parts = [f"{self.what}: {self.done:,}"]
         if self.total:
             parts[0] += f"/{self.total:,} {self.unit} ({100 * self.done / self.total:.0f} %)"

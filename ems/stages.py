@@ -29,6 +29,19 @@ def _experiment(options: argparse.Namespace, stage: str, **wildcards: str) -> Ex
     return experiment
 
 
+def _downloads() -> Any:
+    """How to download, from config.yaml; the defaults where there is none.
+
+    Not from flags: Snakemake would fetch everything again when one of them changes.
+    """
+    from ems.corpora.download import Downloads
+
+    if not (Path("config.yaml").exists() and Path("schemas").exists()):
+        return Downloads()
+    site = load_site(Path("config.yaml"), Path("schemas"))
+    return Downloads(**site["downloads"], slots=Path(site["data"]) / ".downloads")
+
+
 def run_check(options: argparse.Namespace) -> None:
     """Check config.yaml and an experiment, and say what is going to run."""
     from ems.plan import plan
@@ -53,11 +66,15 @@ def run_demo_mirror(options: argparse.Namespace) -> None:
 
 
 def run_fetch(options: argparse.Namespace) -> None:
-    """Fetch and check one OPUS zip."""
+    """Fetch and check one pair of a corpus."""
     from ems.corpora.fetch import fetch_moses
+    from ems.corpora.wikimatrix import fetch_mined
 
-    names = (options.corpus, options.version, options.pair)
-    entry = fetch_moses(options.source, *names, options.out, not options.generated)
+    last = (options.out, not options.generated, _downloads())
+    if options.format == "mined":
+        entry = fetch_mined(options.source, options.pair, *last)
+    else:
+        entry = fetch_moses(options.source, options.corpus, options.version, options.pair, *last)
     log.info("%s: %s", options.out, entry)
 
 
@@ -65,7 +82,8 @@ def run_fetch_documents(options: argparse.Namespace) -> None:
     """Fetch the file that names the document of each line of a corpus."""
     from ems.corpora.fetch import fetch_documents
 
-    entry = fetch_documents(options.source, options.corpus, options.version, options.out)
+    names = (options.source, options.corpus, options.version)
+    entry = fetch_documents(*names, options.out, _downloads())
     log.info("%s: %s", options.out, entry)
 
 

@@ -33,7 +33,7 @@ rule fetch:
         ARCHIVE,
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
-    retries: 3
+    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     resources:
         mem_mb=800,
         runtime=600,
@@ -70,7 +70,7 @@ rule fetch_documents:
         DOCUMENTS,
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{file}}.log",
-    retries: 3
+    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     resources:
         mem_mb=800,
         runtime=60,

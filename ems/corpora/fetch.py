@@ -9,21 +9,27 @@ Notable choices:
 """
 
 import os
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-import requests
-
+from ems.corpora.by_opustools import OPUSTOOLS, moses_by_opustools, opustools_location
+from ems.corpora.content import START, check_start
+from ems.corpora.download import DOWNLOADS, Downloads, download
 from ems.corpora.moses import count_pairs
+from ems.corpora.part import part_path
+from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 from ems.errors import EmsError
 from ems.files import atomic_path, read_json, sha256_file, write_json
 from ems.progress import Progress
 
-TIMEOUT = (20, 60)  # seconds to connect, and between two blocks
 BLOCK = 1 << 18  # bytes
+Check = Callable[[Path], dict[str, Any]]  # raises EmsError for a bad file, else what to remember
 
 
 def is_remote(source: str) -> bool:
@@ -42,47 +48,91 @@ def corpus_location(source: str, corpus: str, version: str) -> str:
     return f"{source.rstrip('/')}/{prefix}{corpus}/{version}"
 
 
-def fetch_documents(source: str, corpus: str, version: str, out: Path) -> dict[str, Any]:
+def fetch_documents(
+    source: str, corpus: str, version: str, out: Path, how: Downloads = DOWNLOADS
+) -> dict[str, Any]:
     """Fetch the file of a corpus that names each line's document; it lies beside `moses/`."""
     location = f"{corpus_location(source, corpus, version)}/{out.name}"
-    return fetch(location, out, lambda path: {"lines": len(read_documents(path))})
+    return fetch(location, out, lambda path: {"lines": len(read_documents(path))}, how=how)
 
 
 def fetch_moses(
-    source: str, corpus: str, version: str, pair: str, out: Path, locked: bool = True
+    source: str,
+    corpus: str,
+    version: str,
+    pair: str,
+    out: Path,
+    locked: bool = True,
+    how: Downloads = DOWNLOADS,
 ) -> dict[str, Any]:
-    """Fetch and validate one Moses zip; return its lock entry with the number of `pairs`."""
-    location = opus_location(source, corpus, version, pair)
+    """Fetch and validate one Moses zip; return its lock entry with the number of `pairs`.
+
+    The source `opustools` is no place: the package of that name brings the file.
+    """
 
     def check(path: Path) -> dict[str, Any]:
         return {"pairs": count_pairs(path, corpus, pair)}
 
-    return fetch(location, out, check, locked)
+    if source == OPUSTOOLS:
+        brought = moses_by_opustools(corpus, version, pair, out, how)
+        return _settle(brought, opustools_location(corpus, version, pair), out, check, locked)
+    return fetch(opus_location(source, corpus, version, pair), out, check, locked, how)
 
 
 def fetch(
-    location: str, out: Path, check: Callable[[Path], dict[str, Any]], locked: bool = True
+    location: str,
+    out: Path,
+    check: Check,
+    locked: bool = True,
+    how: Downloads = DOWNLOADS,
 ) -> dict[str, Any]:
     """Copy or download `location` to `out` after `check(temporary)` passed; return the lock entry.
 
     Raises `EmsError` when the source is missing or unreadable, the check fails, or the content
-    differs from what the lock beside `out` remembers.
+    differs from what the lock beside `out` remembers; `out` and the lock are then as they were.
     """
-    lock = out.with_name(out.name + ".lock.json")
-    with atomic_path(out) as temporary:
-        if is_remote(location):
-            _download(location, temporary)
-        else:
-            _copy(Path(location), temporary)
-        try:
-            found = check(temporary)
-        except EmsError as error:
-            raise EmsError(str(error).replace(str(temporary), location)) from None
-        entry = {"bytes": temporary.stat().st_size, "sha256": sha256_file(temporary), **found}
-        if locked and lock.exists():
-            _compare(read_json(lock), entry, location, lock)
-    write_json(lock, {"url": location, **entry})
+    if is_remote(location):
+        brought = download(location, out, how)
+    else:
+        brought = _copied(_local(location), out)
+    return _settle(brought, location, out, check, locked)
+
+
+def _settle(
+    brought: AbstractContextManager[Path], location: str, out: Path, check: Check, locked: bool
+) -> dict[str, Any]:
+    """Give what was brought its name and its lock, once it is good and what it was."""
+    with brought as path:
+        entry = _checked(path, out, location, check, locked)
+        with atomic_path(out) as temporary:
+            os.replace(path, temporary)
+    write_json(_lock(out), {"url": location, **entry})
     return entry
+
+
+def _lock(out: Path) -> Path:
+    return out.with_name(out.name + ".lock.json")
+
+
+def _checked(path: Path, out: Path, location: str, check: Check, locked: bool) -> dict[str, Any]:
+    """The lock entry of what came from `location`, if it is good and what it was."""
+    with open(path, "rb") as reader:
+        check_start(reader.read(START), out.name, location)
+    try:
+        found = check(path)
+    except EmsError as error:
+        raise EmsError(str(error).replace(str(path), location)) from None
+    entry = {"bytes": path.stat().st_size, "sha256": sha256_file(path), **found}
+    if locked and _lock(out).exists():
+        _compare(read_json(_lock(out)), entry, location, _lock(out))
+    return entry
+
+
+def _local(location: str) -> Path:
+    """The path of a `file://` address or of a plain path."""
+    if location.startswith("file://"):
+        return Path(url2pathname(urlsplit(location).path))
+    return Path(location)
 
 
 def _compare(locked: dict[str, Any], entry: dict[str, Any], location: str, lock: Path) -> None:
@@ -94,45 +144,30 @@ def _compare(locked: dict[str, Any], entry: dict[str, Any], location: str, lock:
         )
 
 
-def _copy(source: Path, target: Path) -> None:
+@contextmanager
+def _copied(source: Path, out: Path) -> Iterator[Path]:
+    """Yield a copy of `source` beside `out`; it goes when nobody moves it."""
+    path = part_path(out)
+    with held(path) as writer:
+        try:
+            _copy(source, writer)
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _copy(source: Path, writer: FileIO) -> None:
     try:
-        total = source.stat().st_size
-        progress = Progress(f"copy {source.name}", total, "bytes")
-        with open(source, "rb") as reader, open(target, "wb") as writer:
-            shutil.copyfileobj(reader, writer, BLOCK)
+        reader = open(source, "rb")  # noqa: SIM115
     except FileNotFoundError:
         raise EmsError(
             f"{source}: no such file; check `sources` and the corpus's languages"
         ) from None
     except (PermissionError, IsADirectoryError) as error:
         raise EmsError(f"{source}: cannot be read ({error.strerror})") from None
-    progress.add(total)
-    progress.close()
-
-
-def _download(url: str, target: Path) -> None:
-    try:
-        with requests.get(url, stream=True, timeout=TIMEOUT) as answer:
-            if answer.status_code != 200:
-                raise EmsError(f"{url}: expected status 200, found {answer.status_code}")
-            if "text/html" in answer.headers.get("Content-Type", ""):
-                raise EmsError(f"{url}: expected a file, found a web page (text/html)")
-            length = answer.headers.get("Content-Length")
-            _receive(answer, target, url, int(length) if length else None)
-    except requests.RequestException as error:
-        raise EmsError(
-            f"{url}: download failed ({type(error).__name__}: {error}); check the network or set "
-            "`sources` in config.yaml to a mirror directory"
-        ) from None
-
-
-def _receive(answer: requests.Response, target: Path, url: str, total: int | None) -> None:
-    progress = Progress(f"download {os.path.basename(url)}", total, "bytes")
-    encoded = answer.headers.get("Content-Encoding", "identity") != "identity"
-    with open(target, "wb") as writer:
-        for block in answer.iter_content(BLOCK):
-            writer.write(block)
-            progress.add(len(block))
-    if total is not None and not encoded and progress.done != total:
-        raise EmsError(f"{url}: expected {total:,} bytes, received {progress.done:,}; run again")
+    with reader:
+        progress = Progress(f"copy {source.name}", os.fstat(reader.fileno()).st_size, "bytes")
+        writer.truncate(0)
+        while block := reader.read(BLOCK):
+            progress.add(writer.write(block))
     progress.close()

@@ -5,19 +5,27 @@ Notable choices:
   an archive is ever looked at or unpacked to disk;
 - a line ends at LF and nowhere else, so a stray U+2028 or CR cannot shift one side against the
   other;
-- both sides are counted before anything is used: unequal counts are an error, never a truncation.
+- both sides are counted before anything is used: unequal counts are an error, never a truncation;
+- the two are read within the limits of `packed`: a bomb is an error, not a full memory or disk.
 """
 
-import zipfile
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
+from ems.corpora.packed import (
+    BLOCK,
+    LIMITS,
+    Budget,
+    Limits,
+    open_member,
+    open_zip,
+    read_lines_of,
+)
 from ems.errors import EmsError
 
-BLOCK = 1 << 20  # bytes read at once
-# what zipfile raises for a spoilt archive: RuntimeError for an unknown method, version or flag
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, UnicodeDecodeError)
+SHOWN = 10  # names of members in an error
 
 
 def members(corpus: str, pair: str) -> tuple[str, str]:
@@ -26,14 +34,13 @@ def members(corpus: str, pair: str) -> tuple[str, str]:
     return f"{corpus}.{pair}.{first}", f"{corpus}.{pair}.{second}"
 
 
-def count_pairs(path: Path, corpus: str, pair: str) -> int:
-    """Number of sentence pairs. Raises `EmsError` on a bad archive or on unequal sides."""
+def count_pairs(path: Path, corpus: str, pair: str, limits: Limits = LIMITS) -> int:
+    """Number of sentence pairs. Raises `EmsError` on a bad archive, one beyond the limits, or
+    unequal sides.
+    """
     names = members(corpus, pair)
-    with _open(path, names) as archive:
-        try:
-            counts = [_count_lines(archive, name) for name in names]
-        except DAMAGED as error:
-            raise EmsError(f"{path}: damaged ({error}); delete it and fetch it again") from None
+    with _open(path, names, limits) as sides:
+        counts = [_count_lines(side) for side in sides]
     if counts[0] != counts[1]:
         raise EmsError(
             f"{path}: the two sides must have equal line counts, but {names[0]} has {counts[0]:,} "
@@ -50,12 +57,13 @@ def read_pairs(path: Path, corpus: str, pair: str) -> Iterator[tuple[str, str]]:
     Raises `EmsError` on text that is not UTF-8, with the member and the line number.
     """
     names = members(corpus, pair)
-    with (
-        _open(path, names) as archive,
-        archive.open(names[0]) as left,
-        archive.open(names[1]) as right,
-    ):
-        for number, sides in enumerate(zip(left, right, strict=True), start=1):
+    with _open(path, names) as (left, right):
+        lines = zip(
+            read_lines_of(left, f"{path}: {names[0]}"),
+            read_lines_of(right, f"{path}: {names[1]}"),
+            strict=True,
+        )
+        for number, sides in enumerate(lines, start=1):
             yield (
                 _decode(sides[0], path, names[0], number),
                 _decode(sides[1], path, names[1], number),
@@ -72,27 +80,27 @@ def _decode(line: bytes, path: Path, member: str, number: int) -> str:
         ) from None
 
 
-def _open(path: Path, names: tuple[str, str]) -> zipfile.ZipFile:
-    try:
-        archive = zipfile.ZipFile(path)
-    except FileNotFoundError:
-        raise EmsError(f"{path}: no such file; fetch it first") from None
-    except PermissionError:
-        raise EmsError(f"{path}: not readable; check the permissions of the file") from None
-    except DAMAGED:
-        raise EmsError(f"{path}: not a zip archive; delete it and fetch it again") from None
-    missing = [name for name in names if name not in archive.namelist()]
-    if missing:
-        found = ", ".join(sorted(archive.namelist())) or "nothing"
-        archive.close()
-        raise EmsError(f"{path}: expected the member {missing[0]}, found {found}")
-    return archive
+@contextmanager
+def _open(
+    path: Path, names: tuple[str, str], limits: Limits = LIMITS
+) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Both members of an archive as streams, within one budget."""
+    with open_zip(path, limits) as archive:
+        missing = [name for name in names if name not in archive.namelist()]
+        if missing:
+            found = ", ".join(sorted(archive.namelist())[:SHOWN]) or "nothing"
+            raise EmsError(f"{path}: expected the member {missing[0]}, found {found}")
+        budget = Budget(path, limits)
+        with (
+            open_member(archive, names[0], budget) as left,
+            open_member(archive, names[1], budget) as right,
+        ):
+            yield left, right
 
 
-def _count_lines(archive: zipfile.ZipFile, name: str) -> int:
+def _count_lines(side: BinaryIO) -> int:
     count, last = 0, b"\n"
-    with archive.open(name) as member:
-        while block := member.read(BLOCK):
-            count += block.count(b"\n")
-            last = block[-1:]
+    while block := side.read(BLOCK):
+        count += block.count(b"\n")
+        last = block[-1:]
     return count + (last != b"\n")  # a last line without LF counts

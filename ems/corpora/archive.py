@@ -1,0 +1,253 @@
+"""Unpack zip, tar (plain, .gz, .bz2) and single .gz or .bz2 files that a stranger made.
+
+Notable choices:
+- what an archive is, its first bytes say: a temporary file has no telling name;
+- a name is refused for what it is, wanted or not: an archive that holds `../x` is not the one that
+  was meant. `wanted` sees names tidied ("./a//b" as "a/b") and chooses the name on disk;
+- everything streams within the limits of `packed`; of a tar, members that nobody wants count too;
+- a tar must end with its end mark, since Python's reader takes a spoilt header for the end.
+"""
+
+import io
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from ems.corpora.packed import (
+    BLOCK,
+    LIMITS,
+    REFUSED,
+    Budget,
+    Limits,
+    check_info,
+    decompressed,
+    first_bytes,
+    metered,
+    open_info,
+    open_zip,
+    reading,
+)
+from ems.errors import EmsError
+
+__all__ = ["Limits", "unpack"]
+
+HEADER = 1 << 20  # bytes of one header of a tar, long names and pax records included
+TAR = re.compile(r"\.(tar|tgz|tbz2?)(\.|$)")
+Members = Iterator[tuple[str, BinaryIO]]  # (place below the folder, content) of those wanted
+
+
+def unpack(
+    archive: Path, wanted: Callable[[str], str | None], out: Path, limits: Limits = LIMITS
+) -> list[Path]:
+    """Write the members that `wanted` names to `out`; return the files in the archive's order.
+
+    `wanted` gets each member's name and returns its place below `out`, or None to leave it out; a
+    single .gz or .bz2 has one member, its own name without the suffix. `out` is a temporary folder
+    of the caller's, who removes it after an error. Raises `EmsError` for links, devices, names that
+    lead elsewhere, two members for one place, too much data, damage, and when nothing is wanted.
+    """
+    read = {"zip": _read_zip, "tar": _read_tar, "single": _read_single}[_kind(archive)]
+    choice = _Choice(archive, wanted, limits)
+    written = [
+        _write(stream, out / target, archive)
+        for target, stream in read(choice, Budget(archive, limits))
+    ]
+    if not written:
+        raise EmsError(
+            f"{archive}: none of its {choice.count:,} members is one of those expected"
+            f"{choice.example}; check that the address is right"
+        )
+    return written
+
+
+def _write(stream: BinaryIO, target: Path, archive: Path) -> Path:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, "xb") as writer:
+            while block := stream.read(BLOCK):
+                writer.write(block)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        raise EmsError(f"{archive}: two of its members lead to {target}; {REFUSED}") from None
+    return target
+
+
+class _Choice:
+    """Checks the name of each member and asks `wanted` for its place."""
+
+    def __init__(self, archive: Path, wanted: Callable[[str], str | None], limits: Limits) -> None:
+        self.archive, self.wanted, self.limits = archive, wanted, limits
+        self.count, self.example = 0, ""
+        self.taken: set[str] = set()
+
+    def __call__(self, name: str, folder: bool = False) -> str | None:
+        self.count += 1
+        if self.count > self.limits.max_members:
+            raise EmsError(
+                f"{self.archive}: has more than {self.limits.max_members:,} members; {REFUSED}"
+            )
+        _check_name(self.archive, name)
+        if folder:
+            return None
+        name = _tidy(self.archive, name)
+        self.example = self.example or f" (the first is {name!r})"
+        target = self.wanted(name)
+        if target is not None:
+            self._take(target, name)
+        return target
+
+    def _take(self, target: str, name: str) -> None:
+        _check_name(self.archive, target)
+        target = _tidy(self.archive, target)
+        if target in self.taken:
+            raise EmsError(
+                f"{self.archive}: two of its members lead to {target!r}, the second is {name!r}; "
+                f"{REFUSED}"
+            )
+        self.taken.add(target)
+
+
+def _check_name(archive: Path, name: str) -> None:
+    """Raise `EmsError` for a name that could lead out of a folder, here or on another system."""
+    wrong = {
+        "an absolute name": name.startswith("/"),
+        "a name with `..`": ".." in name.split("/"),
+        "a name with a backslash": "\\" in name,
+        "a name with a drive letter": re.match(r"[A-Za-z]:", name) is not None,
+        "a name with control characters": any(ord(c) < 32 or ord(c) == 127 for c in name),
+    }
+    for what, found in wrong.items():
+        if found:
+            raise EmsError(f"{archive}: holds {what}, {name!r}; {REFUSED}")
+
+
+def _tidy(archive: Path, name: str) -> str:
+    """The name without `.` and double slashes."""
+    tidy = str(PurePosixPath(name))
+    if tidy == ".":
+        raise EmsError(f"{archive}: holds a file without a name; {REFUSED}")
+    return tidy
+
+
+# --- which kind
+
+
+def _kind(archive: Path) -> str:
+    start = first_bytes(archive)
+    if start.startswith(b"PK"):
+        return "zip"
+    name = archive.name.lower()
+    packed = start.startswith((b"\x1f\x8b", b"BZh"))
+    if packed:
+        with reading(archive), decompressed(archive) as stream:
+            start = stream.read(512)
+    if start[257:262] == b"ustar" or TAR.search(name):
+        return "tar"
+    if packed:
+        return "single"
+    raise EmsError(
+        f"{archive}: expected a zip, tar, gz or bz2, found a file that begins with {start[:16]!r}; "
+        "delete it and fetch it again"
+    )
+
+
+def _read_single(choice: _Choice, budget: Budget) -> Members:
+    target = choice(budget.archive.name.removesuffix(".gz").removesuffix(".bz2"))
+    if target is not None:
+        with metered(decompressed(budget.archive), budget) as stream:
+            yield target, stream
+
+
+# --- zip
+
+
+def _read_zip(choice: _Choice, budget: Budget) -> Members:
+    with open_zip(budget.archive, budget.limits) as packed:
+        chosen = []
+        for info in packed.infolist():  # all are checked before one is written
+            check_info(budget.archive, info)
+            chosen.append((choice(info.filename, info.is_dir()), info))
+        for target, info in chosen:
+            if target is not None:
+                with open_info(packed, info, budget) as stream:
+                    yield target, stream
+
+
+# --- tar
+
+
+class _Tape:
+    """A tar as tarfile reads it: forwards only, at most HEADER bytes of headers to a member."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream, self.place, self.last, self.headers = stream, 0, b"", 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.headers += size
+        if size < 0 or self.headers > HEADER:
+            raise tarfile.ReadError(f"headers of {self.headers:,} bytes")
+        return self.take(size)
+
+    def take(self, size: int) -> bytes:
+        self.last = self.stream.read(size)
+        self.place += len(self.last)
+        return self.last
+
+    def tell(self) -> int:
+        return self.place
+
+    def seek(self, place: int) -> None:
+        if place < self.place:
+            raise tarfile.ReadError("a header that leads backwards")
+        while self.place < place and self.take(min(BLOCK, place - self.place)):
+            pass
+
+    def finish(self) -> None:
+        """Check the end mark, and read on to the end of the stream for its checksum."""
+        if self.last != bytes(tarfile.BLOCKSIZE):
+            raise tarfile.ReadError("no end mark where the members end")
+        while self.take(BLOCK):
+            pass
+
+
+class _Piece(io.RawIOBase):
+    """The bytes of one member, of which `left` are still on the tape."""
+
+    def __init__(self, tape: _Tape, archive: Path, left: int) -> None:
+        self.tape, self.archive, self.left = tape, archive, left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with reading(self.archive):
+            block = self.tape.take(min(len(buffer), self.left, BLOCK))
+            if self.left and not block:
+                raise EOFError(f"{self.left:,} bytes of a member are missing")
+        self.left -= len(block)
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _read_tar(choice: _Choice, budget: Budget) -> Members:
+    archive = budget.archive
+    with reading(archive), metered(decompressed(archive), budget) as stream:
+        tape = _Tape(stream)
+        with tarfile.open(fileobj=tape, mode="r:") as packed:  # type: ignore[call-overload]
+            while (member := packed.next()) is not None:
+                packed.members, tape.headers = [], 0  # members would all stay in memory
+                _check_type(archive, member)
+                target = choice(member.name, member.isdir())
+                if target is not None:
+                    tape.seek(member.offset_data)
+                    yield target, io.BufferedReader(_Piece(tape, archive, member.size), BLOCK)
+        tape.finish()
+
+
+def _check_type(archive: Path, member: tarfile.TarInfo) -> None:
+    plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
+    if not (plain or member.isdir()):
+        raise EmsError(
+            f"{archive}: {member.name!r} is a link, a device or a sparse file; {REFUSED}"
+        )

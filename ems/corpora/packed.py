@@ -1,0 +1,211 @@
+"""Read what a stranger packed (.zip, .gz, .bz2) as a stream, within limits.
+
+Notable choices:
+- sizes in headers are never believed: every byte that comes out is counted, and the count is held
+  against the limits before anyone sees the byte;
+- a zip's table of contents, which Python reads whole, is bounded too, and so is a line: no archive
+  decides how much memory it takes;
+- only stored and deflated members of zips: Python unpacks the other methods without a bound.
+"""
+
+import bz2
+import gzip
+import io
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ems.errors import EmsError
+
+BLOCK = 1 << 18  # bytes read at once
+SMALL = 1 << 24  # bytes that any archive may unpack to, whatever its ratio: repeated lines
+LONGEST = 1 << 24  # bytes of a line
+ENTRY = 256  # bytes of an entry in a zip's table, more than names need
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+REFUSED = "it is not unpacked: check where it came from"
+# what the readers raise for a spoilt archive: RuntimeError (RecursionError too) for a zip's unknown
+# version or flag and for headers within headers, ValueError and KeyError for odd numbers and codes
+DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, OSError)
+DAMAGED += (RuntimeError, ValueError, KeyError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much an archive may hold."""
+
+    max_bytes: int = 64 << 30  # unpacked, of all members together
+    max_ratio: float = 100.0  # unpacked to packed; text has 3 to 10, and SMALL is always allowed
+    max_members: int = 100_000
+
+
+LIMITS = Limits()
+
+
+class Budget:
+    """Counts what comes out of an archive against its limits."""
+
+    def __init__(self, archive: Path, limits: Limits = LIMITS) -> None:
+        self.archive, self.limits, self.used = archive, limits, 0
+        self.packed = archive.stat().st_size
+
+    def spend(self, count: int) -> None:
+        """Count `count` bytes more. Raises `EmsError` when that is beyond a limit."""
+        self.used += count
+        if self.used > self.limits.max_bytes:
+            limit = f"the limit of {self.limits.max_bytes:,} bytes"
+        elif self.used > max(SMALL, self.limits.max_ratio * self.packed):
+            limit = f"{self.limits.max_ratio:g} times its {self.packed:,} bytes"
+        else:
+            return
+        raise EmsError(f"{self.archive}: unpacks to more than {limit}; {REFUSED}")
+
+
+@contextmanager
+def reading(archive: Path) -> Iterator[None]:
+    """Turns what a reader raises for a spoilt archive into one line. Writing must stay outside."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise EmsError(
+            f"{archive}: damaged or cut short ({error}); delete it and fetch it again"
+        ) from None
+
+
+class _Metered(io.RawIOBase):
+    """Bytes that come out of an archive, each counted, damage told as one line."""
+
+    def __init__(self, stream: BinaryIO, budget: Budget) -> None:
+        self.stream, self.budget = stream, budget
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with reading(self.budget.archive):
+            block = self.stream.read(min(len(buffer), BLOCK))
+        self.budget.spend(len(block))
+        buffer[: len(block)] = block
+        return len(block)
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+def read_lines_of(stream: BinaryIO, where: str) -> Iterator[bytes]:
+    """The lines of a stream with their ends; only LF ends a line.
+
+    Raises `EmsError` that names `where` for a line longer than LONGEST.
+    """
+    number = 0
+    while line := stream.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise EmsError(
+                f"{where}: line {number:,} is longer than {LONGEST:,} bytes; this is no text of "
+                "sentences: check where it came from"
+            )
+        yield line
+
+
+def first_bytes(archive: Path) -> bytes:
+    """The first 512 bytes of a file. Raises `EmsError` when there is none."""
+    try:
+        with open(archive, "rb") as reader:
+            return reader.read(512)
+    except FileNotFoundError:
+        raise EmsError(f"{archive}: no such file; fetch it first") from None
+    except PermissionError:
+        raise EmsError(f"{archive}: not readable; check the permissions of the file") from None
+
+
+def decompressed(archive: Path) -> BinaryIO:
+    """The bytes of a .gz, a .bz2 or a plain file, by its first bytes."""
+    start = first_bytes(archive)
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.open(archive, "rb")
+    return bz2.open(archive, "rb") if start.startswith(b"BZh") else open(archive, "rb")
+
+
+def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
+    """The content of a .gz, a .bz2 or a plain file as a stream, within the limits."""
+    if not first_bytes(archive):
+        raise EmsError(f"{archive}: is empty; delete it and fetch it again")
+    return metered(decompressed(archive), Budget(archive, limits))
+
+
+def metered(stream: BinaryIO, budget: Budget) -> BinaryIO:
+    """`stream` as one whose bytes are counted in `budget`."""
+    return io.BufferedReader(_Metered(stream, budget), BLOCK)
+
+
+# --- zip
+
+
+class _Bounded(io.FileIO):
+    """A file of which nothing is read in larger pieces than `most` bytes."""
+
+    most = 0
+
+    def read(self, size: int = -1) -> bytes:  # type: ignore[override]
+        if size > self.most:
+            raise EmsError(
+                f"{self.name}: its table of contents has {size:,} bytes, more than "
+                f"{self.most:,}: too many members; {REFUSED}"
+            )
+        return super().read(size)
+
+
+@contextmanager
+def open_zip(archive: Path, limits: Limits = LIMITS) -> Iterator[zipfile.ZipFile]:
+    """A zip that is open for `open_member`. Raises `EmsError` when there is none."""
+    first_bytes(archive)
+    with _Bounded(str(archive)) as file:
+        file.most = max(1 << 20, limits.max_members * ENTRY)
+        try:
+            packed = zipfile.ZipFile(file)
+        except DAMAGED:
+            raise EmsError(f"{archive}: not a zip archive; delete it and fetch it again") from None
+        with packed:
+            yield packed
+
+
+def open_member(packed: zipfile.ZipFile, name: str, budget: Budget) -> BinaryIO:
+    """The one member of that name as a stream. Raises `EmsError` if there are two, or for a link,
+    encryption, or a method that is not stored or deflated.
+    """
+    found = [info for info in packed.infolist() if info.filename == name]
+    if len(found) != 1:
+        raise EmsError(
+            f"{budget.archive}: expected one member {name}, found {len(found)}; {REFUSED}"
+        )
+    return open_info(packed, found[0], budget)
+
+
+def open_info(packed: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget) -> BinaryIO:
+    """A member of a zip as a stream, checked by `check_info`."""
+    check_info(budget.archive, info)
+    with reading(budget.archive):
+        stream = packed.open(info)
+    return metered(stream, budget)
+
+
+def check_info(archive: Path, info: zipfile.ZipInfo) -> None:
+    """Raise `EmsError` for a link, a device, encryption, or a method without a bound."""
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise EmsError(f"{archive}: {info.filename!r} is a link or a device; {REFUSED}")
+    if info.flag_bits & 0x41:  # bit 0: encrypted; bit 6: strongly so
+        raise EmsError(f"{archive}: {info.filename!r} is encrypted; fetch a plain copy")
+    if info.compress_type not in METHODS:
+        raise EmsError(
+            f"{archive}: {info.filename!r} is packed by method {info.compress_type}, expected "
+            "stored or deflated (0 or 8); pack it again"
+        )
