@@ -1,8 +1,10 @@
 """Made-up translations, and small mirrors of them in the formats that corpora and benchmarks have.
 
-A mirror is a folder: `opus/` in OPUS layout, `tatoeba/`, `flores200/` and `sib200/` as published.
+A mirror is a folder: `opus/` in OPUS layout, `laser/`, `tatoeba/`, `flores200/` and `sib200/` as
+published.
 """
 
+import gzip
 import itertools
 import random
 import zipfile
@@ -51,6 +53,16 @@ def write_opus(mirror, corpus, version, items):
                 text = "".join(f"{item[side]}\n" for item in items)
                 archive.writestr(f"{corpus}.{pair}.{side}", text)
     return folder.parent
+
+
+def write_mined(mirror, pair, items, scores):
+    """LASER's mined file of a pair, whose codes are the keys of `items`."""
+    folder = mirror / "laser" / "WikiMatrix" / "v1"
+    folder.mkdir(parents=True, exist_ok=True)
+    first, second = pair.split("-")
+    rows = zip(scores, items, strict=True)
+    text = "".join(f"{score}\t{item[first]}\t{item[second]}\n" for score, item in rows)
+    (folder / f"WikiMatrix.{pair}.tsv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def write_divided(mirror, corpus, version, items, documents):
