@@ -8,6 +8,7 @@ import pytest
 from host_made import host
 
 from ems.corpora.catalogue import catalogue
+from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch_moses, opus_location
 from ems.corpora.moses import count_pairs, members, read_pairs
 from ems.errors import EmsError
@@ -160,13 +161,16 @@ ON_DISK = "C/v1/moses/de-en.txt.zip"
 
 @contextmanager
 def mirror(kind, tmp_path, content):
-    """The same file on a directory or a web server; yields (source, a function that changes
-    it)."""
-    if kind == "directory":
+    """The same file in a directory, by its path or as file://, or on a web server.
+
+    Yields (source, a function that changes the file).
+    """
+    if kind != "host":
         path = tmp_path / "mirror" / ON_DISK
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
-        yield str(tmp_path / "mirror"), path.write_bytes
+        folder = tmp_path / "mirror"
+        yield (str(folder) if kind == "directory" else folder.as_uri()), path.write_bytes
     else:
         answers = {ON_HOST: (200, {}, content)}
         with host(answers) as address:
@@ -174,10 +178,10 @@ def mirror(kind, tmp_path, content):
 
 
 def get(source, out):
-    return fetch_moses(source, "C", "v1", "de-en", out)
+    return fetch_moses(source, "C", "v1", "de-en", out, how=Downloads(retries=1, pause=0.0))
 
 
-both = pytest.mark.parametrize("kind", ["directory", "host"])
+both = pytest.mark.parametrize("kind", ["directory", "file", "host"])
 
 
 @both
@@ -255,13 +259,13 @@ def test_a_refusing_host_is_an_error_with_the_address_and_the_status(tmp_path, s
     assert list(out.parent.iterdir()) == []
 
 
-def test_a_body_shorter_than_its_length_leaves_no_file(tmp_path):
+def test_a_body_shorter_than_its_length_leaves_no_file_but_its_part(tmp_path):
     content = moses_of(tmp_path / "x.zip", PAIRS).read_bytes()
     out = tmp_path / "data" / "x.zip"
     answer = (200, {"Content-Length": str(len(content) + 1)}, content)  # a whole zip, even
     with host({ON_HOST: answer}) as address, pytest.raises(EmsError, match=ON_HOST):
         get(address, out)
-    assert list(out.parent.iterdir()) == []
+    assert sorted(p.name for p in out.parent.iterdir()) == [".x.zip.part", ".x.zip.part.json"]
 
 
 def test_a_host_that_nobody_answers_at_is_an_error_that_names_the_setting(tmp_path):

@@ -21,11 +21,12 @@ WAY_OUT = "look at the address in a browser, or set `sources` to a mirror direct
 def check_start(start: bytes, name: str, where: str) -> None:
     """Raise `EmsError` that names `where` unless a file `name` may begin with these bytes.
 
-    Archives by the magic bytes of their suffix; everything else must not be an HTML or XML page.
+    Archives by the magic bytes of their suffix; everything else must not be an HTML or XML page
+    (whether it may be empty is its reader's question).
     """
     suffix = Path(name).suffix.lower()
     place, allowed, what = MAGIC.get(suffix, (0, (b"",), "a file"))
-    if not start:
+    if not start and suffix in MAGIC:
         found = "nothing (it is empty)"
     elif _is_page(start) and suffix not in MARKUP:
         found = f"a web page ({start[:40]!r}…)"

@@ -21,7 +21,7 @@ from ems.corpora.by_opustools import OPUSTOOLS, moses_by_opustools, opustools_lo
 from ems.corpora.content import START, check_start
 from ems.corpora.download import DOWNLOADS, Downloads, download
 from ems.corpora.moses import count_pairs
-from ems.corpora.part import part_path
+from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 from ems.errors import EmsError
@@ -106,7 +106,7 @@ def _settle(
         entry = _checked(path, out, location, check, locked)
         with atomic_path(out) as temporary:
             os.replace(path, temporary)
-    write_json(_lock(out), {"url": location, **entry})
+        write_json(_lock(out), {"url": location, **entry})
     return entry
 
 
@@ -150,13 +150,13 @@ def _copied(source: Path, out: Path) -> Iterator[Path]:
     path = part_path(out)
     with held(path) as writer:
         try:
-            _copy(source, writer)
+            _copy(source, writer, path)
             yield path
         finally:
             path.unlink(missing_ok=True)
 
 
-def _copy(source: Path, writer: FileIO) -> None:
+def _copy(source: Path, writer: FileIO, path: Path) -> None:
     try:
         reader = open(source, "rb")  # noqa: SIM115
     except FileNotFoundError:
@@ -169,5 +169,6 @@ def _copy(source: Path, writer: FileIO) -> None:
         progress = Progress(f"copy {source.name}", os.fstat(reader.fileno()).st_size, "bytes")
         writer.truncate(0)
         while block := reader.read(BLOCK):
-            progress.add(writer.write(block))
+            write_all(writer, block, path)
+            progress.add(len(block))
     progress.close()

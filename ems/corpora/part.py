@@ -36,6 +36,19 @@ def part_path(out: Path) -> Path:
     return out.with_name(f".{out.name}.part")
 
 
+def write_all(writer: FileIO, block: bytes, path: Path) -> None:
+    """Write all of a block. Raises `EmsError` that names `path` when the disk does not take it."""
+    rest = memoryview(block)
+    try:
+        while rest:
+            rest = rest[writer.write(rest) :]
+    except OSError as error:
+        raise EmsError(
+            f"cannot write {path}: {error.strerror}; free some space, then run the same command "
+            "again (a download goes on where it stopped)"
+        ) from None
+
+
 class Part:
     """The bytes of `url` so far, in a file that is open as `writer` (unbuffered)."""
 
@@ -76,6 +89,8 @@ class Part:
 
     def headers(self) -> dict[str, str]:
         """The request for what is missing."""
+        if self.size and not self._validator():
+            self.forget()
         if not self.size:
             return {}
         return {"Range": f"bytes={self.size}-", "If-Range": self._validator()}
@@ -130,16 +145,9 @@ class Part:
 
     def write(self, block: bytes) -> None:
         """Append a block. Raises `EmsError` for a full disk and for a page instead of data."""
-        before, rest = self.size, memoryview(block)
-        self.writer.seek(self.size)
-        try:
-            while rest:
-                rest = rest[self.writer.write(rest) :]
-        except OSError as error:
-            raise EmsError(
-                f"cannot write {self.path}: {error.strerror}; free some space, then run the same "
-                "command again: it goes on where it stopped"
-            ) from None
+        before = self.size
+        self.writer.seek(before)
+        write_all(self.writer, block, self.path)
         self.size += len(block)
         if before < START <= self.size:
             self.check()

@@ -1,0 +1,222 @@
+"""A web server over https, with a certificate of its own, that does what real servers do to people.
+
+A *way* is how one request is answered: a function of (request, file). A site's `ways` are used up
+one by one, the last one for ever.
+"""
+
+import datetime
+import ipaddress
+import re
+import ssl
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+@dataclass
+class File:
+    """What lies at the one address of a site."""
+
+    content: bytes
+    headers: dict = field(default_factory=lambda: {"ETag": '"one"'})
+
+
+@dataclass
+class Site:
+    """The server's script, and what it saw."""
+
+    file: File
+    ways: list
+    address: str = ""
+    asked: list = field(default_factory=list)  # the headers of each request
+    active: int = 0
+    most: int = 0  # connections at once
+    change: threading.Condition = field(default_factory=threading.Condition)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def ranges(self):
+        return [headers.get("Range") for headers in self.asked]
+
+
+class Request(BaseHTTPRequestHandler):
+    def do_GET(self):
+        site = self.server.site
+        with site.change:
+            site.asked.append(dict(self.headers))
+            site.active += 1
+            site.most = max(site.most, site.active)
+            site.change.notify_all()
+            way = site.ways.pop(0) if len(site.ways) > 1 else site.ways[0]
+        try:
+            with suppress(OSError):  # the client has gone
+                way(self, site.file)
+        finally:
+            with site.change:
+                site.active -= 1
+
+    def head(self, status, headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def finish_request(self, request, client_address):
+        with suppress(OSError), self.context.wrap_socket(request, server_side=True) as secure:
+            super().finish_request(secure, client_address)
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+@contextmanager
+def https_site(folder, file, ways):
+    """A site that answers in these ways; its certificate lies in `folder`/cert.pem."""
+    server = Server(("127.0.0.1", 0), Request)
+    server.site = Site(file, ways, f"https://127.0.0.1:{server.server_port}")
+    server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.context.load_cert_chain(*certificate(folder))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.site
+    finally:
+        server.site.closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def certificate(folder):
+    """A self-signed certificate of 127.0.0.1 and its key, as paths."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(names, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, secret = folder / "cert.pem", folder / "key.pem"
+    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+    return pem, secret
+
+
+# --- ways to answer
+
+
+def good(request, file, until=None, write=None):
+    """As a good server does: Range and If-Range are honoured. `until`: break off after so many."""
+    start = _start(request, file)
+    content = file.content[start:]
+    headers = {"Content-Length": len(content), **file.headers}
+    if start:
+        size = len(file.content)
+        headers["Content-Range"] = f"bytes {start}-{size - 1}/{size}"
+    if start and start >= len(file.content):
+        request.head(416, {})
+        return
+    request.head(206 if start else 200, headers)
+    (write or request.wfile.write)(content[:until])
+
+
+def _start(request, file):
+    found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
+    condition = request.headers.get("If-Range")
+    if found and condition in (None, file.headers.get("ETag"), file.headers.get("Last-Modified")):
+        return int(found[1])
+    return 0
+
+
+def cut(count):
+    """Close the connection after `count` bytes of those promised."""
+    return lambda request, file: good(request, file, until=count)
+
+
+def stall(count):
+    """Send `count` bytes, then nothing, with the connection open."""
+
+    def way(request, file):
+        good(request, file, until=count)
+        request.wfile.flush()
+        request.server.site.closing.wait(60)
+
+    return way
+
+
+def slow(request, file, block=1 << 16, pause=0.05):
+    """As a good server does, in small pieces."""
+
+    def write(content):
+        for at in range(0, len(content), block):
+            request.wfile.write(content[at : at + block])
+            request.wfile.flush()
+            if request.server.site.closing.wait(pause):
+                return
+
+    good(request, file, write=write)
+
+
+def no_ranges(request, file):
+    """200 and everything, whatever was asked for."""
+    request.head(200, {"Content-Length": len(file.content), **file.headers})
+    request.wfile.write(file.content)
+
+
+def says(status, body=b"", **headers):
+    """A fixed answer; `_` in the names of headers stands for `-`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def way(request, file):
+        request.head(status, {"Content-Length": len(body), **named})
+        request.wfile.write(body)
+
+    return way
+
+
+def wrong_range(content_range, body=None):
+    """206 of something else than was asked for."""
+
+    def way(request, file):
+        sent = file.content if body is None else body
+        headers = {"Content-Length": len(sent), "Content-Range": content_range, **file.headers}
+        request.head(206, headers)
+        request.wfile.write(sent)
+
+    return way
+
+
+def chunked(until=None):
+    """In chunks, without a length; broken off after `until` of them."""
+
+    def way(request, file):
+        request.head(200, {"Transfer-Encoding": "chunked", **file.headers})
+        pieces = [file.content[at : at + 50_000] for at in range(0, len(file.content), 50_000)]
+        for piece in pieces[:until]:
+            request.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        if until is None:
+            request.wfile.write(b"0\r\n\r\n")
+
+    return way
