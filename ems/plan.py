@@ -15,7 +15,6 @@ from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.text.segment import check_available
 
-
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
 LOOKS = {  # words of Snakemake's command line with which no job runs
     *("--dry-run", "--dryrun", "--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),

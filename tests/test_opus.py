@@ -1,4 +1,4 @@
-"""Laws of what OPUS has: codes of a language, files of a corpus, and what an entry makes of them."""
+"""Laws of what OPUS has: codes of a language, files of a corpus, what an entry makes of them."""
 
 import sqlite3
 
@@ -258,6 +258,8 @@ def test_the_table_is_made_of_the_moses_files_with_english_of_the_counted_releas
         ("de", "en", "Tatoeba", "moses", "v2", 50, 500, "u"),
         ("en", "xx", "Tatoeba", "moses", "v2022-03-03", 1, 0, "u"),  # no pair in it
         ("en", "", "Tatoeba", "mono", "v2022-03-03", 50, None, "u"),
+        ("en", "cs", "Tatoeba", "moses", "v2022-03-03", 50, 9, "u"),  # in the wrong order
+        ("en", "en", "Tatoeba", "moses", "v2022-03-03", 50, 9, "u"),
     ]
     path = database(tmp_path / "opus.db", [*releases(), *more])
     count = update_facts(path, tmp_path / "opus.tsv")
@@ -274,7 +276,7 @@ def test_what_is_no_such_database_is_one_clear_line(tmp_path):
     with pytest.raises(EmsError, match=r"gone\.db: no such file; it is opusdata"):
         update_facts(tmp_path / "gone.db", tmp_path / "out.tsv")
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 99)
-    with pytest.raises(EmsError, match="expected OpusTools' SQLite database .*unpack"):
+    with pytest.raises(EmsError, match=r"expected OpusTools' SQLite database .*unpack"):
         update_facts(tmp_path / "text.db", tmp_path / "out.tsv")
     path = database(tmp_path / "empty.db", [])
     with pytest.raises(EmsError, match="no Moses files of Europarl v8 with English"):

@@ -1,4 +1,4 @@
-"""The paper's experiment itself, to its tables, on tiny files with the names that OPUS and LASER use.
+"""The paper's experiment itself, to its tables, on tiny files with the names that OPUS has.
 
 `configs/ems62.yaml` is run as it is but for its sizes. With 12 of its 62 languages, among them
 every odd code; `EMS_ALL_LANGUAGES=1` takes them all, which is a quarter of an hour on two cores.
@@ -114,7 +114,8 @@ def write_evalsets(mirror: Path, tatoeba: dict[str, list[dict[str, str]]]) -> No
         texts = [item[code] for item in sentences([code], f"flores {code}")]
         write_flores(mirror, code, texts)
         parts = {"train": texts[:4], "dev": texts[4:8], "test": texts[8:]}
-        write_sib(mirror, code, {k: [("travel", f"{t} topic") for t in v] for k, v in parts.items()})
+        examples = {key: [("travel", f"{t} topic") for t in own] for key, own in parts.items()}
+        write_sib(mirror, code, examples)
 
 
 def cut_tables(project: Project) -> None:
@@ -161,7 +162,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def report(project: Project) -> dict[tuple[str, str], dict]:
-    value = json.loads((project.folder / f"results/{NAME}/reports/decontamination.json").read_text())
+    path = project.folder / f"results/{NAME}/reports/decontamination.json"
+    value = json.loads(path.read_text())
     return {(entry["corpus"], entry["pair"]): entry for entry in value["corpora"]}
 
 
@@ -180,8 +182,8 @@ def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None
     for name in (
         "GlobalVoices/v2018q4/moses/en-jp.txt.zip",
         "GlobalVoices/v2018q4/moses/en-fil.txt.zip",
-        "GlobalVoices/v2018q4/moses/en-zhs.txt.zip",
-        "OpenSubtitles/v2018/moses/en-pt_br.txt.zip",
+        "TED2020/v1/moses/en-fil.txt.zip",
+        "OpenSubtitles/v2018/moses/en-zh_cn.txt.zip",
         "OpenSubtitles/v2018/moses/en-zh_tw.txt.zip",
         "TED2020/v1/moses/en-zh_cn.txt.zip",
         "TED2020/v1/moses/en-nb.txt.zip",
@@ -199,13 +201,13 @@ def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None
 
 def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Project) -> None:
     entries = report(run)
-    for pair, files in (("en-zh", 2), ("en-pt", 2), ("de-en", 1)):
+    for pair, files in (("en-zh", 2), ("en-pt", 1), ("de-en", 1)):
         entry = entries["OpenSubtitles", pair]
         assert (entry["read"], entry["removed"]["cap"]) == (PAIRS * files, (PAIRS - 8) * files)
     assert entries["UNPC", "en-ru"]["removed"]["cap"] == PAIRS - 10
     assert entries["UNPC", "en-zh"]["removed"]["cap"] == PAIRS - 8
     assert entries["WikiMatrix+validation", "de-en"]["read"] == 3
-    assert entries["WikiMatrix+train", "de-en"]["read"] == PAIRS - 3  # less that under the threshold
+    assert entries["WikiMatrix+train", "de-en"]["read"] == PAIRS - 3  # not the one under 1.075
     assert entries["Europarl", "de-en"]["removed"]["evaluation"] == 1
 
 

@@ -62,7 +62,7 @@ def _files() -> dict[tuple[str, str], dict[str, OpusFile]]:
 
 
 def opus_codes(corpus: str, language: str, paper: bool = False) -> tuple[str, ...]:
-    """The codes of a language (by its iso1) in a corpus, in order; with `paper` those that EMS used.
+    """The codes of a language (its iso1) in a corpus, in order; with `paper` those that EMS used.
 
     Empty where the corpus has nothing of it. A language without a line has its iso1 code.
     """

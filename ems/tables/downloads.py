@@ -177,6 +177,7 @@ def _notes(total: dict[str, Any]) -> Iterable[str]:
             f"? of {total['unknown']} language pairs of a corpus the count is not known without "
             "fetching it (one of your own, another release, or LASER's mined files: at most OPUS's)"
         )
+        yield "the difference is 0 where Table I lies between what is known and `at most`"
     if total["unknown_kilobytes"]:
         yield f"? of {total['unknown_kilobytes']} of them the size is not known either"
 

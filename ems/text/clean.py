@@ -25,8 +25,8 @@ from typing import Any
 
 from ems.config import Corpus, Experiment
 from ems.corpora.moses import count_pairs, read_pairs
-from ems.corpora.wikimatrix import read_mined
 from ems.corpora.split import lines_of_part, span_of_part
+from ems.corpora.wikimatrix import read_mined
 from ems.errors import EmsError
 from ems.evalsets.sets import read_sides
 from ems.files import atomic_path, write_json
