@@ -11,6 +11,7 @@ from conftest import ROOT
 from experiments_made import REAL, Settings
 
 from ems.config import load_experiment, load_site
+from ems.config.schema import load_yaml
 from ems.corpora.catalogue import catalogue
 from ems.languages.opus import opus_files
 from ems.tables.downloads import as_csv, as_text, listing
@@ -88,6 +89,7 @@ def test_the_parts_of_a_corpus_share_its_files(project):
     assert [row["used"] for row in found["corpora"]] == [lines - 1000, 1000]
     assert [row["files"] for row in found["corpora"]] == [1, 0]
     assert found["corpora"][1]["kilobytes"] == 0
+    assert found["total"]["sentence_pairs"] == lines
     assert found["total"]["train"]["used"] == lines - 1000
     assert [row["used"] for row in found["languages"]] == [lines - 1000]
 
@@ -135,6 +137,20 @@ def test_the_papers_experiment_has_all_corpora_and_comes_near_to_table_one():
     for language in ("eu", "ka", "kk", "hy", "mn", "et", "lv"):  # no WikiMatrix to speak of
         row = rows[language]
         assert abs(row["used"] - row["table_1"]) < 0.05 * row["table_1"], row
+
+
+def test_starter_says_what_it_downloads():
+    text = load_yaml(ROOT / "configs/starter.yaml")["description"]
+    total = listing(shipped("starter"))["total"]
+    said = f"{total['used']:,} sentence pairs in {total['files']} files"
+    assert (said in " ".join(text.split()), total["unknown"]) == (True, 0)
+    assert f"({total['kilobytes'] / 1000:.0f} MB)" in text
+
+
+def test_starter_needs_nothing_but_python():
+    experiment = shipped("starter")
+    assert set(experiment.segmenters.values()) == {"sacremoses", "jieba", "fugashi"}
+    assert len({language.script for language in experiment.languages.values()}) == 6
 
 
 def test_the_command_prints_the_list_of_an_experiment(tmp_path):

@@ -25,10 +25,11 @@ def listing(experiment: Experiment) -> dict[str, Any]:
     for size in sizes:
         corpora.setdefault((size.corpus.label, size.corpus.version), []).append(size)
     trained = [size for size in sizes if size.role == "train"]
+    whole = _sum([size for size in sizes if not size.shared], lambda size: size.lines)
     return {
         "experiment": experiment.name,
         "corpora": [_corpus(own) for own in corpora.values()],
-        "total": _sums(sizes) | {"train": _sums(trained)},
+        "total": _sums(sizes) | {"sentence_pairs": whole, "train": _sums(trained)},
         "languages": _languages(trained),
         "table_1_total": load_pair_totals().ems,
     }
