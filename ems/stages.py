@@ -68,7 +68,7 @@ def run_corpora(options: argparse.Namespace) -> None:
             raise EmsError("ems corpora update: give OpusTools' database, --db FILE")
         log.info("%s: %s files", options.out, update_facts(options.db, options.out))
         return
-    from ems.tables.downloads import as_csv, as_json, as_text
+    from ems.downloads import as_csv, as_json, as_text
 
     site = load_site(Path("config.yaml"), Path("schemas"))
     experiment = load_experiment(options.experiment or site["experiment"], site)

@@ -13,8 +13,8 @@ from experiments_made import REAL, Settings
 from ems.config import load_experiment, load_site
 from ems.config.schema import load_yaml
 from ems.corpora.catalogue import catalogue
+from ems.downloads import as_csv, as_text, listing
 from ems.languages.opus import opus_files
-from ems.tables.downloads import as_csv, as_text, listing
 from ems.tables.printed import load_pairs
 
 TED = {"name": "TED2020", "version": "v1"}

@@ -31,6 +31,7 @@ NAME = "ems62"
 ODD = ["en", "de", "fa", "gu", "ja", "ku", "nb", "pt", "ru", "tl", "yo", "zh"]
 UNSEEN = ["ang", "yid"]  # of the benchmark, in no table
 PAIRS = 12  # in each file
+SHORT = "en-tl"  # of WikiMatrix: no longer than what validates, so that nothing is left to train on
 SIZES = {
     "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
     "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
@@ -91,7 +92,8 @@ def write_corpora(mirror: Path, experiment: Experiment, leak: tuple[str, str]) -
                 if (corpus.name, name) == ("Europarl", "de-en"):
                     items[5] = {"de": leak[0], "en": "a harmless translation of it"}
                 if corpus.mined:
-                    scores = [1.3 - at / 100 for at in range(PAIRS)] + [1.07]
+                    items = items[:3] if name == SHORT else items
+                    scores = [1.3 - at / 100 for at in range(len(items))] + [1.07]
                     write_mined(mirror, name, [*items, items[0]], scores)
                 else:
                     write_zip(mirror, corpus.name, corpus.version, name, items)
@@ -208,6 +210,8 @@ def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Pr
     assert entries["UNPC", "en-zh"]["removed"]["cap"] == PAIRS - 8
     assert entries["WikiMatrix+validation", "de-en"]["read"] == 3
     assert entries["WikiMatrix+train", "de-en"]["read"] == PAIRS - 3  # not the one under 1.075
+    for part, count in (("validation", 3), ("train", 0)):
+        assert entries[f"WikiMatrix+{part}", SHORT]["read"] == count
     assert entries["Europarl", "de-en"]["removed"]["evaluation"] == 1
 
 
