@@ -8,7 +8,7 @@ import csv
 import json
 import os
 import re
-import zipfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from mirror_made import (
     write_mined,
     write_sib,
     write_tatoeba,
+    write_zip,
 )
 
 from ems.config import Experiment, load_experiment, load_site
@@ -83,29 +84,24 @@ def sentences(names: list[str], seed: str) -> list[dict[str, str]]:
     return [{name: f"{text} {seed}" for name, text in item.items()} for item in items]
 
 
-def write_corpora(mirror: Path, experiment: Experiment, leak: tuple[str, str]) -> None:
-    """Every file of every corpus; the one of Europarl's German holds a benchmark sentence."""
+def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[dict]]) -> None:
+    """Every file of every corpus. Europarl's German holds a sentence of the benchmark `tatoeba`,
+    the only file of Kurdish holds nothing else.
+    """
     for _, corpus in experiment.all_corpora():
         for pair in corpus.pairs:
             for name in corpus.files(pair):
                 items = sentences(name.split("-"), f"{corpus.name} {name}".replace("-", ""))
                 if (corpus.name, name) == ("Europarl", "de-en"):
-                    items[5] = {"de": leak[0], "en": "a harmless translation of it"}
+                    items[5] = {"de": tatoeba["deu"][0]["deu"], "en": "a harmless translation"}
+                if (corpus.name, name) == ("Tatoeba", "en-ku"):
+                    items = [{"ku": item["kur"], "en": item["en"]} for item in tatoeba["kur"]]
                 if corpus.mined:
                     items = items[:3] if name == SHORT else items
                     scores = [1.3 - at / 100 for at in range(len(items))] + [1.07]
                     write_mined(mirror, name, [*items, items[0]], scores)
                 else:
                     write_zip(mirror, corpus.name, corpus.version, name, items)
-
-
-def write_zip(mirror: Path, corpus: str, version: str, name: str, items: list[dict]) -> None:
-    path = mirror / "opus" / corpus / version / "moses" / f"{name}.txt.zip"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for side in name.split("-"):
-            text = "".join(f"{item[side]}\n" for item in items)
-            archive.writestr(f"{corpus}.{name}.{side}", text)
 
 
 def write_evalsets(mirror: Path, tatoeba: dict[str, list[dict[str, str]]]) -> None:
@@ -157,7 +153,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.experiment = loaded(project.folder)
     codes = (project.folder / "ems/languages/tatoeba_v1.txt").read_text().split()
     tatoeba = {c: sentences([c, "en"], f"benchmark {c}") for c in codes if c != "eng"}
-    write_corpora(project.folder / "mirror", project.experiment, (tatoeba["deu"][0]["deu"], ""))
+    write_corpora(project.folder / "mirror", project.experiment, tatoeba)
     write_evalsets(project.folder / "mirror", tatoeba)
     project.snakemake("--cores", "2", "all")
     return project
@@ -213,6 +209,7 @@ def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Pr
     for part, count in (("validation", 3), ("train", 0)):
         assert entries[f"WikiMatrix+{part}", SHORT]["read"] == count
     assert entries["Europarl", "de-en"]["removed"]["evaluation"] == 1
+    assert entries["Tatoeba", "en-ku"]["removed"]["evaluation"] == PAIRS  # and the run goes on
 
 
 def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run: Project) -> None:
@@ -240,11 +237,10 @@ def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
     fresh: Project,
 ) -> None:
     """Every job: each file once, each pair of each corpus through each stage."""
-    bare = fresh.folder / "bare"  # a PATH with nothing on it but Python
+    bare = fresh.folder / "bare"  # a PATH with nothing on it but what Snakemake itself needs
     bare.mkdir()
-    tools = Path(fresh.environment["PATH"].split(os.pathsep)[0])
-    for name in ("snakemake", "python"):
-        (bare / name).symlink_to(tools / name)
+    for name in ("snakemake", "python", "bash", "sh", "which"):
+        (bare / name).symlink_to(shutil.which(name, path=fresh.environment["PATH"]))
     fresh.environment["PATH"] = str(bare)
     output = fresh.snakemake("-n", "--cores", "1", "--config", f"experiment={NAME}", "--", "all")
     assert re.search("not on this machine, needed where segment jobs run: .*jumanpp", output)

@@ -167,9 +167,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         for first, second, line in clean_pairs(pairs, sides, known, settings["key"], report):
             writer.write(f"{first}\t{second}\t{line}\n")
         if not report.kept and report.read:
-            where = ", ".join(map(str, source.archives))
-            removed = dict(report.removed)
-            raise EmsError(f"{where}: none of its {report.read:,} pairs is left: {removed}")
+            _nothing_left(corpus, source, report)
     log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
     entry = {
         "corpus": source.label,
@@ -184,6 +182,15 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
+
+
+def _nothing_left(corpus: Corpus, source: Source, report: Report) -> None:
+    """An error for a corpus of one's own; of a known one a small file may be all benchmark."""
+    where = ", ".join(map(str, source.archives))
+    line = f"{where}: none of its {report.read:,} pairs is left: {dict(report.removed)}"
+    if corpus.own:
+        raise EmsError(line)
+    log.warning("%s", line)
 
 
 Place = tuple[Path, str, str]  # an archive, its corpus, the name of the pair in it
