@@ -50,15 +50,16 @@ def _corpus(sizes: list[PairSize]) -> dict[str, Any]:
 def _sums(sizes: Iterable[PairSize]) -> dict[str, Any]:
     """Sums of what is known, and how many language pairs are not."""
     sizes = list(sizes)
+    own = [size for size in sizes if not size.shared]
     return {
         "pairs": len(sizes),
-        "files": sum(len(size.corpus.files(size.pair)) for size in sizes if not size.shared),
+        "files": sum(len(size.corpus.files(size.pair)) for size in own),
         "sentence_pairs": _sum(sizes, lambda size: size.lines),
         "used": _sum(sizes, lambda size: size.used),
         "at_most": _bound(sizes),
-        "kilobytes": _sum(sizes, lambda size: size.kilobytes),
+        "kilobytes": _sum(own or sizes, lambda size: size.kilobytes),
         "unknown": sum(size.used is None for size in sizes),
-        "unknown_kilobytes": sum(size.kilobytes is None for size in sizes),
+        "unknown_kilobytes": sum(size.kilobytes is None for size in own),
     }
 
 

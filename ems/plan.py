@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.config import Experiment, load_experiment, load_site
+from ems.corpora.by_opustools import OPUSTOOLS, opus_get
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.text.segment import check_available
@@ -63,12 +64,15 @@ def plan(
     """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
     both.
 
-    Raises `EmsError` for a bad setting, an unknown corpus, or a segmenter that cannot run here;
-    with `elsewhere` (it is not going to) the plan says so in `missing` instead.
+    Raises `EmsError` for a bad setting, an unknown corpus, or what cannot run here: a segmenter, or
+    OpusTools where a corpus comes through it. With `elsewhere` (no text is segmented here) the plan
+    tells of missing segmenters in `missing` instead.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
     check_corpora(experiment)
+    if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
+        opus_get()
     missing = _missing(sorted(set(experiment.segmenters.values())))
     if missing and not elsewhere:
         raise EmsError(missing[0])

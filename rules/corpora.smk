@@ -52,7 +52,7 @@ rule fetch_mined:
         MINED,
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
-    retries: 3
+    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     resources:
         mem_mb=800,
         runtime=600,

@@ -173,7 +173,8 @@ def slow(request, file, block=1 << 16, pause=0.05):
         for at in range(0, len(content), block):
             request.wfile.write(content[at : at + block])
             request.wfile.flush()
-            if request.server.site.closing.wait(pause):
+            last = at + block >= len(content)
+            if not last and request.server.site.closing.wait(pause):
                 return
 
     good(request, file, write=write)

@@ -128,7 +128,7 @@ def test_a_name_that_leads_elsewhere_is_refused_wanted_or_not(tmp_path, kind, na
 @pytest.mark.parametrize("place", ["../x", "/tmp/x", "a\\b", "."])
 def test_nor_may_the_place_that_was_chosen_lead_elsewhere(tmp_path, kind, place):
     path = pack(tmp_path / f"x.{kind}", FILES)
-    refused(path, "", lambda name: place)
+    refused(path, "x", lambda name: place)
 
 
 @tars
@@ -145,7 +145,7 @@ def test_links_and_devices_in_a_tar_are_refused_wanted_or_not(tmp_path, kind, ty
 def test_a_sparse_file_is_refused(tmp_path, kind):
     sparse = {"GNU.sparse.size": str(1 << 40), "GNU.sparse.map": "0,1"}
     path = tar_of(tmp_path / f"x.{kind}", tar_member("evil", b"x", **sparse))
-    refused(path, "sparse")
+    refused(path, "'evil' is a link, a device or a sparse file")
 
 
 @pytest.mark.parametrize("type_", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK])
@@ -236,6 +236,11 @@ def test_nor_does_the_table_of_a_zip(tmp_path):
     refused(tmp_path / "x.zip", "table of contents", limits=Limits(max_members=30))
 
 
+def test_a_tar_may_have_many_headers(tmp_path):
+    path = pack(tmp_path / "x.tar", [(f"m{at}", b"") for at in range(3000)])
+    assert unpack(path, {"m2999": "x"}.get, tmp_path / "out") == [tmp_path / "out/x"]
+
+
 def test_a_size_that_a_zip_states_too_small_is_an_error(tmp_path):
     path = pack(tmp_path / "x.zip", [("a", b"abc" * 1000)])
     short = (10).to_bytes(4, "little")
@@ -266,7 +271,7 @@ def test_an_archive_cut_anywhere_is_an_error(tmp_path, kind):
     cut.parent.mkdir()
     for size in range(0, len(content) - 1, max(1, len(content) // 60)):
         cut.write_bytes(content[:size])
-        refused(cut, "")
+        refused(cut, "x")
         shutil.rmtree(cut.parent / "out")
 
 
@@ -286,6 +291,15 @@ def test_an_archive_with_a_spoilt_byte_is_an_error_or_unpacks_to_the_same(tmp_pa
         else:
             assert [file.read_bytes() for file in written] == expected
     assert told > len(content) / 3
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "tar.bz2"])
+def test_the_checksum_of_a_packed_tar_is_looked_at_wherever_its_end_falls(tmp_path, kind):
+    size = 5 * BLOCK - 3 * 512  # with a header and the end mark, whole blocks of reading
+    path = pack(tmp_path / f"x.{kind}", [("a", bytes(size))])
+    content = path.read_bytes()
+    path.write_bytes(content[:-5] + bytes([content[-5] ^ 0xFF]) + content[-4:])
+    refused(path, "damaged")
 
 
 def test_a_spoilt_header_in_the_middle_of_a_tar_is_no_end(tmp_path):

@@ -26,6 +26,7 @@ from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.corpora.part import Part, part_path
 from ems.errors import EmsError
+from ems.progress import Progress
 
 CONTENT = b"PK\x03\x04" + random.Random(1).randbytes(400_000)
 OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
@@ -112,6 +113,19 @@ def test_without_proof_that_a_part_is_still_good_it_is_not_continued(world, head
         world.fails(site, "broke off", retries=0, left=[".x.zip.part", ".x.zip.part.json"])
         world.fetched(site, OTHER)
     assert site.ranges() == [None, None]
+    (world.out.parent / "x.zip.lock.json").unlink()
+    with world.site(changing, good, file=File(CONTENT, headers)) as site:
+        world.fetched(site, OTHER)
+    assert site.ranges() == [None, None]
+    assert not any("If-Range" in asked for asked in site.asked)
+
+
+def test_a_server_may_give_less_than_the_rest(world):
+    some = wrong_range("bytes 100000-199999/400004", CONTENT[100_000:200_000])
+    with world.site(cut(100_000), some, good) as site:
+        world.fetched(site)
+    assert site.ranges() == [None, "bytes=100000-", "bytes=200000-"]
+    assert len(world.slept) == 2
 
 
 def test_a_server_that_answers_200_to_a_range_is_taken_from_zero(world):
@@ -124,8 +138,9 @@ WRONG = ["bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400
 
 
 @pytest.mark.parametrize("content_range", [*WRONG, ""])
-def test_a_206_of_something_else_is_thrown_away(world, content_range):
-    with world.site(cut(100_000), wrong_range(content_range), good) as site:
+@pytest.mark.parametrize("body", [None, OTHER[100_000:]], ids=["whole", "rest"])
+def test_a_206_of_something_else_is_thrown_away(world, content_range, body):
+    with world.site(cut(100_000), wrong_range(content_range, body), good) as site:
         world.fetched(site)
     assert site.ranges() == [None, "bytes=100000-", None]
 
@@ -190,6 +205,13 @@ def test_a_body_in_chunks_is_whole_only_with_its_last_chunk(world, until):
     with world.site(chunked(until), chunked()) as site:
         world.fetched(site)
     assert len(site.asked) == (1 if until is None else 2)
+
+
+def test_what_was_here_before_counts_for_the_share_and_not_for_the_rate():
+    progress = Progress("download x.zip", 1000, "bytes", before=500)
+    progress.add(100)
+    line = progress.line(progress.started + 1)
+    assert line == "download x.zip: 600/1,000 bytes (60 %), 100 bytes/s, ETA 0:04"
 
 
 # --- refused, busy, unreachable
@@ -264,7 +286,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("way", PAGES)
-@pytest.mark.parametrize("name", ["x.zip", "x.tsv.gz", "x.tar.bz2", "x.tar", "x.tsv", "x.deu"])
+@pytest.mark.parametrize("name", ["x.zip", "x.tsv.gz", "x.deu"])
 def test_a_page_never_becomes_data_though_the_status_is_200(world, way, name):
     with world.site(PAGES[way]) as site:
         world.fails(site, "web page", name=name)
@@ -282,6 +304,14 @@ def test_text_may_begin_with_anything_but_a_page(world):
     text = b"<b>bold</b>\tfett\n" * 100
     with world.site(good, file=File(text)) as site:
         world.fetched(site, text, name="x.tsv")
+
+
+def test_a_page_in_a_directory_is_no_data_either(tmp_path):
+    (tmp_path / "x.tsv").write_bytes(PAGE)
+    out = tmp_path / "data" / "x.tsv"
+    with pytest.raises(EmsError, match=r"x\.tsv: expected a file, found a web page"):
+        fetch(str(tmp_path / "x.tsv"), out, lambda path: {})
+    assert list(out.parent.iterdir()) == []
 
 
 def test_a_page_in_the_place_of_the_rest_leaves_what_is_here(world):

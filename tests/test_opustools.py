@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import needs
+from experiments_made import REAL, Settings, edited
 
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch_moses
@@ -137,6 +138,14 @@ def test_a_page_or_half_a_file_never_becomes_data(stand_in, out, content):
 def test_an_absent_package_is_named(monkeypatch, out):
     monkeypatch.setitem(sys.modules, "opustools", None)
     fails(out, "needs the package opustools, which is not installed .*pip install opustools")
+
+
+def test_an_absent_package_is_told_before_any_job_starts(monkeypatch, tmp_path):
+    settings = Settings(tmp_path, edited(REAL, "sources", {"opus": "elsewhere"}))
+    monkeypatch.setitem(sys.modules, "opustools", None)
+    settings.load()
+    message = settings.told(edited(REAL, "sources", {"opus": "opustools"}))
+    assert "needs the package opustools" in message
 
 
 def test_what_a_killed_run_left_does_not_count(stand_in, out):

@@ -79,7 +79,6 @@ class _Choice:
     def __init__(self, archive: Path, wanted: Callable[[str], str | None], limits: Limits) -> None:
         self.archive, self.wanted, self.limits = archive, wanted, limits
         self.count, self.example = 0, ""
-        self.taken: set[str] = set()
 
     def __call__(self, name: str, folder: bool = False) -> str | None:
         self.count += 1
@@ -94,18 +93,9 @@ class _Choice:
         self.example = self.example or f" (the first is {name!r})"
         target = self.wanted(name)
         if target is not None:
-            self._take(target, name)
+            _check_name(self.archive, target)
+            _tidy(self.archive, target)
         return target
-
-    def _take(self, target: str, name: str) -> None:
-        _check_name(self.archive, target)
-        target = _tidy(self.archive, target)
-        if target in self.taken:
-            raise EmsError(
-                f"{self.archive}: two of its members lead to {target!r}, the second is {name!r}; "
-                f"{REFUSED}"
-            )
-        self.taken.add(target)
 
 
 def _check_name(archive: Path, name: str) -> None:

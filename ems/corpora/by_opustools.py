@@ -59,7 +59,7 @@ def moses_by_opustools(
 
 def _get(corpus: str, version: str, pair: str, folder: Path, stall: float) -> str:
     """Let OpusTools download into `folder`; return the last line that it printed."""
-    get = _opus_get()
+    get = opus_get()
     first, second = pair.split("-")
     printed, before = io.StringIO(), socket.getdefaulttimeout()
     socket.setdefaulttimeout(stall)
@@ -88,7 +88,8 @@ def _get(corpus: str, version: str, pair: str, folder: Path, stall: float) -> st
     return told[-1] if told else "it printed nothing"
 
 
-def _opus_get() -> type:
+def opus_get() -> type:
+    """The downloader of the package. Raises `EmsError` that names the package when it is absent."""
     try:
         from opustools import OpusGet
     except ImportError as error:

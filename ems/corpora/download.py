@@ -73,7 +73,7 @@ def _complete(part: Part, how: Downloads) -> None:
     failures, best = 0, part.size
     while not part.whole:
         try:
-            with slot(urlsplit(part.url).netloc, how.per_host, how.slots or default_folder()):
+            with slot(_host(part.url), how.per_host, how.slots or default_folder()):
                 _attempt(part, how)
         except Again as again:
             failures = 1 if part.size >= best + NEW else failures + 1
@@ -81,6 +81,11 @@ def _complete(part: Part, how: Downloads) -> None:
             if failures > how.retries:
                 raise _given_up(part, again, failures) from None
             _wait(part, again, failures, how)
+
+
+def _host(url: str) -> str:
+    """Host and port of an address, without a user's name."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _given_up(part: Part, again: Again, failures: int) -> EmsError:

@@ -28,6 +28,7 @@ BLOCK = 1 << 18  # bytes read at once
 SMALL = 1 << 24  # bytes that any archive may unpack to, whatever its ratio: repeated lines
 LONGEST = 1 << 24  # bytes of a line
 ENTRY = 256  # bytes of an entry in a zip's table, more than names need
+END = 22  # bytes of a zip's last record, without its comment
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 REFUSED = "it is not unpacked: check where it came from"
 # what the readers raise for a spoilt archive: RuntimeError (RecursionError too) for a zip's unknown
@@ -174,7 +175,23 @@ def open_zip(archive: Path, limits: Limits = LIMITS) -> Iterator[zipfile.ZipFile
         except DAMAGED:
             raise EmsError(f"{archive}: not a zip archive; delete it and fetch it again") from None
         with packed:
+            _check_table(archive, file, packed)
             yield packed
+
+
+def _check_table(archive: Path, file: _Bounded, packed: zipfile.ZipFile) -> None:
+    """Raise `EmsError` unless the end record counts as many members as the table has.
+
+    Python does not look at that number, and a spoilt length in the table hides the next member.
+    """
+    file.seek(-END - len(packed.comment), io.SEEK_END)
+    record, count = file.read(END), len(packed.infolist())
+    stated = int.from_bytes(record[10:12], "little")  # 0xFFFF: in the record of zip64
+    if not record.startswith(b"PK\x05\x06") or stated not in (count & 0xFFFF, 0xFFFF):
+        raise EmsError(
+            f"{archive}: damaged (its end counts {stated:,} members, its table has {count:,}); "
+            "delete it and fetch it again"
+        )
 
 
 def open_member(packed: zipfile.ZipFile, name: str, budget: Budget) -> BinaryIO:
