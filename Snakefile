@@ -36,6 +36,7 @@ localrules:
     models,
     demo_mirror,
     fetch,
+    fetch_mined,
     fetch_documents,
     fetch_tatoeba,
     fetch_flores200,

@@ -78,6 +78,7 @@ class Stage:
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
+OPUS_TABLE = Path("ems/languages/opus.tsv")
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
 FORMAT = {
@@ -96,6 +97,19 @@ STAGES = [
         stages.run_check,
         "check config.yaml and an experiment",
         others={"--experiment": {"help": "another one than config.yaml names"}},
+    ),
+    Stage(
+        "corpora",
+        stages.run_corpora,
+        "list what an experiment downloads, or update the table of OPUS's files",
+        others={
+            "action": {"choices": ["list", "update"]},
+            "--experiment": {"help": "list: another one than config.yaml names"},
+            "--json": {"action": "store_true", "help": "list: as JSON"},
+            "--csv": {"action": "store_true", "help": "list: as CSV, a row per corpus and pair"},
+            "--db": {"type": Path, "help": "update: OpusTools' database, opusdata.db"},
+            "--out": {"type": Path, "default": OPUS_TABLE, "help": "update: where to"},
+        },
     ),
     Stage("demo-mirror", stages.run_demo_mirror, "write the embedded demo data", (), {"out": ONE}),
     Stage(

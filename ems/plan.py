@@ -4,6 +4,7 @@ The Snakefile and `ems check` call `plan`: the site's settings, the experiment, 
 segmenters.
 """
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,34 @@ from ems.errors import EmsError
 from ems.evalsets.check import check_evalsets
 from ems.text.segment import check_available
 
+SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
+LOOKS = {  # words of Snakemake's command line with which no job runs
+    *("--dry-run", "--dryrun", "--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
+    *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
+    *("--report", "--cleanup-metadata", "--containerize"),
+}
+
 
 @dataclass(frozen=True)
 class Plan:
-    """The site's settings and the experiment that they name."""
+    """The site's settings, the experiment that they name, and a line for each segmenter that it
+    needs and that is not here.
+    """
 
     site: dict[str, Any]
     experiment: Experiment
+    missing: tuple[str, ...] = ()
+
+
+def segments_elsewhere(words: list[str]) -> bool:
+    """Whether no text is going to be segmented on this machine, by Snakemake's command line.
+
+    A dry run runs nothing, and with Slurm each `segment` job runs on a node, whose programs this
+    machine cannot see: it need not have them, and a node that lacks one fails in that job with the
+    same line. Everything else runs here, where a missing program is told before hours of downloads.
+    """
+    short = any(re.fullmatch("-[Ffknpq]*n[Ffknpq]*", word) for word in words)
+    return short or bool((LOOKS | SLURM) & set(words))
 
 
 def check_cluster(words: list[str]) -> None:
@@ -30,20 +52,22 @@ def check_cluster(words: list[str]) -> None:
 
     Without `sbatch` the executor would run the local jobs and then wait for ever.
     """
-    asked = {"slurm", "--profile=slurm", "--executor=slurm"} & set(words)
-    if asked and shutil.which("sbatch") is None:
+    if SLURM & set(words) and shutil.which("sbatch") is None:
         raise EmsError(
             "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "
             "that submits jobs (Debian's package: slurm-client), or leave --profile slurm out"
         )
 
 
-def plan(overrides: dict[str, Any] | None = None, root: Path = Path(".")) -> Plan:
+def plan(
+    overrides: dict[str, Any] | None = None, root: Path = Path("."), elsewhere: bool = False
+) -> Plan:
     """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
     both.
 
     Raises `EmsError` for a bad setting, an unknown corpus, an evaluation set that is not there, or
-    what cannot run here: a segmenter, or OpusTools where a corpus comes through it.
+    what cannot run here: a segmenter, or OpusTools where a corpus comes through it. With
+    `elsewhere` (no text is segmented here) the plan tells of missing segmenters in `missing`.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
@@ -51,6 +75,17 @@ def plan(overrides: dict[str, Any] | None = None, root: Path = Path(".")) -> Pla
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
         opus_get()
     check_evalsets(experiment)
-    for name in sorted(set(experiment.segmenters.values())):
-        check_available(name)
-    return Plan(site, experiment)
+    missing = _missing(sorted(set(experiment.segmenters.values())))
+    if missing and not elsewhere:
+        raise EmsError(missing[0])
+    return Plan(site, experiment, missing)
+
+
+def _missing(segmenters: list[str]) -> tuple[str, ...]:
+    lines = []
+    for name in segmenters:
+        try:
+            check_available(name)
+        except EmsError as error:
+            lines.append(str(error))
+    return tuple(lines)

@@ -5,6 +5,7 @@ What a stage needs is imported when it runs, so that `ems fetch` does not load P
 
 import argparse
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,23 @@ def run_check(options: argparse.Namespace) -> None:
         corpora,
         ", ".join(experiment.systems),
     )
+
+
+def run_corpora(options: argparse.Namespace) -> None:
+    """Print what an experiment downloads, or make the table of OPUS's files again."""
+    if options.action == "update":
+        from ems.corpora.opus_database import update_facts
+
+        if options.db is None:
+            raise EmsError("ems corpora update: give OpusTools' database, --db FILE")
+        log.info("%s: %s files", options.out, update_facts(options.db, options.out))
+        return
+    from ems.downloads import as_csv, as_json, as_text
+
+    site = load_site(Path("config.yaml"), Path("schemas"))
+    experiment = load_experiment(options.experiment or site["experiment"], site)
+    form = as_json if options.json else as_csv if options.csv else as_text
+    sys.stdout.write(form(experiment))
 
 
 def run_demo_mirror(options: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 from ems.config import EMBEDDED, stage_hash
 from ems.config.experiment import UNSEEN
@@ -11,7 +12,7 @@ from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.evalsets.sets import AMONG_CORPORA, FILES, data_files, unit_source
 from ems.orphan import VARIABLE
-from ems.plan import check_cluster, plan
+from ems.plan import check_cluster, plan, segments_elsewhere
 from ems.tables.pdf import check_latex
 
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
@@ -21,16 +22,21 @@ os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 if workflow.scheduling_settings:
     workflow.scheduling_settings.max_jobs_per_timespan = None
 
+WORDS = [*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")]
+MAIN = workflow.is_main_process  # not that of one job, which checks what it needs itself
 try:
-    PLAN = plan(config)
-    check_cluster([*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")])
+    PLAN = plan(config, elsewhere=not MAIN or segments_elsewhere(WORDS))
+    check_cluster(WORDS)
 except EmsError as error:
     raise WorkflowError(str(error)) from None
+for line in PLAN.missing if MAIN else ():
+    logger.warning(f"not on this machine, needed where segment jobs run: {line}")
 
 EXPERIMENT = PLAN.experiment
 DATA = PLAN.site["data"]
 MIRROR = f"{DATA}/embedded"  # where ems writes the demo's data
 ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
+MINED = f"{DATA}/opus/{{corpus}}/{{version}}/mined/{{corpus}}.{{pair}}.tsv.gz"
 DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
 RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
@@ -92,8 +98,9 @@ def corpus_of(wildcards):
 
 def archives(corpus, pair):
     """The archives that hold a pair of a corpus."""
+    pattern = MINED if corpus.mined else ARCHIVE
     return [
-        ARCHIVE.format(corpus=corpus.name, version=corpus.version, pair=name)
+        pattern.format(corpus=corpus.name, version=corpus.version, pair=name)
         for name in corpus.files(pair)
     ]
 
@@ -106,9 +113,9 @@ def archives_of(wildcards):
 def documents_of(wildcards):
     """The documents of the lines of a corpus that is divided; nothing for a whole one."""
     corpus = corpus_of(wildcards)
-    if not corpus.part:
+    split = EXPERIMENT.splits.get(corpus.name)
+    if not corpus.part or not split.documents:
         return []
-    split = EXPERIMENT.splits[corpus.name]
     return DOCUMENTS.format(corpus=corpus.name, version=corpus.version, file=split.documents)
 
 

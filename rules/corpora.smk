@@ -47,6 +47,24 @@ rule fetch:
         " {params.generated} --out {output} --costs {params.costs} --log {log}"
 
 
+rule fetch_mined:
+    output:
+        MINED,
+    log:
+        f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
+    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
+    resources:
+        mem_mb=800,
+        runtime=600,
+    params:
+        source=opus_source,
+        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
+    shell:
+        "ems fetch --source {params.source:q} --corpus {wildcards.corpus}"
+        " --version {wildcards.version} --pair {wildcards.pair} --format mined"
+        " --out {output} --costs {params.costs} --log {log}"
+
+
 rule fetch_documents:
     output:
         DOCUMENTS,

@@ -1,8 +1,10 @@
 """Made-up translations, and small mirrors of them in the formats that corpora and benchmarks have.
 
-A mirror is a folder: `opus/` in OPUS layout, `tatoeba/`, `flores200/` and `sib200/` as published.
+A mirror is a folder: `opus/` in OPUS layout, `laser/`, `tatoeba/`, `flores200/` and `sib200/` as
+published.
 """
 
+import gzip
 import itertools
 import random
 import zipfile
@@ -42,15 +44,32 @@ def write_lines(path, lines):
 
 def write_opus(mirror, corpus, version, items):
     """The zip of every language of `items` ({language: text} each) with English."""
-    folder = mirror / "opus" / corpus / version / "moses"
-    folder.mkdir(parents=True, exist_ok=True)
     for code in sorted(set(items[0]) - {"en"}):
-        pair = "-".join(sorted(("en", code)))
-        with zipfile.ZipFile(folder / f"{pair}.txt.zip", "w") as archive:
-            for side in pair.split("-"):
-                text = "".join(f"{item[side]}\n" for item in items)
-                archive.writestr(f"{corpus}.{pair}.{side}", text)
-    return folder.parent
+        write_zip(mirror, corpus, version, "-".join(sorted(("en", code))), items)
+    return mirror / "opus" / corpus / version
+
+
+def write_mined(mirror, pair, items, scores):
+    """LASER's mined file of a pair, whose codes are the keys of `items`."""
+    folder = mirror / "laser" / "WikiMatrix" / "v1"
+    folder.mkdir(parents=True, exist_ok=True)
+    first, second = pair.split("-")
+    rows = zip(scores, items, strict=True)
+    text = "".join(f"{score}\t{item[first]}\t{item[second]}\n" for score, item in rows)
+    path = folder / f"WikiMatrix.{pair}.tsv.gz"
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return path
+
+
+def write_zip(mirror, corpus, version, pair, items):
+    """The zip of one file of a corpus, whose codes are the keys of `items`."""
+    path = mirror / "opus" / corpus / version / "moses" / f"{pair}.txt.zip"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for side in pair.split("-"):
+            text = "".join(f"{item[side]}\n" for item in items)
+            archive.writestr(f"{corpus}.{pair}.{side}", text)
+    return path
 
 
 def write_divided(mirror, corpus, version, items, documents):

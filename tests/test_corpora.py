@@ -297,4 +297,4 @@ def test_an_opus_host_has_the_prefix_that_a_directory_has_not():
 
 def test_every_known_corpus_has_a_version():
     assert catalogue()
-    assert all(versions for versions in catalogue().values())
+    assert all(known.versions for known in catalogue().values())

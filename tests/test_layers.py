@@ -24,7 +24,7 @@ LAYERS = [
     {"train"},
     {"bench"},
     {"tables"},
-    {"plan"},
+    {"plan", "downloads"},
     {"stages"},
     {"cli"},
 ]

@@ -13,7 +13,7 @@ def made(tmp_path):
     """Three shard folders (an index looks at their manifests only) and the index of them."""
     roles = {"train": ["A/v1/de-en", "A/v1/en-fr"], "validation": ["B/v1/de-en"]}
     folders = {role: [tmp_path / name for name in names] for role, names in roles.items()}
-    for number, folder in enumerate(path for paths in folders.values() for path in paths):
+    for number, folder in enumerate([*folders["train"], *folders["validation"]], start=1):
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text(json.dumps({"pairs": number}))
     write_index(folders, tmp_path / "index.json")
@@ -32,6 +32,14 @@ def test_an_index_moves_with_its_shards(tmp_path):
     moved = read_index(tmp_path / "there" / path.name)
     assert moved["validation"] == [tmp_path / "there/B/v1/de-en"]
     assert len(moved["train"]) == len(folders["train"])
+
+
+def test_a_shard_without_pairs_is_not_listed(tmp_path):
+    """What is left of a small file when its first lines validate; nobody must draw from it."""
+    folders, path = made(tmp_path)
+    (folders["train"][1] / "manifest.json").write_text(json.dumps({"pairs": 0}))
+    write_index(folders, path)
+    assert read_index(path) == {**folders, "train": folders["train"][:1]}
 
 
 @pytest.mark.parametrize("spoil", ["changed", "gone"])

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ems.config.experiment import UNSEEN, Corpus, EvalSet, Experiment, Split
-from ems.config.resolve import build, pair_name
+from ems.config.opus import pair_name
+from ems.config.resolve import build
 from ems.config.schema import check, load_yaml, merge, with_defaults
 from ems.config.settings import stage_hash, stage_settings
 from ems.errors import EmsError

@@ -24,12 +24,23 @@ class Corpus:
     own: bool  # the user's: it gave its own source, so the catalogue need not know it
     pairs: tuple[str, ...]
     max_pairs: int | None
-    part: str = ""  # of a corpus that `splits` divides by document; '' is all of it
+    part: str = ""  # of a corpus that `splits` divides; '' is all of it
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    caps: dict[str, int] = field(default_factory=dict)  # of the pairs with a cap of their own
+    threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips
 
     def files(self, pair: str) -> tuple[str, ...]:
         """The names of a pair's files in the corpus, like "de-en"."""
         return self.variants.get(pair, (pair,))
+
+    def cap(self, pair: str) -> int | None:
+        """At most so many sentence pairs of each file of a pair; None: all of them."""
+        return self.caps.get(pair, self.max_pairs)
+
+    @property
+    def mined(self) -> bool:
+        """Whether its files are LASER's mined ones, with scores, instead of Moses zips."""
+        return self.threshold is not None
 
     @property
     def label(self) -> str:
@@ -39,10 +50,19 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Split:
-    """How a corpus is divided by document: its file of document names, and each part's share."""
+    """How a corpus is divided: by document (its file of document names, and each part's share), or
+    by position (how many lines at the start of each file are which part; all others are `rest`).
+    """
 
-    documents: str
-    parts: dict[str, float]
+    documents: str = ""
+    parts: dict[str, float] = field(default_factory=dict)
+    first: dict[str, int] = field(default_factory=dict)
+    rest: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parts."""
+        return [*self.parts, *self.first, *([self.rest] if self.rest else [])]
 
 
 @dataclass(frozen=True)

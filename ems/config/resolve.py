@@ -5,6 +5,7 @@ from typing import Any
 
 from ems.config.codes import by_code, known_codes, unseen
 from ems.config.experiment import NTREX, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.opus import default_cap, pair_caps, pair_files
 from ems.errors import EmsError
 from ems.languages import Language, load_languages
 
@@ -46,11 +47,6 @@ def build(
     )
 
 
-def pair_name(first: str, second: str) -> str:
-    """The OPUS name of a language pair: codes sorted as strings ("de-en", "en-fr")."""
-    return "-".join(sorted((first, second)))
-
-
 def _languages(entries: list[str | dict[str, str]]) -> dict[str, Language]:
     own = {entry["code"]: entry for entry in entries if isinstance(entry, dict)}
     known = load_languages()
@@ -87,6 +83,16 @@ def _check_named(key: str, names: list[str], known: Any, where: str) -> None:
 
 
 def _split(key: str, entry: dict[str, Any]) -> Split:
+    by_position = bool({"first", "rest"} & set(entry))
+    for name in ("first", "rest") if by_position else ("documents", "parts"):
+        if name not in entry:
+            raise EmsError(f"{key}.{name}: this key is missing")
+    if by_position and {"documents", "parts"} & set(entry):
+        raise EmsError(f"{key}: by document (documents, parts) or by position (first, rest)?")
+    if by_position and entry["rest"] in entry["first"]:
+        raise EmsError(f"{key}.rest: {entry['rest']} is one of the first parts already")
+    if by_position:
+        return Split(first=dict(entry["first"]), rest=entry["rest"])
     total = sum(entry["parts"].values())
     if abs(total - 1) > 1e-9:
         raise EmsError(f"{key}.parts: the shares add up to {total:g}; they must add up to 1")
@@ -140,29 +146,47 @@ def _corpus(
     splits: dict[str, Split],
 ) -> Corpus:
     codes = _chosen(key, entry, [code for code in languages if code != "en"], languages)
-    pairs = tuple(pair_name("en", code) for code in codes if code != "en")
-    if not pairs:
+    codes = [code for code in codes if code != "en"]
+    if not codes:
         raise EmsError(f"{key}.languages: found only en; name the other side of each pair")
+    files = pair_files(key, entry, codes)
     part = entry.get("part", "")
     _check_part(f"{key}.part", entry["name"], part, splits)
+    mined = _check_mined(key, entry)
     return Corpus(
         name=entry["name"],
         version=entry["version"],
-        source=entry.get("source", sources["opus"]),
+        source=entry.get("source", sources["wikimatrix" if mined else "opus"]),
         own="source" in entry,
-        pairs=pairs,
-        max_pairs=entry.get("max_pairs"),
+        pairs=tuple(files),
+        max_pairs=default_cap(entry),
         part=part,
+        variants={pair: names for pair, names in files.items() if names != (pair,)},
+        caps=pair_caps(key, entry, list(languages)),
+        threshold=entry.get("threshold"),
     )
+
+
+def _check_mined(key: str, entry: dict[str, Any]) -> bool:
+    """Whether the entry means LASER's mined file. Raises `EmsError` for one without threshold."""
+    mined = entry.get("format") == "mined"
+    if mined and entry["name"] != "WikiMatrix":
+        raise EmsError(f"{key}.format: mined is the format of WikiMatrix alone")
+    if mined and "threshold" not in entry:
+        raise EmsError(f"{key}.threshold: this key is missing; a mined pair needs a least score")
+    if "threshold" in entry and not mined:
+        raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
+    return mined
 
 
 def _check_part(key: str, corpus: str, part: str, splits: dict[str, Split]) -> None:
     """Raise `EmsError` for a part that no split makes, and for a whole beside its own parts."""
     if part and corpus not in splits:
         raise EmsError(f"{key}: {part}, but splits does not say how {corpus} is divided")
-    if part and part not in splits[corpus].parts:
-        known = ", ".join(splits[corpus].parts)
-        raise EmsError(f"{key}: found {part!r}; allowed values: {known} (splits.{corpus}.parts)")
+    if part and part not in splits[corpus].names:
+        known = ", ".join(splits[corpus].names)
+        where = f"splits.{corpus}" + ("" if splits[corpus].first else ".parts")
+        raise EmsError(f"{key}: found {part!r}; allowed values: {known} ({where})")
     if not part and corpus in splits:
         raise EmsError(f"{key}: this key is missing; {corpus} is divided by splits.{corpus}")
 
@@ -173,10 +197,11 @@ def _check_distinct(corpora: tuple[Corpus, ...], validation: Corpus | None) -> N
     for name in names:
         if names.count(name) > 1:
             raise EmsError(f"corpora: {'/'.join(name)} is named twice (validation counts too)")
-    sources = {(item.name, item.version): item.source for item in every}
+    first = {(item.name, item.version): item for item in reversed(every)}
     for item in every:
-        if item.source != sources[item.name, item.version]:
-            raise EmsError(f"corpora: the parts of {item.name} must have the same source")
+        for what in ("source", "threshold"):
+            if getattr(item, what) != getattr(first[item.name, item.version], what):
+                raise EmsError(f"corpora: the parts of {item.name} must have the same {what}")
 
 
 def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None:
@@ -229,6 +254,8 @@ def _evalset(
         raise EmsError(f"{key}.part: only of ntrex, the benchmark that is a corpus too")
     if name == "ntrex":
         _check_part(f"{key}.part", NTREX, part, splits)
+        if part and splits[NTREX].first:
+            raise EmsError(f"{key}.part: a benchmark is divided by document, not by position")
     if entry.get("dev"):
         _check_dev(key, name, entry, sources)
     chosen = _codes(name, entry, languages)

@@ -36,7 +36,8 @@ def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
 
 
 def _split(experiment: Experiment, corpus: str, part: str) -> dict[str, Any]:
-    return asdict(experiment.splits[corpus]) if part else {}
+    split = asdict(experiment.splits[corpus]) if part else {}
+    return {key: value for key, value in split.items() if value}
 
 
 def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[str, Any]:
@@ -46,7 +47,8 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[
         "corpus": [label, version, pair],
         "files": corpus.files(pair),
         "split": _split(experiment, corpus.name, corpus.part),
-        "max_pairs": corpus.max_pairs,
+        "max_pairs": corpus.cap(pair),
+        **({"threshold": corpus.threshold} if corpus.mined else {}),
         "seed": experiment.seed,
         "decontaminate": {
             **experiment.decontaminate,

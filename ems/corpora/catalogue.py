@@ -1,10 +1,12 @@
-"""The corpora that EMS knows by name, with their pinned versions (catalogue.tsv).
+"""The corpora that EMS knows by name, with their versions and licences (catalogue.tsv).
 
 Source: the OPUS database in OpusTools 1.9.0 for OPUS releases. A corpus of the user's own needs no
-entry: it gives its `source:` directory instead.
+entry: it gives its `source:` directory instead. Of the version in the column `counted` the files
+are listed in ems/languages/opus.tsv.
 """
 
 import csv
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -12,12 +14,24 @@ from ems.config import Corpus, Experiment
 from ems.errors import EmsError
 
 
+@dataclass(frozen=True)
+class Known:
+    """A corpus of the catalogue; `counted` is the version whose files are listed, or ''."""
+
+    versions: tuple[str, ...]
+    counted: str
+    licence: str
+
+
 @cache
-def catalogue() -> dict[str, tuple[str, ...]]:
-    """Known versions of each corpus, by name."""
+def catalogue() -> dict[str, Known]:
+    """The corpora of the catalogue by name."""
     text = files("ems.corpora").joinpath("catalogue.tsv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines(), delimiter="\t")
-    return {row["name"]: tuple(row["versions"].split()) for row in rows}
+    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    return {
+        row["name"]: Known(tuple(row["versions"].split()), row["counted"], row["licence"])
+        for row in rows
+    }
 
 
 def check_corpora(experiment: Experiment) -> None:
@@ -31,14 +45,14 @@ def check_corpora(experiment: Experiment) -> None:
 def _check(key: str, corpus: Corpus) -> None:
     if corpus.own:
         return
-    versions = catalogue().get(corpus.name)
-    if versions is None:
+    known = catalogue().get(corpus.name)
+    if known is None:
         raise EmsError(
             f"{key}.name: unknown corpus {corpus.name!r}; allowed: {', '.join(catalogue())} "
             "(a corpus of your own needs `source: DIRECTORY`)"
         )
-    if corpus.version not in versions:
+    if corpus.version not in known.versions:
         raise EmsError(
             f"{key}.version: unknown version {corpus.version!r} of {corpus.name}; "
-            f"allowed: {', '.join(versions)}"
+            f"allowed: {', '.join(known.versions)}"
         )

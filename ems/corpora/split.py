@@ -1,4 +1,4 @@
-"""A corpus divided by document: each line's part, the same in all languages.
+"""A corpus divided by document: each line's part, the same in all languages; or by position.
 
 Notable choices:
 - whole documents go to a part, since sentences of one document give each other away;
@@ -59,3 +59,16 @@ def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: 
             f"{lines:,}; the two must be of the same release: fetch both again"
         )
     return [name == part for name in part_of_line(names, split.parts)]
+
+
+def span_of_part(split: Split, part: str, lines: int) -> tuple[int, int]:
+    """Where a part of a corpus divided by position starts and ends: lines from 0, end excluded.
+
+    A file that is no longer than its first parts has nothing left for the rest: an empty span.
+    """
+    start = 0
+    for name, count in split.first.items():
+        if name == part:
+            return min(start, lines), min(start + count, lines)
+        start += count
+    return min(start, lines), lines

@@ -2,6 +2,7 @@
 
 Notable choices:
 - the two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code is a column;
+- what OPUS calls a language differs from corpus to corpus: opus.py and its tables know;
 - an empty benchmark code means that the benchmark does not have the language;
 - an experiment may define further languages of its own, so the table is a
   starting point, not a limit.
@@ -24,7 +25,6 @@ class Language:
     flores200: str = ""
     script: str = ""
     segmenter: str = "moses"
-    opus_codes: str = ""
     ems_pairs: str = "-"
 
 

@@ -21,7 +21,11 @@ def _entries(folders: list[Path], root: Path) -> dict[str, str]:
     for folder in folders:
         if not (folder / "manifest.json").is_file():
             raise EmsError(f"{folder}: no shard (it has no manifest.json); run the shards stage")
-    return {str(f.relative_to(root)): sha256_file(f / "manifest.json") for f in folders}
+    return {
+        str(folder.relative_to(root)): sha256_file(folder / "manifest.json")
+        for folder in folders
+        if read_json(folder / "manifest.json")["pairs"]  # a part of a small file may be empty
+    }
 
 
 def read_index(path: Path) -> dict[str, list[Path]]:

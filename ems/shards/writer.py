@@ -37,7 +37,7 @@ def write_shard(source: Path, vocabulary: Path, out: Path) -> dict[str, Any]:
     with atomic_path(out) as folder:
         folder.mkdir()
         counts = _write_arrays(_encoded(source, processor, progress), languages, folder)
-        if not counts["pairs"]:
+        if not counts["pairs"] and progress.done:
             raise EmsError(f"{source}: no pair with tokens on both sides")
         manifest = {
             "languages": languages,

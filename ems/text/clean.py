@@ -19,13 +19,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, compress
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
 
 from ems.config import Corpus, Experiment
 from ems.corpora.moses import count_pairs, read_pairs
-from ems.corpora.split import lines_of_part
+from ems.corpora.split import lines_of_part, span_of_part
+from ems.corpora.wikimatrix import read_mined
 from ems.errors import EmsError
 from ems.evalsets.sets import read_sides
 from ems.files import atomic_path, write_json
@@ -159,7 +160,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     order; `files` says how many lines each has. Raises `EmsError` for a bad archive.
     """
     role, corpus = experiment.corpus(source.label, source.version)
-    lines = [count_pairs(*where) for where in _places(corpus, source)]
+    lines = [_count(corpus, place) for place in _places(corpus, source)]
     report = Report(0, Counter(empty=0, evaluation=0, cap=0), {})
     pairs = _read(experiment, corpus, source, lines, report)
     settings = experiment.decontaminate
@@ -168,10 +169,8 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
         for first, second, line in clean_pairs(pairs, sides, known, settings["key"], report):
             writer.write(f"{first}\t{second}\t{line}\n")
-        if not report.kept:
-            where = ", ".join(map(str, source.archives))
-            removed = dict(report.removed)
-            raise EmsError(f"{where}: none of its {report.read:,} pairs is left: {removed}")
+        if not report.kept and report.read:
+            _nothing_left(corpus, source, report)
     log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
     entry = {
         "corpus": source.label,
@@ -186,6 +185,15 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
+
+
+def _nothing_left(corpus: Corpus, source: Source, report: Report) -> None:
+    """An error for a corpus of one's own; of a known one a small file may be all benchmark."""
+    where = ", ".join(map(str, source.archives))
+    line = f"{where}: none of its {report.read:,} pairs is left: {dict(report.removed)}"
+    if corpus.own:
+        raise EmsError(line)
+    log.warning("%s", line)
 
 
 Place = tuple[Path, str, str]  # an archive, its corpus, the name of the pair in it
@@ -212,14 +220,24 @@ def _read(
     for place, count in zip(_places(corpus, source), lines, strict=True):
         pairs, left = _of_part(experiment, corpus, source, place, count, before)
         report.read += left
-        if corpus.max_pairs is not None and corpus.max_pairs < left:
-            report.removed["cap"] += left - corpus.max_pairs
+        cap = corpus.cap(source.pair)
+        if cap is not None and cap < left:
+            report.removed["cap"] += left - cap
             name = f"{experiment.seed}/{source.label}/{source.version}/{place[2]}"
-            pairs = capped(pairs, left, corpus.max_pairs, name)
+            pairs = capped(pairs, left, cap, name)
         streams.append(pairs)
         before += count
     total = report.read - report.removed["cap"]
     return _counted(chain.from_iterable(streams), _progress(source, total))
+
+
+def _pairs(corpus: Corpus, place: Place) -> Iterator[tuple[str, str]]:
+    return read_mined(place[0], corpus.threshold) if corpus.mined else read_pairs(*place)
+
+
+def _count(corpus: Corpus, place: Place) -> int:
+    """How many pairs; of mined ones it may be that none has the score."""
+    return sum(1 for _ in _pairs(corpus, place)) if corpus.mined else count_pairs(*place)
 
 
 def _of_part(
@@ -227,12 +245,15 @@ def _of_part(
 ) -> tuple[Iterator[Pair], int]:
     """The pairs of one archive, sides as in the language pair, and how many they are."""
     swapped = place[2].startswith(f"{PIVOT}-") != source.pair.startswith(f"{PIVOT}-")
-    pairs = _numbered(read_pairs(*place), swapped, before)
+    pairs = _numbered(_pairs(corpus, place), swapped, before)
     if not corpus.part:
         return pairs, lines
+    split = experiment.splits[corpus.name]
+    if split.first:
+        start, end = span_of_part(split, corpus.part, lines)
+        return islice(pairs, start, end), end - start
     if source.documents is None:
         raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
-    split = experiment.splits[corpus.name]
     wanted = lines_of_part(source.documents, split, corpus.part, lines, place[0])
     return compress(pairs, wanted), sum(wanted)
 

@@ -1,0 +1,118 @@
+"""Which files of a corpus an entry of an experiment means: its languages, their codes, their caps.
+
+Of a corpus whose files are known (ems/languages/opus.py) an entry takes what is there: it needs no
+list of languages, and a language that it names must be there. Of any other corpus every language
+that is named, or is in the experiment, is expected under its own code.
+"""
+
+from typing import Any
+
+from ems.errors import EmsError
+from ems.languages import load_languages
+from ems.languages.opus import OpusFile, opus_codes, opus_files
+
+PAPER = "paper"  # the value of `codes` that means: what EMS used
+Files = dict[str, tuple[str, ...]]
+
+
+def pair_name(first: str, second: str) -> str:
+    """The OPUS name of a language pair: codes sorted as strings ("de-en", "en-fr")."""
+    return "-".join(sorted((first, second)))
+
+
+def pair_files(key: str, entry: dict[str, Any], languages: list[str]) -> Files:
+    """Language pair -> the names of its files in the corpus, for those of `languages` it has.
+
+    `codes` may name any language of the table, so that an entry fits experiments with fewer.
+
+    Raises `EmsError` for a language that the entry names and the corpus lacks, for a code that it
+    lacks, and for a file that two languages would be made of.
+    """
+    known = opus_files(entry["name"], entry["version"])
+    _check_codes(key, entry, languages, known)
+    files = {code: _files(entry, code, known) for code in languages}
+    missing = [code for code in languages if not files[code]]
+    if missing and ("languages" in entry or len(missing) == len(languages)):
+        raise EmsError(
+            f"{key}.languages: {entry['name']} {entry['version']} has no {', '.join(missing)} "
+            f"with English{_under(entry)}; it has: {', '.join(_has(entry, known))}"
+        )
+    _check_shared(key, files)
+    return {pair_name("en", code): names for code, names in files.items() if names}
+
+
+def _under(entry: dict[str, Any]) -> str:
+    return " that EMS used (codes: paper)" if entry.get("codes") == PAPER else ""
+
+
+def _files(entry: dict[str, Any], language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
+    names = tuple(pair_name("en", code) for code in _codes(entry, language, known))
+    return tuple(name for name in names if name in known) if known else names
+
+
+def _codes(entry: dict[str, Any], language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
+    chosen = entry.get("codes", {})
+    if chosen != PAPER and language in chosen:
+        return tuple(chosen[language])
+    if not known:
+        return (language,)
+    return opus_codes(entry["name"], language, paper=chosen == PAPER)
+
+
+def _has(entry: dict[str, Any], known: dict[str, OpusFile]) -> list[str]:
+    """The languages of the table that a corpus has."""
+    return [code for code in load_languages() if code != "en" and _files(entry, code, known)]
+
+
+def _check_codes(
+    key: str, entry: dict[str, Any], languages: list[str], known: dict[str, OpusFile]
+) -> None:
+    chosen = entry.get("codes", {})
+    name = f"{entry['name']} {entry['version']}"
+    if chosen == PAPER:
+        if not known:
+            raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no {name}; leave it out")
+        return
+    for language, codes in chosen.items():
+        _check_language(f"{key}.codes", language, languages)
+        for code in codes:
+            if known and pair_name("en", code) not in known:
+                raise EmsError(
+                    f"{key}.codes.{language}: {name} has no file {pair_name('en', code)}; "
+                    f"it has: {', '.join(known)}"
+                )
+
+
+def _check_language(key: str, language: str, languages: list[str]) -> None:
+    allowed = dict.fromkeys([*languages, *load_languages()])
+    if language not in allowed:
+        raise EmsError(f"{key}: unknown language {language!r}; allowed: {', '.join(allowed)}")
+
+
+def _check_shared(key: str, files: Files) -> None:
+    owner: dict[str, str] = {}
+    for language, names in files.items():
+        for name in names:
+            if name in owner:
+                raise EmsError(
+                    f"{key}: the file {name} would be both {owner[name]} and {language}; "
+                    f"say which codes are whose, `codes: {{{language}: [CODE]}}`"
+                )
+            owner[name] = language
+
+
+def pair_caps(key: str, entry: dict[str, Any], languages: list[str]) -> dict[str, int]:
+    """The caps of single language pairs, of `max_pairs: {default: N, ru: M}`."""
+    caps = entry.get("max_pairs")
+    if not isinstance(caps, dict):
+        return {}
+    own = {code: cap for code, cap in caps.items() if code != "default"}
+    for language in own:
+        _check_language(f"{key}.max_pairs", language, languages)
+    return {pair_name("en", code): cap for code, cap in own.items()}
+
+
+def default_cap(entry: dict[str, Any]) -> int | None:
+    """The cap of the pairs that `max_pairs` does not name; None: all of theirs."""
+    cap = entry.get("max_pairs")
+    return cap.get("default") if isinstance(cap, dict) else cap

@@ -1,0 +1,119 @@
+"""Laws of a language pair's files: all of them are read, in order, each in its own form."""
+
+from dataclasses import replace
+
+import pytest
+from conftest import ROOT
+from mirror_made import write_mined, write_zip
+
+from ems.config import Corpus, Split, load_experiment, load_site
+from ems.errors import EmsError
+from ems.text.clean import Source, clean_corpus
+
+PAIR = "en-zh"
+
+
+def texts(file, count):
+    """`count` sentence pairs of a file, {code: text} each."""
+    first, second = file.split("-")
+    return [{code: f"{file} {code} {at}" for code in (first, second)} for at in range(count)]
+
+
+class Cleaned:
+    """What is left of the files of one corpus, each with so many pairs."""
+
+    def __init__(self, folder, files, split=None, **settings):
+        site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+        tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+        corpus = Corpus("C", "v1", "x", True, (PAIR,), None, variants={PAIR: (*files,)})
+        corpus = replace(corpus, **settings)
+        against = {**tiny.decontaminate, "against": []}
+        self.experiment = replace(
+            tiny, corpora=(corpus,), validation=None, decontaminate=against, splits={}
+        )
+        if split:
+            self.experiment = replace(self.experiment, splits={"C": split})
+        self.corpus, self.folder, self.files = corpus, folder, files
+        (folder / "keys.tsv").write_text("")
+
+    def run(self, *archives):
+        source = Source(self.corpus.label, "v1", PAIR, archives)
+        out = self.folder / "out.tsv"
+        entry = clean_corpus(self.experiment, source, self.folder / "keys.tsv", out)
+        return [line.split("\t") for line in out.read_text().splitlines()], entry
+
+    def zips(self):
+        return [write_zip(self.folder, "C", "v1", f, texts(f, n)) for f, n in self.files.items()]
+
+
+def test_the_files_of_a_pair_follow_each_other_and_every_line_is_numbered(tmp_path):
+    cleaned = Cleaned(tmp_path, {"en-zh_cn": 3, "en-zh_tw": 2})
+    lines, entry = cleaned.run(*cleaned.zips())
+    assert lines == [
+        ["en-zh_cn en 0", "en-zh_cn zh_cn 0", "1"],
+        ["en-zh_cn en 1", "en-zh_cn zh_cn 1", "2"],
+        ["en-zh_cn en 2", "en-zh_cn zh_cn 2", "3"],
+        ["en-zh_tw en 0", "en-zh_tw zh_tw 0", "4"],
+        ["en-zh_tw en 1", "en-zh_tw zh_tw 1", "5"],
+    ]
+    assert entry["files"] == {"en-zh_cn": 3, "en-zh_tw": 2}
+    assert entry["read"] == entry["kept"] == 5
+
+
+def test_a_code_that_stands_before_english_changes_the_sides_of_the_file_alone(tmp_path):
+    cleaned = Cleaned(tmp_path, {"cmn-en": 1, "en-zh": 1})
+    lines, _ = cleaned.run(*cleaned.zips())
+    assert lines == [["cmn-en en 0", "cmn-en cmn 0", "1"], ["en-zh en 0", "en-zh zh 0", "2"]]
+
+
+def test_a_cap_holds_for_each_file(tmp_path):
+    cleaned = Cleaned(tmp_path, {"en-zh_cn": 9, "en-zh_tw": 4, "en-zh": 2}, caps={PAIR: 4})
+    lines, entry = cleaned.run(*cleaned.zips())
+    assert [sum(line[0].startswith(f"{f} ") for line in lines) for f in cleaned.files] == [4, 4, 2]
+    assert (entry["read"], entry["removed"]["cap"], entry["kept"]) == (15, 5, 10)
+
+
+FIRST = Split(first={"validation": 3}, rest="train")
+
+
+@pytest.mark.parametrize(("part", "numbers"), [("validation", [1, 2, 3, 6, 7]), ("train", [4, 5])])
+def test_the_first_lines_of_each_file_are_one_part_and_the_others_the_rest(tmp_path, part, numbers):
+    cleaned = Cleaned(tmp_path, {"en-zh_cn": 5, "en-zh_tw": 2}, FIRST, part=part)
+    lines, entry = cleaned.run(*cleaned.zips())
+    assert [int(line[2]) for line in lines] == numbers
+    assert entry["read"] == entry["kept"] == len(numbers)
+
+
+def test_a_file_that_is_no_longer_than_its_first_part_leaves_an_empty_rest(tmp_path):
+    cleaned = Cleaned(tmp_path, {"en-zh": 3}, FIRST, part="train")
+    lines, entry = cleaned.run(*cleaned.zips())
+    assert (lines, entry["read"], entry["kept"]) == ([], 0, 0)
+
+
+@pytest.mark.parametrize(("threshold", "kept"), [(1.075, 2), (1.0, 3), (1.5, 0)])
+def test_of_mined_pairs_those_with_the_score_are_read(tmp_path, threshold, kept):
+    cleaned = Cleaned(tmp_path, {PAIR: 3}, threshold=threshold)
+    path = write_mined(tmp_path, PAIR, texts(PAIR, 3), [1.2, 1.075, 1.01])
+    lines, entry = cleaned.run(path)
+    assert [int(line[2]) for line in lines] == list(range(1, kept + 1))
+    assert (entry["read"], entry["files"]) == (kept, {PAIR: kept})
+
+
+def test_all_files_of_a_pair_must_be_given(tmp_path):
+    cleaned = Cleaned(tmp_path, {"en-zh_cn": 1, "en-zh_tw": 1})
+    with pytest.raises(EmsError, match=r"expected the archives of en-zh_cn, en-zh_tw, found .*cn"):
+        cleaned.run(cleaned.zips()[0])
+
+
+def test_nothing_left_of_a_known_corpus_is_told_and_no_error(tmp_path, caplog):
+    """A small file of Tatoeba may be all benchmark; a corpus of one's own is a mistake then."""
+    for own in (False, True):
+        cleaned = Cleaned(tmp_path, {PAIR: 2}, own=own)
+        path = write_zip(tmp_path, "C", "v1", PAIR, [{"en": "", "zh": "x"}] * 2)
+        if own:
+            with pytest.raises(EmsError, match="none of its 2 pairs is left"):
+                cleaned.run(path)
+        else:
+            caplog.set_level("WARNING", "ems")
+            assert cleaned.run(path)[1]["removed"]["empty"] == 2
+            assert "none of its 2 pairs is left" in caplog.text

@@ -1,0 +1,255 @@
+"""The paper's experiment itself, to its tables, on tiny files with the names that OPUS has.
+
+`configs/ems62.yaml` is run as it is but for its sizes. With 12 of its 62 languages, among them
+every odd code; `EMS_ALL_LANGUAGES=1` takes them all, which is a quarter of an hour on two cores.
+"""
+
+import csv
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT, Project, copy_project
+from mirror_made import (
+    translations,
+    write_flores,
+    write_lines,
+    write_mined,
+    write_sib,
+    write_tatoeba,
+    write_zip,
+)
+
+from ems.config import Experiment, load_experiment, load_site
+from ems.corpora.sizes import pair_sizes
+from ems.languages import load_languages, load_tatoeba_codes
+
+NAME = "ems62"
+ODD = ["en", "de", "fa", "gu", "ja", "ku", "nb", "pt", "ru", "tl", "yo", "zh"]
+UNSEEN = ["ang", "yid"]  # of the benchmark, in no table
+PAIRS = 12  # in each file
+SHORT = "en-tl"  # of WikiMatrix: no longer than what validates, so that nothing is left to train on
+SIZES = {
+    "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
+    "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
+    "model": {"layers": 1, "width": 16, "heads": 2, "feed_forward": 32, "max_tokens": 40},
+    "objectives": {"xtr": {"language_width": 4}, "contrastive": {"width": 8}},
+    "train": {
+        "steps": 6,
+        "batch_pairs": 16,
+        "warmup_steps": 2,
+        "validate_every": 3,
+        "checkpoint_every": 3,
+        "threads": 1,
+        "device": "cpu",
+    },
+    "tables": {"systems": ["ems", "ems-no-xtr", "char-ngram"], "printed": ["EMS"]},
+}
+CAPS = {2_000_000: 8, 5_000_000: 10}
+JUMANPP = """#!/bin/sh
+exec sed 's/./& /g'
+"""  # its words are characters
+
+
+def smaller(value: dict) -> dict:
+    """The experiment with other sizes and languages, and nothing else changed."""
+    value = value | {"languages": languages(value)}
+    for key, sizes in SIZES.items():
+        value[key] = {**value[key], **sizes}
+    for entry in value["corpora"]:
+        caps = entry.get("max_pairs")
+        if isinstance(caps, dict):
+            entry["max_pairs"] = {language: CAPS[cap] for language, cap in caps.items()}
+        elif caps is not None:
+            entry["max_pairs"] = CAPS[caps]
+    return value
+
+
+def languages(value: dict) -> list[str]:
+    return value["languages"] if os.environ.get("EMS_ALL_LANGUAGES") else ODD
+
+
+def loaded(folder: Path) -> Experiment:
+    site = load_site(folder / "config.yaml", folder / "schemas", {"experiment": NAME})
+    return load_experiment(NAME, site, folder / "configs", folder / "schemas")
+
+
+def sentences(names: list[str], seed: str) -> list[dict[str, str]]:
+    """Translations with a word of the file in them, so that no two files share a sentence."""
+    items = translations(PAIRS, names, seed=seed, least=3)
+    return [{name: f"{text} {seed}" for name, text in item.items()} for item in items]
+
+
+def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[dict]]) -> None:
+    """Every file of every corpus. Europarl's German holds a sentence of the benchmark `tatoeba`,
+    the only file of Kurdish holds nothing else.
+    """
+    for _, corpus in experiment.all_corpora():
+        for pair in corpus.pairs:
+            for name in corpus.files(pair):
+                items = sentences(name.split("-"), f"{corpus.name} {name}".replace("-", ""))
+                if (corpus.name, name) == ("Europarl", "de-en"):
+                    items[5] = {"de": tatoeba["deu"][0]["deu"], "en": "a harmless translation"}
+                if (corpus.name, name) == ("Tatoeba", "en-ku"):
+                    items = [{"ku": item["kur"], "en": item["en"]} for item in tatoeba["kur"]]
+                if corpus.mined:
+                    items = items[:3] if name == SHORT else items
+                    scores = [1.3 - at / 100 for at in range(len(items))] + [1.07]
+                    write_mined(mirror, name, [*items, items[0]], scores)
+                else:
+                    write_zip(mirror, corpus.name, corpus.version, name, items)
+
+
+def write_evalsets(mirror: Path, tatoeba: dict[str, list[dict[str, str]]]) -> None:
+    for code, items in tatoeba.items():
+        write_tatoeba(mirror, code, [(item[code], item["en"]) for item in items])
+    for language in load_languages().values():
+        code = language.flores200
+        texts = [item[code] for item in sentences([code], f"flores {code}")]
+        write_flores(mirror, code, texts)
+        parts = {"train": texts[:4], "dev": texts[4:8], "test": texts[8:]}
+        examples = {key: [("travel", f"{t} topic") for t in own] for key, own in parts.items()}
+        write_sib(mirror, code, examples)
+
+
+def cut_tables(project: Project) -> None:
+    """The project's own table of languages, so that "all" of a benchmark is little."""
+    path = project.folder / "ems/languages/languages.tsv"
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in ODD)])
+    known = [row.split("\t")[1] for row in rows if row.split("\t")[0] in ODD]
+    codes = [code for code in (*known, *UNSEEN) if code in load_tatoeba_codes() and code != "eng"]
+    write_lines(project.folder / "ems/languages/tatoeba_v1.txt", codes)
+
+
+def put_jumanpp(project: Project) -> None:
+    program = project.folder / "programs" / "jumanpp"
+    program.parent.mkdir()
+    program.write_text(JUMANPP)
+    program.chmod(0o755)
+    project.environment["PATH"] = f"{program.parent}:{project.environment['PATH']}"
+    project.environment["LC_ALL"] = "C.UTF-8"  # a character is no byte
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project in which `snakemake all` has run it. Tests must leave its results alone."""
+    project = copy_project(tmp_path_factory.mktemp("ems62"))
+    path = project.folder / f"configs/{NAME}.yaml"
+    value = smaller(yaml.safe_load(path.read_text()))
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+    site = yaml.safe_load((project.folder / "config.yaml").read_text())
+    places = {"opus": "opus", "wikimatrix": "laser", "tatoeba": "tatoeba"}
+    places |= {name: name for name in ("flores200", "sib200")}
+    site |= {"experiment": NAME, "sources": {key: f"mirror/{at}" for key, at in places.items()}}
+    (project.folder / "config.yaml").write_text(yaml.safe_dump(site))
+    if len(value["languages"]) == len(ODD):
+        cut_tables(project)
+    put_jumanpp(project)
+    project.experiment = loaded(project.folder)
+    codes = (project.folder / "ems/languages/tatoeba_v1.txt").read_text().split()
+    tatoeba = {c: sentences([c, "en"], f"benchmark {c}") for c in codes if c != "eng"}
+    write_corpora(project.folder / "mirror", project.experiment, tatoeba)
+    write_evalsets(project.folder / "mirror", tatoeba)
+    project.snakemake("--cores", "2", "all")
+    return project
+
+
+def report(project: Project) -> dict[tuple[str, str], dict]:
+    path = project.folder / f"results/{NAME}/reports/decontamination.json"
+    value = json.loads(path.read_text())
+    return {(entry["corpus"], entry["pair"]): entry for entry in value["corpora"]}
+
+
+def test_all_makes_the_papers_tables(run: Project) -> None:
+    tables = run.folder / "results/tables"
+    names = {"tatoeba", "tatoeba_unseen", "corpora", "decontamination"}
+    assert {path.stem for path in tables.iterdir()} == names
+    with open(tables / "tatoeba.csv", newline="") as handle:
+        rows = list(csv.reader(handle))
+    assert {"deu", "pes", "jpn", "cmn", "tgl"} <= set(rows[0])
+    assert [row[0] for row in rows[1:]] == ["ems", "ems-no-xtr", "char-ngram", "EMS (printed)"]
+
+
+def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None:
+    data = run.folder / "data/opus"
+    for name in (
+        "GlobalVoices/v2018q4/moses/en-jp.txt.zip",
+        "GlobalVoices/v2018q4/moses/en-fil.txt.zip",
+        "TED2020/v1/moses/en-fil.txt.zip",
+        "OpenSubtitles/v2018/moses/en-zh_cn.txt.zip",
+        "OpenSubtitles/v2018/moses/en-zh_tw.txt.zip",
+        "TED2020/v1/moses/en-zh_cn.txt.zip",
+        "TED2020/v1/moses/en-nb.txt.zip",
+        "UNPC/v1.0/moses/en-zh.txt.zip",
+        "WikiMatrix/v1/mined/WikiMatrix.en-fa.tsv.gz",
+        "Tatoeba/v2022-03-03/moses/en-gu.txt.zip",  # nothing else has it
+    ):
+        assert (data / name).is_file(), name
+    for name in ("OpenSubtitles/v2018/moses/en-no.txt.zip", "TED2020/v1/moses/en-ku.txt.zip"):
+        assert not (data / name).exists(), name
+    found = {path for path in data.rglob("*") if path.name.endswith((".zip", ".tsv.gz"))}
+    sizes = [size for size in pair_sizes(run.experiment) if not size.shared]
+    assert len(found) == sum(len(size.corpus.files(size.pair)) for size in sizes) > 40
+
+
+def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Project) -> None:
+    entries = report(run)
+    for pair, files in (("en-zh", 2), ("en-pt", 1), ("de-en", 1)):
+        entry = entries["OpenSubtitles", pair]
+        assert (entry["read"], entry["removed"]["cap"]) == (PAIRS * files, (PAIRS - 8) * files)
+    assert entries["UNPC", "en-ru"]["removed"]["cap"] == PAIRS - 10
+    assert entries["UNPC", "en-zh"]["removed"]["cap"] == PAIRS - 8
+    assert entries["WikiMatrix+validation", "de-en"]["read"] == 3
+    assert entries["WikiMatrix+train", "de-en"]["read"] == PAIRS - 3  # not the one under 1.075
+    for part, count in (("validation", 3), ("train", 0)):
+        assert entries[f"WikiMatrix+{part}", SHORT]["read"] == count
+    assert entries["Europarl", "de-en"]["removed"]["evaluation"] == 1
+    assert entries["Tatoeba", "en-ku"]["removed"]["evaluation"] == PAIRS  # and the run goes on
+
+
+def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run: Project) -> None:
+    for (corpus, pair), entry in report(run).items():
+        assert entry["read"] == entry["kept"] + sum(entry["removed"].values())
+        version = entry["version"]
+        manifest = run.folder / f"results/{NAME}/shards/{corpus}/{version}/{pair}/manifest.json"
+        shard = json.loads(manifest.read_text())
+        assert shard["pairs"] + shard["dropped"] == entry["kept"]
+
+
+def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run: Project) -> None:
+    logs = run.folder / f"results/{NAME}/logs/segment"
+    assert "jumanpp" in (logs / "GlobalVoices-v2018q4-en-ja.log").read_text()
+    assert "jieba" in (logs / "UNPC-v1.0-en-zh.log").read_text()
+    words = run.folder / f"results/{NAME}/text/segmented/GlobalVoices/v2018q4/en-ja.tsv"
+    japanese = words.read_text().splitlines()[0].split("\t")[1]
+    assert all(len(word) == 1 for word in japanese.split())
+
+
+# --- the plan of all of it
+
+
+def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
+    fresh: Project,
+) -> None:
+    """Every job: each file once, each pair of each corpus through each stage."""
+    bare = fresh.folder / "bare"  # a PATH with nothing on it but what Snakemake itself needs
+    bare.mkdir()
+    for name in ("snakemake", "python", "bash", "sh", "which"):
+        (bare / name).symlink_to(shutil.which(name, path=fresh.environment["PATH"]))
+    fresh.environment["PATH"] = str(bare)
+    output = fresh.snakemake("-n", "--cores", "1", "--config", f"experiment={NAME}", "--", "all")
+    assert re.search("not on this machine, needed where segment jobs run: .*jumanpp", output)
+    jobs = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
+    sizes = pair_sizes(loaded(ROOT))
+    new = [size for size in sizes if not size.shared]
+    mined = [size for size in new if size.corpus.mined]
+    assert jobs["fetch_mined"] == len(mined) > 40
+    assert jobs["fetch"] + len(mined) == sum(len(size.corpus.files(size.pair)) for size in new)
+    assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"] == len(sizes)
+    assert {size.language for size in sizes} == set(loaded(ROOT).languages) - {"en"}
+    assert (jobs["fetch_tatoeba"], jobs["train"]) == (112, 4)
