@@ -42,6 +42,7 @@ localrules:
     fetch_sib200,
     evalkeys,
     decontamination_report,
+    vocabulary_report,
     shard_index,
     table,
     figure,
@@ -70,6 +71,7 @@ rule text:
     input:
         INDEX,
         f"{RESULTS}/reports/decontamination.json",
+        VOCABULARY_REPORT,
 
 
 rule models:

@@ -80,7 +80,8 @@ class Stage:
 
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
-TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]
+TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", "filters"]
+TABLES += ["vocabulary"]
 STAGES = [
     Stage(
         "check",
@@ -155,6 +156,13 @@ STAGES = [
         "train the SentencePiece vocabulary",
         PLANNED,
         {"sample": ONE, "out": ONE},
+    ),
+    Stage(
+        "vocabulary-report",
+        stages.run_vocabulary_report,
+        "report what the vocabulary does to each language",
+        PLANNED,
+        {"vocabulary": ONE, "sample": ONE, "out": ONE},
     ),
     Stage(
         "shards",

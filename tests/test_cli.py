@@ -111,6 +111,10 @@ def test_check_says_what_is_going_to_run(ems):
         (("segment", "--experiment", "tiny", "--source", "gone/de-en.tsv"), "gone/de-en.tsv"),
         (("sample", "--experiment", "tiny", "--sources", "gone/de-en.tsv"), "gone/de-en.tsv"),
         (("vocabulary", "--experiment", "tiny", "--sample", "gone.txt"), "gone.txt"),
+        (
+            ("vocabulary-report", "--experiment", "tiny", "--vocabulary", "v", "--sample", "s.txt"),
+            "v: not a SentencePiece model",
+        ),
         (("shards", "--source", "gone/de-en.tsv", "--vocabulary", "gone.model"), "gone.model"),
         (("report", "--experiment", "tiny", "--entries", "gone.json"), "gone.json: no such file"),
         (("encode", "--language", "en", "--model", "gone", "--source", "gone.txt"), "gone"),
