@@ -166,7 +166,10 @@ def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
     assert "decontaminate Demo de-en: start, 3 pairs" in lines[-3]
     assert "decontaminate Demo de-en: 3/3 pairs" in lines[-2]
     assert "error: " in lines[-1]
-    assert "none of its 3 pairs is left: {'empty': 0, 'evaluation': 3, 'cap': 0}" in lines[-1]
+    assert (
+        "none of its 3 pairs is left: {'cap': 0, 'both_empty': 0, 'one_empty': 0, 'evaluation': 3}"
+        in lines[-1]
+    )
 
 
 def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems):

@@ -3,7 +3,7 @@ cleaning and every segmenter, and what is lost is counted or told with file and 
 
 import re
 import shutil
-import sys
+import subprocess
 import zipfile
 from dataclasses import replace
 
@@ -84,7 +84,8 @@ def side(number, nasty, swap):
 
 def corpus():
     """Pairs of bytes, each side with its number; number -> why a pair goes."""
-    draws = [(a, b) for a in range(len(NASTY)) for b in (a, (7 * a + 3) % len(NASTY))]
+    few = [at for at, (_, after) in enumerate(NASTY) if len(after) < 10_000]
+    draws = [(a, few[(7 * a + 3) % len(few)]) for a in range(len(NASTY))]
     pairs = [(side(at, a, False), side(at, b, True)) for at, (a, b) in enumerate(draws)]
     reasons = {}
     lost = [
@@ -100,7 +101,7 @@ def corpus():
         ("evaluation", b"x", "\u202aL\x00e\u2028a\u00adk\u202c".encode()),
     ]
     for at, (reason, first, second) in enumerate(lost):
-        place = 5 * at  # among the others
+        place = 3 * at  # among the others
         pairs.insert(place, (first, second))
         reasons[place] = reason
     return pairs, reasons
@@ -108,7 +109,7 @@ def corpus():
 
 def numbers(text):
     """The number that a side carries, wherever segmentation put spaces."""
-    return re.search(r"(\d{4})n", "".join(text.lower().split()))[1]
+    return re.search(r"(\d{4})n", "".join(text[:50].lower().split()))[1]
 
 
 def expected_numbers(pairs, reasons):
@@ -151,26 +152,24 @@ def runs(name):
     return True
 
 
+@pytest.mark.parametrize("cleaned", ["keep"], indirect=True)
 @pytest.mark.parametrize("name", sorted(_MAKERS))
 def test_every_segmenter_keeps_the_pairs_aligned(name, cleaned, tmp_path, monkeypatch):
     if name == "jumanpp":
         put_jumanpp(tmp_path, monkeypatch)
     needs(runs(name), f"the segmenter {name} cannot run here")
     pairs, reasons, kept, _ = cleaned
-    slow = name == "sacremoses"  # minutes for a line of a megabyte
-    rows = [row for row in kept if not slow or max(map(len, row)) < 10_000]
     for at, code in ((0, "en"), (1, "ja")):
-        words = segmenter(name, code)([row[at] for row in rows])
-        assert [numbers(text) for text in words] == [numbers(row[at]) for row in rows]
+        words = segmenter(name, code)([row[at] for row in kept])
+        assert [numbers(text) for text in words] == expected_numbers(pairs, reasons)
         assert not any(c in text for text in words for c in "\r\n\x00\u2028\u2029\x85\x0b\x0c")
-    assert len(rows) > 0.8 * (len(pairs) - len(reasons))
 
 
 def test_a_limit_on_bytes_takes_the_lines_of_a_megabyte_and_counts_them(tmp_path):
     pairs, reasons = corpus()
     kept, entry = clean(tmp_path, pairs, undecodable="drop", max_bytes=1_000_000)
     huge = [at for at, pair in enumerate(pairs) if max(map(len, pair)) > 1_000_000]
-    assert len(huge) >= 4
+    assert len(huge) >= 2
     assert entry["removed"]["max_bytes"] == len(huge)
     assert len(kept) == len(pairs) - len(reasons) - len(huge)
     assert entry["read"] == entry["kept"] + sum(entry["removed"].values())
@@ -228,12 +227,9 @@ def test_what_shifts_lines_never_reaches_a_tool(breaker):
 
 def test_the_stand_in_for_jumanpp_does_lose_what_is_not_kept_from_it(tmp_path, monkeypatch):
     """Else the laws above would hold of anything."""
-    import subprocess
-
     program = put_jumanpp(tmp_path, monkeypatch)
     lines = ["# x", "#", "", "日" * 1_366, "a b", "ﾊﾝｶｸ", "ハンカク", "長" * 30_000, "b"]
     text = "".join(f"{line}\n" for line in lines).encode()
     done = subprocess.run([program, "--segment"], input=text, capture_output=True, check=True)
     expected = ["#", "", "a \\␣ b", "ﾊ ﾝ ｶ ｸ", "ハンカク", "b"]
     assert done.stdout.decode() == "".join(f"{line}\n" for line in expected)
-    assert sys.executable

@@ -46,6 +46,7 @@ _BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
 JUMANPP_BYTES = 4000  # Juman++ 2 silently drops longer lines (its limit is 4,096)
 MECAB_BYTES = 1_000_000  # of a line; the size of its buffer is 1,048,576
+JIEBA_BYTES = 3000  # its time grows with the square of a run of unknown words
 FUGASHI_BYTES = 100_000  # of a line; a few times more and it dies by a segmentation fault
 JUMANDIC = Path("/var/lib/mecab/dic/juman-utf8")  # where Debian's mecab-jumandic-utf8 puts it
 
@@ -147,7 +148,11 @@ def _jieba(language: str) -> Segment:
         import jieba
 
     jieba.setLogLevel("WARNING")
-    return lambda lines: [" ".join(jieba.cut(line)) for line in lines]
+
+    def cut(lines: list[str]) -> list[str]:
+        return [" ".join(jieba.cut(line)) for line in lines]
+
+    return lambda lines: _on_pieces(cut, lines, JIEBA_BYTES, "jieba")
 
 
 def _rjieba(language: str) -> Segment:
