@@ -44,6 +44,7 @@ localrules:
     fetch_evalset,
     evalkeys,
     decontamination_report,
+    vocabulary_report,
     shard_index,
     table,
     figure,
@@ -72,6 +73,7 @@ rule text:
     input:
         INDEX,
         f"{RESULTS}/reports/decontamination.json",
+        VOCABULARY_REPORT,
 
 
 rule models:

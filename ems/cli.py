@@ -88,7 +88,8 @@ FORMAT = {
         "help": "a Moses zip of OPUS, or LASER's mined TSV of WikiMatrix",
     }
 }
-TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]
+TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", "filters"]
+TABLES += ["vocabulary"]
 PER_LANGUAGE = ["tatoeba", "flores200", "sib200"]
 EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc"]
 STAGES = [
@@ -181,6 +182,13 @@ STAGES = [
         "train the SentencePiece vocabulary",
         PLANNED,
         {"sample": ONE, "out": ONE},
+    ),
+    Stage(
+        "vocabulary-report",
+        stages.run_vocabulary_report,
+        "report what the vocabulary does to each language",
+        PLANNED,
+        {"vocabulary": ONE, "sample": ONE, "out": ONE},
     ),
     Stage(
         "shards",

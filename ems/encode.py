@@ -1,11 +1,13 @@
 """Text -> vectors with a trained encoder; the model folder holds all that this needs.
 
     model.safetensors   the encoder's weights
-    model.json          its sizes, the segmenter of each language, how it was trained
+    model.json          its sizes, the segmenter of each language, what of the text is dropped, how
+                        it was trained
     vocabulary.model    the SentencePiece model
 
 Notable choices:
-- the segmentation that an encoder was trained with travels with it, so encoding matches training;
+- the segmentation that an encoder was trained with, and whether format characters were dropped,
+  travel with it, so encoding matches training;
 - a sentence without any token becomes one <unk>: a finite vector, where the authors' code has NaN;
 - embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 """
@@ -22,7 +24,7 @@ from ems.model.device import choose_device
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.progress import Progress
-from ems.text.normalise import tidy
+from ems.text.normalise import tidier, tidy_lines
 from ems.text.segment import segmenter
 from ems.text.subwords import UNK, load_vocabulary
 
@@ -47,6 +49,7 @@ class SentenceEncoder:
         self.folder = folder
         _check_files(folder, description["sha256"])
         self.segmenters: dict[str, str] = description["segmenters"]
+        self.tidy = tidier(description.get("format_characters", "keep"))
         self.vocabulary = load_vocabulary(folder / "vocabulary.model")
         settings = EncoderSettings(**description["model"])
         self.encoder = Encoder(settings, self.vocabulary.get_piece_size())
@@ -63,7 +66,7 @@ class SentenceEncoder:
             known = ", ".join(sorted(self.segmenters))
             raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
         segment = segmenter(self.segmenters[language], language)
-        words = [line.lower() for line in segment([tidy(line) for line in lines])]
+        words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
         encoded = self.vocabulary.encode(words, num_threads=1)
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
 

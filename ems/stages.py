@@ -121,7 +121,8 @@ def run_evalkeys(options: argparse.Namespace) -> None:
     experiment = _experiment(options, "evalkeys")
     folders = dict(entry.split("=", 1) for entry in options.evalset)
     files = eval_files(experiment, {name: Path(folder) for name, folder in folders.items()})
-    count = write_eval_keys(experiment.decontaminate["key"], files, options.out)
+    kept = experiment.clean["format_characters"]
+    count = write_eval_keys(experiment.decontaminate["key"], files, options.out, kept)
     log.info("%s: %s keys of evaluation sentences", options.out, f"{count:,}")
 
 
@@ -171,6 +172,15 @@ def run_vocabulary(options: argparse.Namespace) -> None:
     experiment = _experiment(options, "vocabulary")
     pieces = train_vocabulary(experiment, options.sample, options.out)
     log.info("%s: %s pieces", options.out, f"{pieces:,}")
+
+
+def run_vocabulary_report(options: argparse.Namespace) -> None:
+    """Report what the vocabulary does to each language."""
+    from ems.text.pieces import write_vocabulary_report
+
+    _experiment(options, "vocabulary")
+    report = write_vocabulary_report(options.vocabulary, options.sample, options.out)
+    log.info("%s: %s languages", options.out, len(report["languages"]))
 
 
 def run_shards(options: argparse.Namespace) -> None:
@@ -247,7 +257,7 @@ def run_encode(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write a LaTeX table."""
-    from ems.tables import corpora, ntrex, tatoeba
+    from ems.tables import corpora, filters, ntrex, tatoeba, vocabulary
 
     experiment = _experiment(options, "tables")
     order, printed = experiment.shown, experiment.tables["printed"]
@@ -260,6 +270,10 @@ def run_table(options: argparse.Namespace) -> None:
         ntrex.write_ntrex_table(*paths, order)
     elif options.table == "corpora":
         corpora.write_corpora_table(options.sources[0], options.out)
+    elif options.table == "filters":
+        filters.write_filters_table(options.sources[0], options.out)
+    elif options.table == "vocabulary":
+        vocabulary.write_vocabulary_table(options.sources[0], options.out)
     else:
         corpora.write_decontamination_table(options.sources[0], options.out)
     _log_written(options)

@@ -5,6 +5,8 @@ CAPTIONS = {
     "ntrex": "NTREX, test part: P@1, mean of both directions.",
     "corpora": "Sentence pairs per language.",
     "decontamination": "Evaluation sentences found in the corpora and removed.",
+    "filters": "Sentence pairs removed, by reason.",
+    "vocabulary": "The subword vocabulary by language and by script.",
 }
 REPORT = f"{RESULTS}/reports/decontamination.json"
 SCORES = {
@@ -13,7 +15,11 @@ SCORES = {
 }
 if "tatoeba" in SCORES and UNSEEN in EXPERIMENT.spoken("tatoeba").values():
     SCORES["tatoeba_unseen"] = SCORES["tatoeba"]
-SOURCES = {**SCORES, "corpora": [REPORT], "decontamination": [REPORT]}
+SOURCES = {
+    **SCORES,
+    **{table: [REPORT] for table in ("corpora", "decontamination", "filters")},
+    "vocabulary": [VOCABULARY_REPORT],
+}
 TABLES = [table for table in CAPTIONS if table in SOURCES]
 FIGURES = [
     *(["tatoeba", "pairs"] if "tatoeba" in SCORES else []),

@@ -1,6 +1,7 @@
 # The SentencePiece vocabulary, and the token shards that it makes of the pairs.
 SHARD = f"{RESULTS}/shards/{{corpus}}/{{version}}/{{pair}}"
 INDEX = f"{RESULTS}/shards/index.json"
+VOCABULARY_REPORT = f"{RESULTS}/reports/vocabulary.json"
 SHARDS = {role: per_pair(SHARD, role) for role in ("train", "validation")}
 
 
@@ -9,6 +10,7 @@ rule vocabulary_sample:
         per_pair(SEGMENTED, "train"),
     output:
         f"{RESULTS}/vocab/sample.txt",
+        f"{RESULTS}/vocab/sample.languages",
     log:
         f"{LOGS}/vocabulary_sample.log",
     resources:
@@ -21,7 +23,7 @@ rule vocabulary_sample:
         costs=f"{COSTS}/text/sample.json",
     shell:
         "ems sample --experiment {params.experiment} --expect {params.expect}"
-        " --sources {input} --out {output} --costs {params.costs} --log {log}"
+        " --sources {input} --out {output[0]} --costs {params.costs} --log {log}"
 
 
 rule vocabulary:
@@ -42,6 +44,26 @@ rule vocabulary:
     shell:
         "ems vocabulary --experiment {params.experiment} --expect {params.expect}"
         " --sample {input} --out {output} --costs {params.costs} --log {log}"
+
+
+rule vocabulary_report:
+    input:
+        vocabulary=rules.vocabulary.output[0],
+        sample=rules.vocabulary_sample.output,
+    output:
+        VOCABULARY_REPORT,
+    log:
+        f"{LOGS}/vocabulary_report.log",
+    resources:
+        mem_mb=800,
+        runtime=60,
+    params:
+        expect=settings_hash("vocabulary"),
+        code=source_hash("ems.text.pieces"),
+        experiment=EXPERIMENT.name,
+    shell:
+        "ems vocabulary-report --experiment {params.experiment} --expect {params.expect}"
+        " --vocabulary {input.vocabulary} --sample {input.sample[0]} --out {output} --log {log}"
 
 
 rule shard:

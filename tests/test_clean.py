@@ -103,7 +103,7 @@ def written(tmp_path, key, sets):
 
 
 def run(pairs, keys, key, sides=("de", "en")):
-    report = Report(len(pairs), Counter(empty=0, evaluation=0, cap=0), {})
+    report = Report(len(pairs), Counter(), {})
     numbered = ((first, second, at) for at, (first, second) in enumerate(pairs, start=1))
     return [pair[:2] for pair in clean_pairs(numbered, sides, keys, key, report)], report
 
@@ -155,10 +155,10 @@ def test_exactly_the_pairs_without_an_evaluation_sentence_on_either_side_stay(tm
         pairs.append(tuple(pair))
 
     known = {own_key(key, text) for text in leaks} - {""}
-    expected, lost = [], Counter(empty=0, evaluation=0, cap=0)
+    expected, lost = [], Counter()
     for first, second in pairs:
         if not first.strip("\x00\u2028\u3000 ") or not second.strip("\x00\u2028\u3000 "):
-            lost["empty"] += 1
+            lost["one_empty"] += 1
         elif own_key(key, first) in known or own_key(key, second) in known:
             lost["evaluation"] += 1
         else:
@@ -292,7 +292,8 @@ def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
         "pair": "de-en",
         "read": 5,
         "kept": 2,
-        "removed": {"cap": 0, "empty": 1, "evaluation": 2},
+        "removed": {"cap": 0, "both_empty": 0, "one_empty": 1, "evaluation": 2},
+        "changed": {},
         "by_benchmark": {"tatoeba": {"pairs": 2, "de": 1, "en": 1}},
         "files": {"de-en": 5},
     }

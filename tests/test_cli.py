@@ -111,6 +111,10 @@ def test_check_says_what_is_going_to_run(ems):
         (("segment", "--experiment", "tiny", "--source", "gone/de-en.tsv"), "gone/de-en.tsv"),
         (("sample", "--experiment", "tiny", "--sources", "gone/de-en.tsv"), "gone/de-en.tsv"),
         (("vocabulary", "--experiment", "tiny", "--sample", "gone.txt"), "gone.txt"),
+        (
+            ("vocabulary-report", "--experiment", "tiny", "--vocabulary", "v", "--sample", "s.txt"),
+            "v: not a SentencePiece model",
+        ),
         (("shards", "--source", "gone/de-en.tsv", "--vocabulary", "gone.model"), "gone.model"),
         (("report", "--experiment", "tiny", "--entries", "gone.json"), "gone.json: no such file"),
         (("encode", "--language", "en", "--model", "gone", "--source", "gone.txt"), "gone"),
@@ -162,7 +166,10 @@ def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
     assert "decontaminate Demo de-en: start, 3 pairs" in lines[-3]
     assert "decontaminate Demo de-en: 3/3 pairs" in lines[-2]
     assert "error: " in lines[-1]
-    assert "none of its 3 pairs is left: {'empty': 0, 'evaluation': 3, 'cap': 0}" in lines[-1]
+    assert (
+        "none of its 3 pairs is left: {'cap': 0, 'both_empty': 0, 'one_empty': 0, 'evaluation': 3}"
+        in lines[-1]
+    )
 
 
 def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems):

@@ -70,7 +70,7 @@ def test_nothing_of_one_experiment_leaks_into_another(name):
 LANGUAGES = "allowed: af, ar, bg"
 MISTAKES = [
     # a typo: the key, the right one, the allowed ones
-    ("sed", 1, ["sed: unknown key (did you mean seed?)", "benchmarks, corpora, decontaminate"]),
+    ("sed", 1, ["sed: unknown key (did you mean seed?)", "benchmarks, clean, corpora"]),
     ("corpora.0.max_pair", 3, ["corpora.0.max_pair", "(did you mean max_pairs?)", "languages"]),
     ("train.step", 5, ["train.step: unknown key", "did you mean steps?", "batch_pairs"]),
     (
@@ -116,6 +116,9 @@ MISTAKES = [
     ("train.precision", "float16", ["train.precision: found 'float16'", "float32, bfloat16"]),
     ("tables.systems", [], ["tables.systems: []", "non-empty"]),
     ("tables.systems", ["a", "c"], ["tables.systems: c has no entry under systems"]),
+    ("clean.duplicate", "drop", ["clean.duplicate: unknown key (did you mean duplicates?)"]),
+    ("clean.identical", True, ["clean.identical: found True; allowed values: keep, drop"]),
+    ("clean.max_words", -1, ["clean.max_words: -1", "minimum of 0"]),
     # unknown languages, corpora, versions, segmenters
     ("languages", ["en", "xx"], ["languages: unknown language 'xx'", LANGUAGES, "zh"]),
     ("languages", ["de", "ja"], ["languages: en is missing"]),

@@ -101,7 +101,12 @@ def test_no_sentence_of_any_of_four_sets_is_left_and_each_pair_is_counted_once(t
     kept, entry = clean(tmp_path, pairs)
     assert kept == expected
     assert entry["read"] == len(pairs)
-    assert entry["removed"] == {"empty": 0, "evaluation": removed, "cap": 0}
+    assert entry["removed"] == {
+        "both_empty": 0,
+        "one_empty": 0,
+        "evaluation": removed,
+        "cap": 0,
+    }
     assert entry["by_benchmark"] == {name: dict(counts) for name, counts in by_benchmark.items()}
 
 

@@ -32,6 +32,11 @@ def test_the_whole_planted_leak_is_removed_and_nothing_else() -> None:
     needs(path.exists(), f"{path} is not there; run `make all` first")
     for entry in json.loads(path.read_text())["corpora"]:
         planted = LEAKED_PAIRS if entry["role"] == "train" else 0
-        assert entry["removed"] == {"cap": 0, "empty": 0, "evaluation": planted}
+        assert entry["removed"] == {
+            "cap": 0,
+            "both_empty": 0,
+            "one_empty": 0,
+            "evaluation": planted,
+        }
         assert entry["kept"] == entry["read"] - planted
         assert entry["kept"] >= 15_000 or entry["role"] == "validation"

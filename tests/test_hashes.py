@@ -51,6 +51,9 @@ EDITS = [
     ("decontaminate.key", "plain", {"evalkeys"} | CLEAN),
     ("decontaminate.scope", "pair", {"evalkeys"} | CLEAN),
     ("decontaminate.against", [], {"evalkeys"} | CLEAN),
+    ("clean.identical", "drop", CLEAN),
+    ("clean.max_ratio", 9, CLEAN),
+    ("clean.format_characters", "drop", {"evalkeys"} | CLEAN | TRAIN),
     ("evalsets.tatoeba.version", "v2", {"evalkeys"} | BENCH),
     ("evalsets.tatoeba.languages", ["ja"], {"evalkeys"} | BENCH),
     ("segmenters.ja", "fugashi", {"segment en-ja"} | TRAIN),
@@ -64,6 +67,7 @@ EDITS = [
     ),
     ("vocabulary.size", 600, {"vocabulary"}),
     ("vocabulary.temperature", 2, {"vocabulary"}),
+    ("vocabulary.byte_fallback", True, {"vocabulary"}),
     ("model.dropout", 0.2, TRAIN),
     ("model.layers", 3, TRAIN - OF_B),  # b has its own
     ("objectives.xtr", {"weight": 0.5}, TRAIN),
@@ -85,6 +89,8 @@ EDITS = [
     ("evalsets.tatoeba.languages", "experiment", set()),
     ("evalsets.tatoeba.languages", ["ja", "de"], set()),
     ("train.precision", "float32", set()),
+    ("clean", {"undecodable": "error", "format_characters": "keep", "max_words": 0}, set()),
+    ("vocabulary.byte_fallback", False, set()),
 ]
 
 

@@ -1,18 +1,26 @@
 """Laws of segmentation: as many lines as went in, nothing but white space changed, no silent
 substitute."""
 
-import sys
+import html
+import unicodedata
+from functools import partial
 
 import pytest
-from conftest import needs
+from conftest import SHARED, needs
+from jumanpp_made import put_jumanpp
 
 from ems.errors import EmsError
+from ems.text import segment as segment_module
 from ems.text.segment import _MAKERS, check_available, segment_tsv, segmenter
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],
+    "moses-aggressive": ["en"],
+    "moses-escaped": ["en"],
+    "moses-aggressive-escaped": ["en", "fr"],
     "sacremoses": ["en", "hi", "xx"],
     "jieba": ["zh"],
+    "rjieba": ["zh"],
     "none": ["en"],
 }
 NASTY = [
@@ -28,8 +36,6 @@ NASTY = [
     "EOS",
     "EOS EOS",
     "*",
-    "a\tb",
-    "\t",
     "\"double\" 'single' «guillemets» “curly”",
     "[b] {c} (d) <e> & | ; &amp; &#91; &apos;",
     "<tag>",
@@ -70,12 +76,23 @@ def characters(line):
     return "".join(line.split())
 
 
-def assert_nothing_is_lost(segment):
+def assert_nothing_is_lost(segment, name):
     words = segment(NASTY)
     assert len(words) == len(NASTY)
     for line, segmented in zip(NASTY, words, strict=True):
-        assert characters(segmented) == characters(line)
+        plain = html.unescape(segmented) if "escaped" in name else segmented
+        assert comparable(plain, name) == comparable(line, name)
         assert segmented == " ".join(segmented.split())
+
+
+def comparable(line, name):
+    """What a segmenter must keep of a line."""
+    text = characters(line)
+    if "aggressive" in name:
+        text = text.replace("@-@", "-")
+    if name in ("jumanpp", "mecab-jumandic"):  # half-width kana become full-width ones
+        text = unicodedata.normalize("NFKC", text)
+    return text
 
 
 @pytest.mark.parametrize(
@@ -89,7 +106,7 @@ def assert_nothing_is_lost(segment):
 )
 def test_every_segmenter_keeps_every_line_and_every_character(name, language):
     needs(runs(name), f"the segmenter {name} cannot run here")
-    assert_nothing_is_lost(segmenter(name, language))
+    assert_nothing_is_lost(segmenter(name, language), name)
 
 
 @pytest.mark.parametrize("name", sorted(set(_MAKERS) - {"jumanpp"}))
@@ -105,6 +122,20 @@ def test_moses_splits_punctuation_without_escapes_and_without_hyphen_marks(name)
     assert segmenter(name, "en")(lines) == [
         'It \'s " a " state-of-the-art < b > & [ c ] | d .',
         "Mr. Smith came , e.g. to us .",
+    ]
+
+
+def test_the_flags_of_moses_are_names_of_their_own():
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    line = ["It's a state-of-the-art [x] & y"]
+    assert segmenter("moses-aggressive", "en")(line) == [
+        "It 's a state @-@ of @-@ the @-@ art [ x ] & y"
+    ]
+    assert segmenter("moses-escaped", "en")(line) == [
+        "It &apos;s a state-of-the-art &#91; x &#93; &amp; y"
+    ]
+    assert segmenter("moses-aggressive-escaped", "en")(line) == [
+        "It &apos;s a state @-@ of @-@ the @-@ art &#91; x &#93; &amp; y"
     ]
 
 
@@ -128,6 +159,28 @@ def test_jieba_joins_characters_to_words_as_its_lcut_does():
     assert "清华大学" in expected[1].split()
 
 
+CHINESE = [
+    "自然语言处理很有趣。",
+    "我来到北京清华大学",
+    "他来到了网易杭研大厦",
+    "小明硕士毕业于中国科学院计算所",
+]
+
+
+def test_rjieba_segments_chinese_as_jieba_does():
+    needs(runs("rjieba"), "the segmenter rjieba cannot run here")
+    assert segmenter("rjieba", "zh")(CHINESE) == segmenter("jieba", "zh")(CHINESE)
+
+
+def test_rjieba_segments_nearly_all_real_lines_as_jieba_does():
+    needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
+    needs(runs("rjieba"), "the segmenter rjieba cannot run here")
+    path = SHARED / "tatoeba_v1" / "tatoeba.cmn-eng.cmn"
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    pairs = zip(segmenter("rjieba", "zh")(lines), segmenter("jieba", "zh")(lines), strict=True)
+    assert sum(one == other for one, other in pairs) > 0.99 * len(lines) > 900
+
+
 @pytest.mark.parametrize("name", ["fugashi", "mecab-jumandic"])
 def test_japanese_becomes_words(name):
     needs(runs(name), f"the segmenter {name} cannot run here")
@@ -138,47 +191,40 @@ def test_japanese_becomes_words(name):
     )
 
 
-def test_a_line_that_mecab_would_split_is_an_error_and_no_shift():
+def test_a_line_that_mecab_would_split_stays_one():
     needs(runs("mecab-jumandic"), "the segmenter mecab-jumandic cannot run here")
+    lines = ["あ" * 400_000, "い"]  # 1.2 MB
+    assert [characters(line) for line in segmenter("mecab-jumandic", "ja")(lines)] == lines
+
+
+def test_a_line_that_mecab_splits_all_the_same_is_an_error_and_no_shift(monkeypatch):
+    needs(runs("mecab-jumandic"), "the segmenter mecab-jumandic cannot run here")
+    monkeypatch.setattr(segment_module, "MECAB_BYTES", 2_000_000)
     with pytest.raises(EmsError, match=r"2 lines went in and 3 came out; .*cannot be aligned"):
-        segmenter("mecab-jumandic", "ja")(["あ" * 400_000, "い"])  # 1.2 MB
+        segmenter("mecab-jumandic", "ja")(["あ" * 400_000, "い"])
 
 
 # --- Juman++, against a program that misbehaves as the real one does
 
-JUMANPP = """#!{python}
-import sys
-assert sys.argv[1:] == ["--segment"]
-for number, line in enumerate(sys.stdin.buffer):
-    line = line[:-1]
-    if line.startswith(b"# ") or len(line) > 4096 or {drop}:
-        continue  # without a word, and the exit status is 0
-    print(" ".join("\\\\\u2423" if c == " " else c for c in line.decode()))
-{end}
-"""
-
 
 @pytest.fixture
 def jumanpp(tmp_path, monkeypatch):
-    """Puts a `jumanpp` on PATH: its words are characters."""
-
-    def put(drop="False", end=""):
-        program = tmp_path / "bin" / "jumanpp"
-        program.parent.mkdir(exist_ok=True)
-        text = JUMANPP.format(python=sys.executable, drop=drop, end=end)
-        program.write_text(text, encoding="utf-8")
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", str(program.parent), prepend=":")
-        monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
-
-    return put
+    """Puts a `jumanpp` on PATH."""
+    return partial(put_jumanpp, tmp_path, monkeypatch)
 
 
 def test_what_jumanpp_drops_is_kept_from_it(jumanpp):
     jumanpp()
     segment = segmenter("jumanpp", "ja")
-    assert_nothing_is_lost(segment)
+    assert_nothing_is_lost(segment, "jumanpp")
     assert segment(["# 日本", "", "日 本"]) == ["# 日 本", "", "日 本"]
+
+
+def test_half_width_kana_become_words_of_full_width_ones(jumanpp):
+    jumanpp()
+    lines = ["ﾊﾝｶｸ", "ｶﾞｷﾞ ﾊﾟ", "ＡＢ１ ﾊﾝｶｸハンカク", "ｱｰ。"]
+    expected = ["ハンカク", "ガギ パ", "Ａ Ｂ １ ハンカクハンカク", "アー 。"]
+    assert segmenter("jumanpp", "ja")(lines) == expected
 
 
 def test_a_long_line_is_cut_between_characters_wherever_the_limit_falls(jumanpp):

@@ -215,8 +215,9 @@ def test_a_system_named_like_a_printed_row_is_an_error(tmp_path):
         write_tatoeba_table([path], tmp_path / "t.tex", ["EMS"], None)
 
 
+TEXT = ["filters", "vocabulary"]
 CAPTIONS = {  # file of report/ -> (wildcard, its values)
-    "table": ("table", ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"]),
+    "table": ("table", ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", *TEXT]),
     "figure": ("figure", ["tatoeba", "pairs", "learning"]),
     "costs": ("none", [""]),
     "learning_in_time": ("none", [""]),
@@ -226,7 +227,7 @@ CAPTIONS = {  # file of report/ -> (wildcard, its values)
 def test_captions_of_the_report_are_there_for_every_table_and_figure_and_differ():
     captions = [_caption(file, name, v) for file, (name, of) in CAPTIONS.items() for v in of]
     assert all(captions)
-    assert len(set(captions)) == len(captions) == 10
+    assert len(set(captions)) == len(captions) == 12
     assert _caption("table", "table", "another") == _caption("figure", "figure", "another") == ""
 
 

@@ -45,6 +45,16 @@ def test_the_decontamination_table_counts_each_benchmark_and_a_pair_once_in_all(
     assert "folded" in out.read_text()
 
 
+def test_the_reasons_of_other_removals_are_told_with_their_counts(tmp_path):
+    removed = {"evaluation": 3, "one_empty": 2, "max_ratio": 5}
+    entries = [("A", "train", "de-en", 100, removed, {})]
+    write_corpora_table(write_report(tmp_path / "r.json", entries), tmp_path / "c.tex")
+    assert "Other removals: max ratio 5, one empty 2." in (tmp_path / "c.md").read_text()
+    assert csv_rows(tmp_path / "c")["de"]["Other removals"] == "7"
+    write_corpora_table(write_report(tmp_path / "r.json", entries * 2), tmp_path / "c.tex")
+    assert "Other removals: max ratio 10, one empty 4." in (tmp_path / "c.md").read_text()
+
+
 def test_counts_that_do_not_add_up_are_an_error(tmp_path, report):
     data = json.loads(report.read_text())
     data["corpora"][0]["kept"] += 1

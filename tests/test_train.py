@@ -231,6 +231,15 @@ def test_the_segmenter_of_unseen_languages_is_the_default_and_lies_in_the_model_
     assert np.isfinite(encoder.encode(["ba,ko!"], "und")).all()
 
 
+def test_what_is_dropped_of_the_text_lies_in_the_model_folder(toy, tmp_path):
+    found = {}
+    for kept in ("keep", "drop"):
+        clean = {"format_characters": kept}
+        encoder = SentenceEncoder(toy.train(tmp_path / kept, train={"steps": 0}, clean=clean))
+        found[kept] = [t.tolist() for t in encoder.tokenise(["ba\u00adko", "bako"], "en")]
+    assert found["keep"][0] != found["keep"][1] == found["drop"][0] == found["drop"][1]
+
+
 def test_every_file_at_rest_is_safetensors_json_or_the_vocabulary(toy, never_killed, tmp_path):
     """No pickle anywhere: nothing that is loaded can run code."""
     state = train_until(toy, tmp_path, 10)

@@ -22,7 +22,7 @@ ROWS = {"ems", "untrained", "char-ngram"}
 
 def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run: Project) -> None:
     results = tiny_run.folder / "results"
-    for table in ("tatoeba", "corpora", "decontamination"):
+    for table in ("tatoeba", "corpora", "decontamination", "filters", "vocabulary"):
         assert (results / f"tables/{table}.tex").read_text().count(r"\toprule") == 1
     with open(results / "tables/tatoeba.csv", newline="") as handle:
         assert {row[0] for row in csv.reader(handle)} >= ROWS

@@ -126,6 +126,7 @@ def columns(path: Path) -> set[str]:
 def test_all_makes_the_tables_of_seen_and_unseen_languages_and_of_news(run: Project) -> None:
     tables = run.folder / "results/tables"
     names = {"tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"}
+    names |= {"filters", "vocabulary"}
     assert {path.stem for path in tables.iterdir()} == names
     assert columns(tables / "tatoeba.csv") >= {"deu", "fra", "swh"}
     assert columns(tables / "tatoeba_unseen.csv") == {"Model", "nld", "ang", "yid", "Avg."}

@@ -96,6 +96,7 @@ class Experiment:
     validation: Corpus | None
     evalsets: dict[str, EvalSet]
     decontaminate: dict[str, Any]
+    clean: dict[str, Any]
     segmenters: dict[str, str]
     vocabulary: dict[str, Any]
     systems: dict[str, dict[str, Any]]

@@ -39,6 +39,7 @@ def build(
         validation=validation,
         evalsets=evalsets,
         decontaminate=value["decontaminate"],
+        clean=value["clean"],
         segmenters=_segmenters(value["segmenters"], languages),
         vocabulary=value["vocabulary"],
         systems=systems,

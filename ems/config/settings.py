@@ -25,7 +25,8 @@ def _evalkeys(experiment: Experiment) -> dict[str, Any]:
     against = experiment.decontaminate["against"]
     sets = {name: _evalset(experiment, name) for name in against}
     codes = {name: sorted(entry.pop("languages")) for name, entry in sets.items()}
-    return {**experiment.decontaminate, "evalsets": sets, "codes": codes}
+    kept = experiment.clean["format_characters"]
+    return {**experiment.decontaminate, "evalsets": sets, "codes": codes, "format": kept}
 
 
 def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
@@ -50,6 +51,7 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[
         "max_pairs": corpus.cap(pair),
         **({"threshold": corpus.threshold} if corpus.mined else {}),
         "seed": experiment.seed,
+        "clean": experiment.clean,
         "decontaminate": {
             **experiment.decontaminate,
             "held_against": experiment.held_against(pair),
@@ -72,6 +74,7 @@ def _train(experiment: Experiment, system: str) -> dict[str, Any]:
         "seed": experiment.seed,
         "languages": list(experiment.languages),
         "segmenters": experiment.segmenters,
+        "format_characters": experiment.clean["format_characters"],
     }
 
 

@@ -11,6 +11,7 @@ Notable choices:
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +27,7 @@ from ems.corpora.packed import (
 from ems.errors import EmsError
 
 SHOWN = 10  # names of members in an error
+LINES = 1000  # decoded at once
 
 
 def members(corpus: str, pair: str) -> tuple[str, str]:
@@ -51,33 +53,63 @@ def count_pairs(path: Path, corpus: str, pair: str, limits: Limits = LIMITS) -> 
     return counts[0]
 
 
-def read_pairs(path: Path, corpus: str, pair: str) -> Iterator[tuple[str, str]]:
+def read_pairs(
+    path: Path, corpus: str, pair: str, undecodable: str = "error"
+) -> Iterator[tuple[str | None, str | None]]:
     """Stream the pairs of an archive as text, line ends removed.
 
-    Raises `EmsError` on text that is not UTF-8, with the member and the line number.
+    Raises `EmsError` on text that is not UTF-8, with the member and the line number; with
+    `undecodable="drop"` such a side is None, and the caller counts the pair.
     """
     names = members(corpus, pair)
-    with _open(path, names) as (left, right):
-        lines = zip(
-            read_lines_of(left, f"{path}: {names[0]}"),
-            read_lines_of(right, f"{path}: {names[1]}"),
-            strict=True,
-        )
-        for number, sides in enumerate(lines, start=1):
-            yield (
-                _decode(sides[0], path, names[0], number),
-                _decode(sides[1], path, names[1], number),
-            )
+    with _open(path, names) as sides:
+        streams = zip(sides, names, strict=True)
+        lines = [read_lines_of(member, f"{path}: {name}") for member, name in streams]
+        pairs, number = zip(*lines, strict=True), 1
+        while batch := list(islice(pairs, LINES)):
+            texts = [
+                _decode_all(side, undecodable, f"of {name}", path, number)
+                for name, side in zip(names, zip(*batch, strict=True), strict=True)
+            ]
+            yield from zip(*texts, strict=True)
+            number += len(batch)
 
 
-def _decode(line: bytes, path: Path, member: str, number: int) -> str:
+def _decode_all(
+    lines: tuple[bytes, ...], undecodable: str, member: str, path: Path, number: int
+) -> list[str | None]:
+    """The texts of some lines, the first of which has this number."""
     try:
-        return line.decode("utf-8").rstrip("\r\n")
+        text = b"".join(lines).decode()
+        suspect = "\0" in text
+    except UnicodeDecodeError:
+        suspect = True
+    if suspect:
+        numbered = enumerate(lines, start=number)
+        return [_decode(line, undecodable, member, path, at) for at, line in numbered]
+    texts = text.removesuffix("\n").split("\n")
+    return [line.rstrip("\r") for line in texts] if "\r" in text else texts
+
+
+def _decode(line: bytes, undecodable: str, member: str, path: Path, number: int) -> str | None:
+    try:
+        text = line.decode("utf-8").rstrip("\r\n")
+        found = "UTF-16: every other character is NUL" if _is_utf16(text) else ""
     except UnicodeDecodeError as error:
-        raise EmsError(
-            f"{path}: line {number:,} of {member} is not UTF-8 ({error.reason}); "
-            "convert the corpus to UTF-8"
-        ) from None
+        found = error.reason
+    if not found:
+        return text
+    if undecodable == "drop":
+        return None
+    raise EmsError(
+        f"{path}: line {number:,} {member} is not UTF-8 ({found}); convert the corpus to UTF-8, "
+        "or set clean.undecodable: drop"
+    )
+
+
+def _is_utf16(text: str) -> bool:
+    """Whether a line of ASCII in UTF-16, without its byte order mark, was read as UTF-8."""
+    return len(text) >= 4 and (set(text[::2]) == {"\0"}) != (set(text[1::2]) == {"\0"})
 
 
 @contextmanager

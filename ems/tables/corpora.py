@@ -165,7 +165,8 @@ def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
     reasons: Counter[str] = Counter()
     for entry in train:
         reasons.update(entry.removed)
-    other = [f"{name} {count:,}" for name, count in sorted(reasons.items()) if name != EVALUATION]
+    del reasons[EVALUATION]
+    other = [f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(reasons.items())]
     return [
         "Sentence pairs for training, by the language that is not English. Decontaminated: pairs "
         f"with a sentence of {', '.join(report.against) or 'no benchmark'}. "

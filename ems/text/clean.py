@@ -1,8 +1,8 @@
 """Raw pairs -> clean pairs that no evaluation set contains, with every loss counted.
 
-One streaming pass per corpus and language pair: cap, tidy, drop empty sides, decontaminate. What
-went in is what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B: evaluation
-sentences out).
+One streaming pass per corpus and language pair: cap, tidy, drop empty sides, decontaminate, filter.
+What went in is what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B:
+evaluation sentences out).
 
 Notable choices:
 - a pair goes if *either* side is an evaluation sentence of *any* set and language; `scope: pair`
@@ -16,9 +16,8 @@ Notable choices:
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
@@ -28,108 +27,25 @@ from ems.corpora.moses import count_pairs, read_pairs
 from ems.corpora.split import lines_of_part, span_of_part
 from ems.corpora.wikimatrix import read_mined
 from ems.errors import EmsError
-from ems.evalsets.sets import read_sides
 from ems.files import atomic_path, write_json
 from ems.progress import Progress, log
-from ems.text.normalise import key_function, tidy
-from ems.text.tsv import Pair
+from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
+from ems.text.filters import Filters, Report, clean_pairs
+from ems.text.tsv import BATCH, Pair
+
+__all__ = [  # of the stages and of the tests
+    "Report",
+    "Source",
+    "capped",
+    "clean_corpus",
+    "clean_pairs",
+    "eval_files",
+    "merge_reports",
+    "read_eval_keys",
+    "write_eval_keys",
+]
 
 PIVOT = "en"  # on one side of every pair
-Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
-
-
-def write_eval_keys(key_name: str, files: dict[str, Callable[[], Sides]], out: Path) -> int:
-    """Write `key<TAB>label,label...` for every evaluation sentence; return the number of keys.
-
-    `files` maps a label `<evalset>/<code>` to a function that reads the sides of it. The code is
-    the set's own, so the file does not depend on what an experiment trains on.
-    """
-    function = key_function(key_name)
-    labels: dict[str, tuple[str, ...]] = {}
-    combinations: dict[tuple[str, ...], tuple[str, ...]] = {}  # one object for each: keys are many
-    progress = Progress("read evaluation sets", len(files), "languages")
-    for label, read in files.items():
-        for side in read():
-            for sentence in side:
-                key = function(tidy(sentence))  # as the training side is compared
-                had = labels.get(key, ())
-                if key and label not in had:
-                    labels[key] = combinations.setdefault((*had, label), (*had, label))
-        progress.add()
-    progress.close(f"{len(labels):,} distinct keys")
-    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        writer.writelines(f"{key}\t{','.join(sorted(labels[key]))}\n" for key in sorted(labels))
-    return len(labels)
-
-
-def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Callable[[], Sides]]:
-    """The parts of every evaluation set of `decontaminate.against`; `folders`: where each set
-    lies.
-    """
-    return {
-        f"{name}/{code}": partial(read_sides, experiment, name, folders[name], code)
-        for name in experiment.decontaminate["against"]
-        for code in experiment.evalsets[name].languages
-    }
-
-
-def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
-    """The evaluation sets that hold each key, under any label or under one of `wanted`."""
-    keys: dict[str, tuple[str, ...]] = {}
-    names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels, all in all
-    with open(path, encoding="utf-8", newline="\n") as reader:
-        for line in reader:
-            key, _, labels = line.rstrip("\n").partition("\t")
-            if labels not in names_of:
-                found = [x for x in labels.split(",") if wanted is None or x in wanted]
-                names_of[labels] = tuple(sorted({label.partition("/")[0] for label in found}))
-            if names_of[labels]:
-                keys[key] = names_of[labels]
-    return keys
-
-
-@dataclass
-class Report:
-    """What happened to the pairs of one corpus: read = kept + sum of `removed`."""
-
-    read: int
-    removed: Counter[str]
-    by_benchmark: dict[str, Counter[str]]
-    kept: int = 0
-
-
-def clean_pairs(
-    pairs: Iterable[Pair],
-    sides: tuple[str, str],
-    keys: dict[str, tuple[str, ...]],
-    key_name: str,
-    report: Report,
-) -> Iterator[Pair]:
-    """Yield the tidy pairs that hold text on both sides and no evaluation sentence on either.
-
-    `report` is filled in as the pairs go by; `by_benchmark[set]` counts per side ("en", "fr") and
-    `pairs`, so a pair that two sets hold counts for both but once in `removed["evaluation"]`.
-    """
-    function = key_function(key_name)
-    for first, second, line in pairs:
-        first, second = tidy(first), tidy(second)
-        if not first or not second:
-            report.removed["empty"] += 1
-            continue
-        hits = [keys.get(function(text), ()) for text in (first, second)]
-        if hits[0] or hits[1]:
-            report.removed["evaluation"] += 1
-            _count_hits(report, sides, hits)
-            continue
-        report.kept += 1
-        yield first, second, line
-
-
-def _count_hits(report: Report, sides: tuple[str, str], hits: list[tuple[str, ...]]) -> None:
-    for name in {*hits[0], *hits[1]}:
-        counts = report.by_benchmark.setdefault(name, Counter())
-        counts["pairs"] += 1
-        counts.update(side for side, names in zip(sides, hits, strict=True) if name in names)
 
 
 def capped(pairs: Iterable[Pair], total: int, keep: int, seed: str) -> Iterator[Pair]:
@@ -161,14 +77,15 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     """
     role, corpus = experiment.corpus(source.label, source.version)
     lines = [_count(corpus, place) for place in _places(corpus, source)]
-    report = Report(0, Counter(empty=0, evaluation=0, cap=0), {})
+    filters = Filters(**experiment.clean)
+    report = Report(0, Counter(dict.fromkeys(filters.reasons(), 0)), {})
     pairs = _read(experiment, corpus, source, lines, report)
     settings = experiment.decontaminate
     known = read_eval_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        for first, second, line in clean_pairs(pairs, sides, known, settings["key"], report):
-            writer.write(f"{first}\t{second}\t{line}\n")
+        clean = clean_pairs(pairs, sides, known, settings["key"], report, filters)
+        writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)
         if not report.kept and report.read:
             _nothing_left(corpus, source, report)
     log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
@@ -179,6 +96,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         "pair": source.pair,
         "read": report.read,
         "removed": dict(report.removed),
+        "changed": dict(report.changed),
         "by_benchmark": {set_: dict(counts) for set_, counts in report.by_benchmark.items()},
         "kept": report.kept,
         "files": dict(zip(corpus.files(source.pair), lines, strict=True)),
@@ -231,13 +149,20 @@ def _read(
     return _counted(chain.from_iterable(streams), _progress(source, total))
 
 
-def _pairs(corpus: Corpus, place: Place) -> Iterator[tuple[str, str]]:
-    return read_mined(place[0], corpus.threshold) if corpus.mined else read_pairs(*place)
+def _pairs(
+    experiment: Experiment, corpus: Corpus, place: Place
+) -> Iterator[tuple[str | None, str | None]]:
+    """The pairs of one archive; None for a side that is no text and need not be."""
+    if corpus.mined:
+        return read_mined(place[0], corpus.threshold)
+    return read_pairs(*place, experiment.clean["undecodable"])
 
 
 def _count(corpus: Corpus, place: Place) -> int:
     """How many pairs; of mined ones it may be that none has the score."""
-    return sum(1 for _ in _pairs(corpus, place)) if corpus.mined else count_pairs(*place)
+    if corpus.mined:
+        return sum(1 for _ in read_mined(place[0], corpus.threshold))
+    return count_pairs(*place)
 
 
 def _of_part(
@@ -245,7 +170,7 @@ def _of_part(
 ) -> tuple[Iterator[Pair], int]:
     """The pairs of one archive, sides as in the language pair, and how many they are."""
     swapped = place[2].startswith(f"{PIVOT}-") != source.pair.startswith(f"{PIVOT}-")
-    pairs = _numbered(_pairs(corpus, place), swapped, before)
+    pairs = _numbered(_pairs(experiment, corpus, place), swapped, before)
     if not corpus.part:
         return pairs, lines
     split = experiment.splits[corpus.name]
@@ -268,9 +193,11 @@ def _progress(source: Source, total: int) -> Progress:
 
 
 def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
-    for pair in pairs:
-        progress.add()
-        yield pair
+    """The pairs; a batch of them is counted at once, since looking at the clock costs more."""
+    iterator = iter(pairs)
+    while batch := list(islice(iterator, BATCH)):
+        yield from batch
+        progress.add(len(batch))
     progress.close()
 
 

@@ -7,18 +7,32 @@ shift.
 Notable choices:
 - `moses` streams the Perl script that the mosestokenizer package carries, without -a and without
   escaping: the vocabulary of the authors' released model shows that they did so too;
+- its other flags are names of their own, so that whatever tokenised a text travels as one word:
+  `moses-aggressive` (-a, `@-@`), `moses-escaped` (`&apos;`), `moses-aggressive-escaped` (both, what
+  the mosestokenizer package does by default);
 - `sacremoses` is the same tokenizer in Python: no Perl, slower, other output for Indic scripts;
 - Juman++ drops lines that begin with `# ` and lines over 4,096 bytes, so both are kept from it;
+  half-width kana become full-width ones first, since its dictionary has no others (SentencePiece's
+  NFKC would make them so anyway);
+- Juman++ runs once for many lines, for a single sentence too: it starts in 0.07 s. pyknp talks to
+  it line by line and brings nothing but its own traps: it waits 30 s for an answer to `# `, returns
+  an empty list for a line over 4,096 bytes and raises ValueError for `(^ ^)`;
+- `rjieba` is jieba's algorithm in Rust, some twenty times faster; it differs in a few lines with
+  Latin letters or digits, so an experiment has to ask for it;
+- what could break a line in two or end it early never reaches a tool: `tidy` takes it out, and a
+  line that holds it all the same is an error;
 - nothing ever switches segmenter silently: what is missing is an error that names the package.
 """
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import tempfile
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -28,29 +42,56 @@ from ems.progress import Progress
 from ems.text.tsv import batched, count_lines, read_tsv
 
 Segment = Callable[[list[str]], list[str]]
+_BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
 JUMANPP_BYTES = 4000  # Juman++ 2 silently drops longer lines (its limit is 4,096)
+MECAB_BYTES = 1_000_000  # of a line; the size of its buffer is 1,048,576
+JIEBA_BYTES = 3000  # its time grows with the square of a run of unknown words
+FUGASHI_BYTES = 100_000  # of a line; a few times more and it dies by a segmentation fault
 JUMANDIC = Path("/var/lib/mecab/dic/juman-utf8")  # where Debian's mecab-jumandic-utf8 puts it
 
 
 def segmenter(name: str, language: str) -> Segment:
-    """The segmenter `name` for `language`: from a list of lines to as many lines of spaced words.
+    """The segmenter `name` for `language`: from a list of tidy lines to as many lines of spaced
+    words.
 
-    Raises `EmsError` when the tool is not installed, naming the package that brings it.
+    Raises `EmsError` when the tool is not installed, naming the package that brings it. What it
+    returns raises `EmsError` for a line that is not tidy and for another number of lines.
     """
     check_available(name)
     segment = _MAKERS[name](language)
 
     def checked(lines: list[str]) -> list[str]:
+        _check_tidy(lines, f"segmenter {name} ({language})")
         words = segment(lines)
-        if len(words) != len(lines):
-            raise EmsError(
-                f"segmenter {name} ({language}): {len(lines):,} lines went in and {len(words):,} "
-                "came out; its output cannot be aligned. Choose another segmenter and report "
-                "the input"
-            )
-        return [" ".join(line.split()) for line in words]
+        _check_count(lines, words, f"segmenter {name} ({language})")
+        return [line if _is_spaced(line) else " ".join(line.split()) for line in words]
 
     return checked
+
+
+def _check_tidy(lines: list[str], what: str) -> None:
+    for number, line in enumerate(lines, start=1):
+        if not line.isprintable() and (found := _BREAKERS.search(line)):
+            raise EmsError(
+                f"{what}: line {number:,} of those given to it holds U+{ord(found[0]):04X}, which "
+                "can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
+            )
+
+
+def _check_count(lines: list[str], words: list[str], what: str) -> None:
+    if len(words) != len(lines):
+        raise EmsError(
+            f"{what}: {len(lines):,} lines went in and {len(words):,} came out; its output cannot "
+            "be aligned. Choose another segmenter and report the input"
+        )
+
+
+def _is_spaced(line: str) -> bool:
+    """Whether the words of a line are joined by single spaces already."""
+    return (
+        line.isprintable() and "  " not in line and line[:1] != " " and line[-1:] != " "
+    )  # a space is the only white space that can be printed
 
 
 @cache
@@ -88,9 +129,9 @@ def _none(language: str) -> Segment:
     return lambda lines: lines
 
 
-def _moses(language: str) -> Segment:
+def _moses(language: str, flags: tuple[str, ...] = ("-no-escape",)) -> Segment:
     script = files("mosestokenizer").joinpath("tokenizer-v1.1.perl")
-    command = ["perl", str(script), "-q", "-no-escape", "-l", language]
+    command = ["perl", str(script), "-q", *flags, "-l", language]
     return lambda lines: _run_on_file(command, lines, "moses")
 
 
@@ -107,48 +148,75 @@ def _jieba(language: str) -> Segment:
         import jieba
 
     jieba.setLogLevel("WARNING")
-    return lambda lines: [" ".join(jieba.cut(line)) for line in lines]
+
+    def cut(lines: list[str]) -> list[str]:
+        return [" ".join(jieba.cut(line)) for line in lines]
+
+    return lambda lines: _on_pieces(cut, lines, JIEBA_BYTES, "jieba")
+
+
+def _rjieba(language: str) -> Segment:
+    import rjieba
+
+    return lambda lines: [" ".join(rjieba.cut(line)) for line in lines]
 
 
 def _fugashi(language: str) -> Segment:
     from fugashi import Tagger
 
     tagger = Tagger("-Owakati")
-    return lambda lines: [tagger.parse(line) for line in lines]
+
+    def parse(lines: list[str]) -> list[str]:
+        return [tagger.parse(line) for line in lines]
+
+    return lambda lines: _on_pieces(parse, lines, FUGASHI_BYTES, "fugashi")
 
 
 def _mecab_jumandic(language: str) -> Segment:
-    # -b: the input buffer in bytes; MeCab splits longer lines, which would shift the alignment
     command = ["mecab", "-Owakati", "-d", str(JUMANDIC), "-b", "1048576"]
-    return lambda lines: _run_on_file(command, lines, "mecab")
+    run = partial(_run_on_file, command, name="mecab")
+    return lambda lines: _on_pieces(run, map(full_width_kana, lines), MECAB_BYTES, "mecab")
 
 
 def _jumanpp(language: str) -> Segment:
-    def segment(lines: list[str]) -> list[str]:
-        pieces = [_jumanpp_pieces(line) for line in lines]
-        flat = [piece for line in pieces for piece in line]
-        words = _run_on_file(["jumanpp", "--segment"], flat, "jumanpp")
-        if len(words) != len(flat):
-            return words  # the caller's count finds it
-        parts = iter(words)
-        return [" ".join(next(parts) for _ in line) for line in pieces]
-
-    return segment
+    run = partial(_run_on_file, ["jumanpp", "--segment"], name="jumanpp")
+    return lambda lines: _on_pieces(run, map(_for_jumanpp, lines), JUMANPP_BYTES, "jumanpp")
 
 
-def _jumanpp_pieces(line: str) -> list[str]:
-    """A line as Juman++ can take it: no comment sign, no half-width space, pieces under its
-    limit.
+def _for_jumanpp(line: str) -> str:
+    """A line as Juman++ can take it: no comment sign, no half-width space, no half-width kana."""
+    text = line[0] + line[2:] if line.startswith("# ") else line
+    return full_width_kana(text.replace(" ", "\u3000"))
+
+
+def full_width_kana(line: str) -> str:
+    """Half-width kana (with their sound marks) in the form that dictionaries have: ﾊﾞ is バ."""
+    return _HALF_WIDTH_KANA.sub(lambda found: unicodedata.normalize("NFKC", found[0]), line)
+
+
+def _on_pieces(segment: Segment, lines: Iterable[str], limit: int, name: str) -> list[str]:
+    """Segment with a tool that loses, splits or dies of lines beyond `limit` bytes: on pieces of
+    those, rejoined.
     """
-    text = line.replace("# ", "#").replace(" ", "\u3000")
-    pieces, piece, size = [], [], 0
-    for character in text:
+    pieces = [_pieces(line, limit) for line in lines]
+    flat = [piece for line in pieces for piece in line]
+    words = segment(flat)
+    _check_count(flat, words, f"segmenter {name}")
+    parts = iter(words)
+    return [" ".join([next(parts) for _ in line]) for line in pieces]
+
+
+def _pieces(text: str, limit: int) -> list[str]:
+    """A text cut between characters, each piece at most `limit` bytes of UTF-8."""
+    if 4 * len(text) <= limit or len(text.encode()) <= limit:
+        return [text]
+    pieces, start, size = [], 0, 0
+    for at, character in enumerate(text):
         size += len(character.encode())
-        if size > JUMANPP_BYTES:
-            pieces.append("".join(piece))
-            piece, size = [], len(character.encode())
-        piece.append(character)
-    return [*pieces, "".join(piece)]
+        if size > limit:
+            pieces.append(text[start:at])
+            start, size = at, len(character.encode())
+    return [*pieces, text[start:]]
 
 
 def _run_on_file(command: list[str], lines: Iterable[str], name: str) -> list[str]:
@@ -161,7 +229,8 @@ def _run_on_file(command: list[str], lines: Iterable[str], name: str) -> list[st
             detail = done.stderr.decode(errors="replace").strip()[-500:]
             raise EmsError(f"segmenter {name}: exit status {done.returncode}: {detail}")
         result.seek(0)
-        return result.read().decode().removesuffix("\n").split("\n") if lines else []
+        text = result.read().decode(errors="replace")
+        return text.removesuffix("\n").split("\n") if lines else []
 
 
 def _program(name: str) -> Callable[[], bool]:
@@ -181,14 +250,19 @@ _JUMANPP = (
     "the program `jumanpp` is not on PATH: install Juman++ 2 from its release tarball "
     "(github.com/ku-nlp/jumanpp), which holds the model"
 )
+_MOSES = [
+    (_full_perl, "needs the full Perl; install Debian's package `perl`"),
+    (_module("mosestokenizer"), "needs the Python package `mosestokenizer`"),
+]
 _NEEDS: dict[str, list[tuple[Callable[[], bool], str]]] = {
     "none": [],
-    "moses": [
-        (_full_perl, "needs the full Perl; install Debian's package `perl`"),
-        (_module("mosestokenizer"), "needs the Python package `mosestokenizer`"),
-    ],
+    "moses": _MOSES,
+    "moses-aggressive": _MOSES,
+    "moses-escaped": _MOSES,
+    "moses-aggressive-escaped": _MOSES,
     "sacremoses": [(_module("sacremoses"), "needs the Python package `sacremoses`")],
     "jieba": [(_module("jieba"), "needs the Python package `jieba`")],
+    "rjieba": [(_module("rjieba"), "needs the Python package `rjieba`")],
     "fugashi": [
         (_module("fugashi"), "needs the Python package `fugashi`"),
         (_module("unidic_lite"), "needs the Python package `unidic-lite`"),
@@ -201,8 +275,12 @@ _NEEDS: dict[str, list[tuple[Callable[[], bool], str]]] = {
 }
 _MAKERS: dict[str, Callable[[str], Segment]] = {
     "moses": _moses,
+    "moses-aggressive": partial(_moses, flags=("-a", "-no-escape")),
+    "moses-escaped": partial(_moses, flags=()),
+    "moses-aggressive-escaped": partial(_moses, flags=("-a",)),
     "sacremoses": _sacremoses,
     "jieba": _jieba,
+    "rjieba": _rjieba,
     "jumanpp": _jumanpp,
     "mecab-jumandic": _mecab_jumandic,
     "fugashi": _fugashi,

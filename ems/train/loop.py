@@ -251,6 +251,7 @@ def _write_model(
         "training": settings,
         "languages": list(experiment.languages),
         "segmenters": experiment.segmenters,
+        "format_characters": experiment.clean["format_characters"],
         "sha256": {
             file: sha256_file(out / file) for file in ("model.safetensors", "vocabulary.model")
         },

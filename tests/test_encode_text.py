@@ -1,0 +1,86 @@
+"""Laws of what travels with a model: a raw line becomes the very tokens that training saw."""
+
+import json
+import zipfile
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from safetensors.torch import save_file
+
+from ems.config import Corpus, load_experiment, load_site
+from ems.encode import SentenceEncoder
+from ems.files import sha256_file
+from ems.model.encoder import Encoder, EncoderSettings
+from ems.shards.reader import Shard
+from ems.shards.writer import write_shard
+from ems.text.clean import Source, clean_corpus
+from ems.text.segment import segment_tsv
+from ems.text.subwords import train_vocabulary, write_sample
+
+SIZES = {"layers": 0, "width": 8, "heads": 1, "feed_forward": 8, "dropout": 0}
+SIZES |= {"attention_dropout": 0, "max_tokens": 50}
+SEGMENTERS = {"en": "sacremoses", "zh": "jieba"}
+ENGLISH = [
+    "It's co\u00adoperation\u200b, isn't it?",
+    "\u202aMr. Smith\u202c  PAID\t3.14 (or so).",
+    "x",
+]
+CHINESE = ["我们\u200b今天去北京大学", "他昨天在图书馆\u00ad看书。", "天气很好"]
+
+
+def world(folder, format_characters):
+    """Raw lines -> clean -> segmented -> a shard, and a model folder as training writes it."""
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "x.zip", "w") as archive:
+        for code, lines in (("en", ENGLISH), ("zh", CHINESE)):
+            archive.writestr(f"C.en-zh.{code}", "".join(f"{line}\n" for line in lines * 9))
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    corpus = Corpus("C", "v1", "somewhere", True, ("en-zh",), None)
+    clean = {**tiny.clean, "format_characters": format_characters}
+    settings = {"size": 110, "character_coverage": 1.0, "sample_lines": 100, "temperature": 1}
+    languages = {code: tiny.languages[code] for code in SEGMENTERS}
+    changes = {"clean": clean, "vocabulary": settings, "languages": languages}
+    experiment = replace(tiny, corpora=(corpus,), validation=None, **changes)
+    (folder / "keys.tsv").write_text("")
+    source = Source("C", "v1", "en-zh", (folder / "x.zip",))
+    clean_corpus(experiment, source, folder / "keys.tsv", folder / "clean" / "en-zh.tsv")
+    words = folder / "words" / "en-zh.tsv"
+    segment_tsv(folder / "clean" / "en-zh.tsv", words, ("en", "zh"), tuple(SEGMENTERS.values()))
+    write_sample(experiment, [words], folder / "sample.txt")
+    pieces = train_vocabulary(experiment, folder / "sample.txt", folder / "vocabulary.model")
+    write_shard(words, folder / "vocabulary.model", folder / "shard")
+    save_file(Encoder(EncoderSettings(**SIZES), pieces).state_dict(), folder / "model.safetensors")
+    description = {
+        "model": SIZES,
+        "segmenters": SEGMENTERS,
+        "format_characters": format_characters,
+        "sha256": {
+            name: sha256_file(folder / name) for name in ("model.safetensors", "vocabulary.model")
+        },
+    }
+    (folder / "model.json").write_text(json.dumps(description))
+    return SimpleNamespace(encoder=SentenceEncoder(folder), shard=Shard(folder / "shard"))
+
+
+@pytest.mark.parametrize("format_characters", ["keep", "drop"])
+def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path, format_characters):
+    made = world(tmp_path / "a", format_characters)
+    for side, (code, lines) in enumerate((("en", ENGLISH), ("zh", CHINESE))):
+        found = made.encoder.tokenise(lines, code)
+        for row, ids in enumerate(found):
+            expected, _ = made.shard.gather(side, np.array([row]), 10_000)
+            assert ids.tolist() == expected.tolist()
+    assert made.shard.pairs == 27
+
+
+def test_a_model_that_keeps_format_characters_and_one_that_drops_them_differ(tmp_path):
+    kept, dropped = world(tmp_path / "a", "keep"), world(tmp_path / "b", "drop")
+    plain, odd = "cooperation it", "co\u00adoper\u200bation it"
+    same = [tokens.tolist() for tokens in dropped.encoder.tokenise([plain, odd], "en")]
+    assert same[0] == same[1]
+    other = [tokens.tolist() for tokens in kept.encoder.tokenise([plain, odd], "en")]
+    assert other[0] != other[1]
