@@ -30,6 +30,7 @@ from ems.corpora.wikimatrix import read_mined
 from ems.errors import EmsError
 from ems.evalsets.sets import read_sides
 from ems.files import atomic_path, write_json
+from ems.languages.opus import opus_files
 from ems.progress import Progress, log
 from ems.text.normalise import key_function, tidy
 from ems.text.tsv import Pair
@@ -185,10 +186,10 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
 
 
 def _nothing_left(corpus: Corpus, source: Source, report: Report) -> None:
-    """An error for a corpus of one's own; of a known one a small file may be all benchmark."""
+    """An error, but for OPUS's own small files: one of Tatoeba's may be all benchmark."""
     where = ", ".join(map(str, source.archives))
     line = f"{where}: none of its {report.read:,} pairs is left: {dict(report.removed)}"
-    if corpus.own:
+    if corpus.own or not opus_files(corpus.name, corpus.version):
         raise EmsError(line)
     log.warning("%s", line)
 
