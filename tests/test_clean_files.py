@@ -107,7 +107,7 @@ def test_all_files_of_a_pair_must_be_given(tmp_path):
 
 @pytest.mark.parametrize(("name", "own"), [("C", False), ("UNPC", True), ("UNPC", False)])
 def test_nothing_left_is_an_error_but_of_a_file_of_opus(tmp_path, caplog, name, own):
-    """One of Tatoeba's small ones may be all benchmark; of a corpus of one's own it is a mistake."""
+    """One of Tatoeba's may be all benchmark; of a corpus of one's own it is a mistake."""
     cleaned = Cleaned(tmp_path, {PAIR: 2}, own=own, name=name, version="v1.0")
     path = write_zip(tmp_path, name, "v1.0", PAIR, [{"en": "", "zh": "x"}] * 2)
     if (name, own) == ("UNPC", False):
