@@ -37,7 +37,7 @@ class Cleaned:
         (folder / "keys.tsv").write_text("")
 
     def run(self, *archives):
-        source = Source(self.corpus.label, "v1", PAIR, archives)
+        source = Source(self.corpus.label, self.corpus.version, PAIR, archives)
         out = self.folder / "out.tsv"
         entry = clean_corpus(self.experiment, source, self.folder / "keys.tsv", out)
         return [line.split("\t") for line in out.read_text().splitlines()], entry
@@ -105,15 +105,15 @@ def test_all_files_of_a_pair_must_be_given(tmp_path):
         cleaned.run(cleaned.zips()[0])
 
 
-def test_nothing_left_of_a_known_corpus_is_told_and_no_error(tmp_path, caplog):
-    """A small file of Tatoeba may be all benchmark; a corpus of one's own is a mistake then."""
-    for own in (False, True):
-        cleaned = Cleaned(tmp_path, {PAIR: 2}, own=own)
-        path = write_zip(tmp_path, "C", "v1", PAIR, [{"en": "", "zh": "x"}] * 2)
-        if own:
-            with pytest.raises(EmsError, match="none of its 2 pairs is left"):
-                cleaned.run(path)
-        else:
-            caplog.set_level("WARNING", "ems")
-            assert cleaned.run(path)[1]["removed"]["empty"] == 2
-            assert "none of its 2 pairs is left" in caplog.text
+@pytest.mark.parametrize(("name", "own"), [("C", False), ("UNPC", True), ("UNPC", False)])
+def test_nothing_left_is_an_error_but_of_a_file_of_opus(tmp_path, caplog, name, own):
+    """One of Tatoeba's may be all benchmark; of a corpus of one's own it is a mistake."""
+    cleaned = Cleaned(tmp_path, {PAIR: 2}, own=own, name=name, version="v1.0")
+    path = write_zip(tmp_path, name, "v1.0", PAIR, [{"en": "", "zh": "x"}] * 2)
+    if (name, own) == ("UNPC", False):
+        caplog.set_level("WARNING", "ems")
+        assert cleaned.run(path)[1]["removed"]["empty"] == 2
+        assert "none of its 2 pairs is left" in caplog.text
+    else:
+        with pytest.raises(EmsError, match="none of its 2 pairs is left"):
+            cleaned.run(path)

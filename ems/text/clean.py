@@ -28,6 +28,7 @@ from ems.corpora.split import lines_of_part, span_of_part
 from ems.corpora.wikimatrix import read_mined
 from ems.errors import EmsError
 from ems.files import atomic_path, write_json
+from ems.languages.opus import opus_files
 from ems.progress import Progress, log
 from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
@@ -106,10 +107,10 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
 
 
 def _nothing_left(corpus: Corpus, source: Source, report: Report) -> None:
-    """An error for a corpus of one's own; of a known one a small file may be all benchmark."""
+    """An error, but for OPUS's own small files: one of Tatoeba's may be all benchmark."""
     where = ", ".join(map(str, source.archives))
     line = f"{where}: none of its {report.read:,} pairs is left: {dict(report.removed)}"
-    if corpus.own:
+    if corpus.own or not opus_files(corpus.name, corpus.version):
         raise EmsError(line)
     log.warning("%s", line)
 
