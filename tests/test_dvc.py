@@ -142,7 +142,7 @@ def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
 # The package whose imports a stage's source is, by stage of dvc.yaml.
 ENTRIES = {
     "data": ["ems.corpora.demo"],
-    "text": ["ems.text.clean", "ems.text.segment", "ems.text.subwords", "ems.shards.writer"],
+    "text": ["ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.shards.writer"],
     "train": ["ems.train"],
     "tables": ["ems.bench", "ems.encode", "ems.tables"],
 }

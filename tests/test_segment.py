@@ -7,7 +7,8 @@ import pytest
 from conftest import needs
 
 from ems.errors import EmsError
-from ems.text.segment import _MAKERS, check_available, segment_tsv, segmenter
+from ems.text.bulk import segment_tsv
+from ems.text.segment import _MAKERS, check_available, segmenter
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],
