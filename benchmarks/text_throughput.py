@@ -92,7 +92,9 @@ class Work:
 def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]:
     """`count` pairs of a language, of several corpora."""
     pair = pair_of(code)
-    paths = [(name, shared / "opus" / name / v / "moses" / f"{pair}.txt.zip") for name, v in SOURCES]
+    paths = [
+        (name, shared / "opus" / name / v / "moses" / f"{pair}.txt.zip") for name, v in SOURCES
+    ]
     every = (line for name, path in paths if path.exists() for line in read_pairs(path, name, pair))
     return islice(every, count)
 
@@ -130,7 +132,9 @@ def prepare(folder: Path, shared: Path | None) -> Work:
     for code in codes:
         write_zips(work, pair_of(code), list(source(code=code)))
     write_eval_keys(
-        work.experiment.decontaminate["key"], eval_files(work.experiment, {evalset: place}), work.keys
+        work.experiment.decontaminate["key"],
+        eval_files(work.experiment, {evalset: place}),
+        work.keys,
     )
     return work
 
@@ -392,7 +396,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
-    parser.add_argument("--out", type=Path, default=ROOT / "results/benchmarks/text_throughput.json")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "results/benchmarks/text_throughput.json"
+    )
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--inside", choices=MEASURED, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

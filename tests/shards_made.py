@@ -1,6 +1,5 @@
 """A vocabulary, pair files and shards of made-up sentences, and plain loops that read shards."""
 
-import random
 from dataclasses import replace
 
 import numpy as np

@@ -88,11 +88,9 @@ def test_a_row_of_a_language_pair_is_shown_with_its_text_and_where_it_comes_from
 
 
 def test_a_row_is_the_one_that_training_draws_by_that_number(results):
-    store = PairStore(
-        [path for path in sorted(results.index.parent.glob("*/*/de-en/0*"))], LANGUAGES, 99
-    )
+    store = PairStore(sorted(results.index.parent.glob("*/*/de-en/0*")), LANGUAGES, 99)
     processor = load_vocabulary(results.results / "vocab" / "vocabulary.model")
-    batch = list(store.in_order(110))[0]
+    batch = next(store.in_order(110))
     for row in (0, 8, 59, 60, 109):
         at = batch.rows.tolist().index(row)
         start = int(batch.lengths[:at].sum())
@@ -115,7 +113,10 @@ def test_a_folder_of_shards_or_one_of_them_is_enough(results):
     [
         (("--pair", "de-en", "--row", 110), "--row 110: there are 110 pairs, so a row is one of"),
         (("--pair", "de-en", "--row", -1), "--row -1: there are 110 pairs, so a row is one of 0"),
-        (("--pair", "de-fr", "--row", 0), "--pair de-fr: no shard holds it; there are de-en, en-ja"),
+        (
+            ("--pair", "de-fr", "--row", 0),
+            "--pair de-fr: no shard holds it; there are de-en, en-ja",
+        ),
         (("--row", 0), "give the language pair too"),
         (("--pair", "de-en", "--row", 0, "--shard", "x"), "either --index FILE and --pair, or"),
         (("--pair", "de-en", "--row", 0, "--vocabulary", "v"), "v: not the vocabulary that"),

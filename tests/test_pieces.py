@@ -43,9 +43,7 @@ def plain_cut(content, lines, size):
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 @pytest.mark.parametrize(("lines", "size"), [(1, None), (7, None), (7, 200), (1000, 300), (100, 9)])
 @pytest.mark.parametrize("end", ["\n", "", "last"], ids=["LF", "no line", "no LF"])
-def test_pieces_are_whole_lines_and_together_the_file(
-    source, monkeypatch, block, lines, size, end
-):
+def test_pieces_are_whole_lines_and_together_the_file(source, monkeypatch, block, lines, size, end):
     content = source.read_bytes() + end.encode()
     source.write_bytes(content)
     monkeypatch.setattr(engine, "BLOCK", block)
@@ -125,7 +123,7 @@ WHOLE = "".join(f"{line}\n" for line in LINES).upper().encode()
 EVERY = dict.fromkeys(range(12), 1)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 20])
+@pytest.mark.parametrize("workers", [1, 2, 3])
 def test_any_number_of_workers_gives_the_same_bytes_and_leaves_no_state(bench, workers):
     assert bench(workers) == WHOLE
     assert bench.worked() == EVERY

@@ -124,7 +124,7 @@ def test_a_shard_that_its_folder_does_not_list_so_is_refused(world, tmp_path, sp
         shutil.copy(folder / "00004" / "manifest.json", folder / "00003")
     else:
         (folder / "manifest.json").unlink()
-    with pytest.raises(EmsError, match="no shard .it has no manifest|not the shard that .* lists"):
+    with pytest.raises(EmsError, match=r"no shard .it has no manifest|not the shard that .* lists"):
         write_index({"train": [folder]}, tmp_path / "index.json")
     assert not (tmp_path / "index.json").exists()
 

@@ -73,7 +73,9 @@ class Shard:
     @cached_property
     def offsets(self) -> list[np.ndarray]:
         """int64[pairs + 1] of both sides."""
-        return [np.memmap(self.folder / f"{code}.offsets", np.int64, "r") for code in self.languages]
+        return [
+            np.memmap(self.folder / f"{code}.offsets", np.int64, "r") for code in self.languages
+        ]
 
     @cached_property
     def lines(self) -> np.ndarray:

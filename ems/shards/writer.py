@@ -42,7 +42,11 @@ class Encoding:
     languages: tuple[str, ...]
 
     def __call__(self) -> Work:
-        return partial(_write_shard, self, load_vocabulary(self.vocabulary))
+        processor = load_vocabulary(self.vocabulary)
+        size = processor.get_piece_size()
+        if size > MAX_PIECES:
+            raise EmsError(f"{self.vocabulary}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
+        return partial(_write_shard, self, processor)
 
 
 def write_shards(
@@ -59,7 +63,6 @@ def write_shards(
     Several shards are written by `workers` processes and kept in `state` (default: beside `out`)
     until all are there. Raises `EmsError` when not one pair has tokens on both sides.
     """
-    _check_size(vocabulary)
     start = Encoding(vocabulary, sha256_file(vocabulary), tuple(source.stem.split("-")))
     what = f"encode {source.stem}"
     pieces, sha256 = cut(source, pairs, size=None)
@@ -77,12 +80,6 @@ def write_shards(
         with atomic_path(out) as temporary:
             shutil.move(folder, temporary)
     return manifest
-
-
-def _check_size(vocabulary: Path) -> None:
-    size = load_vocabulary(vocabulary).get_piece_size()
-    if size > MAX_PIECES:
-        raise EmsError(f"{vocabulary}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
 
 
 def _close(folder: Path, source: Path) -> dict[str, Any]:
@@ -176,6 +173,8 @@ def _encoded(processor: Any, piece: Piece, advance: Advance) -> Iterator[Encoded
         rows = [at for at, both in enumerate(zip(first, second, strict=True)) if all(both)]
         lines = list(map(int, origins))
         if len(rows) < len(lines):
-            first, second, lines = ([column[at] for at in rows] for column in (first, second, lines))
+            first, second, lines = (
+                [column[at] for at in rows] for column in (first, second, lines)
+            )
         yield first, second, lines
         advance(len(origins))
