@@ -59,7 +59,6 @@ model: {}
 objectives: {}
 train: {steps: 1}
 systems: {ems: {}}
-benchmarks: []
 tables: {}
 """
 
@@ -123,7 +122,8 @@ def prepare(folder: Path, shared: Path | None) -> Work:
         source = partial(demo_lines, folder / "mirror")
     settings |= {
         "languages": ["en", *codes],
-        "evalsets": {evalset: {"version": version}},
+        "evalsets": {"tatoeba": {"version": "v1"}} | {evalset: {"version": version}},
+        "benchmarks": ["tatoeba"],
         "decontaminate": {"against": [evalset]},
         "vocabulary": {"size": pieces, "sample_lines": PAIRS},
     }
@@ -242,6 +242,9 @@ MEASURED |= {"perl": perl, "plain": plain}
 
 def inside(name: str, folder: Path, scale: int) -> None:
     """Run one of MEASURED in this process; print its CPU and wall seconds as JSON."""
+    import ems.shards.writer
+    import ems.text.bulk
+    import ems.text.clean  # noqa: F401
     from ems.text.segment import segmenter
 
     work = Work(folder)
@@ -280,12 +283,14 @@ def watch(pid: int, peak: list[int]) -> None:
     while psutil.pid_exists(pid):
         try:
             process = psutil.Process(pid)
-            family = [process, *process.children(recursive=True)]
-            peak[0] = max(peak[0], sum(anon(member.pid) for member in family))
+            # a child that has not yet started its program shares its parent's memory
+            own, others = process.cmdline(), process.children(recursive=True)
+            family = [pid, *(other.pid for other in others if other.cmdline() != own)]
+            peak[0] = max(peak[0], sum(map(anon, family)))
             if process.status() == psutil.STATUS_ZOMBIE:
                 return
-        except psutil.NoSuchProcess:
-            return
+        except psutil.NoSuchProcess:  # it or one of its tools has just gone
+            pass
         time.sleep(0.03)
 
 

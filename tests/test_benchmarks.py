@@ -36,12 +36,5 @@ def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
     path = found["table"]["zip to shard"]["cpu_s"]
     parts = [found["table"][stage]["cpu_s"] for stage in ("clean", "segment", "sample", "encode")]
     assert abs(path - sum(parts)) < 1e-6
-    assert list(found["table"]) == [
-        "clean",
-        "segment",
-        "sample",
-        "encode",
-        "zip to shard",
-        "bare Perl",
-        "the plain way",
-    ]
+    others = {"zip to shard", "bare Perl", "the plain way"}
+    assert set(found["table"]) == {"clean", "segment", "sample", "encode"} | others

@@ -144,14 +144,14 @@ def test_an_error_in_a_piece_is_that_error_and_what_was_done_is_kept(bench, work
         bench(workers, trouble="error", at=7)
     assert bench.worked()[7] == 1
     done = {int(record.stem) for record in bench.state.glob("*/done/*.json")}
-    assert done >= set(range(6))
+    assert len(done) >= 8 - workers  # of the pieces 0 to 7, all but those that were at work
     assert bench(workers) == WHOLE
     assert bench.worked() == dict.fromkeys(set(EVERY) - done, 1)
     assert not bench.state.exists()
 
 
 def test_a_killed_worker_is_a_clear_error_and_what_was_done_is_kept(bench):
-    with pytest.raises(EmsError, match=r"a worker process was killed .*0000[67].*memory"):
+    with pytest.raises(EmsError, match=r"a worker process was killed .*00007.*memory"):
         bench(2, trouble="killed", at=7)
     bench.worked()
     assert bench(2) == WHOLE
