@@ -9,7 +9,7 @@ import pytest
 from shards_made import LANGUAGES, contents, sentences, unpacked, vocabulary, write_pairs
 
 from ems.errors import EmsError
-from ems.shards import writer
+from ems.shards import words, writer
 from ems.shards.reader import PairStore, Shard
 from ems.shards.writer import write_shards
 from ems.text.subwords import load_vocabulary
@@ -103,9 +103,56 @@ def test_a_pair_without_tokens_on_a_side_is_dropped_on_both_and_counted(world, t
     manifest = write_shards(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     assert (manifest["pairs"], manifest["dropped"]) == (2, 2)
     processor = load_vocabulary(world / "v.model")
-    for code, words in (("de", ["die", "dort"]), ("en", ["the", "there"])):
+    for code, expected in (("de", ["die", "dort"]), ("en", ["the", "there"])):
         found = [processor.decode(ids) for ids in sentences(tmp_path / "de-en" / "00000", code)]
-        assert found == words
+        assert found == expected
+
+
+NASTY = [
+    "",
+    " ",
+    "  the  cat ",
+    "the\u00a0cat \u00a0 \u3000today\u3000",
+    "the \u0301 cat \u0308a",
+    "\u2581 the\u2581cat \u2581today the\u2581",
+    "\u200bthe \ufeff cat\u200d \u00ad",
+    "\u00a8 \u0385 ﬁ ½ ㍿ ㌔ ｶﾞ ①",
+    "𠮷𠮷 𠮷 x𠮷𠮷y ☃☃ 😀 < > <mask> <2en> <pad>",
+    "\x00 \x01a \x7f",
+    "x" * 5_000,
+    "猫は 今日も小さな鳥を",
+    "the the the cat cat",
+]
+
+
+@pytest.mark.parametrize("kept", [words.KEPT, 3])
+def test_words_one_by_one_give_the_ids_of_the_whole_line(world, monkeypatch, kept):
+    monkeypatch.setattr(words, "KEPT", kept)
+    processor = load_vocabulary(world / "v.model")
+    draw = random.Random(4)
+    characters = "".join(NASTY[1:10])
+    lines = [*NASTY, *("".join(draw.choices(characters, k=30)) for _ in range(3_000))]
+    encoder = words.WordEncoder(processor)
+    assert encoder.by_words
+    for start in range(0, len(lines), 100):
+        found = encoder.encode(lines[start : start + 100])
+        expected = processor.encode(lines[start : start + 100])
+        assert [np.frombuffer(ids, np.uint16).tolist() for ids in found] == expected
+
+
+def test_a_vocabulary_with_pieces_across_spaces_is_used_line_by_line():
+    class Across:
+        def get_piece_size(self):
+            return 2
+
+        def id_to_piece(self, at):
+            return ["\u2581a", "\u2581a\u2581b"][at]
+
+        def encode(self, lines, num_threads):
+            return [[1] if line == "a b" else [0] for line in lines]
+
+    encoder = words.WordEncoder(Across())
+    assert encoder.encode(("a", "a b")) == [b"\0\0", b"\1\0"]
 
 
 def test_a_shard_without_pairs_is_an_error_and_no_folder(world, tmp_path):

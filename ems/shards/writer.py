@@ -7,7 +7,7 @@ Notable choices:
 - ids are uint16, so a vocabulary holds at most 65,535 pieces (the papers: 60,000);
 - a shard is a fixed number of lines of its source, so that shards do not wait for each other; one
   without a pair is left out, and its number with it;
-- no Python per token: SentencePiece encodes batches, and numpy packs them.
+- no Python per token: SentencePiece encodes the new words of a batch (words.py).
 """
 
 import shutil
@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,11 +23,13 @@ import numpy as np
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.shards.words import WordEncoder
 from ems.text.pieces import Advance, Piece, Work, alone, cut, kept
 from ems.text.subwords import load_vocabulary
 from ems.text.tsv import read_columns
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
+ID = np.dtype(np.uint16)
 MAX_PIECES = 65_535
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
 
@@ -46,7 +47,7 @@ class Encoding:
         size = processor.get_piece_size()
         if size > MAX_PIECES:
             raise EmsError(f"{self.vocabulary}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
-        return partial(_write_shard, self, processor)
+        return partial(_write_shard, self, WordEncoder(processor))
 
 
 def write_shards(
@@ -114,7 +115,7 @@ def _close(folder: Path, source: Path) -> dict[str, Any]:
 
 
 def _write_shard(
-    encoding: Encoding, processor: Any, piece: Piece, folder: Path, advance: Advance
+    encoding: Encoding, encoder: WordEncoder, piece: Piece, folder: Path, advance: Advance
 ) -> None:
     """Encode a piece of a pair file into the shard `folder`."""
     folder.mkdir()
@@ -125,7 +126,7 @@ def _write_shard(
 
         sides = [Side(create(f"{c}.ids"), create(f"{c}.offsets")) for c in encoding.languages]
         lines = create("lines")
-        for *encoded, origins in _encoded(processor, piece, advance):
+        for *encoded, origins in _encoded(encoder, piece, advance):
             lines.write(np.array(origins, np.int64).tobytes())
             for side, sentences in zip(sides, encoded, strict=True):
                 side.append(sentences)
@@ -151,30 +152,26 @@ class Side:
         self.lengths = np.zeros(BINS, np.int64)
         offsets.write(np.zeros(1, np.int64).tobytes())
 
-    def append(self, sentences: list[list[int]]) -> None:
-        """Pack a batch."""
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        total = int(lengths.sum())
-        ids = np.fromiter(chain.from_iterable(sentences), np.uint16, total)
-        self.ids.write(ids.tobytes())
+    def append(self, sentences: list[bytes]) -> None:
+        """Write a batch of packed sentences."""
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences)) // ID.itemsize
+        self.ids.write(b"".join(sentences))
         self.offsets.write((self.tokens + np.cumsum(lengths)).tobytes())
         self.lengths += np.bincount(np.minimum(lengths // BIN, BINS - 1), minlength=BINS)
         self.sentences += len(sentences)
-        self.tokens += total
+        self.tokens += int(lengths.sum())
 
 
-Encoded = tuple[list[list[int]], list[list[int]], list[int]]  # ids of both sides, lines
+Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines
 
 
-def _encoded(processor: Any, piece: Piece, advance: Advance) -> Iterator[Encoded]:
+def _encoded(encoder: WordEncoder, piece: Piece, advance: Advance) -> Iterator[Encoded]:
     """The pairs of a piece, batch by batch, those without tokens on a side left out."""
     for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
-        first, second = (processor.encode(list(side), num_threads=1) for side in sides)
-        rows = [at for at, both in enumerate(zip(first, second, strict=True)) if all(both)]
+        first, second = map(encoder.encode, sides)
         lines = list(map(int, origins))
-        if len(rows) < len(lines):
-            first, second, lines = (
-                [column[at] for at in rows] for column in (first, second, lines)
-            )
+        if not (all(first) and all(second)):
+            rows = [at for at, both in enumerate(zip(first, second, strict=True)) if all(both)]
+            first, second, lines = ([kept[at] for at in rows] for kept in (first, second, lines))
         yield first, second, lines
         advance(len(origins))

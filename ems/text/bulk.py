@@ -2,6 +2,8 @@
 
 Notable choices:
 - a streamed tool (Perl, Juman++, MeCab) starts once for a piece and side, not once for a batch;
+- a line that a piece has several times ("Yes.", or English beside several translations) is
+  segmented once;
 - lower case comes after segmentation, so that Moses sees the case that its abbreviations need.
 """
 
@@ -65,20 +67,26 @@ def segment_tsv(
 
 
 def segment_piece(tools: list[Segment], piece: Piece, out: Path, advance: Advance) -> None:
-    """Write the segmented pairs of a piece. Raises `EmsError` when their number is another."""
+    """Write the segmented pairs of a piece. Raises `EmsError` when the file has fewer lines now."""
     batches = read_columns(piece.source, piece.start, piece.lines, piece.first)
     columns = [list(chain.from_iterable(column)) for column in zip(*batches, strict=True)]
     if not columns:
         out.touch()
         return
     *sides, origins = columns
-    words = [tool(side) for tool, side in zip(tools, sides, strict=True)]
-    for side in words:
-        if len(side) != piece.lines:
-            raise EmsError(f"{piece.source}: {piece.lines:,} lines became {len(side):,}")
+    if len(origins) != piece.lines:
+        raise EmsError(f"{piece.source}: it changed while it was segmented; run again")
+    words = [_segmented(tool, side) for tool, side in zip(tools, sides, strict=True)]
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
         writer.writelines(_rows(*words, origins))
     advance(piece.lines)
+
+
+def _segmented(tool: Segment, lines: list[str]) -> list[str]:
+    """The words of all lines, those of equal lines found once."""
+    distinct = list(dict.fromkeys(lines))
+    found = dict(zip(distinct, tool(distinct), strict=True))
+    return [found[line] for line in lines]
 
 
 def _rows(firsts: list[str], seconds: list[str], origins: list[str]) -> Iterator[str]:
