@@ -81,6 +81,10 @@ class Stage:
 OPUS_TABLE = Path("ems/languages/opus.tsv")
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
+PIECES = {
+    "--workers": {"type": int, "default": 1, "help": "processes that share a large file"},
+    "--piece-lines": {"type": int, "help": argparse.SUPPRESS},  # of tests, which have small files
+}
 FORMAT = {
     "--format": {
         "choices": ["moses", "mined"],
@@ -167,7 +171,8 @@ STAGES = [
         stages.run_segment,
         "segment the words of a pair file",
         PLANNED,
-        {"source": ONE, "out": ONE},
+        {"source": ONE, "state": MAYBE, "out": ONE},
+        PIECES,
     ),
     Stage(
         "sample",
@@ -193,9 +198,10 @@ STAGES = [
     Stage(
         "shards",
         stages.run_shards,
-        "encode a pair file into a token shard",
+        "encode a pair file into token shards",
         (),
-        {"source": ONE, "vocabulary": ONE, "out": ONE},
+        {"source": ONE, "vocabulary": ONE, "state": MAYBE, "out": ONE},
+        PIECES,
     ),
     Stage(
         "index",
@@ -203,6 +209,25 @@ STAGES = [
         "list the shards of an experiment",
         (),
         {"training": SOME, "validation": ANY, "out": ONE},
+    ),
+    Stage(
+        "inspect",
+        stages.run_inspect,
+        "show a pair of the shards and where it comes from",
+        (),
+        {"index": MAYBE, "shard": MAYBE, "vocabulary": MAYBE},
+        {
+            "--pair": {"help": "the language pair, like de-en"},
+            "--row": {"type": int, "required": True, "help": "counted from 0"},
+            "--role": {"choices": ["train", "validation"], "default": "train"},
+        },
+    ),
+    Stage(
+        "verify",
+        stages.run_verify,
+        "check all shards against their checksums",
+        (),
+        {"index": ONE},
     ),
     Stage(
         "train",

@@ -148,12 +148,13 @@ def run_report(options: argparse.Namespace) -> None:
 
 def run_segment(options: argparse.Namespace) -> None:
     """Segment the words of a pair file."""
-    from ems.text.segment import segment_tsv
+    from ems.text.bulk import LINES, segment_tsv
 
     first, second = options.source.stem.split("-")
     experiment = _experiment(options, "segment", pair=f"{first}-{second}")
     names = (experiment.segmenters[first], experiment.segmenters[second])
-    segment_tsv(options.source, options.out, (first, second), names)
+    settings = (options.state, options.workers, options.piece_lines or LINES)
+    segment_tsv(options.source, options.out, (first, second), names, *settings)
 
 
 def run_sample(options: argparse.Namespace) -> None:
@@ -176,7 +177,7 @@ def run_vocabulary(options: argparse.Namespace) -> None:
 
 def run_vocabulary_report(options: argparse.Namespace) -> None:
     """Report what the vocabulary does to each language."""
-    from ems.text.pieces import write_vocabulary_report
+    from ems.text.vocabulary_report import write_vocabulary_report
 
     _experiment(options, "vocabulary")
     report = write_vocabulary_report(options.vocabulary, options.sample, options.out)
@@ -184,10 +185,11 @@ def run_vocabulary_report(options: argparse.Namespace) -> None:
 
 
 def run_shards(options: argparse.Namespace) -> None:
-    """Encode a pair file into a token shard."""
-    from ems.shards.writer import write_shard
+    """Encode a pair file into token shards."""
+    from ems.shards.writer import PAIRS, write_shards
 
-    manifest = write_shard(options.source, options.vocabulary, options.out)
+    settings = (options.state, options.workers, options.piece_lines or PAIRS)
+    manifest = write_shards(options.source, options.vocabulary, options.out, *settings)
     log.info("%s: %s", options.out, manifest)
 
 
@@ -195,8 +197,33 @@ def run_index(options: argparse.Namespace) -> None:
     """List the shards of an experiment by what they are for."""
     from ems.shards.index import write_index
 
-    write_index({"train": options.training, "validation": options.validation}, options.out)
-    log.info("%s: %s shards", options.out, len(options.training) + len(options.validation))
+    roles = {"train": options.training, "validation": options.validation}
+    log.info("%s: %s shards", options.out, write_index(roles, options.out))
+
+
+def run_inspect(options: argparse.Namespace) -> None:
+    """Print a pair of the shards."""
+    from ems.shards.inspect import inspect_folder, inspect_index
+
+    if (options.index is None) == (options.shard is None):
+        raise EmsError("ems inspect: give either --index FILE and --pair, or --shard FOLDER")
+    where = (options.pair, options.row, options.vocabulary)
+    if options.shard:
+        print(inspect_folder(options.shard, *where))
+    elif options.pair is None:
+        raise EmsError("ems inspect --index: give the language pair too, like --pair de-en")
+    else:
+        print(inspect_index(options.index, options.role, *where))
+
+
+def run_verify(options: argparse.Namespace) -> None:
+    """Check shards against their checksums."""
+    from ems.shards.index import read_index
+    from ems.shards.inspect import verify
+
+    index = read_index(options.index)
+    shards, pairs = verify([folder for folders in index.values() for folder in folders])
+    log.info("%s: %s shards with %s pairs are whole", options.index, shards, f"{pairs:,}")
 
 
 def run_train(options: argparse.Namespace) -> None:

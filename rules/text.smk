@@ -67,14 +67,21 @@ rule segment:
         f"{LOGS}/segment/{{corpus}}-{{version}}-{{pair}}.log",
     group:
         "text"
+    # One core: an experiment has more pairs than a machine has cores, and with two each they would only
+    # wait for each other. Where a single pair is what is left to wait for, as in ParaCrawl:
+    # --set-threads segment=8 shard=8. The bytes are the same.
+    threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
         runtime=lambda wildcards, attempt: 480 * attempt,
     params:
         expect=settings_hash("segment", "pair"),
-        code=source_hash("ems.text.segment"),
+        code=source_hash("ems.text.bulk"),
         experiment=EXPERIMENT.name,
+        # finished pieces: no output, since Snakemake deletes outputs before a retry
+        state=f"{RESULTS}/state/text/{{corpus}}-{{version}}-{{pair}}",
         costs=f"{COSTS}/text/segment/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems segment --experiment {params.experiment} --expect {params.expect}"
-        " --source {input} --out {output} --costs {params.costs} --log {log}"
+        " --source {input} --state {params.state} --workers {threads}"
+        " --out {output} --costs {params.costs} --log {log}"

@@ -59,7 +59,7 @@ rule vocabulary_report:
         runtime=60,
     params:
         expect=settings_hash("vocabulary"),
-        code=source_hash("ems.text.pieces"),
+        code=source_hash("ems.text.vocabulary_report"),
         experiment=EXPERIMENT.name,
     shell:
         "ems vocabulary-report --experiment {params.experiment} --expect {params.expect}"
@@ -76,15 +76,17 @@ rule shard:
         f"{LOGS}/shard/{{corpus}}-{{version}}-{{pair}}.log",
     group:
         "shards"
+    threads: 1  # as in segment
     resources:
-        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
         code=source_hash("ems.shards.writer"),
+        state=f"{RESULTS}/state/shards/{{corpus}}-{{version}}-{{pair}}",
         costs=f"{COSTS}/text/shards/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems shards --source {input.pairs} --vocabulary {input.vocabulary}"
-        " --out {output} --costs {params.costs} --log {log}"
+        " --state {params.state} --workers {threads} --out {output} --costs {params.costs} --log {log}"
 
 
 # One file for training to depend on, instead of all shards: the scheduler looks at each input of a

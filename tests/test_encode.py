@@ -17,8 +17,8 @@ from ems.errors import EmsError
 from ems.model import embed
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
+from ems.text.bulk import segment_tsv
 from ems.text.normalise import tidy
-from ems.text.segment import segment_tsv
 from ems.text.subwords import UNK, load_vocabulary, train_vocabulary
 
 MAX_TOKENS = 12

@@ -15,9 +15,9 @@ from ems.encode import SentenceEncoder
 from ems.files import sha256_file
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.shards.reader import Shard
-from ems.shards.writer import write_shard
+from ems.shards.writer import write_shards
+from ems.text.bulk import segment_tsv
 from ems.text.clean import Source, clean_corpus
-from ems.text.segment import segment_tsv
 from ems.text.subwords import train_vocabulary, write_sample
 
 SIZES = {"layers": 0, "width": 8, "heads": 1, "feed_forward": 8, "dropout": 0}
@@ -52,7 +52,7 @@ def world(folder, format_characters):
     segment_tsv(folder / "clean" / "en-zh.tsv", words, ("en", "zh"), tuple(SEGMENTERS.values()))
     write_sample(experiment, [words], folder / "sample.txt")
     pieces = train_vocabulary(experiment, folder / "sample.txt", folder / "vocabulary.model")
-    write_shard(words, folder / "vocabulary.model", folder / "shard")
+    write_shards(words, folder / "vocabulary.model", folder / "shard")
     save_file(Encoder(EncoderSettings(**SIZES), pieces).state_dict(), folder / "model.safetensors")
     description = {
         "model": SIZES,
@@ -63,7 +63,8 @@ def world(folder, format_characters):
         },
     }
     (folder / "model.json").write_text(json.dumps(description))
-    return SimpleNamespace(encoder=SentenceEncoder(folder), shard=Shard(folder / "shard"))
+    (shard,) = shards_in(folder / "shard")
+    return SimpleNamespace(encoder=SentenceEncoder(folder), shard=Shard(shard))
 
 
 @pytest.mark.parametrize("format_characters", ["keep", "drop"])

@@ -258,6 +258,7 @@ def write_shard(folder, languages, pairs):
         ends = np.cumsum([0, *map(len, sentences)])
         np.concatenate(sentences).astype(np.uint16).tofile(folder / f"{code}.ids")
         ends.astype(np.int64).tofile(folder / f"{code}.offsets")
+    np.arange(1, len(pairs) + 1).tofile(folder / "lines")
     manifest = {
         "languages": list(languages),
         "pairs": len(pairs),

@@ -11,7 +11,8 @@ from jumanpp_made import put_jumanpp
 
 from ems.errors import EmsError
 from ems.text import segment as segment_module
-from ems.text.segment import _MAKERS, check_available, segment_tsv, segmenter
+from ems.text.bulk import segment_tsv
+from ems.text.segment import _MAKERS, check_available, segmenter
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],

@@ -3,80 +3,39 @@
 import hashlib
 import json
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from shards_made import LANGUAGES, contents, sentences, unpacked, vocabulary, write_pairs
 
-from ems.config import load_experiment, load_site
 from ems.errors import EmsError
-from ems.shards import writer
+from ems.shards import words, writer
 from ems.shards.reader import PairStore, Shard
-from ems.shards.writer import write_shard
-from ems.text.subwords import load_vocabulary, train_vocabulary
+from ems.shards.writer import write_shards
+from ems.text.subwords import load_vocabulary
 
-LANGUAGES = ["en", "de", "ja"]
-WORDS = {
-    "en": ["the", "cat", "sees", "some", "small", "birds", "over", "there", "today", "again"],
-    "de": ["die", "katze", "sieht", "heute", "wieder", "kleine", "vögel", "dort", "drüben", "gern"],
-    "ja": ["猫", "は", "今日", "も", "小さな", "鳥", "を", "あそこ", "で", "見る"],
-}
 PAIRS = {"A/de-en": 400, "B/de-en": 150, "A/en-ja": 90, "B/en-ja": 10}
 LIMIT = 12  # tokens
-
-
-def sentence(draw, code):
-    return " ".join(draw.choices(WORDS[code], k=draw.randint(1, 14)))
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A vocabulary and four pair files of two language pairs, as shards."""
     folder, draw = tmp_path_factory.mktemp("world"), random.Random(1)
-    for name, count in PAIRS.items():
-        path = folder / "text" / f"{name}.tsv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        first, second = path.stem.split("-")
-        rows = [f"{sentence(draw, first)}\t{sentence(draw, second)}\t{at}\n" for at in range(count)]
-        path.write_text("".join(rows), encoding="utf-8")
     vocabulary(folder / "v.model", size=200)
-    for name in PAIRS:
-        write_shard(folder / "text" / f"{name}.tsv", folder / "v.model", folder / "shards" / name)
+    for name, count in PAIRS.items():
+        source = write_pairs(folder / "text" / f"{name}.tsv", count, draw)
+        write_shards(source, folder / "v.model", folder / "shards" / name)
     return folder
 
 
-def vocabulary(path, size):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
-    settings = {"size": size, "character_coverage": 1.0}
-    languages = {code: tiny.languages[code] for code in LANGUAGES}
-    sample = path.with_suffix(".txt")
-    sample.write_text("".join(f"{word}\n" for words in WORDS.values() for word in words) * 3)
-    train_vocabulary(replace(tiny, languages=languages, vocabulary=settings), sample, path)
-    return path
+def shard_of(world, name):
+    """The only shard of a pair file of `world`."""
+    return world / "shards" / name / "00000"
 
 
 def store(world, *names, limit=LIMIT):
-    return PairStore([world / "shards" / name for name in names or PAIRS], LANGUAGES, limit)
-
-
-def sentences(folder, code):
-    """Token ids of every sentence of one side, by plain loops over the files."""
-    ids = np.fromfile(folder / f"{code}.ids", "<u2").tolist()
-    offsets = np.fromfile(folder / f"{code}.offsets", "<i8").tolist()
-    return [ids[offsets[at] : offsets[at + 1]] for at in range(len(offsets) - 1)]
-
-
-def unpacked(batch):
-    """(language, tokens) of each first and each second side, in the order of the pairs."""
-    found, at = {}, 0
-    for row, length in zip(batch.rows.tolist(), batch.lengths.tolist(), strict=True):
-        found[row] = (int(batch.languages[row]), tuple(batch.tokens[at : at + length].tolist()))
-        at += length
-    assert at == len(batch.tokens)
-    count = batch.pairs
-    return [(found[row], found[count + row]) for row in range(count)]
+    return PairStore([shard_of(world, name) for name in names or PAIRS], LANGUAGES, limit)
 
 
 # --- writing
@@ -86,7 +45,7 @@ def unpacked(batch):
 def test_a_shard_decodes_to_the_pieces_of_its_text_with_both_sides_aligned(world, name):
     processor = load_vocabulary(world / "v.model")
     lines = (world / "text" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
-    sides = [sentences(world / "shards" / name, code) for code in name[2:].split("-")]
+    sides = [sentences(shard_of(world, name), code) for code in name[2:].split("-")]
     assert len(sides[0]) == len(sides[1]) == len(lines) == PAIRS[name]
     for at, line in enumerate(lines):
         for side, text in enumerate(line.split("\t")[:2]):
@@ -95,58 +54,118 @@ def test_a_shard_decodes_to_the_pieces_of_its_text_with_both_sides_aligned(world
 
 
 def test_the_manifest_says_what_the_shard_holds(world):
-    folder = world / "shards" / "A" / "de-en"
+    folder = shard_of(world, "A/de-en")
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["languages"] == ["de", "en"]
     assert (manifest["pairs"], manifest["dropped"]) == (400, 0)
     for code in ("de", "en"):
         assert manifest["tokens"][code] == sum(map(len, sentences(folder, code)))
-    names = ["de.ids", "de.offsets", "en.ids", "en.offsets"]
+    names = ["de.ids", "de.offsets", "en.ids", "en.offsets", "lines"]
     assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
     for name in names:
         content = (folder / name).read_bytes()
         assert manifest["sha256"][name] == hashlib.sha256(content).hexdigest()
     content = (world / "v.model").read_bytes()
     assert manifest["vocabulary_sha256"] == hashlib.sha256(content).hexdigest()
+    assert np.fromfile(folder / "lines", "<i8").tolist() == [3 * at + 2 for at in range(400)]
+
+
+def test_the_histogram_counts_every_sentence_in_classes_of_ten_tokens(world, tmp_path):
+    rows = [("die " * length, "the", at) for at, length in enumerate([1, 9, 10, 249, 250, 900])]
+    source = tmp_path / "de-en.tsv"
+    source.write_text("".join(f"{a}\t{b}\t{line}\n" for a, b, line in rows))
+    found = write_shards(source, world / "v.model", tmp_path / "de-en")["lengths"]
+    lengths = [len(ids) for ids in sentences(tmp_path / "de-en" / "00000", "de")]
+    assert max(lengths) >= 900
+    expected = [0] * 26
+    for length in lengths:
+        expected[min(length // 10, 25)] += 1
+    assert found == {"de": expected, "en": [6] + [0] * 25}
 
 
 def test_the_same_text_is_the_same_shard_byte_for_byte(world, tmp_path):
-    write_shard(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
-    for path in (world / "shards" / "A" / "de-en").iterdir():
-        assert (tmp_path / "de-en" / path.name).read_bytes() == path.read_bytes()
+    write_shards(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    assert contents(tmp_path / "de-en") == contents(world / "shards" / "A" / "de-en")
 
 
 def test_a_shard_larger_than_a_batch_keeps_every_pair(world, tmp_path):
     rows = [f"katze {'die ' * (at % 5)}\tcat {'the ' * (at % 7)}\t{at}\n" for at in range(4_100)]
     (tmp_path / "de-en.tsv").write_text("".join(rows))
-    write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    write_shards(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     processor = load_vocabulary(world / "v.model")
     for side, code in enumerate(("de", "en")):
-        decoded = [processor.decode(ids) for ids in sentences(tmp_path / "de-en", code)]
+        decoded = [processor.decode(ids) for ids in sentences(tmp_path / "de-en" / "00000", code)]
         assert decoded == [" ".join(row.split("\t")[side].split()) for row in rows]
 
 
 def test_a_pair_without_tokens_on_a_side_is_dropped_on_both_and_counted(world, tmp_path):
     (tmp_path / "de-en.tsv").write_text("die\tthe\t1\n\tcat\t2\nkatze\t \t3\ndort\tthere\t4\n")
-    manifest = write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+    manifest = write_shards(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     assert (manifest["pairs"], manifest["dropped"]) == (2, 2)
     processor = load_vocabulary(world / "v.model")
-    for code, words in (("de", ["die", "dort"]), ("en", ["the", "there"])):
-        found = [processor.decode(ids) for ids in sentences(tmp_path / "de-en", code)]
-        assert found == words
+    for code, expected in (("de", ["die", "dort"]), ("en", ["the", "there"])):
+        found = [processor.decode(ids) for ids in sentences(tmp_path / "de-en" / "00000", code)]
+        assert found == expected
+
+
+NASTY = [
+    "",
+    " ",
+    "  the  cat ",
+    "the\u00a0cat \u00a0 \u3000today\u3000",
+    "the \u0301 cat \u0308a",
+    "\u2581 the\u2581cat \u2581today the\u2581",
+    "\u200bthe \ufeff cat\u200d \u00ad",
+    "\u00a8 \u0385 ﬁ ½ ㍿ ㌔ ｶﾞ ①",
+    "𠮷𠮷 𠮷 x𠮷𠮷y ☃☃ 😀 < > <mask> <2en> <pad>",
+    "\x00 \x01a \x7f",
+    "x" * 5_000,
+    "猫は 今日も小さな鳥を",
+    "the the the cat cat",
+]
+
+
+@pytest.mark.parametrize("kept", [words.KEPT, 3])
+def test_words_one_by_one_give_the_ids_of_the_whole_line(world, monkeypatch, kept):
+    monkeypatch.setattr(words, "KEPT", kept)
+    processor = load_vocabulary(world / "v.model")
+    draw = random.Random(4)
+    characters = "".join(NASTY[1:10])
+    lines = [*NASTY, *("".join(draw.choices(characters, k=30)) for _ in range(3_000))]
+    encoder = words.WordEncoder(processor)
+    assert encoder.by_words
+    for start in range(0, len(lines), 100):
+        found = encoder.encode(lines[start : start + 100])
+        expected = processor.encode(lines[start : start + 100])
+        assert [np.frombuffer(ids, np.uint16).tolist() for ids in found] == expected
+
+
+def test_a_vocabulary_with_pieces_across_spaces_is_used_line_by_line():
+    class Across:
+        def get_piece_size(self):
+            return 2
+
+        def id_to_piece(self, at):
+            return ["\u2581a", "\u2581a\u2581b"][at]
+
+        def encode(self, lines, num_threads):
+            return [[1] if line == "a b" else [0] for line in lines]
+
+    encoder = words.WordEncoder(Across())
+    assert encoder.encode(("a", "a b")) == [b"\0\0", b"\1\0"]
 
 
 def test_a_shard_without_pairs_is_an_error_and_no_folder(world, tmp_path):
     (tmp_path / "de-en.tsv").write_text("\tcat\t1\n")
     with pytest.raises(EmsError, match=r"de-en\.tsv: no pair with tokens on both sides"):
-        write_shard(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+        write_shards(tmp_path / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.tsv"]
 
 
 def test_a_vocabulary_that_uint16_cannot_hold_is_an_error(world, tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "MAX_PIECES", 199)
     with pytest.raises(EmsError, match=r"v\.model: 200 pieces; uint16 holds 199"):
-        write_shard(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
+        write_shards(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -168,7 +187,7 @@ def test_a_batch_mixes_language_pairs_and_holds_only_pairs_of_the_shards(world):
     known = set()
     for name in PAIRS:
         codes = name[2:].split("-")
-        folder = world / "shards" / name
+        folder = shard_of(world, name)
         for pair in zip(*(sentences(folder, code) for code in codes), strict=True):
             known.add(
                 tuple(
@@ -191,6 +210,7 @@ def numbered(folder, first, count):
     for code in codes:
         np.arange(first, first + count).astype("<u2").tofile(folder / f"{code}.ids")
         np.arange(count + 1).astype("<i8").tofile(folder / f"{code}.offsets")
+    np.arange(count).astype("<i8").tofile(folder / "lines")
     manifest = {
         "languages": codes,
         "pairs": count,
@@ -236,7 +256,7 @@ def own_batch(world, names, chosen, limit):
     rows = {}
     for name in names:
         codes = name[2:].split("-")
-        folder = world / "shards" / name
+        folder = shard_of(world, name)
         sides = [sentences(folder, code) for code in codes]
         for at in range(len(sides[0])):
             pair = [
@@ -282,11 +302,11 @@ def test_in_order_visits_every_pair_once(world):
 
 @pytest.fixture
 def shard(world, tmp_path):
-    write_shard(world / "text" / "B" / "en-ja.tsv", world / "v.model", tmp_path / "en-ja")
-    return tmp_path / "en-ja"
+    write_shards(world / "text" / "B" / "en-ja.tsv", world / "v.model", tmp_path / "en-ja")
+    return tmp_path / "en-ja" / "00000"
 
 
-@pytest.mark.parametrize("name", ["en.ids", "ja.ids", "en.offsets", "ja.offsets"])
+@pytest.mark.parametrize("name", ["en.ids", "ja.ids", "en.offsets", "ja.offsets", "lines"])
 @pytest.mark.parametrize("change", [-1, -2, 1, None], ids=["-1", "-2", "+1", "absent"])
 def test_a_file_of_another_size_is_an_error_that_names_it(shard, name, change):
     content = (shard / name).read_bytes()
@@ -300,12 +320,12 @@ def test_a_file_of_another_size_is_an_error_that_names_it(shard, name, change):
 
 def test_a_folder_without_its_manifest_is_no_shard(shard):
     (shard / "manifest.json").unlink()
-    with pytest.raises(EmsError, match=r"en-ja/manifest\.json: no such file"):
+    with pytest.raises(EmsError, match=r"00000/manifest\.json: no such file"):
         Shard(shard)
 
 
 def test_shards_of_two_vocabularies_do_not_mix(world, tmp_path):
     other = vocabulary(tmp_path / "other.model", size=150)
-    write_shard(world / "text" / "B" / "en-ja.tsv", other, tmp_path / "en-ja")
+    write_shards(world / "text" / "B" / "en-ja.tsv", other, tmp_path / "en-ja")
     with pytest.raises(EmsError, match="expected shards of one vocabulary, found 2"):
-        PairStore([world / "shards" / "A" / "de-en", tmp_path / "en-ja"], LANGUAGES, LIMIT)
+        PairStore([shard_of(world, "A/de-en"), tmp_path / "en-ja" / "00000"], LANGUAGES, LIMIT)

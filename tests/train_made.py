@@ -6,9 +6,9 @@ import pytest
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import translations, write_lines
 
-from ems.shards.index import write_index
+from ems.shards.index import shards_in, write_index
 from ems.shards.reader import PairStore
-from ems.shards.writer import write_shard
+from ems.shards.writer import write_shards
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint, loop
 from ems.train.loop import Data, Places, train
@@ -49,14 +49,14 @@ class Toy:
         first, second = pair.split("-")
         lines = [f"{i[first]}\t{i[second]}\t1" for i in translations(count, LANGUAGES, seed)]
         source = write_lines(self.folder / part / f"{pair}.tsv", lines)
-        write_shard(source, self.vocabulary, source.with_suffix(""))
+        write_shards(source, self.vocabulary, source.with_suffix(""))
 
     def experiment(self, **changes):
         """The experiment with `key={...}` laid over it."""
         return self.settings.changed(**changes)
 
     def shards(self, part):
-        return [self.folder / part / pair for pair in PAIRS]
+        return [shard for pair in PAIRS for shard in shards_in(self.folder / part / pair)]
 
     def index(self):
         """The list of its shards, as the workflow makes it."""

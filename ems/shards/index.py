@@ -10,22 +10,41 @@ from ems.errors import EmsError
 from ems.files import read_json, sha256_file, write_json
 
 
-def write_index(shards: dict[str, list[Path]], out: Path) -> None:
-    """Write role -> {folder below that of `out`: sha256 of its manifest}. Raises `EmsError` for a
-    folder without a manifest.
+def write_index(folders: dict[str, list[Path]], out: Path) -> int:
+    """Write role -> {shard, as seen from the folder of `out`: sha256 of its manifest} for the
+    shards in some folders; return their number. Raises `EmsError` for a folder without a manifest.
     """
-    write_json(out, {role: _entries(folders, out.parent) for role, folders in shards.items()})
+    shards = {role: [s for f in each for s in shards_in(f)] for role, each in folders.items()}
+    write_json(out, {role: _entries(each, out.parent) for role, each in shards.items()})
+    return sum(map(len, shards.values()))
 
 
-def _entries(folders: list[Path], root: Path) -> dict[str, str]:
-    for folder in folders:
-        if not (folder / "manifest.json").is_file():
-            raise EmsError(f"{folder}: no shard (it has no manifest.json); run the shards stage")
-    return {
-        str(folder.relative_to(root)): sha256_file(folder / "manifest.json")
-        for folder in folders
-        if read_json(folder / "manifest.json")["pairs"]  # a part of a small file may be empty
-    }
+def shards_in(folder: Path) -> list[Path]:
+    """The shards of a corpus and language pair, in their order; a shard's folder is one shard.
+
+    Raises `EmsError` when there is no manifest, or the shards are not those that it lists.
+    """
+    _check_manifest(folder)
+    listed = read_json(folder / "manifest.json").get("shards")
+    if listed is None:
+        return [folder]
+    for name, sha256 in listed.items():
+        _check_manifest(folder / name)
+        if sha256_file(folder / name / "manifest.json") != sha256:
+            raise EmsError(
+                f"{folder / name}: not the shard that {folder / 'manifest.json'} lists; delete "
+                f"{folder} and run again"
+            )
+    return [folder / name for name in sorted(listed)]
+
+
+def _check_manifest(folder: Path) -> None:
+    if not (folder / "manifest.json").is_file():
+        raise EmsError(f"{folder}: no shard (it has no manifest.json); run the shards stage")
+
+
+def _entries(shards: list[Path], root: Path) -> dict[str, str]:
+    return {str(s.relative_to(root)): sha256_file(s / "manifest.json") for s in shards}
 
 
 def read_index(path: Path) -> dict[str, list[Path]]:

@@ -7,9 +7,13 @@ Notable choices:
 - the draw of step t is made by a generator keyed with (seed, t), so any step can be made again
   without the steps before it, and nothing as long as an epoch is ever held or shuffled;
 - rows are ordered by length, so that attention can work on groups of like length
-  (model/packing.py).
+  (model/packing.py);
+- how the pairs of a language pair are cut into shards changes nothing: they are counted through;
+- a shard is mapped when a batch first needs it. Python keeps a file open for each map, four a
+  shard, so the limit of open files is raised by as many.
 """
 
+import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,28 +22,32 @@ from pathlib import Path
 import numpy as np
 
 from ems.errors import EmsError
-from ems.files import read_json
+from ems.files import read_json, sha256_file
+
+MAPS = 4  # files of a shard that are open while it is trained on
+OTHERS = 64  # files that a process may have open besides
 
 
 class Shard:
-    """One memory-mapped shard folder. Raises `EmsError` when it is not whole."""
+    """One memory-mapped shard folder, sides in the order of their codes. Raises `EmsError` when it
+    is not whole.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         manifest = read_json(folder / "manifest.json")
-        self.languages: tuple[str, str] = tuple(manifest["languages"])
+        self.languages: tuple[str, ...] = tuple(sorted(manifest["languages"]))
         self.pairs: int = manifest["pairs"]
+        self.tokens: dict[str, int] = manifest["tokens"]
         self.vocabulary_sha256: str = manifest["vocabulary_sha256"]
         self.sha256: dict[str, str] = manifest["sha256"]
-        self.ids = [
-            self._map(code, "ids", np.uint16, manifest["tokens"][code]) for code in self.languages
-        ]
-        self.offsets = [
-            self._map(code, "offsets", np.int64, self.pairs + 1) for code in self.languages
-        ]
+        for code in self.languages:
+            self._check(f"{code}.ids", np.uint16, self.tokens[code])
+            self._check(f"{code}.offsets", np.int64, self.pairs + 1)
+        self._check("lines", np.int64, self.pairs)
 
-    def _map(self, code: str, kind: str, dtype: type, count: int) -> np.ndarray:
-        path = self.folder / f"{code}.{kind}"
+    def _check(self, name: str, dtype: type, count: int) -> None:
+        path = self.folder / name
         expected = count * np.dtype(dtype).itemsize
         found = path.stat().st_size if path.exists() else 0
         if found != expected:
@@ -47,7 +55,37 @@ class Shard:
                 f"{path}: expected {expected:,} bytes by its manifest, found {found:,}; "
                 f"delete {self.folder} and run again"
             )
-        return np.memmap(path, dtype, "r", shape=(count,))
+
+    def verify(self) -> None:
+        """Read every byte. Raises `EmsError` for a file that is not the one of the manifest."""
+        for name, sha256 in self.sha256.items():
+            if sha256_file(self.folder / name) != sha256:
+                raise EmsError(
+                    f"{self.folder / name}: its sha256 is not the one in the manifest beside it; "
+                    f"delete {self.folder} and run again"
+                )
+
+    @cached_property
+    def ids(self) -> list[np.ndarray]:
+        """uint16[tokens] of both sides."""
+        return [np.memmap(self.folder / f"{code}.ids", np.uint16, "r") for code in self.languages]
+
+    @cached_property
+    def offsets(self) -> list[np.ndarray]:
+        """int64[pairs + 1] of both sides."""
+        return [
+            np.memmap(self.folder / f"{code}.offsets", np.int64, "r") for code in self.languages
+        ]
+
+    @cached_property
+    def lines(self) -> np.ndarray:
+        """int64[pairs]: the line of the corpus that each pair comes from, counted from 1."""
+        return np.memmap(self.folder / "lines", np.int64, "r")
+
+    def sentence(self, side: int, row: int) -> list[int]:
+        """The tokens of one side of one pair."""
+        start, end = self.offsets[side][row : row + 2]
+        return self.ids[side][start:end].tolist()
 
     def gather(self, side: int, rows: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
         """(tokens[T], lengths[len(rows)]) of one side of some pairs, each cut to `limit` tokens."""
@@ -60,6 +98,22 @@ def spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The indices start, start + 1, ... start + length - 1 of every span, one after the other."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+
+
+def allow_open_files(more: int) -> None:
+    """Raise this process's limit of open files by `more`, as far as the hard limit goes.
+
+    Raises `EmsError` when even the hard limit is too low for as many files.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and more + OTHERS > hard:
+        raise EmsError(
+            f"the shards are {more:,} files, but a process may open only {hard:,} here (ulimit "
+            "-Hn); have that limit raised, or make the shards again with more pairs each"
+        )
+    if soft != resource.RLIM_INFINITY:
+        wanted = soft + more if hard == resource.RLIM_INFINITY else min(soft + more, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @dataclass
@@ -97,11 +151,12 @@ class PairStore:
                 f"{len(vocabularies)}; run the shards stage again"
             )
         self.vocabulary_sha256 = vocabularies.pop()
+        allow_open_files(MAPS * len(self.shards))
 
     @cached_property
-    def groups(self) -> dict[tuple[str, str], list[int]]:
-        """The shards (by index) of each language pair, in a fixed order."""
-        groups: dict[tuple[str, str], list[int]] = {}
+    def groups(self) -> dict[tuple[str, ...], list[int]]:
+        """The shards (by index) of each language pair, codes sorted, in a fixed order."""
+        groups: dict[tuple[str, ...], list[int]] = {}
         for at, shard in enumerate(self.shards):
             groups.setdefault(shard.languages, []).append(at)
         return dict(sorted(groups.items()))

@@ -1,115 +1,141 @@
-"""What a vocabulary does to each language: pieces per script, unknown tokens, tokens per character.
-
-Measured on the lines that the vocabulary was trained on, at most LINES of each language, so it says
-how well the pieces are shared out, not how unseen text fares. EMS v2 has no such table; that 47
-percent of Gujarati is unknown to the authors' released vocabulary is what one is for.
+"""A pair file worked on in pieces: each in a worker process, each kept until all are done.
 
 Notable choices:
-- a piece belongs to the script of its first letter, by the first word of that letter's Unicode
-  name; pieces without a letter are counted as "other", byte pieces and control symbols apart;
-- characters are counted without spaces, which Chinese and Japanese have none of.
+- a piece is a fixed number of lines (fewer where they are very long), whatever the number of
+  workers, so one worker and many give the same bytes;
+- a worker gets the place of its piece in the file, not its text, so memory is one piece a worker;
+- workers make their tools themselves (workers.py);
+- a finished piece is renamed to its name, then recorded with its checksums, in a state folder that
+  no workflow knows: after `kill -9` only whole pieces of the same input and settings are used
+  again;
+- a file of one piece is done in this process, so that small corpora pay for none of this.
 """
 
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
+from ems.config.provenance import digest
 from ems.errors import EmsError
-from ems.files import sha256_file, write_json
-from ems.progress import Progress
-from ems.text.subwords import UNK, languages_of, load_vocabulary
-from ems.text.tsv import BATCH, count_lines
+from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.progress import Progress, log
 
-LINES = 20_000  # of each language
-OTHER, BYTES, CONTROL = "other", "bytes", "control"
-NAMES = {"Cjk": "Han"}  # where the first word of the name is not that of the script
+MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
+BLOCK = 1 << 20  # bytes read at once, about
 
 
-@dataclass
-class Counts:
-    """Of the lines of one language."""
+@dataclass(frozen=True)
+class Piece:
+    """Some lines of a file: `lines` of them in the bytes `start` to `end`, from line `first` on."""
 
-    lines: int = 0
-    characters: int = 0
-    tokens: int = 0
-    unknown: int = 0
+    source: Path
+    number: int
+    start: int
+    end: int
+    first: int
+    lines: int
+
+    @property
+    def name(self) -> str:
+        """Its name among the pieces of the file: "00012"."""
+        return f"{self.number:05}"
 
 
-def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[str, Any]:
-    """Count the pieces of a vocabulary by script, and what it makes of its sample by language.
+Advance = Callable[[int], object]  # told how many more lines are done
+Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece
+Start = Callable[[], Work]  # makes the tools; it is pickled, and equal ones share their tools
 
-    Writes and returns {"pieces": total, "scripts": name -> pieces, "languages": code -> counts}.
+
+def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Piece], str]:
+    """The pieces of a file and its SHA-256, in one pass. An empty file is one empty piece.
+
+    A piece ends after `lines` lines, or after the line that makes it `size` bytes.
     """
-    processor = load_vocabulary(vocabulary)
-    lines, labels = count_lines(sample), count_lines(languages_of(sample))
-    if lines != labels:
-        raise EmsError(
-            f"{sample}: {lines:,} lines, but {languages_of(sample)} has {labels:,}; delete both "
-            "and run the vocabulary's sample again"
-        )
-    progress = Progress("look at the vocabulary", lines, "lines")
-    found: dict[str, Counts] = {}
-    pairs = zip(_lines(languages_of(sample)), _lines(sample), strict=True)
-    while batch := list(islice(pairs, BATCH)):
-        _count(batch, processor, found)
-        progress.add(len(batch))
-    report = {
-        "pieces": processor.get_piece_size(),
-        "scripts": dict(sorted(Counter(_scripts(processor)).items())),
-        "languages": {code: vars(counts) for code, counts in sorted(found.items())},
-        "vocabulary_sha256": sha256_file(vocabulary),
-    }
+    pieces: list[Piece] = []
+    start = end = held = 0  # of the open piece: its bytes so far, its lines so far
+    first, hasher = 1, hashlib.sha256()
+    with open(source, "rb") as reader:
+        while batch := reader.readlines(BLOCK):
+            hasher.update(b"".join(batch))
+            for line in batch:
+                end, held = end + len(line), held + 1
+                if held == lines or (size and end - start >= size):
+                    pieces.append(Piece(source, len(pieces), start, end, first, held))
+                    start, first, held = end, first + held, 0
+    if held or not pieces:
+        pieces.append(Piece(source, len(pieces), start, end, first, held))
+    return pieces, hasher.hexdigest()
+
+
+def alone(what: str, start: Start, piece: Piece, out: Path) -> None:
+    """Do the only piece of a file in this process, into `out`."""
+    progress = Progress(what, piece.lines, "pairs")
+    start()(piece, out, progress.add)
     progress.close()
-    write_json(out, report)
-    return report
 
 
-def _lines(path: Path) -> Iterator[str]:
-    with open(path, encoding="utf-8", newline="\n") as reader:
-        for line in reader:
-            yield line.rstrip("\n")
+@contextmanager
+def kept(
+    what: str, start: Start, pieces: list[Piece], state: Path, key: dict[str, Any], workers: int
+) -> Iterator[list[Path]]:
+    """Do all pieces in `workers` processes; the results, in order, lie in one folder for the block.
+
+    They are kept in `state` under the hash of `key`, what everything depends on: the next run with
+    the same key does what is left. What another key left is removed; after the block, `state`.
+    Raises `EmsError` as a worker does, or when one of them is killed.
+    """
+    folder = state / digest(key)
+    for other in state.glob("*"):
+        if other != folder:
+            shutil.rmtree(other)
+    waiting = [piece for piece in pieces if not _is_whole(piece, folder)]
+    if len(waiting) < len(pieces):
+        done = len(pieces) - len(waiting)
+        log.info("%s: resumed, %d of %d pieces were done before", what, done, len(pieces))
+    progress = Progress(what, sum(piece.lines for piece in waiting), "pairs")
+    if workers > 1 and len(waiting) > 1:
+        from ems.text.workers import in_workers  # small corpora need not load it
+
+        for piece in in_workers(start, waiting, folder, workers):
+            progress.add(piece.lines, f"{workers} workers")
+    elif waiting:
+        work = start()
+        for piece in waiting:
+            do(work, piece, folder, progress.add)
+    progress.close(f"{len(pieces)} pieces")
+    yield [_result(piece, folder) for piece in pieces]
+    shutil.rmtree(state)
 
 
-def _count(
-    batch: Iterable[tuple[str, str]],
-    processor: sentencepiece.SentencePieceProcessor,
-    found: dict[str, Counts],
-) -> None:
-    """Add the lines (language, text) of a batch, up to LINES of a language."""
-    taken: list[tuple[str, str]] = []
-    for code, text in batch:
-        counts = found.setdefault(code, Counts())
-        if counts.lines < LINES:
-            counts.lines += 1
-            counts.characters += len(text) - text.count(" ")
-            taken.append((code, text))
-    encoded = processor.encode([text for _, text in taken], num_threads=1)
-    for (code, _), ids in zip(taken, encoded, strict=True):
-        found[code].tokens += len(ids)
-        found[code].unknown += ids.count(UNK)
+def _result(piece: Piece, folder: Path) -> Path:
+    return folder / "pieces" / piece.name
 
 
-def _scripts(processor: sentencepiece.SentencePieceProcessor) -> Iterator[str]:
-    """The script of each piece."""
-    for piece in range(processor.get_piece_size()):
-        if processor.is_control(piece) or processor.is_unknown(piece):
-            yield CONTROL
-        elif processor.is_byte(piece):
-            yield BYTES
-        else:
-            yield script_of(processor.id_to_piece(piece))
+def _record(piece: Piece, folder: Path) -> Path:
+    return folder / "done" / f"{piece.name}.json"
 
 
-def script_of(text: str) -> str:
-    """The script of the first letter or combining mark, like "Latin"; "other" without any."""
-    for character in text:
-        if unicodedata.category(character)[0] in "LM":
-            name = unicodedata.name(character, OTHER).split()[0].split("-")[0].capitalize()
-            return NAMES.get(name, name)
-    return OTHER
+def do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
+    """Do a piece, keep its result in the state folder, and record it."""
+    result = _result(piece, folder)
+    with atomic_path(result) as temporary:
+        work(piece, temporary, advance)
+    write_json(_record(piece, folder), _checksums(result))
+
+
+def _is_whole(piece: Piece, folder: Path) -> bool:
+    """Whether a run before has finished a piece, and every byte of it is still there."""
+    try:
+        return read_json(_record(piece, folder)) == _checksums(_result(piece, folder))
+    except EmsError:  # no record, or a spoilt one
+        return False
+
+
+def _checksums(path: Path) -> dict[str, str]:
+    """SHA-256 of a file, or of all files of a folder; nothing for what is not there."""
+    files = [item for item in (path, *sorted(path.rglob("*"))) if item.is_file()]
+    return {str(item.relative_to(path.parent)): sha256_file(item) for item in files}

@@ -37,9 +37,6 @@ from importlib.resources import files
 from pathlib import Path
 
 from ems.errors import EmsError
-from ems.files import atomic_path
-from ems.progress import Progress
-from ems.text.tsv import batched, count_lines, read_tsv
 
 Segment = Callable[[list[str]], list[str]]
 _BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -105,24 +102,6 @@ def check_available(name: str) -> None:
                 f"segmenter {name}: {package}; or choose another one under `segmenters` in the "
                 f"experiment ({', '.join(_MAKERS)})"
             )
-
-
-def segment_tsv(source: Path, out: Path, languages: tuple[str, str], names: tuple[str, str]) -> int:
-    """Segment and lower-case both sides of a pair file; return the number of pairs.
-
-    Lower case comes after segmentation, so that Moses sees the case that its abbreviations need.
-    """
-    tools = [segmenter(name, code) for name, code in zip(names, languages, strict=True)]
-    what = f"segment {source.stem} ({', '.join(names)})"
-    progress = Progress(what, count_lines(source), "pairs")
-    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        for batch in batched(read_tsv(source)):
-            sides = [tool([pair[at] for pair in batch]) for at, tool in enumerate(tools)]
-            for first, second, (_, _, line) in zip(*sides, batch, strict=True):
-                writer.write(f"{first.lower()}\t{second.lower()}\t{line}\n")
-            progress.add(len(batch))
-    progress.close()
-    return progress.done
 
 
 def _none(language: str) -> Segment:

@@ -4,29 +4,53 @@
 made of can be looked up.
 """
 
+import io
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from ems.errors import EmsError
 
 BATCH = 2000  # pairs handled at once: small in memory, large enough to amortise a call
 
-
 Pair = tuple[str, str, int]
+Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # first, second, line: one batch
+Item = TypeVar("Item")
 
 
 def read_tsv(path: Path) -> Iterator[Pair]:
     """Stream the pairs of a file. Raises `EmsError` with the line number of a malformed line."""
-    with open(path, encoding="utf-8", newline="\n") as reader:
-        for number, line in enumerate(reader, start=1):
-            columns = line.removesuffix("\n").split("\t")
-            if len(columns) != 3 or not columns[2].isdecimal():
-                raise EmsError(
-                    f"{path}: line {number:,} has {len(columns)} columns, expected 3 and a "
-                    "line number in the last; delete the file and run again"
-                )
-            yield columns[0], columns[1], int(columns[2])
+    for firsts, seconds, lines in read_columns(path):
+        yield from zip(firsts, seconds, map(int, lines), strict=True)
+
+
+def read_columns(
+    path: Path, start: int = 0, count: int | None = None, number: int = 1
+) -> Iterator[Columns]:
+    """The pairs of a file in batches, column by column; lines of origin as they are written.
+
+    Reads `count` lines (None: all) from the byte `start`, where line `number` begins. Raises
+    `EmsError` with the number of a malformed line.
+    """
+    with open(path, "rb") as raw:
+        raw.seek(start)
+        reader = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        for lines in batched(islice(reader, count)):
+            yield _columns(path, lines, number)
+            number += len(lines)
+
+
+def _columns(path: Path, lines: list[str], number: int) -> Columns:
+    rows = [line.removesuffix("\n").split("\t") for line in lines]
+    for at, row in enumerate(rows, start=number):
+        if len(row) != 3 or not row[2].isdecimal():
+            raise EmsError(
+                f"{path}: line {at:,} has {len(row)} columns, expected 3 and a "
+                "line number in the last; delete the file and run again"
+            )
+    firsts, seconds, origins = zip(*rows, strict=True)
+    return firsts, seconds, origins
 
 
 def count_lines(path: Path) -> int:
@@ -35,7 +59,7 @@ def count_lines(path: Path) -> int:
         return sum(block.count(b"\n") for block in iter(lambda: reader.read(1 << 20), b""))
 
 
-def batched(items: Iterable[Pair], size: int = BATCH) -> Iterator[list[Pair]]:
+def batched(items: Iterable[Item], size: int = BATCH) -> Iterator[list[Item]]:
     """Lists of up to `size` items."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):

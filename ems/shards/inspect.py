@@ -1,0 +1,113 @@
+"""What a pair of the shards is: its text, its pieces, and the line of the corpus it comes from.
+
+Where a shard lies says what it holds: `<experiment>/shards/<corpus>/<version>/<pair>/<shard>`. The
+vocabulary and the report of the clean stage, which knows the files of a corpus, lie beside it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ems.errors import EmsError
+from ems.files import read_json, sha256_file
+from ems.shards.index import read_index, shards_in
+from ems.shards.reader import Shard
+from ems.text.subwords import load_vocabulary
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of a shard."""
+
+    shard: Shard
+    row: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Corpus, version and pair."""
+        return self.shard.folder.resolve().parts[-4:-1]
+
+    @property
+    def experiment(self) -> Path:
+        """The folder of the experiment's results."""
+        return list(self.shard.folder.resolve().parents)[:5][-1]
+
+
+def find(shards: list[Path], pair: str | None, row: int) -> Place:
+    """Row `row` (from 0) of the shards that hold a language pair (None: of all), counted through as
+    the trainer does. Raises `EmsError` when there is no such pair or row.
+    """
+    codes = tuple(sorted(pair.split("-"))) if pair else None
+    opened = list(map(Shard, shards))
+    chosen = [shard for shard in opened if codes in (None, shard.languages)]
+    if not chosen:
+        there = ", ".join(sorted({"-".join(shard.languages) for shard in opened}))
+        raise EmsError(f"--pair {pair}: no shard holds it; there are {there}")
+    total, left = sum(shard.pairs for shard in chosen), row
+    for shard in chosen if row >= 0 else ():
+        if left < shard.pairs:
+            return Place(shard, left)
+        left -= shard.pairs
+    raise EmsError(f"--row {row}: there are {total:,} pairs, so a row is one of 0 to {total - 1}")
+
+
+def inspect_index(index: Path, role: str, pair: str, row: int, vocabulary: Path | None) -> str:
+    """The description of a row of a language pair of an experiment."""
+    return describe(find(read_index(index)[role], pair, row), vocabulary)
+
+
+def inspect_folder(folder: Path, pair: str | None, row: int, vocabulary: Path | None) -> str:
+    """The description of a row of a shard, or of the shards of a corpus and language pair."""
+    return describe(find(shards_in(folder), pair, row), vocabulary)
+
+
+def describe(place: Place, vocabulary: Path | None = None) -> str:
+    """Where a pair comes from, and the text and the pieces of its sides, in lines.
+
+    `vocabulary` is the experiment's own if it is not given. Raises `EmsError` when it is not the
+    one that the shard was made with.
+    """
+    shard = place.shard
+    path = vocabulary or place.experiment / "vocab" / "vocabulary.model"
+    if not path.exists() or sha256_file(path) != shard.vocabulary_sha256:
+        raise EmsError(
+            f"{path}: not the vocabulary that {shard.folder} was made with; give it, --vocabulary"
+        )
+    processor = load_vocabulary(path)
+    corpus, version, pair = place.names
+    told = [
+        f"corpus {corpus} {version}, pair {pair}, shard {shard.folder.name}, row {place.row:,} of "
+        f"{shard.pairs:,}",
+        origin(place),
+    ]
+    for side, code in enumerate(shard.languages):
+        ids = shard.sentence(side, place.row)
+        pieces = " ".join(processor.id_to_piece(ids))
+        told += ["", f"{code}: {processor.decode(ids)}", f"  {len(ids)} tokens: {pieces}"]
+    return "\n".join(told)
+
+
+def origin(place: Place) -> str:
+    """The line of origin: of which file of the corpus, as the report of the clean stage has it."""
+    line = int(place.shard.lines[place.row])
+    corpus, version, pair = place.names
+    report = place.experiment / "text" / "clean" / corpus / version / f"{pair}.json"
+    if not report.exists():
+        return f"line {line:,} of the corpus ({report} would say of which file)"
+    before = 0
+    for name, lines in read_json(report)["files"].items():
+        if line <= before + lines:
+            archive = f"{corpus.partition('+')[0]}/{version}/moses/{name}.txt.zip"
+            return f"line {line - before:,} of {archive}"
+        before += lines
+    raise EmsError(
+        f"{report}: its files have {before:,} lines, but the pair comes from line {line:,}; the "
+        "report is of another run: run the workflow again"
+    )
+
+
+def verify(shards: list[Path]) -> tuple[int, int]:
+    """Check every byte of some shards against their manifests; return (shards, pairs)."""
+    opened = list(map(Shard, shards))
+    for shard in opened:
+        shard.verify()
+    return len(opened), sum(shard.pairs for shard in opened)

@@ -1,0 +1,68 @@
+"""A vocabulary, pair files and shards of made-up sentences, and plain loops that read shards."""
+
+from dataclasses import replace
+
+import numpy as np
+from conftest import ROOT
+
+from ems.config import load_experiment, load_site
+from ems.text.subwords import train_vocabulary
+
+LANGUAGES = ["en", "de", "ja"]
+WORDS = {
+    "en": ["the", "cat", "sees", "some", "small", "birds", "over", "there", "today", "again"],
+    "de": ["die", "katze", "sieht", "heute", "wieder", "kleine", "vögel", "dort", "drüben", "gern"],
+    "ja": ["猫", "は", "今日", "も", "小さな", "鳥", "を", "あそこ", "で", "見る"],
+}
+
+
+def sentence(draw, code):
+    return " ".join(draw.choices(WORDS[code], k=draw.randint(1, 14)))
+
+
+def write_pairs(path, count, draw):
+    """A segmented pair file `<a>-<b>.tsv`: the line of origin of pair i is 3 i + 2."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first, second = path.stem.split("-")
+    rows = [
+        f"{sentence(draw, first)}\t{sentence(draw, second)}\t{3 * at + 2}\n" for at in range(count)
+    ]
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+def vocabulary(path, size):
+    """A vocabulary of `size` pieces at `path`."""
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    settings = {**tiny.vocabulary, "size": size, "character_coverage": 1.0}
+    languages = {code: tiny.languages[code] for code in LANGUAGES}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sample = path.with_suffix(".txt")
+    sample.write_text("".join(f"{word}\n" for words in WORDS.values() for word in words) * 3)
+    train_vocabulary(replace(tiny, languages=languages, vocabulary=settings), sample, path)
+    return path
+
+
+def sentences(shard, code):
+    """Token ids of every sentence of one side, by plain loops over the files."""
+    ids = np.fromfile(shard / f"{code}.ids", "<u2").tolist()
+    offsets = np.fromfile(shard / f"{code}.offsets", "<i8").tolist()
+    return [ids[offsets[at] : offsets[at + 1]] for at in range(len(offsets) - 1)]
+
+
+def unpacked(batch):
+    """(language, tokens) of each first and each second side, in the order of the pairs."""
+    found, at = {}, 0
+    for row, length in zip(batch.rows.tolist(), batch.lengths.tolist(), strict=True):
+        found[row] = (int(batch.languages[row]), tuple(batch.tokens[at : at + length].tolist()))
+        at += length
+    assert at == len(batch.tokens)
+    count = batch.pairs
+    return [(found[row], found[count + row]) for row in range(count)]
+
+
+def contents(folder):
+    """Every byte below a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}

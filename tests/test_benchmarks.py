@@ -1,0 +1,40 @@
+"""The benchmarks run on the embedded demo corpus and end in the line that is compared."""
+
+import json
+import re
+import subprocess
+import sys
+
+from conftest import ROOT, needs
+
+from ems.errors import EmsError
+from ems.text.segment import check_available
+
+
+def runs(name):
+    try:
+        check_available(name)
+    except EmsError:
+        return False
+    return True
+
+
+def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    script = ROOT / "benchmarks" / "text_throughput.py"
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(script), "--demo", "--repeats", "1", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    number = r"(\d+(?:\.\d+)?)"
+    form = rf"vs_perl={number} vs_plain={number} lines_per_s_core={number} anon_growth_16x={number}"
+    last = re.fullmatch(form, done.stdout.splitlines()[-1])
+    assert last
+    assert all(float(value) > 0 for value in last.groups())
+    found = json.loads(out.read_text())
+    assert found["lines"] == 2 * 3 * 300
+    path = found["table"]["zip to shard"]["cpu_s"]
+    parts = [found["table"][stage]["cpu_s"] for stage in ("clean", "segment", "sample", "encode")]
+    assert abs(path - sum(parts)) < 1e-6
+    others = {"zip to shard", "bare Perl", "the plain way"}
+    assert set(found["table"]) == {"clean", "segment", "sample", "encode"} | others

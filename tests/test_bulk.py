@@ -1,0 +1,266 @@
+"""Laws of `ems segment` and `ems shards` on large files: kill them anywhere, run them again, and
+the bytes are the same."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from cli_made import Cli
+from conftest import needs
+from shards_made import contents, vocabulary, write_pairs
+
+from ems.errors import EmsError
+from ems.text.bulk import segment_tsv
+from ems.text.pieces import cut
+
+PAIRS, PIECE = 1_000, 50
+
+# Stands in for Juman++. At the piece that holds 止 it writes its process id to a file and sleeps,
+# if a test has put that file there, so that the test can kill whom it likes in the middle.
+JUMANPP = """#!{python}
+import os, sys, time
+text = sys.stdin.buffer.read()
+trap = {trap!r}
+if "止".encode() in text and os.path.exists(trap):
+    with open(trap + ".new", "w") as note:
+        note.write(str(os.getpid()))
+    os.rename(trap + ".new", trap + ".sprung")
+    os.unlink(trap)
+    time.sleep(100)
+sys.stdout.buffer.write(text)
+"""
+
+
+class Segmenting:
+    """`ems segment` of 1,000 pairs of English and Japanese in 20 pieces."""
+
+    def __init__(self, folder):
+        self.folder, self.ems = folder, Cli(folder)
+        tiny = folder / "configs" / "tiny.yaml"
+        text = tiny.read_text()
+        assert "ja: fugashi" in text
+        tiny.write_text(text.replace("ja: fugashi", "ja: jumanpp"))
+        self.trap, self.sprung = folder / "trap", folder / "trap.sprung"
+        program = folder / "bin" / "jumanpp"
+        program.parent.mkdir()
+        text = JUMANPP.format(python=sys.executable, trap=str(self.trap))
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+        self.source, self.state = folder / "en-ja.tsv", folder / "state"
+        rows = [f"Line {at}.\t{'止 ' * (at == 615)}{at} 号\t{at}\n" for at in range(PAIRS)]
+        self.source.write_text("".join(rows), encoding="utf-8")
+
+    def job(self, out, *more):
+        flags = ("--experiment", "tiny", "--source", self.source, "--state", self.state)
+        return ("segment", *flags, "--out", self.folder / out, *more)
+
+    def trapped(self, *more):
+        """Start it and wait until it is in the middle of piece 12; the process."""
+        self.trap.touch()
+        flags = ("--piece-lines", PIECE, "--log", self.folder / "log", *more)
+        command = [sys.executable, "-m", "ems.cli", *map(str, self.job("out.tsv", *flags))]
+        run = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        wait_for(self.sprung.exists, run)
+        return run
+
+    def release(self):
+        """End the stand-in that sleeps."""
+        pid = int(self.sprung.read_text())
+        if psutil.pid_exists(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(condition, run):
+    """Poll until a condition holds while a process runs."""
+    until = time.monotonic() + 60
+    while not condition():
+        assert run.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def segmenting(tmp_path, monkeypatch):
+    made = Segmenting(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    yield made
+    if made.sprung.exists():
+        made.release()
+
+
+def test_pieces_and_workers_do_not_change_a_byte(segmenting):
+    for out, *more in (
+        ("whole",),
+        ("one", "--piece-lines", PIECE),
+        ("two", "--piece-lines", PIECE, "--workers", 2),
+        ("other", "--piece-lines", 77, "--workers", 3),
+    ):
+        segmenting.ems(*segmenting.job(out, *more))
+        assert not segmenting.state.exists()
+    whole = (segmenting.folder / "whole").read_bytes()
+    assert whole.decode().splitlines()[615] == "line 615 .\t止 615 号\t615"
+    for out in ("one", "two", "other"):
+        assert (segmenting.folder / out).read_bytes() == whole
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_in_the_middle_of_a_piece_it_goes_on_from_the_last_whole_one(segmenting, workers):
+    segmenting.ems(*segmenting.job("whole"))
+    run = segmenting.trapped("--workers", str(workers))
+    run.kill()
+    run.wait()
+    assert not (segmenting.folder / "out.tsv").exists()
+    told = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE, "--workers", workers))
+    (resumed,) = (line for line in told if "resumed" in line)
+    done = int(resumed.split("resumed, ")[1].split()[0])
+    assert 13 - workers <= done < 20
+    out = (segmenting.folder / "out.tsv").read_bytes()
+    assert out == (segmenting.folder / "whole").read_bytes()
+    assert not segmenting.state.exists()
+
+
+def test_workers_do_not_outlive_their_parent(segmenting):
+    run = segmenting.trapped("--workers", "2")
+    workers = [
+        child
+        for child in psutil.Process(run.pid).children(recursive=True)
+        if "spawn_main" in " ".join(child.cmdline())
+    ]
+    assert len(workers) == 2
+    run.kill()
+    run.wait()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
+
+
+def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_goes_on(segmenting):
+    run = segmenting.trapped("--workers", "2")
+    os.kill(psutil.Process(int(segmenting.sprung.read_text())).ppid(), signal.SIGKILL)
+    assert run.wait(timeout=60) == 1
+    last = (segmenting.folder / "log").read_text().splitlines()[-1]
+    assert "error: " in last
+    assert "a worker process was killed" in last
+    assert "00012" in last
+    told = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE))
+    assert any("resumed" in line for line in told)
+
+
+def test_an_interrupt_ends_it_and_its_workers(segmenting):
+    run = segmenting.trapped("--workers", "2")
+    workers = psutil.Process(run.pid).children()
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=60) == 130
+    assert "error: interrupted" in (segmenting.folder / "log").read_text()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
+
+
+def test_an_error_of_a_tool_in_a_worker_is_the_one_line_of_the_stage(segmenting):
+    program = segmenting.folder / "bin" / "jumanpp"
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no model here')\n")
+    flags = ("--piece-lines", PIECE, "--workers", 2)
+    assert "no model here" in segmenting.ems.error(*segmenting.job("out.tsv", *flags))
+    assert not (segmenting.folder / "out.tsv").exists()
+
+
+def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path):
+    source = tmp_path / "en-fr.tsv"
+    rows = [f"a\tb\t{at}\n" for at in range(100)]
+    rows[63] = "a\tb\tc\n"
+    source.write_text("".join(rows))
+    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 64 has 3 columns"):
+        segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"), lines=10)
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_a_full_disk_is_one_clear_error_and_with_space_it_goes_on(tmp_path):
+    source, small = tmp_path / "en-fr.tsv", tmp_path / "small"
+    source.write_text("".join(f"{'A b ' * 20}\t{'C d ' * 20}\t{at}\n" for at in range(1_000)))
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(small)]
+    mounted = subprocess.run(mount, capture_output=True)
+    needs(mounted.returncode == 0, "only root can mount a small tmpfs")
+    job = (source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"), small / "state", 2, 50)
+    try:
+        with pytest.raises(EmsError, match=r"cannot write .*state.*No space left on device"):
+            segment_tsv(*job)
+        subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
+        assert list(small.glob("state/*/done/*.json"))
+        assert segment_tsv(*job) == 1_000
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+    assert (tmp_path / "out.tsv").read_text() == source.read_text().lower().replace(" \t", "\t")
+
+
+def test_an_empty_pair_file_stays_empty(tmp_path):
+    (tmp_path / "en-fr.tsv").touch()
+    assert segment_tsv(tmp_path / "en-fr.tsv", tmp_path / "o", ("en", "fr"), ("none", "none")) == 0
+    assert (tmp_path / "o").read_bytes() == b""
+
+
+# --- shards
+
+
+@pytest.fixture
+def encoding(tmp_path):
+    """A folder in which `ems shards` has 3,000 pairs to encode into 40 shards, and its command."""
+    ems = Cli(tmp_path)
+    source = write_pairs(tmp_path / "de-en.tsv", 3_000, random.Random(1))
+    job = ("shards", "--source", source, "--vocabulary", vocabulary(tmp_path / "v.model", 200))
+    return ems, (*job, "--state", tmp_path / "state", "--piece-lines", 75)
+
+
+def records(state):
+    """How many shards are done."""
+    return len(list(state.glob("*/done/*.json")))
+
+
+def test_one_worker_and_two_write_the_same_shards(encoding, tmp_path):
+    ems, job = encoding
+    ems(*job, "--out", tmp_path / "one")
+    ems(*job, "--out", tmp_path / "two", "--workers", 2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert len(list((tmp_path / "one").iterdir())) == 41
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_between_shards_it_writes_the_others_only(encoding, tmp_path, workers):
+    ems, job = encoding
+    ems(*job, "--out", tmp_path / "whole")
+    job = (*job, "--out", tmp_path / "out", "--workers", workers)
+    command = [sys.executable, "-m", "ems.cli", *map(str, job)]
+    for least in (1, 10):  # killed twice
+        run = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        wait_for(lambda least=least: records(tmp_path / "state") >= least, run)
+        run.kill()
+        run.wait()
+        assert not (tmp_path / "out").exists()
+    told = ems(*job)
+    assert any("resumed" in line for line in told)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert not (tmp_path / "state").exists()
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_shards_made_with_another_vocabulary_are_not_taken_up(encoding, tmp_path):
+    ems, job = encoding
+    job = [*job, "--out", tmp_path / "out"]
+    pieces, _ = cut(tmp_path / "de-en.tsv", 75, None)
+    state = tmp_path / "state" / "0123456789abcdef"  # of other settings
+    shutil.copytree(tmp_path / "configs", state / "pieces" / pieces[0].name)
+    assert not any("resumed" in line for line in ems(*job))
+    assert not (tmp_path / "out" / pieces[0].name / "tiny.yaml").exists()
+    assert not (tmp_path / "state").exists()

@@ -1,0 +1,192 @@
+"""Laws of the work in pieces: whatever dies, the result is the same bytes, and nothing is left
+running."""
+
+import hashlib
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ems.errors import EmsError
+from ems.text import pieces as engine
+from ems.text.pieces import cut, kept
+
+LINES = [f"line {at} {'x' * (at * 37 % 101)}" for at in range(100)]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "source.tsv"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    return path
+
+
+# --- cutting
+
+
+def plain_cut(content, lines, size):
+    """Pieces as lists of lines, by a plain loop."""
+    pieces, piece = [], []
+    for line in content.splitlines(keepends=True):
+        piece.append(line)
+        if len(piece) == lines or (size and sum(map(len, piece)) >= size):
+            pieces.append(piece)
+            piece = []
+    return [*pieces, piece] if piece or not pieces else pieces
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
+@pytest.mark.parametrize(("lines", "size"), [(1, None), (7, None), (7, 200), (1000, 300), (100, 9)])
+@pytest.mark.parametrize("end", ["\n", "", "last"], ids=["LF", "no line", "no LF"])
+def test_pieces_are_whole_lines_and_together_the_file(source, monkeypatch, block, lines, size, end):
+    content = source.read_bytes() + end.encode()
+    source.write_bytes(content)
+    monkeypatch.setattr(engine, "BLOCK", block)
+    pieces, sha256 = cut(source, lines, size)
+    expected = plain_cut(content, lines, size)
+    assert [content[p.start : p.end] for p in pieces] == [b"".join(piece) for piece in expected]
+    assert [p.lines for p in pieces] == list(map(len, expected))
+    assert [p.first for p in pieces] == [
+        1 + sum(map(len, expected[:at])) for at in range(len(expected))
+    ]
+    assert [p.number for p in pieces] == list(range(len(pieces)))
+    assert sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_an_empty_file_is_one_empty_piece(tmp_path):
+    (tmp_path / "empty").touch()
+    (piece,), _ = cut(tmp_path / "empty", 10)
+    assert (piece.start, piece.end, piece.lines) == (0, 0, 0)
+
+
+# --- working
+
+
+@dataclass(frozen=True)
+class Copying:
+    """Work that copies its lines and notes in `notes` that it did; at the piece `at`, trouble."""
+
+    notes: Path
+    trouble: str = ""
+    at: int = -1
+
+    def __call__(self):
+        return partial(_copy, self, os.getpid())
+
+
+def _copy(job, made_by, piece, out, advance):
+    note = job.notes / f"{piece.number}.{made_by}.{os.getpid()}"
+    note.touch()
+    if piece.number == job.at and job.trouble == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if piece.number == job.at and job.trouble == "error":
+        raise EmsError("this piece is bad; mend it")
+    text = piece.source.read_bytes()[piece.start : piece.end]
+    out.write_bytes(text.upper())
+    advance(piece.lines)
+
+
+class Bench:
+    """Runs `Copying` over a file."""
+
+    def __init__(self, folder, source):
+        self.source, self.state, self.notes = source, folder / "state", folder / "notes"
+        self.notes.mkdir()
+
+    def __call__(self, workers=1, key="a", **trouble):
+        pieces, sha256 = cut(self.source, 9)
+        key = {"source": sha256, "key": key}
+        start = Copying(self.notes, **trouble)
+        with kept("copy", start, pieces, self.state, key, workers) as results:
+            return b"".join(result.read_bytes() for result in results)
+
+    def worked(self):
+        """How often each piece was worked on; forgets it."""
+        notes = list(self.notes.iterdir())
+        for note in notes:
+            note.unlink()
+        return Counter(int(note.name.split(".")[0]) for note in notes)
+
+
+@pytest.fixture
+def bench(tmp_path, source):
+    yield Bench(tmp_path, source)
+    assert not multiprocessing.active_children()
+
+
+WHOLE = "".join(f"{line}\n" for line in LINES).upper().encode()
+EVERY = dict.fromkeys(range(12), 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_any_number_of_workers_gives_the_same_bytes_and_leaves_no_state(bench, workers):
+    assert bench(workers) == WHOLE
+    assert bench.worked() == EVERY
+    assert not bench.state.exists()
+
+
+def test_tools_are_made_by_the_worker_that_uses_them_and_once(bench):
+    bench(2)
+    made = {tuple(note.name.split(".")[1:]) for note in bench.notes.iterdir()}
+    assert all(made_by == worker for made_by, worker in made)
+    assert str(os.getpid()) not in {worker for _, worker in made}
+    assert len(made) <= 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_in_a_piece_is_that_error_and_what_was_done_is_kept(bench, workers):
+    with pytest.raises(EmsError, match=r"^this piece is bad; mend it$"):
+        bench(workers, trouble="error", at=7)
+    assert bench.worked()[7] == 1
+    done = {int(record.stem) for record in bench.state.glob("*/done/*.json")}
+    assert len(done) >= 8 - workers  # of the pieces 0 to 7, all but those that were at work
+    assert bench(workers) == WHOLE
+    assert bench.worked() == dict.fromkeys(set(EVERY) - done, 1)
+    assert not bench.state.exists()
+
+
+def test_a_killed_worker_is_a_clear_error_and_what_was_done_is_kept(bench):
+    with pytest.raises(EmsError, match=r"a worker process was killed .*00007.*memory"):
+        bench(2, trouble="killed", at=7)
+    bench.worked()
+    assert bench(2) == WHOLE
+    assert 0 < len(bench.worked()) <= 7
+
+
+@pytest.mark.parametrize("spoil", ["cut", "changed", "gone", "no record", "half a record"])
+def test_a_spoilt_piece_is_not_used(bench, spoil):
+    with pytest.raises(EmsError):
+        bench(trouble="error", at=7)
+    bench.worked()
+    (piece,) = bench.state.glob("*/pieces/00002")
+    (record,) = bench.state.glob("*/done/00002.json")
+    content = piece.read_bytes()
+    if spoil == "cut":
+        piece.write_bytes(content[: len(content) // 2])
+    elif spoil == "changed":
+        piece.write_bytes(b"?" + content[1:])
+    elif spoil == "gone":
+        piece.unlink()
+    elif spoil == "no record":
+        record.unlink()
+    else:
+        record.write_bytes(record.read_bytes()[:20])
+    assert bench() == WHOLE
+    assert bench.worked() == {at: 1 for at in EVERY if at == 2 or at >= 7}
+
+
+@pytest.mark.parametrize("change", ["key", "source"])
+def test_pieces_of_other_settings_or_of_another_input_are_not_used(bench, change):
+    with pytest.raises(EmsError):
+        bench(trouble="error", at=7)
+    bench.worked()
+    if change == "source":
+        bench.source.write_bytes(bench.source.read_bytes().replace(b"line 0", b"LINE 0"))
+    assert bench(key="b" if change == "key" else "a") == WHOLE
+    assert bench.worked() == EVERY
+    assert not bench.state.exists()

@@ -1,0 +1,184 @@
+"""Laws of many shards: into how many a pair is cut changes no batch, and none of them is lost."""
+
+import json
+import random
+import resource
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from shards_made import LANGUAGES, sentences, unpacked, vocabulary, write_pairs
+
+from ems.errors import EmsError
+from ems.shards.index import read_index, shards_in, write_index
+from ems.shards.reader import PairStore, Shard, allow_open_files
+from ems.shards.writer import write_shards
+
+SOURCES = {"A/v1/de-en": 400, "B/v1/de-en": 150, "A/v1/en-ja": 90, "B/v1/en-ja": 10}
+SIZES = [7, 1_000]  # pairs of a shard
+LIMIT = 12
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """The same four pair files as shards of 7 pairs and of 1,000; in one of them rows without
+    tokens, a whole shard of them too.
+    """
+    folder, draw = tmp_path_factory.mktemp("world"), random.Random(3)
+    model = vocabulary(folder / "v.model", 200)
+    for name, count in SOURCES.items():
+        source = write_pairs(folder / "text" / f"{name}.tsv", count, draw)
+        if name == "A/v1/de-en":
+            rows = source.read_text().splitlines(keepends=True)
+            for at in [3, 50, *range(70, 84)]:  # 70 to 83: the shards 10 and 11
+                rows[at] = rows[at].replace(rows[at].split("\t")[0], " ", 1)
+            source.write_text("".join(rows))
+        for size in SIZES:
+            write_shards(source, model, folder / str(size) / name, pairs=size)
+    for size in SIZES:
+        folders = [folder / str(size) / name for name in reversed(SOURCES)]
+        write_index({"train": folders, "validation": []}, folder / str(size) / "index.json")
+    return folder
+
+
+def store(world, size, limit=LIMIT):
+    return PairStore(read_index(world / str(size) / "index.json")["train"], LANGUAGES, limit)
+
+
+def test_the_size_of_shards_changes_no_batch(world):
+    small, large = (store(world, size) for size in SIZES)
+    assert len(small.shards) > 80
+    assert len(large.shards) == len(SOURCES)
+    assert small.sizes.tolist() == large.sizes.tolist() == [550 - 16, 100]
+    for step in range(50):
+        one, other = (each.draw(7, step, 64, 0.5) for each in (small, large))
+        for name in ("tokens", "lengths", "rows", "languages"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), (step, name)
+
+
+def test_the_size_of_shards_changes_no_validation(world):
+    small, large = ([*store(world, size).in_order(32)] for size in SIZES)
+    assert list(map(unpacked, small)) == list(map(unpacked, large))
+
+
+def test_shards_one_after_the_other_are_the_one_shard(world):
+    small = shards_in(world / "7" / "A/v1/de-en")
+    (large,) = shards_in(world / "1000" / "A/v1/de-en")
+    for code in ("de", "en"):
+        assert [s for shard in small for s in sentences(shard, code)] == sentences(large, code)
+    lines = [line for shard in small for line in Shard(shard).lines.tolist()]
+    assert lines == Shard(large).lines.tolist()
+    dropped = {3, 50, *range(70, 84)}
+    assert lines == [3 * at + 2 for at in range(400) if at not in dropped]
+
+
+def test_the_manifest_of_a_folder_adds_its_shards_up(world):
+    folder = world / "7" / "A/v1/de-en"
+    whole = json.loads((folder / "manifest.json").read_text())
+    parts = [json.loads((s / "manifest.json").read_text()) for s in shards_in(folder)]
+    assert (whole["pairs"], whole["dropped"]) == (384, 16)
+    assert whole["pairs"] == sum(part["pairs"] for part in parts)
+    assert all(0 < part["pairs"] <= 7 for part in parts)
+    for code in ("de", "en"):
+        assert whole["tokens"][code] == sum(part["tokens"][code] for part in parts)
+        assert sum(whole["lengths"][code]) == 384
+    large = json.loads((world / "1000" / "A/v1/de-en" / "manifest.json").read_text())
+    assert {**whole, "shards": None} == {**large, "shards": None}
+
+
+def test_a_shard_without_a_pair_is_left_out_and_its_number_with_it(world):
+    folder = world / "7" / "A/v1/de-en"
+    names = [shard.name for shard in shards_in(folder)]
+    assert names == [f"{at:05}" for at in range(58) if at not in (10, 11)]
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
+
+
+# --- the order of the columns
+
+
+def test_a_pair_is_one_group_whatever_the_order_of_its_sides(world, tmp_path):
+    """The same pairs with their columns the other way round give the same batches."""
+    rows = [line.split("\t") for line in (world / "text/A/v1/de-en.tsv").read_text().splitlines()]
+    source = tmp_path / "en-de.tsv"
+    source.write_text("".join(f"{b}\t{a}\t{line}\n" for a, b, line in rows))
+    write_shards(source, world / "v.model", tmp_path / "en-de", pairs=7)
+    turned = shards_in(tmp_path / "en-de"), shards_in(world / "7" / "B/v1/de-en")
+    plain = shards_in(world / "7" / "A/v1/de-en"), shards_in(world / "7" / "B/v1/de-en")
+    one, other = (PairStore([*a, *b], LANGUAGES, LIMIT) for a, b in (turned, plain))
+    assert list(one.groups) == list(other.groups) == [("de", "en")]
+    for step in range(10):
+        assert unpacked(one.draw(1, step, 30, 1.0)) == unpacked(other.draw(1, step, 30, 1.0))
+
+
+# --- the index
+
+
+@pytest.mark.parametrize("spoil", ["gone", "another", "no manifest"])
+def test_a_shard_that_its_folder_does_not_list_so_is_refused(world, tmp_path, spoil):
+    folder = shutil.copytree(world / "7" / "B/v1/de-en", tmp_path / "de-en")
+    if spoil == "gone":
+        shutil.rmtree(folder / "00003")
+    elif spoil == "another":
+        shutil.copy(folder / "00004" / "manifest.json", folder / "00003")
+    else:
+        (folder / "manifest.json").unlink()
+    with pytest.raises(EmsError, match=r"no shard .it has no manifest|not the shard that .* lists"):
+        write_index({"train": [folder]}, tmp_path / "index.json")
+    assert not (tmp_path / "index.json").exists()
+
+
+# --- open files
+
+READ_ALL = """
+import resource, sys
+from pathlib import Path
+from ems.shards.index import read_index
+from ems.shards.reader import PairStore
+soft, hard = map(int, sys.argv[2:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+store = PairStore(read_index(Path(sys.argv[1]))["train"], ["en", "de", "ja"], 12)
+assert not any("ids" in vars(shard) for shard in store.shards)  # nothing is open yet
+print(sum(batch.pairs for batch in store.in_order(50)))
+"""
+
+
+def read_all(world, soft, hard):
+    command = [sys.executable, "-c", READ_ALL, str(world / "7" / "index.json")]
+    return subprocess.run([*command, str(soft), str(hard)], capture_output=True, text=True)
+
+
+def test_more_shards_than_a_process_may_have_open_files_are_read_all_the_same(world):
+    done = read_all(world, 64, 1_000)  # 90 shards, four files each
+    assert done.stdout == "634\n", done.stderr
+
+
+def test_a_limit_that_nobody_can_raise_is_a_clear_error(world):
+    assert "may open only 128 here (ulimit -Hn)" in read_all(world, 64, 128).stderr
+
+
+def test_the_limit_of_open_files_is_never_lowered():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        allow_open_files(8)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert hard == before[1]
+        assert soft in (before[0] + 8, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+# --- checksums
+
+
+@pytest.mark.parametrize("name", ["de.ids", "en.offsets", "lines"])
+def test_a_changed_byte_is_found_by_verify(world, tmp_path, name):
+    folder = shutil.copytree(world / "7" / "B/v1/de-en", tmp_path / "de-en") / "00003"
+    shard = Shard(folder)
+    shard.verify()
+    content = bytearray((folder / name).read_bytes())
+    content[-1] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(EmsError, match=rf"00003/{name}: its sha256 is not the one in the manifest"):
+        Shard(folder).verify()
