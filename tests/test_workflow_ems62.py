@@ -1,7 +1,7 @@
 """The paper's experiment itself, to its tables, on tiny files with the names that OPUS has.
 
 `configs/ems62.yaml` is run as it is but for its sizes. With 12 of its 62 languages, among them
-every odd code; `EMS_ALL_LANGUAGES=1` takes them all, which is a quarter of an hour on two cores.
+every odd code; `EMS_ALL_LANGUAGES=1` takes them all, which takes many times as long.
 """
 
 import csv
