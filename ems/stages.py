@@ -140,7 +140,7 @@ def run_vocabulary(options: argparse.Namespace) -> None:
 
 def run_vocabulary_report(options: argparse.Namespace) -> None:
     """Report what the vocabulary does to each language."""
-    from ems.text.pieces import write_vocabulary_report
+    from ems.text.vocabulary_report import write_vocabulary_report
 
     _experiment(options, "vocabulary")
     report = write_vocabulary_report(options.vocabulary, options.sample, options.out)

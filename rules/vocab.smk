@@ -59,7 +59,7 @@ rule vocabulary_report:
         runtime=60,
     params:
         expect=settings_hash("vocabulary"),
-        code=source_hash("ems.text.pieces"),
+        code=source_hash("ems.text.vocabulary_report"),
         experiment=EXPERIMENT.name,
     shell:
         "ems vocabulary-report --experiment {params.experiment} --expect {params.expect}"

@@ -143,7 +143,7 @@ def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
 ENTRIES = {
     "data": ["ems.corpora.demo"],
     "text": [
-        *("ems.text.clean", "ems.text.segment", "ems.text.subwords", "ems.text.pieces"),
+        *("ems.text.clean", "ems.text.segment", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
     "train": ["ems.train"],

@@ -10,8 +10,7 @@ from tables_made import csv_rows, demo_report, tex_line, write_report
 from ems.errors import EmsError
 from ems.tables.filters import write_filters_table
 from ems.tables.vocabulary import write_vocabulary_table
-from ems.text import pieces
-from ems.text.pieces import script_of, write_vocabulary_report
+from ems.text import vocabulary_report
 from ems.text.subwords import (
     UNK,
     languages_of,
@@ -19,6 +18,7 @@ from ems.text.subwords import (
     train_vocabulary,
     write_sample,
 )
+from ems.text.vocabulary_report import script_of, write_vocabulary_report
 
 LETTERS = {"en": "abcdefgh", "ja": "かきくけこさしす", "ru": "абвгдежз"}
 PAIRS = {"en-ja": 300, "en-ru": 200}
@@ -102,8 +102,8 @@ def test_with_byte_fallback_no_token_is_unknown_and_every_text_comes_back(world,
 
 
 def test_a_language_gives_so_many_lines_at_most(world, tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "LINES", 50)
-    monkeypatch.setattr(pieces, "BATCH", 7)
+    monkeypatch.setattr(vocabulary_report, "LINES", 50)
+    monkeypatch.setattr(vocabulary_report, "BATCH", 7)
     report = report_of(world, tmp_path / "r.json")
     assert {row["lines"] for row in report["languages"].values()} == {50}
 
