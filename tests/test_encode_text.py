@@ -14,7 +14,7 @@ from ems.config import Corpus, load_experiment, load_site
 from ems.encode import SentenceEncoder
 from ems.files import sha256_file
 from ems.model.encoder import Encoder, EncoderSettings
-from ems.shards.reader import PairStore
+from ems.shards.reader import Shard
 from ems.shards.writer import write_shard
 from ems.text.clean import Source, clean_corpus
 from ems.text.segment import segment_tsv
@@ -63,8 +63,8 @@ def world(folder, format_characters):
         },
     }
     (folder / "model.json").write_text(json.dumps(description))
-    store = PairStore([folder / "shard"], list(SEGMENTERS), 10_000)
-    return SimpleNamespace(encoder=SentenceEncoder(folder), shard=store.shards[0])
+    shard = Shard(next((folder / "shard").rglob("en.ids")).parent)
+    return SimpleNamespace(encoder=SentenceEncoder(folder), shard=shard)
 
 
 @pytest.mark.parametrize("format_characters", ["keep", "drop"])
