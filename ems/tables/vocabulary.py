@@ -16,6 +16,7 @@ from ems.tables.printed import in_table_one_order
 from ems.tables.table import Block, Table, Value, make_frame
 from ems.tables.write import write_table
 
+LABELS = {"other": "no letter", "control": "control symbols", "bytes": "bytes"}  # of no script
 COLUMNS = ["Lines", "Unknown (%)", "Tokens/character", "Tokens/line", "Pieces"]
 
 
@@ -28,7 +29,7 @@ def write_vocabulary_table(report: Path, out: Path) -> None:
     rows = [_language_row(code, languages[code]) for code in in_table_one_order(set(languages))]
     rules = {len(rows)} if rows else set()
     for name in sorted(scripts, key=lambda name: (-scripts[name], name)):
-        rows.append([f"{name} script", None, None, None, None, scripts[name]])
+        rows.append([LABELS.get(name, f"{name} script"), None, None, None, None, scripts[name]])
     table = Table(
         frame=make_frame(["Language", *COLUMNS], rows),
         blocks=[Block(COLUMNS)],
@@ -36,7 +37,7 @@ def write_vocabulary_table(report: Path, out: Path) -> None:
         notes=[
             f"A vocabulary of {pieces:,} pieces on the lines that it was trained on. Unknown: "
             "tokens that are <unk>. Characters are counted without spaces. A piece is of the "
-            "script of its first letter; other: no letter."
+            "script of its first letter."
         ],
     )
     write_table(table, out)

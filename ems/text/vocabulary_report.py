@@ -28,7 +28,10 @@ from ems.text.tsv import BATCH, count_lines
 
 LINES = 20_000  # of each language
 OTHER, BYTES, CONTROL = "other", "bytes", "control"
-NAMES = {"Cjk": "Han"}  # where the first word of the name is not that of the script
+NAMES = {
+    "Cjk": "Han",
+    "Ideographic": "Han",
+}  # where the first word of the name is not that of the script
 
 
 @dataclass
