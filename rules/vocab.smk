@@ -9,8 +9,8 @@ rule vocabulary_sample:
     input:
         per_pair(SEGMENTED, "train"),
     output:
-        f"{RESULTS}/vocab/sample.txt",
-        f"{RESULTS}/vocab/sample.languages",
+        text=f"{RESULTS}/vocab/sample.txt",
+        languages=f"{RESULTS}/vocab/sample.languages",
     log:
         f"{LOGS}/vocabulary_sample.log",
     resources:
@@ -23,12 +23,12 @@ rule vocabulary_sample:
         costs=f"{COSTS}/text/sample.json",
     shell:
         "ems sample --experiment {params.experiment} --expect {params.expect}"
-        " --sources {input} --out {output[0]} --costs {params.costs} --log {log}"
+        " --sources {input} --out {output.text} --costs {params.costs} --log {log}"
 
 
 rule vocabulary:
     input:
-        rules.vocabulary_sample.output[0],
+        rules.vocabulary_sample.output.text,
     output:
         f"{RESULTS}/vocab/vocabulary.model",
     log:
@@ -49,7 +49,8 @@ rule vocabulary:
 rule vocabulary_report:
     input:
         vocabulary=rules.vocabulary.output[0],
-        sample=rules.vocabulary_sample.output,
+        sample=rules.vocabulary_sample.output.text,
+        languages=rules.vocabulary_sample.output.languages,
     output:
         VOCABULARY_REPORT,
     log:
@@ -63,7 +64,7 @@ rule vocabulary_report:
         experiment=EXPERIMENT.name,
     shell:
         "ems vocabulary-report --experiment {params.experiment} --expect {params.expect}"
-        " --vocabulary {input.vocabulary} --sample {input.sample[0]} --out {output} --log {log}"
+        " --vocabulary {input.vocabulary} --sample {input.sample} --out {output} --log {log}"
 
 
 rule shard:
