@@ -37,3 +37,18 @@ def host(answers):
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def source_of(kind, folder):
+    """The files of a folder as a source: itself, or a web server that serves them."""
+    if kind == "directory":
+        yield str(folder)
+    else:
+        answers = {
+            f"/{path.relative_to(folder)}": (200, {}, path.read_bytes())
+            for path in folder.rglob("*.*")
+            if path.is_file()
+        }
+        with host(answers) as address:
+            yield address

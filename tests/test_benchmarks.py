@@ -6,17 +6,7 @@ import subprocess
 import sys
 
 from conftest import ROOT, needs
-
-from ems.errors import EmsError
-from ems.text.segment import check_available
-
-
-def runs(name):
-    try:
-        check_available(name)
-    except EmsError:
-        return False
-    return True
+from tools_made import runs
 
 
 def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):

@@ -1,12 +1,11 @@
 """Laws of the benchmarks' files: read as published, fetched whole or not at all, told by line."""
 
 import json
-from contextlib import contextmanager
 
 import pytest
 from conftest import ROOT, SHARED, needs
 from experiments_made import MINIMAL, Settings
-from host_made import host
+from host_made import host, source_of
 from mirror_made import write_flores, write_lines, write_opus, write_sib, write_tatoeba
 
 from ems.config.schema import load_yaml
@@ -45,20 +44,6 @@ ON_DISK = {
 }
 all_sets = pytest.mark.parametrize("name", SETS)
 both = pytest.mark.parametrize("kind", ["directory", "host"])
-
-
-@contextmanager
-def source_of(kind, folder):
-    """The files of a folder as a source: itself, or a web server that serves them."""
-    if kind == "directory":
-        yield str(folder)
-    else:
-        answers = {
-            f"/{path.relative_to(folder)}": (200, {}, path.read_bytes())
-            for path in folder.rglob("*.*")
-        }
-        with host(answers) as address:
-            yield address
 
 
 def files_below(folder):

@@ -5,12 +5,11 @@ import hashlib
 import json
 import shutil
 import tarfile
-from contextlib import contextmanager
 
 import evalsets_made as made
 import pytest
 from conftest import copy_project
-from host_made import host
+from host_made import source_of
 
 from ems.cli import EVALSETS, PER_LANGUAGE, main
 from ems.evalsets import archives, registry
@@ -80,21 +79,6 @@ def mirror(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "units", lambda: known)
     monkeypatch.chdir(tmp_path)  # the commands look for a config.yaml
     return tmp_path / "mirror"
-
-
-@contextmanager
-def source_of(kind, folder):
-    """The files of a folder as a source: itself, or a web server that serves them."""
-    if kind == "directory":
-        yield str(folder)
-    else:
-        answers = {
-            f"/{path.relative_to(folder)}": (200, {}, path.read_bytes())
-            for path in folder.rglob("*.*")
-            if path.is_file()
-        }
-        with host(answers) as address:
-            yield address
 
 
 def fetch(name, unit, source, out):

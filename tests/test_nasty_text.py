@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 from conftest import ROOT, needs
 from jumanpp_made import put_jumanpp
+from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
 
 from ems.config import Corpus, load_experiment, load_site
 from ems.errors import EmsError
 from ems.text.clean import Source, clean_corpus
-from ems.text.segment import _MAKERS, check_available, segmenter
+from ems.text.segment import _MAKERS, segmenter
 
 MEGABYTE = 1 << 20
 NASTY = [  # what stands around the number of a line
@@ -135,21 +136,6 @@ def test_cleaning_loses_no_pair_silently_and_shifts_none(cleaned):
     every = list(reasons.values())
     assert found == {reason: every.count(reason) for reason in set(every)}
     assert entry["read"] == len(pairs) == entry["kept"] + sum(entry["removed"].values())
-
-
-@pytest.fixture(autouse=True)
-def _look_for_the_tools_anew():
-    check_available.cache_clear()
-    yield
-    check_available.cache_clear()
-
-
-def runs(name):
-    try:
-        check_available(name)
-    except EmsError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("cleaned", ["keep"], indirect=True)

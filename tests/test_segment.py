@@ -8,11 +8,12 @@ from functools import partial
 import pytest
 from conftest import SHARED, needs
 from jumanpp_made import put_jumanpp
+from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
 
 from ems.errors import EmsError
 from ems.text import segment as segment_module
 from ems.text.bulk import segment_tsv
-from ems.text.segment import _MAKERS, check_available, segmenter
+from ems.text.segment import _MAKERS, segmenter
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],
@@ -56,21 +57,6 @@ NASTY = [
     "# " + "長い " * 10_000,
     "last",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _look_for_the_tools_anew():
-    check_available.cache_clear()
-    yield
-    check_available.cache_clear()
-
-
-def runs(name):
-    try:
-        check_available(name)
-    except EmsError:
-        return False
-    return True
 
 
 def characters(line):
