@@ -85,8 +85,7 @@ def run_demo_mirror(options: argparse.Namespace) -> None:
 
 def run_fetch(options: argparse.Namespace) -> None:
     """Fetch and check one pair of a corpus."""
-    from ems.corpora.fetch import fetch_moses
-    from ems.corpora.wikimatrix import fetch_mined
+    from ems.corpora.fetch import fetch_mined, fetch_moses
 
     last = (options.out, not options.generated, _downloads())
     if options.format == "mined":

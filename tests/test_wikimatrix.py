@@ -6,7 +6,8 @@ import pytest
 from cli_made import Cli
 from host_made import host
 
-from ems.corpora.wikimatrix import count_mined, fetch_mined, mined_location, read_mined
+from ems.corpora.fetch import fetch_mined, mined_location
+from ems.corpora.wikimatrix import count_mined, read_mined
 from ems.errors import EmsError
 
 LINES = ["1.25\tHallo\tHello", "1.0750\tZwei\tTwo", "1.0749\tDrei\tThree", "1.04\tVier\tFour"]

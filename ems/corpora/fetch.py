@@ -8,6 +8,7 @@ Notable choices:
 - the file gets its name only after its check passed, so an error page never becomes data.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +25,7 @@ from ems.corpora.moses import count_pairs
 from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
+from ems.corpora.wikimatrix import count_mined
 from ems.errors import EmsError
 from ems.files import atomic_path, read_json, sha256_file, write_json
 from ems.progress import Progress
@@ -77,6 +79,22 @@ def fetch_moses(
         brought = moses_by_opustools(corpus, version, pair, out, how)
         return _settle(brought, opustools_location(corpus, version, pair), out, check, locked)
     return fetch(opus_location(source, corpus, version, pair), out, check, locked, how)
+
+
+def mined_location(source: str, pair: str) -> str:
+    """Where a source keeps a pair, whose codes stand in the order of their letters."""
+    return f"{source.rstrip('/')}/WikiMatrix/v1/WikiMatrix.{pair}.tsv.gz"
+
+
+def fetch_mined(
+    source: str, pair: str, out: Path, locked: bool = True, how: Downloads = DOWNLOADS
+) -> dict[str, Any]:
+    """Fetch and validate one mined file; return its lock entry with `pairs` of any score."""
+
+    def check(path: Path) -> dict[str, Any]:
+        return {"pairs": count_mined(path, -math.inf)}
+
+    return fetch(mined_location(source, pair), out, check, locked, how)
 
 
 def fetch(

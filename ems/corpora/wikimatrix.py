@@ -8,38 +8,19 @@ validate, is inferred from the paper's counts; OPUS has the same corpus as Moses
 Notable choices:
 - the file stands best first, but nothing here relies on it: every line is read, so that a spoilt
   end is an error and never a shorter corpus;
-- one file serves every threshold, so the threshold is no part of what is fetched.
+- one file serves every threshold, so the threshold is no part of what is fetched (fetch.py; reading
+  must not depend on how files are fetched, or an edit there would clean every corpus again).
 """
 
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from ems.corpora.download import DOWNLOADS, Downloads
-from ems.corpora.fetch import fetch
 from ems.corpora.packed import open_packed, read_lines_of
 from ems.errors import EmsError
 
-SOURCE = "https://dl.fbaipublicfiles.com/laser"  # where the files lie unless a setting says so
 THRESHOLD = 1.075
 COLUMNS = 3  # score, text of the first language, text of the second
-
-
-def mined_location(source: str, pair: str) -> str:
-    """Where a source keeps a pair, whose codes stand in the order of their letters."""
-    return f"{source.rstrip('/')}/WikiMatrix/v1/WikiMatrix.{pair}.tsv.gz"
-
-
-def fetch_mined(
-    source: str, pair: str, out: Path, locked: bool = True, how: Downloads = DOWNLOADS
-) -> dict[str, Any]:
-    """Fetch and validate one mined file; return its lock entry with `pairs` of any score."""
-
-    def check(path: Path) -> dict[str, Any]:
-        return {"pairs": count_mined(path, -math.inf)}
-
-    return fetch(mined_location(source, pair), out, check, locked, how)
 
 
 def count_mined(path: Path, threshold: float = THRESHOLD) -> int:
