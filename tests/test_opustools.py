@@ -33,7 +33,8 @@ def moses(lines=3, corpus="C"):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for code in ("de", "en"):
-            archive.writestr(f"{corpus}.de-en.{code}", f"{code} text\n" * lines)
+            member = zipfile.ZipInfo(f"{corpus}.de-en.{code}")  # of no date: always the same bytes
+            archive.writestr(member, f"{code} text\n" * lines)
     return out.getvalue()
 
 

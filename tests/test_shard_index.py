@@ -37,7 +37,7 @@ def test_an_index_moves_with_its_shards(tmp_path):
 def test_a_shard_without_pairs_is_not_listed(tmp_path):
     """What is left of a small file when its first lines validate; nobody must draw from it."""
     folders, path = made(tmp_path)
-    (folders["train"][1] / "manifest.json").write_text(json.dumps({"pairs": 0}))
+    (folders["train"][1] / "manifest.json").write_text(json.dumps({"pairs": 0, "shards": {}}))
     write_index(folders, path)
     assert read_index(path) == {**folders, "train": folders["train"][:1]}
 
