@@ -1,6 +1,6 @@
 """How fast the text path is, from zip to shard, beside bare Perl and beside the plain way.
 
-    python benchmarks/text_throughput.py [--demo] [--shared FOLDER] [--out FILE]
+    python benchmarks/text_throughput.py [--demo] [--chinese rjieba] [--shared FOLDER] [--out FILE]
 
 Notable choices:
 - one core: CPU seconds of a process and of the tools that it starts, medians of three runs at 1x;
@@ -104,7 +104,7 @@ def demo_lines(mirror: Path, code: str) -> Iterator[tuple[str, str]]:
     return islice(read_pairs(path, "Demo", pair_of(code)), 300)
 
 
-def prepare(folder: Path, shared: Path | None) -> Work:
+def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
     """Write the experiment, the zips of every scale, and the keys of the evaluation sentences."""
     from ems.text.clean import eval_files, write_eval_keys
 
@@ -120,6 +120,7 @@ def prepare(folder: Path, shared: Path | None) -> Work:
         evalset, version, codes, pieces = "tatoeba", "demo-v1", ["de", "zh", "ja"], 1_500
         place = folder / "mirror" / "tatoeba"
         source = partial(demo_lines, folder / "mirror")
+    settings["segmenters"]["zh"] = chinese
     settings |= {
         "languages": ["en", *codes],
         "evalsets": {"tatoeba": {"version": "v1"}} | {evalset: {"version": version}},
@@ -249,7 +250,8 @@ def inside(name: str, folder: Path, scale: int) -> None:
 
     work = Work(folder)
     if name in ("segment", "plain"):  # dictionaries
-        segmenter("jieba", "zh")(["预热"])
+        chinese = "jieba" if name == "plain" else work.experiment.segmenters["zh"]
+        segmenter(chinese, "zh")(["预热"])
         segmenter("fugashi", "ja")(["準備"])
     before, started = cpu_seconds(), time.monotonic()
     MEASURED[name](work, scale)
@@ -404,6 +406,7 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=ROOT / "results/benchmarks/text_throughput.json"
     )
+    parser.add_argument("--chinese", choices=["jieba", "rjieba"], default="jieba", help="ours")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--inside", choices=MEASURED, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -415,7 +418,7 @@ def main() -> None:
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
     with tempfile.TemporaryDirectory() as folder:
-        work = prepare(Path(folder), None if options.demo else options.shared)
+        work = prepare(Path(folder), None if options.demo else options.shared, options.chinese)
         found = summary(run_all(work, options.repeats), *size_of(work))
     write_json(options.out, found)
     show(found)
