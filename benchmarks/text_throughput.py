@@ -106,7 +106,7 @@ def demo_lines(mirror: Path, code: str) -> Iterator[tuple[str, str]]:
 
 def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
     """Write the experiment, the zips of every scale, and the keys of the evaluation sentences."""
-    from ems.text.clean import eval_files, write_eval_keys
+    from ems.text.evalkeys import eval_files, write_eval_keys
 
     settings: dict[str, Any] = {"description": "the text path, measured"} | yaml.safe_load(SETTINGS)
     if shared:

@@ -19,6 +19,7 @@ from typing import Any
 from ems import stages
 from ems.costs import measured
 from ems.errors import EmsError
+from ems.evalsets.registry import PER_LANGUAGE
 from ems.orphan import stop_with_snakemake
 
 log = logging.getLogger("ems")
@@ -94,7 +95,6 @@ FORMAT = {
 }
 TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", "filters"]
 TABLES += ["vocabulary"]
-PER_LANGUAGE = ["tatoeba", "flores200", "sib200"]
 EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc"]
 STAGES = [
     Stage(

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.config import Experiment, load_experiment, load_site
-from ems.corpora.by_opustools import OPUSTOOLS, opus_get
+from ems.config import OPUSTOOLS, Experiment, load_experiment, load_site
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.evalsets.check import check_evalsets
@@ -73,6 +72,8 @@ def plan(
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
     check_corpora(experiment)
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
+        from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
+
         opus_get()
     check_evalsets(experiment)
     missing = _missing(sorted(set(experiment.segmenters.values())))

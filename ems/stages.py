@@ -115,7 +115,7 @@ def run_fetch_evalset(options: argparse.Namespace) -> None:
 
 def run_evalkeys(options: argparse.Namespace) -> None:
     """Collect the evaluation sentences."""
-    from ems.text.clean import eval_files, write_eval_keys
+    from ems.text.evalkeys import eval_files, write_eval_keys
 
     experiment = _experiment(options, "evalkeys")
     folders = dict(entry.split("=", 1) for entry in options.evalset)

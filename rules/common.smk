@@ -10,7 +10,7 @@ from ems.config import EMBEDDED, stage_hash
 from ems.config.experiment import UNSEEN
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.evalsets.sets import AMONG_CORPORA, FILES, data_files, unit_source
+from ems.evalsets.sets import AMONG_CORPORA, FILES, data_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
 from ems.plan import check_cluster, plan, segments_elsewhere
 from ems.tables.pdf import check_latex

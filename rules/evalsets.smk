@@ -64,7 +64,7 @@ rule fetch_sib200:
 
 rule fetch_evalset:
     output:
-        f"{DATA}/evalsets/{{evalset}}/{{version}}/{{unit}}.manifest.json",
+        f"{DATA}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}",
     log:
         f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
@@ -92,7 +92,7 @@ rule evalkeys:
         runtime=30,
     params:
         expect=settings_hash("evalkeys"),
-        code=source_hash("ems.text.clean"),
+        code=source_hash("ems.text.evalkeys"),
         experiment=EXPERIMENT.name,
         folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
         costs=f"{COSTS}/text/evalkeys.json",

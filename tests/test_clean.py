@@ -16,17 +16,9 @@ from ems.corpora.moses import read_pairs
 from ems.errors import EmsError
 from ems.evalsets.tatoeba import read_language
 from ems.languages import load_languages
-from ems.text.clean import (
-    Report,
-    Source,
-    capped,
-    clean_corpus,
-    clean_pairs,
-    eval_files,
-    merge_reports,
-    read_eval_keys,
-    write_eval_keys,
-)
+from ems.text.clean import Source, capped, clean_corpus, merge_reports
+from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
+from ems.text.filters import Report, clean_pairs
 from ems.text.normalise import folded_key, key_function, plain_key, tidy
 
 # --- keys and tidying

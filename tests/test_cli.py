@@ -242,7 +242,7 @@ def test_each_line_becomes_one_row_whatever_it_holds(ems, model):
     assert rows.shape == (6, 8)
     assert rows.dtype == np.float32
     assert np.isfinite(rows).all()
-    assert np.array_equal(rows[0], rows[4])
+    assert np.allclose(rows[0], rows[4], atol=1e-5)  # its place in the batch may cost a last bit
     assert not np.allclose(rows[0], rows[3])
 
 

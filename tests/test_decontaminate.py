@@ -8,7 +8,8 @@ from mirror_made import translations, write_flores, write_opus, write_sib, write
 
 from ems.config.experiment import UNSEEN
 from ems.languages import load_tatoeba_codes
-from ems.text.clean import Source, clean_corpus, eval_files, write_eval_keys
+from ems.text.clean import Source, clean_corpus
+from ems.text.evalkeys import eval_files, write_eval_keys
 
 SETS = ["tatoeba", "flores200", "sib200", "ntrex"]
 FLORES = {"en": "eng_Latn", "de": "deu_Latn"}

@@ -12,7 +12,7 @@ from ems.config.schema import load_yaml
 from ems.evalsets.check import missing_evalsets
 from ems.evalsets.registry import sets
 from ems.evalsets.sets import FILES, SIDES, data_files, read_sides, set_files, unit_source
-from ems.text.clean import eval_files, write_eval_keys
+from ems.text.evalkeys import eval_files, write_eval_keys
 
 NEW = ("bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "mldoc", "rcv2", "paracrawl")
 BASE = MINIMAL | {"languages": ["en", "de", "fr", "ja"]}

@@ -16,7 +16,8 @@ from ems.corpora.split import lines_of_part, part_of_line, read_documents
 from ems.errors import EmsError
 from ems.evalsets.ntrex import read_language
 from ems.evalsets.sets import data_files
-from ems.text.clean import Source, clean_corpus, eval_files, write_eval_keys
+from ems.text.clean import Source, clean_corpus
+from ems.text.evalkeys import eval_files, write_eval_keys
 
 PARTS = {"train": 0.5, "validation": 0.1, "test": 0.4}
 CODES = ["de", "fr", "sw"]

@@ -20,6 +20,7 @@ from ems.errors import EmsError
 
 __all__ = [
     "EMBEDDED",
+    "OPUSTOOLS",
     "RESERVED",
     "UNSEEN",
     "Corpus",
@@ -35,6 +36,7 @@ __all__ = [
 
 RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected experiment's
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
+OPUSTOOLS = "opustools"  # the source that means: through the package of that name
 
 
 def load_site(path: Path, schemas: Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:

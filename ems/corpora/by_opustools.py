@@ -11,19 +11,17 @@ Notable choices:
 
 import contextlib
 import io
-import logging
 import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ems.config import OPUSTOOLS
 from ems.corpora.download import DOWNLOADS, Downloads
 from ems.corpora.slots import default_folder, slot
 from ems.errors import EmsError
-
-log = logging.getLogger("ems")
-OPUSTOOLS = "opustools"  # the source that means: through this package
+from ems.progress import log
 
 
 def opustools_location(corpus: str, version: str, pair: str) -> str:

@@ -10,7 +10,6 @@ Notable choices:
 """
 
 import email.utils
-import logging
 import random
 import time
 from collections.abc import Iterator
@@ -25,9 +24,8 @@ from urllib3.exceptions import HTTPError
 from ems.corpora.part import Again, Part, part_path
 from ems.corpora.slots import default_folder, held, slot
 from ems.errors import EmsError
-from ems.progress import Progress
+from ems.progress import Progress, log
 
-log = logging.getLogger("ems")
 BLOCK = 1 << 18  # bytes read at once
 CONNECT = 20.0  # seconds to connect
 NEW = 1 << 20  # bytes that an attempt must bring so as not to count

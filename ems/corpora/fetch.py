@@ -18,7 +18,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ems.corpora.by_opustools import OPUSTOOLS, moses_by_opustools, opustools_location
+from ems.config import OPUSTOOLS
+from ems.corpora.by_opustools import moses_by_opustools, opustools_location
 from ems.corpora.content import START, check_start
 from ems.corpora.download import DOWNLOADS, Downloads, download
 from ems.corpora.moses import count_pairs

@@ -7,7 +7,6 @@ Notable choices:
   of its last change, sent as If-Range, and checked again in the answer.
 """
 
-import logging
 import os
 import re
 from io import FileIO
@@ -19,8 +18,7 @@ import requests
 from ems.corpora.content import START, check_start, check_type
 from ems.errors import EmsError
 from ems.files import read_json, write_json
-
-log = logging.getLogger("ems")
+from ems.progress import log
 
 
 class Again(Exception):

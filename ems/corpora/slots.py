@@ -9,7 +9,6 @@ Notable choices:
 
 import fcntl
 import io
-import logging
 import os
 import random
 import re
@@ -19,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-log = logging.getLogger("ems")
+from ems.progress import log
+
 LOOK = 0.2  # seconds between two looks for a free slot
 
 

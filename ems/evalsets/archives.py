@@ -24,15 +24,11 @@ from ems.errors import EmsError
 from ems.evalsets import bucc2018, cls, marc, pawsx, xnli, xsimpp
 from ems.evalsets.lines import numbered_lines
 from ems.evalsets.registry import Unit, sets
+from ems.evalsets.sets import manifest_name
 from ems.evalsets.tatoeba import read_sentences
 from ems.files import atomic_path, sha256_file, write_json
 
 PLACE = "downloads"  # the folder of what is being downloaded, below that of the set
-
-
-def manifest_name(unit: str) -> str:
-    """The file that says a unit is there, in the set's folder."""
-    return f"{unit}.manifest.json"
 
 
 def fetch_unit(

@@ -8,10 +8,8 @@ from ems.corpora.fetch import fetch
 from ems.errors import EmsError
 from ems.evalsets import flores200, sib200
 from ems.evalsets.archives import fetch_unit
-from ems.evalsets.registry import unit
+from ems.evalsets.registry import PER_LANGUAGE, unit
 from ems.evalsets.tatoeba import file_names, read_sentences, unequal
-
-PER_LANGUAGE = ("tatoeba", "flores200", "sib200")  # a file or two for each; the others: units
 
 
 def fetch_evalset(

@@ -6,6 +6,7 @@ character like any other (XNLI, PAWS-X and BUCC hold single ones).
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from ems.errors import EmsError
 
@@ -13,13 +14,17 @@ Columns = Iterator[tuple[int, list[str]]]
 MISSING = "no such file; fetch the benchmark again, or check the `path` of its evalsets entry"
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(number, text) of each line. Raises `EmsError` for a missing file or one not in UTF-8."""
+def opened(path: Path) -> BinaryIO:
+    """A file of a benchmark to read. Raises `EmsError` when it is not there."""
     try:
-        reader = open(path, "rb")  # noqa: SIM115 (closed below; a missing file is told apart)
+        return open(path, "rb")
     except FileNotFoundError:
         raise EmsError(f"{path}: {MISSING}") from None
-    with reader:
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(number, text) of each line. Raises `EmsError` for a missing file or one not in UTF-8."""
+    with opened(path) as reader:
         for number, line in enumerate(reader, start=1):
             try:
                 yield number, line.decode("utf-8").removesuffix("\n").rstrip("\r")

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from ems.errors import EmsError
-from ems.evalsets.lines import MISSING
+from ems.evalsets.lines import opened
 
 BLOCK = 1 << 16  # bytes
 
@@ -69,11 +69,7 @@ def records(path: Path, name: str) -> Iterator[Record]:
     Raises `EmsError` with the line for a file that is no XML.
     """
     collector = _Records(path, name)
-    try:
-        reader = open(path, "rb")  # noqa: SIM115 (closed below; a missing file is told apart)
-    except FileNotFoundError:
-        raise EmsError(f"{path}: {MISSING}") from None
-    with reader:
+    with opened(path) as reader:
         while block := reader.read(BLOCK):
             yield from collector.parse(block, False)
         yield from collector.parse(b"", True)
@@ -81,10 +77,8 @@ def records(path: Path, name: str) -> Iterator[Record]:
 
 def tree(path: Path) -> ElementTree.Element:
     """A small document as a whole. Raises `EmsError` with the line for one that is no XML."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise EmsError(f"{path}: {MISSING}") from None
+    with opened(path) as reader:
+        content = reader.read()
     if b"<!ENTITY" in content:
         raise EmsError(f"{path}: declares entities of its own; check where it came from")
     try:

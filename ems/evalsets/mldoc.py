@@ -23,7 +23,6 @@ from ems.evalsets.lines import numbered_lines, some
 from ems.evalsets.reuters import as_document, corpus_folder, read_item
 
 EVALUATED = ("dev", "test")
-TRAIN_SIZES = (1000, 2000, 5000, 10000)
 INDICES = "mldoc-indices"
 NAME = re.compile(r"(\w+)-(\w+)")  # of an item: its part and its number
 

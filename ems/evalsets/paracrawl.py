@@ -14,13 +14,9 @@ from pathlib import Path
 
 from ems.config import pair_name
 from ems.corpora.moses import count_pairs, read_pairs
+from ems.evalsets.ntrex import file_names
 
 CORPUS = "ParaCrawl"
-
-
-def file_names(code: str) -> tuple[str, ...]:
-    """The file of one language (its iso1 code)."""
-    return (f"moses/{pair_name('en', code)}.txt.zip",)
 
 
 def count(folder: Path, code: str) -> int:

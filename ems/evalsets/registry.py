@@ -16,6 +16,8 @@ from importlib.resources import files
 
 from ems.errors import EmsError
 
+PER_LANGUAGE = ("tatoeba", "flores200", "sib200")  # a file or two for each; the others: units
+
 
 @dataclass(frozen=True)
 class SetInfo:

@@ -13,16 +13,6 @@ from ems.evalsets.documents import Document
 from ems.evalsets.markup import tree
 
 LABELS = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
-LANGUAGES = (
-    "chinese",
-    "english",
-    "french",
-    "german",
-    "italian",
-    "japanese",
-    "russian",
-    "spanish",
-)
 TOPICS = ".//codes[@class='bip:topics:1.0']/code"
 
 

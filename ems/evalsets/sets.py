@@ -97,12 +97,17 @@ def units_of(experiment: Experiment, name: str) -> list[str]:
     What only trains a classifier is needed where the set is one of the benchmarks.
     """
     evalset, kinds = experiment.evalsets[name], [UNITS.get(name)]
-    if name == "flores200" and experiment.sources.get(name, "").endswith(flores200.ARCHIVE):
+    if _in_archive(experiment, name):
         kinds = [flores200.units]
     if name in experiment.benchmarks:
         kinds.append(TRAINING_UNITS.get(name))
     names = [unit for kind in kinds if kind for code in evalset.languages for unit in kind(code)]
     return list(dict.fromkeys(names))
+
+
+def manifest_name(unit: str) -> str:
+    """The file that says a unit is there, in the set's folder."""
+    return f"{unit}.manifest.json"
 
 
 def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
@@ -126,13 +131,17 @@ def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     """Every file that the scores of a benchmark depend on."""
     units = [] if experiment.evalsets[name].path else units_of(experiment, name)
     if units:
-        return [folder / f"{unit}.manifest.json" for unit in units]
+        return [folder / manifest_name(unit) for unit in units]
     return set_files(experiment, name, folder)
 
 
 def unit_source(experiment: Experiment, name: str) -> str:
     """Where the units of a set come from: its entry under `sources`, or '' for as published."""
     source = experiment.sources.get(name, "")
-    if name == "flores200" and source.endswith(flores200.ARCHIVE):
-        return source.rpartition("/")[0] or "."
-    return source
+    return source.rpartition("/")[0] or "." if _in_archive(experiment, name) else source
+
+
+def _in_archive(experiment: Experiment, name: str) -> bool:
+    """Whether the set is FLORES-200 and comes as the official archive, not a file a language."""
+    source = experiment.sources.get(name, "")
+    return name == "flores200" and source.endswith(flores200.ARCHIVE)

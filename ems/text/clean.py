@@ -30,21 +30,9 @@ from ems.errors import EmsError
 from ems.files import atomic_path, write_json
 from ems.languages.opus import opus_files
 from ems.progress import Progress, log
-from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
+from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.tsv import BATCH, Pair
-
-__all__ = [  # of the stages and of the tests
-    "Report",
-    "Source",
-    "capped",
-    "clean_corpus",
-    "clean_pairs",
-    "eval_files",
-    "merge_reports",
-    "read_eval_keys",
-    "write_eval_keys",
-]
 
 PIVOT = "en"  # on one side of every pair
 
