@@ -47,6 +47,7 @@ SIZES = {
         "threads": 1,
         "device": "cpu",
     },
+    "systems": {"ems-matryoshka": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [8]}}}},
     "tables": {"systems": ["ems", "ems-no-xtr", "char-ngram"], "printed": ["EMS"]},
 }
 CAPS = {2_000_000: 8, 5_000_000: 10}
