@@ -18,7 +18,7 @@ from typing import Any
 
 from ems import stages
 from ems.costs import measured
-from ems.errors import EmsError
+from ems.errors import FAILED, EmsError
 from ems.evalsets.registry import PER_LANGUAGE
 from ems.orphan import stop_with_snakemake
 
@@ -26,7 +26,9 @@ log = logging.getLogger("ems")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one stage; 0, or 1 after an error that was printed as one line."""
+    """Run one stage; 0, 1 after an error that was printed as one line, or 75 for a training that
+    was stopped from outside and saved.
+    """
     options = _parser().parse_args(arguments)
     _set_up_log(options.log)
     stop_with_snakemake()
@@ -35,8 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         with measured(options.stage, options.costs):
             options.run(options)
     except EmsError as error:
-        log.error("error: %s", error)
-        return 1
+        log.error("%s%s", "error: " if error.status == FAILED else "", error)
+        return error.status
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         log.error("error: %s%s", where, error.strerror or error)
@@ -235,6 +237,12 @@ STAGES = [
         "train a system",
         (*PLANNED, "system"),
         {"shards": ONE, "vocabulary": ONE, "state": ONE, "times": MAYBE, "out": ONE},
+        {
+            "--afresh": {
+                "action": "store_true",
+                "help": "delete the checkpoints of an unfinished run of other settings",
+            }
+        },
     ),
     Stage(
         "bench",

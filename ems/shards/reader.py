@@ -170,11 +170,17 @@ class PairStore:
 
     def draw(self, seed: int, step: int, batch_pairs: int, alpha: float) -> Batch:
         """The batch of a training step: a pure function of (seed, step) and of the data."""
+        return self.assemble(*self.drawn(seed, step, batch_pairs, alpha))
+
+    def drawn(
+        self, seed: int, step: int, batch_pairs: int, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which pairs `draw` takes: the language pair of each and its place in that, int64[B]."""
         random = np.random.Generator(np.random.Philox(key=[seed, step]))
         weights = self.sizes.astype(np.float64) ** alpha
         chosen = random.choice(len(weights), size=batch_pairs, p=weights / weights.sum())
         within = (random.random(batch_pairs) * self.sizes[chosen]).astype(np.int64)
-        return self.assemble(chosen, within)
+        return chosen, within
 
     def in_order(self, batch_pairs: int) -> Iterator[Batch]:
         """Every pair once, language pair by language pair, for validation."""
@@ -199,6 +205,11 @@ class PairStore:
                 code = self.shards[at].languages[side]
                 languages[rows[-1]] = self.languages.index(code)
         return _by_length(*map(np.concatenate, (tokens, lengths, rows)), languages)
+
+    def places(self, groups: np.ndarray, within: np.ndarray) -> list[tuple[Shard, int]]:
+        """The shard of each pair and its row there."""
+        shards, rows = self._locate(groups, within)
+        return [(self.shards[at], row) for at, row in zip(shards, rows.tolist(), strict=True)]
 
     def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(shard, row in it) of each pair, both int64[len(groups)]."""
