@@ -40,13 +40,8 @@ def mean(files: list[Path]) -> dict[str, Tensor]:
     tensors of whole numbers are those of the last file.
     """
     handles = [safe_open(file, "pt") for file in files]
-    return {
-        name: _mean([handle.get_tensor(name) for handle in handles]) for name in _names(handles)
-    }
-
-
-def _names(handles: list[safe_open]) -> list[str]:
-    return list(handles[-1].keys())
+    names = list(handles[-1].keys())
+    return {name: _mean([handle.get_tensor(name) for handle in handles]) for name in names}
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:
