@@ -1,13 +1,13 @@
 """What `torchrun` told this process: which of how many it is. One process alone is rank 0 of 1.
 
-    torchrun --standalone --nproc-per-node 4 -m ems train ...
+torchrun --standalone --nproc-per-node 4 -m ems train ...
 """
 
 import os
 
 
 def _told(name: str, alone: int) -> int:
-    """A variable of torchrun's; others set RANK and WORLD_SIZE too, so its own one must be there."""
+    """A variable of torchrun's. Others set RANK too, but not torchrun's run id."""
     return int(os.environ[name]) if "TORCHELASTIC_RUN_ID" in os.environ else alone
 
 

@@ -85,7 +85,7 @@ class Groups:
 
 
 class _Gather(torch.autograd.Function):
-    """own[b, ...] of every process, in the order of their pairs; the gradients of all are summed."""
+    """own[b, ...] of every process in the order of their pairs; their gradients are summed."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, first: int, total: int) -> Tensor:
