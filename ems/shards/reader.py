@@ -168,14 +168,20 @@ class PairStore:
             [sum(self.shards[at].pairs for at in shards) for shards in self.groups.values()]
         )
 
-    def draw(self, seed: int, step: int, batch_pairs: int, alpha: float) -> Batch:
-        """The batch of a training step: a pure function of (seed, step) and of the data."""
-        return self.assemble(*self.drawn(seed, step, batch_pairs, alpha))
+    def draw(
+        self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
+    ) -> Batch:
+        """The batch of a training step: a pure function of (seed, step) and of the data.
+
+        `share` are the pairs of one of the processes that share the step.
+        """
+        chosen, within = self.drawn(seed, step, batch_pairs, alpha)
+        return self.assemble(chosen[share], within[share])
 
     def drawn(
         self, seed: int, step: int, batch_pairs: int, alpha: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Which pairs `draw` takes: the language pair of each and its place in that, int64[B]."""
+        """Which pairs a step takes: the language pair of each and its place in that, int64[B]."""
         random = np.random.Generator(np.random.Philox(key=[seed, step]))
         weights = self.sizes.astype(np.float64) ** alpha
         chosen = random.choice(len(weights), size=batch_pairs, p=weights / weights.sum())
