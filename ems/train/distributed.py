@@ -25,6 +25,7 @@ from torch import Tensor, distributed, nn
 from ems import torchrun
 from ems.errors import EmsError
 
+AGREE_EVERY = 10  # steps on a GPU between two times that the processes ask who has to stop
 WAIT = timedelta(hours=2)  # that a process waits for the others: rank 0 may write a checkpoint
 BUCKET = 25 << 20  # bytes of gradients sent at once, at least
 
@@ -35,6 +36,7 @@ class World:
 
     rank: int = 0
     size: int = 1
+    device: torch.device = torch.device("cpu")
 
     @property
     def leads(self) -> bool:
@@ -60,18 +62,30 @@ class World:
             distributed.all_reduce(values)
         return values
 
-    def any(self, found: bool, device: torch.device) -> bool:
-        """Whether any process found something. A wait for all: not for every step of a GPU."""
+    def sums(self, parts: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The sums of scalars over all processes, in one exchange that nothing waits for."""
+        if self.size == 1:
+            return parts
+        names, values = list(parts), list(parts.values())
+        return dict(zip(names, self.sum(torch.stack(values).detach()).unbind(), strict=True))
+
+    def any(self, found: bool) -> bool:
+        """Whether any process found something. All wait for it."""
         if self.size == 1:
             return found
-        return bool(self.sum(torch.tensor(float(found), device=device)) > 0)
+        return bool(self.sum(torch.tensor(float(found), device=self.device)) > 0)
 
-    def check_same(self, step: int, device: torch.device) -> None:
+    def wait(self) -> None:
+        """Go on when all processes have come here."""
+        self.any(False)
+
+    def check_same(self, step: int) -> None:
         """Raise `EmsError` unless all processes go on from the same `step`."""
-        highest = torch.tensor([step, -step], device=device)
-        if self.size > 1:
-            distributed.all_reduce(highest, distributed.ReduceOp.MAX)
-        first, last = -int(highest[1]), int(highest[0])
+        if self.size == 1:
+            return
+        ends = torch.tensor([step, -step], device=self.device)
+        distributed.all_reduce(ends, distributed.ReduceOp.MAX)
+        last, first = int(ends[0]), -int(ends[1])
         if first != last:
             raise EmsError(
                 f"the processes read different checkpoints, of step {first} and of step {last}: "
@@ -86,7 +100,7 @@ def joined(device: torch.device) -> Iterator[World]:
 
     Raises `EmsError` when there are more processes on this machine than GPUs.
     """
-    world = World(torchrun.rank(), torchrun.processes())
+    world = World(torchrun.rank(), torchrun.processes(), device)
     if world.size == 1:
         yield world
         return

@@ -9,12 +9,16 @@ Notable choices:
 - no step waits for a GPU: losses are summed on the device and read when a row of the log is due, so
   a row is the mean over the steps since the row before; whether all of them are finite is read then
   too, and what was not has changed no weight (finite.py);
-- the number of CPU threads is a setting of the experiment, since it changes the last bits of a sum.
+- the number of CPU threads is a setting of the experiment, since it changes the last bits of a sum;
+- several processes (distributed.py) are one run: what is logged, checked and saved is of all of
+  them, and is the same in each; the first one writes it.
 """
 
 import json
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +44,7 @@ from ems.train.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from ems.train.distributed import AGREE_EVERY, GradientSum, World, dropout_seed, joined
 from ems.train.finite import Guard, batch_pairs, write_bad_batch
 from ems.train.flops import StepFlops, peak_flops
 from ems.train.identity import claim_identity, identity_of
@@ -90,19 +95,38 @@ def train(
     settings = experiment.systems[name]
     vocabulary = _checked_vocabulary(data)
     device = choose_device(settings["train"]["device"])
-    with claimed(places.state):
-        identity = identity_of(experiment, name, data.stores(), vocabulary)
-        state = claim_identity(places.state, identity, afresh)
-        clean(state)
-        seed = settings["train"].get("seed", experiment.seed)
+    identity = identity_of(experiment, name, data.stores(), vocabulary)
+    seed = settings["train"].get("seed", experiment.seed)
+    with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(experiment, name, data, seed, device)
-        run = Run(system, settings["train"], seed, data, state, device)
+        run = Run(system, settings["train"], seed, data, state, device, world)
         run.steps(name)
-        if places.times:
-            write_text(places.times, json_lines(run.done.times))
         run.average(name)
-        found = (data.vocabulary, system, run.done.losses, digest(identity))
-        write_model(experiment, name, *found, places.out)
+        if world.leads:
+            if places.times:
+                write_text(places.times, json_lines(run.done.times))
+            found = (data.vocabulary, system, run.done.losses, digest(identity))
+            write_model(experiment, name, *found, places.out)
+
+
+@contextmanager
+def _claimed(
+    folder: Path, identity: dict[str, Any], afresh: bool, world: World
+) -> Iterator[Path]:
+    """The state folder of this identity; removed at the end, unless by an error. The first process
+    holds it for all.
+    """
+    if not world.leads:
+        world.wait()  # until it is claimed
+        yield folder / digest(identity)
+        world.wait()
+        return
+    with claimed(folder):
+        state = claim_identity(folder, identity, afresh)
+        clean(state)
+        world.wait()
+        yield state
+        world.wait()  # until the others have read what they need
         shutil.rmtree(state)
 
 
@@ -146,9 +170,13 @@ class Run:
         data: Data,
         state: Path,
         device: torch.device,
+        world: World | None = None,
     ) -> None:
         self.system, self.settings, self.seed = system, settings, seed
         self.data, self.state, self.device = data, state, device
+        self.world = world or World()
+        self.share = self.world.share(settings["batch_pairs"])
+        self.gradients = GradientSum(system.parameters(), self.world)
         self.optimizer = torch.optim.Adam(
             system.parameters(),
             weight_decay=settings["weight_decay"],
@@ -165,7 +193,7 @@ class Run:
         self.sums: dict[str, Tensor] = {}  # float64 scalars on the device
         self.guard, self.stop = Guard(device), Stop()
         self.waits = device.type == "cpu"  # for the loss of each step
-        self.meter = Meter(peak_flops(device, settings["precision"] == "bfloat16"))
+        self.meter = Meter(peak_flops(device, settings["precision"] == "bfloat16"), self.world.size)
         self.flops = StepFlops(system)
         self.started = time.monotonic()
 
@@ -186,6 +214,7 @@ class Run:
 
     def _resume(self) -> None:
         self.done = load_checkpoint(self.state, self.system, self.optimizer)
+        self.world.check_same(self.done.step)
         self.started = time.monotonic() - self.done.seconds
         self.sums = {
             name: torch.tensor(value, dtype=torch.float64, device=self.device)
@@ -213,7 +242,7 @@ class Run:
         batch = batches.next()
         waited = time.monotonic() - before
         tokens = int(batch.lengths.sum())
-        self.done.tokens += tokens
+        self.done.tokens += tokens * self.world.size  # about: the other processes' are like these
         self.done.waited += waited
         self.meter.add(batch.pairs, tokens, self.flops(batch.lengths), waited)
         return batch
@@ -221,27 +250,35 @@ class Run:
     # --- a step
 
     def _step(self, step: int, batch: Batch) -> None:
-        torch.manual_seed(self.seed * 1_000_003 + step)  # dropout as a function of (seed, step)
+        torch.manual_seed(dropout_seed(self.seed, step, self.world.rank))
         parts = self.forward(batch)
         self.backward(parts)
+        parts = self.world.sums(parts)
         self.update(step, parts)
         for name, part in parts.items():
             self.sums[name] = self.sums.get(name, 0) + part.detach().double()
         self.done.summed += 1
 
     def draw(self, step: int) -> Batch:
-        """The batch of a step."""
+        """This process's share of the batch of a step."""
         s = self.settings
-        return self.data.training.draw(self.seed, step, s["batch_pairs"], s["sampling_alpha"])
+        return self.data.training.draw(
+            self.seed, step, s["batch_pairs"], s["sampling_alpha"], self.share
+        )
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss parts of a batch and their `total`."""
-        return self.system(DeviceBatch.of(batch, self.device))
+        """The loss parts of a batch and their `total`, of this process's pairs."""
+        return self.system(self._on_device(batch))
+
+    def _on_device(self, batch: Batch) -> DeviceBatch:
+        total = self.settings["batch_pairs"]
+        return DeviceBatch.of(batch, self.device, self.share.start, total)
 
     def backward(self, parts: dict[str, Tensor]) -> None:
-        """The gradient of the total."""
+        """The gradient of the total, summed over all processes."""
         self.optimizer.zero_grad(set_to_none=True)
         parts["total"].backward()
+        self.gradients.finish()
 
     def update(self, step: int, parts: dict[str, Tensor]) -> None:
         """The optimiser step, which does nothing once a loss or gradient was not finite.
@@ -275,11 +312,17 @@ class Run:
             self._check_finite()
             self._record("train", done, self._means(), lr=self._rate(done - 1))
             self.sums, self.done.summed = {}, 0
-        if self.stop.name and not last:
+        if not last and self._asked_to_stop():
             self._save_and_stop()
         self._validate_if_due()
         if done % self.settings["checkpoint_every"] == 0 or last:
             self._save()
+
+    def _asked_to_stop(self) -> bool:
+        """Whether a signal came to any process; several ask one another where that is cheap."""
+        if self.world.size > 1 and not self.waits and self.done.step % AGREE_EVERY:
+            return False
+        return self.world.any(bool(self.stop.name))
 
     def _means(self) -> dict[str, float]:
         """The loss parts, means over the steps since the last row of the log."""
@@ -290,7 +333,9 @@ class Run:
         self._check_weights(self.done.step)
         self.done.seconds = self._seconds()
         self.done.sums = {name: float(value) for name, value in self.sums.items()}
-        save_checkpoint(self.state, self.system, self.optimizer, self.done, self.keep)
+        if self.world.leads:
+            save_checkpoint(self.state, self.system, self.optimizer, self.done, self.keep)
+        self.world.wait()
         log.info("checkpoint at step %d", self.done.step)
 
     def _save_and_stop(self) -> None:
@@ -345,8 +390,8 @@ class Run:
             return
         self._check_finite()
         self._check_weights(done)
-        with self.stop.at_once():
-            parts = validate(self.system, self.data.validation, s["batch_pairs"])
+        with self.stop.at_once() if self.world.size == 1 else nullcontext():
+            parts = self._validated(self.data.validation)
         self._record("validation", done, parts)
         log.info("validation at step %d: %s", done, json.dumps(self.done.losses[-1]))
 
@@ -358,8 +403,11 @@ class Run:
         self.system.load_state_dict(weights)
         log.info("train %s: the weights are the means of those of steps %s", name, steps)
         if self.data.validation is not None:
-            parts = validate(self.system, self.data.validation, self.settings["batch_pairs"])
+            parts = self._validated(self.data.validation)
             log.info("validation of the mean: %s", json.dumps(parts))
+
+    def _validated(self, store: PairStore) -> dict[str, float]:
+        return validate(self.system, store, self.settings["batch_pairs"], self.world)
 
     def _record(self, part: str, step: int, values: dict[str, float], **more: float) -> None:
         row = {"part": part, "step": step, "pairs": step * self.settings["batch_pairs"]}

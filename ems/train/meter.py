@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Meter:
-    """Counts what was done since the last `read`; `peak` is the device's FLOP/s, if known."""
+    """Counts what was done since the last `read`; `peak` is the device's FLOP/s, if known. Of
+    `processes` that share each step alike, one counts and the rates are those of all.
+    """
 
     peak: float | None = None
+    processes: int = 1
     pairs: int = 0
     tokens: int = 0
     flops: int = 0
@@ -30,8 +33,9 @@ class Meter:
         """The rates since the last reading, as words; `now` is of `time.monotonic`."""
         seconds = max(now - self.since, 1e-9)
         used = f"{100 * self.flops / seconds / self.peak:.1f} %" if self.peak else "-"
+        each = seconds / self.processes
         words = (
-            f"{self.pairs / seconds:,.0f} pairs/s, {self.tokens / seconds:,.0f} tokens/s, "
+            f"{self.pairs / each:,.0f} pairs/s, {self.tokens / each:,.0f} tokens/s, "
             f"MFU {used}, {100 * self.waited / seconds:.1f} % waiting for data"
         )
         self.pairs = self.tokens = self.flops = 0

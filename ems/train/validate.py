@@ -12,7 +12,9 @@ P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 
 
 @torch.no_grad()
-def validate(system: System, store: PairStore, batch_pairs: int) -> dict[str, float]:
+def validate(
+    system: System, store: PairStore, batch_pairs: int, world: World | None = None
+) -> dict[str, float]:
     """Mean loss parts over all pairs, and `p1`: mean P@1 (percent) over language pairs and
     directions.
 
