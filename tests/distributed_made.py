@@ -78,9 +78,7 @@ def main(out: Path):
         found = {str(size): step_of_groups(world, size) for size in SIZES}
         distributed.BUCKET = 1  # every parameter by itself
         found["small buckets"] = step_of_groups(world, 4)
-        found["any"] = [
-            world.any(flag) for flag in (world.rank == world.size - 1, False)
-        ]
+        found["any"] = [world.any(flag) for flag in (world.rank == world.size - 1, False)]
         found["same"] = []
         for step in (7, 7 + world.rank):
             try:

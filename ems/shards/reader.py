@@ -124,12 +124,19 @@ class Batch:
     first; `lengths[2B]` their lengths in that order; `rows[2B]` says which sentence each is: i < B
     is the first side of pair i, B + i its second side; `languages[2B]` is the language index of
     sentence i (in the order of `rows` values, not of `tokens`).
+
+    Training adds what its objectives need (`ems.train.masking`): `inputs[T]` are the tokens with
+    those at `places` masked, `keys[2B]` by row are equal for equal sentences, `step` is its number.
     """
 
     tokens: np.ndarray
     lengths: np.ndarray
     rows: np.ndarray
     languages: np.ndarray
+    inputs: np.ndarray | None = None
+    places: np.ndarray | None = None
+    keys: np.ndarray | None = None
+    step: int = 0
 
     @property
     def pairs(self) -> int:
@@ -188,12 +195,18 @@ class PairStore:
         within = (random.random(batch_pairs) * self.sizes[chosen]).astype(np.int64)
         return chosen, within
 
-    def in_order(self, batch_pairs: int) -> Iterator[Batch]:
-        """Every pair once, language pair by language pair, for validation."""
-        for group, size in enumerate(self.sizes):
-            for start in range(0, int(size), batch_pairs):
-                within = np.arange(start, min(start + batch_pairs, int(size)))
-                yield self.assemble(np.full(len(within), group), within)
+    def in_order(self, batch_pairs: int, first: int = 0, every: int = 1) -> Iterator[Batch]:
+        """Every pair once, language pair by language pair, for validation; of these batches the
+        `first` (from 0) and each `every`-th after it.
+        """
+        starts = [
+            (group, start)
+            for group, size in enumerate(self.sizes)
+            for start in range(0, int(size), batch_pairs)
+        ]
+        for group, start in starts[first::every]:
+            within = np.arange(start, min(start + batch_pairs, int(self.sizes[group])))
+            yield self.assemble(np.full(len(within), group), within)
 
     def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
         """The batch of pairs `within[i]` of language pair `groups[i]`."""

@@ -36,7 +36,7 @@ class World:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")
+    device: str = "cpu"
 
     @property
     def leads(self) -> bool:
@@ -100,7 +100,7 @@ def joined(device: torch.device) -> Iterator[World]:
 
     Raises `EmsError` when there are more processes on this machine than GPUs.
     """
-    world = World(torchrun.rank(), torchrun.processes(), device)
+    world = World(torchrun.rank(), torchrun.processes(), device.type)
     if world.size == 1:
         yield world
         return

@@ -48,6 +48,7 @@ from ems.train.distributed import AGREE_EVERY, GradientSum, World, dropout_seed,
 from ems.train.finite import Guard, batch_pairs, write_bad_batch
 from ems.train.flops import StepFlops, peak_flops
 from ems.train.identity import claim_identity, identity_of
+from ems.train.masking import Pieces
 from ems.train.meter import Meter
 from ems.train.output import write_model
 from ems.train.prefetch import Made, Prefetched
@@ -110,9 +111,7 @@ def train(
 
 
 @contextmanager
-def _claimed(
-    folder: Path, identity: dict[str, Any], afresh: bool, world: World
-) -> Iterator[Path]:
+def _claimed(folder: Path, identity: dict[str, Any], afresh: bool, world: World) -> Iterator[Path]:
     """The state folder of this identity; removed at the end, unless by an error. The first process
     holds it for all.
     """
@@ -137,11 +136,12 @@ def _untrained(
     settings = experiment.systems[name]
     torch.set_num_threads(settings["train"]["threads"])
     torch.manual_seed(seed)
+    vocabulary = load_vocabulary(data.vocabulary)
     precision = settings["train"]["precision"]
     if precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
-    pieces = load_vocabulary(data.vocabulary).get_piece_size()
-    return System(settings, len(experiment.languages), pieces, precision).to(device)
+    sizes = len(experiment.languages), vocabulary.get_piece_size()
+    return System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
 
 
 def _checked_vocabulary(data: Data) -> str:
@@ -261,10 +261,9 @@ class Run:
 
     def draw(self, step: int) -> Batch:
         """This process's share of the batch of a step."""
-        s = self.settings
-        return self.data.training.draw(
-            self.seed, step, s["batch_pairs"], s["sampling_alpha"], self.share
-        )
+        total, alpha = (self.settings[name] for name in ("batch_pairs", "sampling_alpha"))
+        batch = self.data.training.draw(self.seed, step, total, alpha, self.share)
+        return self.system.prepared(batch, self.seed, step, self.share.start, total)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """The loss parts of a batch and their `total`, of this process's pairs."""
@@ -361,6 +360,8 @@ class Run:
         if found is None:
             return
         step, values = found
+        if not self.world.leads:
+            raise self._diverged(f"the loss of step {step} is not finite")
         s = self.settings
         pairs = batch_pairs(
             self.data.training, self.seed, step, s["batch_pairs"], s["sampling_alpha"]
