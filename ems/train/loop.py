@@ -49,6 +49,7 @@ from ems.train.finite import Guard, batch_pairs, write_bad_batch
 from ems.train.flops import StepFlops, peak_flops
 from ems.train.identity import claim_identity, identity_of
 from ems.train.masking import Pieces
+from ems.train.memory import GradCache
 from ems.train.meter import Meter
 from ems.train.output import write_model
 from ems.train.prefetch import Made, Prefetched
@@ -177,6 +178,9 @@ class Run:
         self.world = world or World()
         self.share = self.world.share(settings["batch_pairs"])
         self.gradients = GradientSum(system.parameters(), self.world)
+        system.encoder.checkpoint_layers = settings["checkpoint_layers"]
+        parts = settings["grad_cache"]
+        self.cache = GradCache(system, parts) if parts else None
         self.optimizer = torch.optim.Adam(
             system.parameters(),
             weight_decay=settings["weight_decay"],
@@ -267,16 +271,21 @@ class Run:
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """The loss parts of a batch and their `total`, of this process's pairs."""
-        return self.system(self._on_device(batch))
-
-    def _on_device(self, batch: Batch) -> DeviceBatch:
-        total = self.settings["batch_pairs"]
-        return DeviceBatch.of(batch, self.device, self.share.start, total)
+        share = (self.share.start, self.settings["batch_pairs"])
+        on_device = DeviceBatch.of(batch, self.device, *share)
+        if self.cache is None:
+            return self.system(on_device)
+        keys = (self.seed, batch.step, self.world.rank)
+        return self.cache.forward(on_device, lambda part: dropout_seed(*keys, part))
 
     def backward(self, parts: dict[str, Tensor]) -> None:
         """The gradient of the total, summed over all processes."""
         self.optimizer.zero_grad(set_to_none=True)
-        parts["total"].backward()
+        if self.cache is None:
+            parts["total"].backward()
+        else:
+            with self.gradients.waiting():  # each parameter has several backward passes
+                self.cache.backward(parts["total"])
         self.gradients.finish()
 
     def update(self, step: int, parts: dict[str, Tensor]) -> None:

@@ -19,6 +19,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ems.errors import EmsError
+from ems.train.step import DeviceBatch, System
+
 
 @dataclass
 class InParts:
@@ -62,3 +65,34 @@ class InParts:
             if last > sentence:
                 yield number, slice(token, ends[last - 1]), slice(sentence, last)
                 token, sentence = ends[last - 1], last
+
+
+class GradCache:
+    """The forward and the backward pass of a step with the encoder in at most `count` parts.
+
+    Raises `EmsError` for an objective that needs more of a sentence than its embedding.
+    """
+
+    def __init__(self, system: System, count: int) -> None:
+        if "mlm" in system.objectives:
+            raise EmsError(
+                "train.grad_cache: it keeps the embeddings of sentences, but objectives.mlm needs "
+                "the states of their tokens; leave one of them out"
+            )
+        self.system, self.count = system, count
+
+    def forward(self, batch: DeviceBatch, seed: Callable[[int], int]) -> dict[str, Tensor]:
+        """The loss parts of a batch; the dropout of part i is at `seed(i)`."""
+
+        def embed(tokens: Tensor, lengths: Tensor) -> Tensor:
+            return self.system.encode(tokens, lengths)[1]
+
+        self.sentences = InParts(embed, batch.inputs, batch.lengths, self.count, seed)
+        with torch.no_grad():
+            self.vectors = self.sentences.vectors()
+        return self.system.losses(batch, None, self.vectors.requires_grad_())
+
+    def backward(self, total: Tensor) -> None:
+        """The gradients of all parameters, of the `total` that `forward` gave last."""
+        total.backward()
+        self.sentences.backward(self.vectors.grad)

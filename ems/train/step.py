@@ -78,17 +78,26 @@ class System(nn.Module):
 
     def forward(self, batch: "DeviceBatch") -> dict[str, Tensor]:
         """The loss parts of a batch by name, and their weighted `total`."""
-        with self._mixed(batch):
-            states, vectors = self.encoder.both(batch.inputs, batch.lengths)  # (T, d), (2B, d)
+        return self.losses(batch, *self.encode(batch.inputs, batch.lengths))
+
+    def encode(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Packed tokens[T] of N sentences -> states[T, d] of the tokens, and embeddings[N, d]."""
+        with self._mixed(tokens):
+            return self.encoder.both(tokens, lengths)
+
+    def losses(
+        self, batch: "DeviceBatch", states: Tensor | None, vectors: Tensor
+    ) -> dict[str, Tensor]:
+        """What `forward` gives, of a batch that is encoded; only `mlm` needs the states."""
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         encoded = Encoded(batch, states, sentences)
         parts = {name: OBJECTIVES[name](self, encoded) / batch.total for name in self.objectives}
         total = sum(self.objectives[name]["weight"] * part for name, part in parts.items())
         return {**parts, "total": total}
 
-    def _mixed(self, batch: "DeviceBatch") -> torch.autocast:
+    def _mixed(self, tokens: Tensor) -> torch.autocast:
         """Matrix products of the encoder in half precision; its residual stream stays float32."""
-        return torch.autocast(batch.tokens.device.type, torch.bfloat16, enabled=self.half)
+        return torch.autocast(tokens.device.type, torch.bfloat16, enabled=self.half)
 
     def generate(
         self, loss: Callable[..., Tensor], states: Tensor, languages: Tensor, target: Target
@@ -174,10 +183,13 @@ class DeviceBatch:
 
 @dataclass
 class Encoded:
-    """A batch and its states[T, d] of tokens, in the batch's order, and sentences[2B, d] by row."""
+    """A batch and its states[T, d] of tokens, in the batch's order, and sentences[2B, d] by row.
+
+    There are no states where the batch is encoded in parts (ems.train.memory).
+    """
 
     batch: DeviceBatch
-    states: Tensor
+    states: Tensor | None
     sentences: Tensor
 
 
