@@ -225,8 +225,8 @@ class Run:
         parts = self.forward(batch)
         self.backward(parts)
         self.update(step, parts)
-        for name, part in parts.items():
-            self.sums[name] = self.sums.get(name, 0) + part.detach().double()
+        values = {name: part.detach().double() for name, part in parts.items()}
+        self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
         self.done.summed += 1
 
     def draw(self, step: int) -> Batch:
