@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ems.files import write_json
 from ems.shards.reader import PairStore
 
+FOLDERS = ("corpus", "version", "pair")  # above a shard
 SHOWN = 3  # pairs that the message names; all are in the file
 NORM = "gradient norm"
 
@@ -59,7 +60,7 @@ def batch_pairs(
     """
     return [
         {
-            **dict(zip(("corpus", "version", "pair"), shard.folder.resolve().parts[-4:-1])),
+            **dict(zip(FOLDERS, shard.folder.resolve().parts[-4:-1], strict=True)),
             "line": int(shard.lines[row]),
             "shard": str(shard.folder),
             "row": row,
@@ -70,9 +71,8 @@ def batch_pairs(
 
 def write_bad_batch(path: Path, pairs: list[dict[str, Any]], values: dict[str, float]) -> str:
     """Write the pairs of a bad step and its values to a file; a few of them as words."""
-    write_json(
-        path, {"values": {name: str(value) for name, value in values.items()}, "pairs": pairs}
-    )
+    texts = {name: str(value) for name, value in values.items()}  # JSON has no NaN
+    write_json(path, {"values": texts, "pairs": pairs})
     few = "; ".join(
         f"{p['corpus']} {p['version']} {p['pair']} line {p['line']:,}" for p in pairs[:SHOWN]
     )

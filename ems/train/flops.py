@@ -44,10 +44,9 @@ class StepFlops:
     def __init__(self, system: System) -> None:
         settings = system.encoder.settings
         self.of_token = 2 * _weights(system.encoder.layers)
-        self.of_sentence = 2 * _weights(system.heads)
+        self.of_sentence = 2 * (_weights(system.heads) + _shared_output(system))
         self.of_square = 4 * settings.width * settings.layers
-        head = system.heads["contrastive"] if "contrastive" in system.heads else None
-        self.of_similarity = 2 * head.outer.out_features if head is not None else 0
+        self.of_similarity = _similarity(system)
 
     def __call__(self, lengths: np.ndarray) -> int:
         """FLOPs of a batch whose sentences, two a pair, have `lengths[2B]` tokens."""
@@ -61,6 +60,19 @@ class StepFlops:
 def _weights(module: nn.Module) -> int:
     linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
     return sum(part.weight.numel() for part in linear)
+
+
+def _shared_output(system: System) -> int:
+    """Weights of an output layer that is the encoder's token embeddings, where a head says so."""
+    heads = system.heads
+    shared = "generative" in heads and heads["generative"].output is None
+    return system.encoder.tokens.weight.numel() if shared else 0
+
+
+def _similarity(system: System) -> int:
+    """Operations of the similarity of two vectors that the contrastive head makes."""
+    heads = system.heads
+    return 2 * heads["contrastive"].outer.out_features if "contrastive" in heads else 0
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:

@@ -259,8 +259,8 @@ class Run:
         self.backward(parts)
         parts = self.world.sums(parts)
         self.update(step, parts)
-        for name, part in parts.items():
-            self.sums[name] = self.sums.get(name, 0) + part.detach().double()
+        values = {name: part.detach().double() for name, part in parts.items()}
+        self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
         self.done.summed += 1
 
     def draw(self, step: int) -> Batch:
