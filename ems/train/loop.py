@@ -35,6 +35,7 @@ from ems.train.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
+from ems.train.scalars import BY_LANGUAGE, Scalars, rounded
 from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
@@ -53,11 +54,13 @@ class Data:
 
 @dataclass
 class Places:
-    """Where a run writes: the model folder, the state for resuming, and the time per step."""
+    """Where a run writes: the model folder, the state for resuming, the time per step, and (with
+    `train.tensorboard`) the folder of its event file."""
 
     out: Path
     state: Path
     times: Path | None = None
+    scalars: Path | None = None
 
 
 def train(experiment: Experiment, name: str, data: Data, places: Places) -> None:
@@ -80,7 +83,8 @@ def train(experiment: Experiment, name: str, data: Data, places: Places) -> None
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     system = System(settings, len(experiment.languages), pieces, precision).to(device)
     run = Run(system, settings["train"], seed, data, state, device)
-    with claimed(state):
+    run.scalars = Scalars(places.scalars if settings["train"]["tensorboard"] else None)
+    with claimed(state), run.scalars:
         run.steps(name)
         if places.times:
             write_text(places.times, json_lines(run.done.times))
@@ -130,6 +134,7 @@ class Run:
             system.parameters(), weight_decay=settings["weight_decay"], fused=True
         )
         self.done = Progressed()
+        self.scalars = Scalars(None)
         self.started = time.monotonic()
 
     def steps(self, name: str) -> None:
@@ -215,12 +220,13 @@ class Run:
             return
         parts = validate(self.system, self.data.validation, self.settings["batch_pairs"])
         self._record("validation", step, parts)
-        log.info("validation at step %d: %s", step, json.dumps(self.done.losses[-1]))
+        row = {k: v for k, v in self.done.losses[-1].items() if k != BY_LANGUAGE}
+        log.info("validation at step %d: %s", step, json.dumps(row))
 
-    def _record(self, part: str, step: int, values: dict[str, float], **more: float) -> None:
+    def _record(self, part: str, step: int, values: dict[str, Any], **more: float) -> None:
         row = {"part": part, "step": step, "pairs": step * self.settings["batch_pairs"]}
-        rounded = {key: float(f"{value:.6g}") for key, value in {**values, **more}.items()}
-        self.done.losses.append({**row, **rounded})
+        self.done.losses.append({**row, **rounded({**values, **more})})
+        self.scalars.write(self.done.losses)
         self.done.times.append({"step": step, "pairs": row["pairs"], "seconds": self._seconds()})
 
     def _seconds(self) -> float:

@@ -1,5 +1,7 @@
 """Validation: loss parts and P@1 on held-out pairs, in eval mode, without randomness."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -8,13 +10,14 @@ from ems.retrieval import normalised, precision_at_1
 from ems.shards.reader import PairStore
 from ems.train.step import DeviceBatch, System
 
+ENGLISH = "en"
 P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 
 
 @torch.no_grad()
-def validate(system: System, store: PairStore, batch_pairs: int) -> dict[str, float]:
-    """Mean loss parts over all pairs, and `p1`: mean P@1 (percent) over language pairs and
-    directions.
+def validate(system: System, store: PairStore, batch_pairs: int) -> dict[str, Any]:
+    """Mean loss parts over all pairs; `p1_by_language`: P@1 (percent, mean of both directions) of
+    each language pair, by its language that is not English; and `p1`, the mean of these.
 
     The contrastive part depends on `batch_pairs`, as in training; batches hold one language pair
     here.
@@ -28,9 +31,14 @@ def validate(system: System, store: PairStore, batch_pairs: int) -> dict[str, fl
             sums[name] = sums.get(name, 0.0) + float(value) * batch.pairs
         count += batch.pairs
     losses = {name: value / count for name, value in sums.items()}
-    scores = [_p1(system, store, group) for group in range(len(store.sizes))]
+    scores = {_other(pair): _p1(system, store, at) for at, pair in enumerate(store.groups)}
     system.train()
-    return {**losses, "p1": float(np.mean(scores))}
+    return {**losses, "p1": float(np.mean(list(scores.values()))), "p1_by_language": scores}
+
+
+def _other(pair: tuple[str, ...]) -> str:
+    """The language of a pair with English, "de"; of another pair both, "de-fr"."""
+    return "-".join(code for code in pair if code != ENGLISH)
 
 
 def _p1(system: System, store: PairStore, group: int) -> float:
