@@ -4,7 +4,7 @@ Notable choices:
 - a panel per language, one line per system in the colours of the learning curves: 61 languages in
   one panel would be a tangle, and 61 lines of one system could not be told apart;
 - all panels have the same axes, so that the eye compares heights;
-- the number beside the code is the last value of the best system, so that it need not be guessed.
+- the number above a panel is the last value of the best system, in its colour.
 """
 
 from collections.abc import Mapping
@@ -66,22 +66,23 @@ def _figure(curves: Curves) -> Figure:
     for axes in panels[len(codes) - columns : len(codes)]:
         axes.tick_params(labelbottom=True)  # the lowest of its column
     _dress(panels[0])
-    figure.suptitle("Validation P@1 per language")
-    figure.supxlabel("sentence pairs seen", fontsize="medium")
-    figure.supylabel("P@1 (%)", fontsize="medium")
+    figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
     _legend(figure, list(curves), width)
     return figure
 
 
 def _panel(axes: Axes, code: str, curves: Curves) -> None:
-    """One language: a line per system, and the last value of the best."""
-    last = []
+    """One language: a line per system, and the last value of the best in its colour."""
+    last: dict[int, float] = {}
     for number, rows in enumerate(curves.values()):
         points = [(row.pairs, row.languages[code]) for row in rows if code in row.languages]
         if points:
             axes.plot(*zip(*points, strict=True), **line_style(number), linewidth=1.2)
-            last.append(points[-1][1])
-    axes.set_title(f"{code}  {one_decimal(max(last))}", loc="left", fontsize=8, pad=2)
+            last[number] = points[-1][1]
+    best = max(last, key=lambda number: last[number])
+    axes.set_title(code, loc="left", fontsize=8, pad=2)
+    shown = {"color": line_style(best)["color"], "fontsize": 8, "pad": 2}
+    axes.set_title(one_decimal(last[best]), loc="right", **shown)
     axes.tick_params(labelsize=7)
     dress(axes)
 
