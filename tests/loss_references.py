@@ -25,6 +25,9 @@ CHANGES = {
     ],
     "both sides": ["other side only", "self"],
     "duplicates": ["none masked", "only the same sentence", "positive masked"],
+    "groups": ["one group", "neighbours overlap"],
+    "groups of both sides": ["one group", "other side only", "no margin"],
+    "align in groups": ["one group", "cosine"],
     "align": ["cosine", "temperature", "one direction", "mean"],
     "similarity": ["pi", "no diagonal", "cosine", "mean", "no logarithm"],
     "matryoshka": ["sum", "all dimensions", "last dimensions", "one size"],
@@ -252,6 +255,21 @@ def contrastive(w, pairs, change=None, settings=None, **_):
     return eq8(vectors, texts_of(pairs), settings["contrastive"], change)
 
 
+def in_groups(loss):
+    """The sum of a loss over neighbouring pairs, so many at a time: EMS v2 IV-C, negatives of a
+    GPU.
+    """
+
+    def grouped(w, pairs, change=None, settings=None, **_):
+        size = len(pairs) if change == "one group" else settings["contrastive"]["negatives"]
+        step = 1 if change == "neighbours overlap" else size
+        starts = range(0, len(pairs), step)
+        parts = [pairs[start : start + size] for start in starts]
+        return sum(loss(w, part, change, settings=settings) for part in parts)
+
+    return grouped
+
+
 def align(w, pairs, change=None, **_):
     """Lightweight Eq. 5: the inner product."""
     total = 0.0
@@ -316,7 +334,10 @@ REFERENCES = {
     "margin": contrastive,
     "both sides": contrastive,
     "duplicates": contrastive,
+    "groups": in_groups(contrastive),
+    "groups of both sides": in_groups(contrastive),
     "align": align,
+    "align in groups": in_groups(align),
     "similarity": similarity,
     "matryoshka": matryoshka,
 }

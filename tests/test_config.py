@@ -147,6 +147,31 @@ MISTAKES = [
         {"xtr": {"weight": 0}, "contrastive": {"weight": 0}},
         ["systems.b: every objective has weight 0"],
     ),
+    (
+        "systems.b.objectives",
+        {"mlm": {"weight": 1}, "ugt": {"weight": 1}},
+        ["systems.b: mlm masks 15 % of the tokens, ugt one of each pair", "choose one"],
+    ),
+    (
+        "systems.b",
+        {"objectives": {"mlm": {"weight": 1}}, "train": {"input_mask": "one"}},
+        ["systems.b: mlm masks 15 %", "train.input_mask: one"],
+    ),
+    (
+        "systems.b.objectives.matryoshka",
+        {"weight": 1},
+        ["systems.b: objectives.matryoshka.dimensions: this list is empty"],
+    ),
+    (
+        "systems.b.objectives.matryoshka",
+        {"weight": 1, "dimensions": [16, 33]},
+        ["systems.b: objectives.matryoshka.dimensions: 33 is more than model.width, 32"],
+    ),
+    (
+        "systems.b.objectives.contrastive.negatives",
+        10,
+        ["systems.b: objectives.contrastive.negatives: 10 pairs", "train.batch_pairs, 152"],
+    ),
 ]
 
 

@@ -30,7 +30,18 @@ CASES = {  # name: (the objective, its settings, those of training)
     "margin": ("contrastive", {"contrastive": {"weight": 1, "width": 0, "margin": 0.3}}, {}),
     "both sides": ("contrastive", {"contrastive": {"weight": 1, "both_sides": True}}, {}),
     "duplicates": ("contrastive", {"contrastive": {"weight": 1, "mask_duplicates": True}}, {}),
+    "groups": ("contrastive", {"contrastive": {"weight": 1, "negatives": 3}}, {}),
+    "groups of both sides": (
+        "contrastive",
+        {"contrastive": {"weight": 1, "negatives": 2, "both_sides": True, "margin": 0.2}},
+        {},
+    ),
     "align": ("align", {"align": {"weight": 1}}, {}),
+    "align in groups": (
+        "align",
+        {"align": {"weight": 1}, "contrastive": {"weight": 0, "negatives": 3}},
+        {},
+    ),
     "similarity": ("similarity", {"similarity": {"weight": 1}}, {}),
     "matryoshka": ("matryoshka", {"matryoshka": {"weight": 1, "dimensions": [2, 4]}}, {}),
 }
@@ -41,11 +52,15 @@ PAIRS = [
     ((1, [9, 10, 9]), (0, [7, 11, 7, 7])),
     ((0, [6, 7, 7, 9]), (2, [12, 12, 8])),
     ((1, [11, 12]), (0, [9, 6])),
+    ((2, [7, 7, 10]), (0, [11])),
 ]
 # of UGT and SMLM, one of each pair: in S1 and in S2, a token that the other side has too or not,
 # twice in its own sentence or once
-ONE_EACH = [(0, 1), (1, 3), (0, 1), (1, 1), (1, 0)]  # (side, position) of each pair
-OF_MLM = {0: [1, 3], 1: [0], 2: [2], 3: [0], 4: [1], 5: [0], 6: [0, 2, 4], 7: [3], 8: [1], 9: [0]}
+ONE_EACH = [(0, 1), (1, 3), (0, 1), (1, 1), (1, 0), (0, 1)]  # (side, position) of each pair
+OF_MLM = {  # positions of each row
+    **{0: [1, 3], 1: [0], 2: [2], 3: [0], 4: [1], 5: [0]},
+    **{6: [1], 7: [0, 2, 4], 8: [3], 9: [1], 10: [0], 11: [0]},
+}
 
 
 def sentences(hide):

@@ -23,7 +23,10 @@ SYSTEMS = {
     "ems-no-mlp": (["objectives.contrastive.width"], BOTH),
     "ems-shared": (["objectives.head.output"], BOTH),
     "ems-ugt": (["objectives.xtr.weight", "objectives.ugt.weight"], ["ugt", "contrastive"]),
-    "ems-batch-200": (["train.batch_pairs", "train.steps"], BOTH),
+    "ems-batch-200": (
+        ["objectives.contrastive.negatives", "train.batch_pairs", "train.steps"],
+        BOTH,
+    ),
     "ems-2-layers": (["model.layers"], BOTH),
     "ems-4-layers": (["model.layers"], BOTH),
     "ems-12-layers": (["model.layers"], BOTH),
@@ -121,6 +124,7 @@ def expected_size(settings, languages, pieces, parts):
 
 
 def made(settings, languages, pieces, device="meta"):
+    """Its system; on the meta device, shapes without memory."""
     with torch.device(device):
         return System(settings, languages, pieces)
 
@@ -168,7 +172,7 @@ def test_a_system_has_the_heads_and_the_parameters_of_its_parts(loaded, name):
     assert count(system) == expected
 
 
-def batch(settings, pieces, languages, pairs=8):
+def batch(pieces, languages, pairs):
     """Random pairs, shortest sentence first, prepared as in training."""
     random = np.random.default_rng(0)
     lengths = np.sort(random.integers(1, 12, 2 * pairs))
@@ -187,7 +191,9 @@ def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name
     system = made(settings, 8, 200, "cpu")
     first = {key: value.clone() for key, value in system.named_parameters()}
     optimizer = torch.optim.Adam(system.parameters(), lr=0.003)
-    prepared = system.prepared(batch(settings, 200, 8), 1, 200)  # the margin is whole by then
+    prepared = system.prepared(
+        batch(200, 8, 2 * system.negatives), 1, 200
+    )  # the margin is whole by then
     totals = []
     for _ in range(5):
         parts = system(DeviceBatch.of(prepared, torch.device("cpu")))

@@ -37,7 +37,7 @@ SIZES = {
     "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
     "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
     "model": {"layers": 1, "width": 16, "heads": 2, "feed_forward": 32, "max_tokens": 40},
-    "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8}},
+    "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8, "negatives": 8}},
     "train": {
         "steps": 6,
         "batch_pairs": 16,
@@ -47,7 +47,10 @@ SIZES = {
         "threads": 1,
         "device": "cpu",
     },
-    "systems": {"ems-matryoshka": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [8]}}}},
+    "systems": {
+        "ems-batch-200": {},
+        "ems-matryoshka": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [8]}}},
+    },
     "tables": {"systems": ["ems", "ems-no-xtr", "char-ngram"], "printed": ["EMS"]},
 }
 CAPS = {2_000_000: 8, 5_000_000: 10}
