@@ -3,6 +3,7 @@
 import multiprocessing
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,7 +165,7 @@ def anonymous_memory(toy, shards, folder, out):
     experiment = toy.experiment(train={"steps": 60, "batch_pairs": 64, "checkpoint_every": 60})
     data = Data(PairStore(shards, ["en", "de", "fr"], 20), None, toy.vocabulary)
     train(experiment, "ems", data, Places(folder / "model", folder / "state"))
-    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     out.value = int(status["RssAnon"].split()[0]) * 1024
 
 
