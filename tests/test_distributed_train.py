@@ -71,15 +71,24 @@ def alone(toy, tmp_path_factory):
 
 
 def assert_same_training(found, expected):
-    """Weights and losses of two model folders, up to rounding."""
+    """Weights and losses of two model folders, up to rounding.
+
+    But for the biases of keys: softmax does not see them, their gradient is nothing but rounding,
+    which Adam makes as large as any other.
+    """
     for file in ("model.safetensors", "heads.safetensors"):
         mine, theirs = load_file(found / file), load_file(expected / file)
         assert mine.keys() == theirs.keys()
         for name, value in theirs.items():
-            torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=2e-4, msg=name)
+            seen = slice(None)
+            if name.endswith("attention.input.bias"):
+                seen = torch.arange(len(value)) // (len(value) // 3) != 1  # queries, keys, values
+            close = {"rtol": 1e-5, "atol": 2e-5, "msg": name}
+            torch.testing.assert_close(mine[name][seen], value[seen], **close)
     mine, theirs = json_rows(found / "losses.jsonl"), json_rows(expected / "losses.jsonl")
     assert len(mine) == len(theirs) > 3
     for row, other in zip(mine, theirs, strict=True):
+        assert row.pop("part") == other.pop("part")
         assert row == pytest.approx(other, rel=1e-4), (row, other)
 
 
@@ -126,7 +135,7 @@ def test_a_loss_that_is_not_finite_stops_all_processes_and_leaves_no_model(toy):
 def started(toy, job):
     """Two processes that train the experiment `long`, as the workflow starts them."""
     command = ["--signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"]
-    command += ["-m", "ems", *words(toy.folder, job, "long")]
+    command += ["-m", "--", "ems", *words(toy.folder, job, "long")]
     return start(2, *command, cwd=toy.folder)
 
 
