@@ -32,9 +32,10 @@ def main(arguments: list[str] | None = None) -> int:
     was stopped from outside and saved.
     """
     options = _parser().parse_args(arguments)
+    options.arguments = sys.argv[1:] if arguments is None else arguments
     _set_up_log(options.log)
     stop_with_snakemake()
-    log.info("ems %s", " ".join(sys.argv[1:] if arguments is None else arguments))
+    log.info("ems %s", " ".join(options.arguments))
     try:
         with measured(options.stage, None if torchrun.rank() else options.costs):
             options.run(options)
@@ -253,7 +254,12 @@ STAGES = [
             "--afresh": {
                 "action": "store_true",
                 "help": "delete the checkpoints of an unfinished run of other settings",
-            }
+            },
+            "--processes": {
+                "type": int,
+                "default": 1,
+                "help": "that share each step, one a GPU; 1 where train.device is cpu",
+            },
         },
     ),
     Stage(

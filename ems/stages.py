@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ems import torchrun
 from ems.config import Experiment, load_experiment, load_site, stage_hash
 from ems.errors import EmsError
 from ems.files import read_json
@@ -235,6 +236,10 @@ def run_train(options: argparse.Namespace) -> None:
     from ems.train.loop import Data, Places, train
 
     experiment = _experiment(options, "train", system=options.system)
+    own = experiment.systems[options.system]["train"]
+    shared = own["device"] != "cpu" and own["steps"] > 0
+    if options.processes > 1 and shared and not torchrun.launched():
+        torchrun.become(options.processes, own["threads"], options.arguments)
     limit = experiment.systems[options.system]["model"]["max_tokens"]
     languages = list(experiment.languages)
     folders = read_index(options.shards)

@@ -1,14 +1,20 @@
-"""What `torchrun` told this process: which of how many it is. One process alone is rank 0 of 1.
+"""Several processes by `torchrun`: how to become them, and which of how many this one is.
 
-torchrun --standalone --nproc-per-node 4 -m ems train ...
+    ems train --processes 4 ...                                             on one machine
+    torchrun --nnodes 2 --nproc-per-node 4 ... -m -- ems train ...          on several, by hand
+
+One process alone is rank 0 of 1. `--` keeps torchrun's parser from reading our flags as its own.
 """
 
 import os
+import sys
+
+SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # that torchrun hands on to the processes
 
 
 def _told(name: str, alone: int) -> int:
     """A variable of torchrun's. Others set RANK too, but not torchrun's run id."""
-    return int(os.environ[name]) if "TORCHELASTIC_RUN_ID" in os.environ else alone
+    return int(os.environ[name]) if launched() else alone
 
 
 def rank() -> int:
@@ -24,3 +30,21 @@ def processes() -> int:
 def local_rank() -> int:
     """This process's number on its machine: which GPU it takes."""
     return _told("LOCAL_RANK", 0)
+
+
+def launched() -> bool:
+    """Whether torchrun started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def become(count: int, threads: int, arguments: list[str]) -> None:
+    """Turn this process into torchrun with `count` processes of `ems` and these arguments.
+
+    It keeps its process id, so whoever sends signals to it reaches torchrun. When one of the
+    processes ends with an error, torchrun ends the others and exits with 1.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    words += ["--signals-to-handle", SIGNALS, "-m", "--", "ems", *arguments]
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *words])

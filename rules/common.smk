@@ -171,6 +171,12 @@ def training(wildcards):
     return EXPERIMENT.systems[wildcards.system]["train"]
 
 
+def processes(wildcards):
+    """How many processes train a system: one for each GPU, where it is not trained on CPUs."""
+    gpus = 1 if training(wildcards)["device"] == "cpu" else PLAN.site["gpus"]
+    return max(1, gpus)
+
+
 def model_of(wildcards):
     """The trained model of a system; nothing for a baseline without training."""
     return f"{RESULTS}/models/{wildcards.system}/model.json" if wildcards.system in TRAINED else []

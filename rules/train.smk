@@ -15,7 +15,7 @@ rule train:
     log:
         f"{LOGS}/train/{{system}}.log",
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
-    threads: lambda wildcards: training(wildcards)["threads"]
+    threads: lambda wildcards: training(wildcards)["threads"] * processes(wildcards)
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
         runtime=2880,
@@ -35,4 +35,4 @@ rule train:
         " --vocabulary {input.vocabulary}"
         " --state {params.state} --times {params.times} --scalars {params.scalars}"
         " --out {params.out}"
-        " --costs {params.costs} --log {log}"
+        " --costs {params.costs} --log {log} --processes {resources.gpu}"

@@ -22,23 +22,14 @@ PAIRS, WIDTH = 12, 5
 SIZES = [2, 3, 4, 6, 12]  # pairs a group; 6 pairs a process: in it, across it, all of the step
 
 
-def torchrun(processes, *command, cwd=ROOT, expect=0):
-    """Run a command line of torchrun's; its output, or the failure of the test."""
-    done = start(processes, *command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    output, _ = done.communicate(timeout=240)
-    if expect is not None:
-        assert done.returncode == expect, output[-6000:]
-    return output
-
-
-def start(processes, *command, cwd=ROOT, **more):
-    """A started torchrun, in a session of its own."""
+def torchrun(processes, *command):
+    """Run a script under torchrun; fail with its output unless it ends well."""
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    words += ["--nproc-per-node", str(processes), *map(str, command)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        words, cwd=cwd, env=environment, text=True, start_new_session=True, **more
-    )
+    words += ["--nproc-per-node", str(processes), "--", *map(str, command)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    environment |= {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
 
 
 def made_pairs():

@@ -7,6 +7,7 @@ FOLDER is that of a `Toy` (train_made.py), JOB an experiment in it. The exit sta
 is left in FOLDER/JOB/status<rank>.
 """
 
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -28,6 +29,7 @@ def words(folder: Path, job: str, experiment: str = ""):
 
 
 def main(folder: Path, *jobs: str):
+    os.chdir(folder)  # where config.yaml is
     with joined(torch.device("cpu")) as world:
         loop.joined = lambda device: nullcontext(world)  # the processes stay joined
         for job in jobs:

@@ -5,13 +5,15 @@ With dropout the masks are each process's own, so what is compared with one proc
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import psutil
 import pytest
 import torch
 from conftest import ROOT
-from distributed_made import start, torchrun
+from distributed_made import torchrun
 from distributed_train_made import words
 from experiments_made import changed
 from safetensors.torch import load_file
@@ -38,7 +40,7 @@ JOBS = {  # what two processes must do as one does
     },
     "small-memory": {"train": {"grad_cache": 3, "checkpoint_layers": True}},
 }
-LONG = {"train": {"steps": 60, "validate_every": 30, "checkpoint_every": 5, "threads": 1}}
+LONG = {"train": {"steps": 60, "validate_every": 30, "checkpoint_every": 5, "device": "auto"}}
 DIVERGING = {"train": {"learning_rate": 1e38, "warmup_steps": 0, "checkpoint_every": 1}}
 
 
@@ -52,7 +54,7 @@ def toy(tmp_path_factory):
     for name, changes in jobs.items():
         toy.settings.write(changed(BASE, changes), name)
     train_until(toy, toy.folder / "changed", 4, **ALIKE)  # two processes go on with it
-    torchrun(2, SCRIPT, toy.folder, *jobs, cwd=toy.folder)
+    torchrun(2, SCRIPT, toy.folder, *jobs)
     return toy
 
 
@@ -71,15 +73,24 @@ def alone(toy, tmp_path_factory):
 
 
 def assert_same_training(found, expected):
-    """Weights and losses of two model folders, up to rounding."""
+    """Weights and losses of two model folders, up to rounding.
+
+    But for the biases of keys: softmax does not see them, their gradient is nothing but rounding,
+    which Adam makes as large as any other.
+    """
     for file in ("model.safetensors", "heads.safetensors"):
         mine, theirs = load_file(found / file), load_file(expected / file)
         assert mine.keys() == theirs.keys()
         for name, value in theirs.items():
-            torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=2e-4, msg=name)
+            seen = slice(None)
+            if name.endswith("attention.input.bias"):
+                seen = torch.arange(len(value)) // (len(value) // 3) != 1  # queries, keys, values
+            close = {"rtol": 1e-5, "atol": 2e-5, "msg": name}
+            torch.testing.assert_close(mine[name][seen], value[seen], **close)
     mine, theirs = json_rows(found / "losses.jsonl"), json_rows(expected / "losses.jsonl")
     assert len(mine) == len(theirs) > 3
     for row, other in zip(mine, theirs, strict=True):
+        assert row.pop("part") == other.pop("part")
         assert row == pytest.approx(other, rel=1e-4), (row, other)
 
 
@@ -124,10 +135,10 @@ def test_a_loss_that_is_not_finite_stops_all_processes_and_leaves_no_model(toy):
 
 
 def started(toy, job):
-    """Two processes that train the experiment `long`, as the workflow starts them."""
-    command = ["--signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"]
-    command += ["-m", "ems", *words(toy.folder, job, "long")]
-    return start(2, *command, cwd=toy.folder)
+    """`ems train --processes 2` of the experiment `long`, as the workflow starts it."""
+    command = [sys.executable, "-m", "ems", *words(toy.folder, job, "long"), "--processes", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.Popen(command, cwd=toy.folder, env=environment, start_new_session=True)
 
 
 def when_it_has_saved(process, state):
@@ -142,7 +153,7 @@ def when_it_has_saved(process, state):
 
 def test_stopped_killed_and_resumed_on_two_processes_equals_never_killed_bit_for_bit(toy):
     state = toy.folder / "killed" / "state"
-    for number, only_one in ((signal.SIGTERM, False), (signal.SIGKILL, True)):
+    for number, only_one in ((signal.SIGUSR1, False), (signal.SIGKILL, True)):
         process = started(toy, "killed")
         workers = when_it_has_saved(process, state)
         assert len(workers) == 2
@@ -152,10 +163,9 @@ def test_stopped_killed_and_resumed_on_two_processes_equals_never_killed_bit_for
         assert not any(worker.is_running() for worker in workers)  # one gone, all gone
         assert not (toy.folder / "killed" / "model").exists()
         if not only_one:
-            assert "stopped by SIGTERM" in (toy.folder / "killed" / "log").read_text()
+            assert "stopped by SIGUSR1" in (toy.folder / "killed" / "log").read_text()
     process = started(toy, "killed")
     assert process.wait(timeout=120) == 0
     assert "resumed at step" in (toy.folder / "killed" / "log").read_text()
     expected, found = (contents(toy.folder / job / "model") for job in ("long", "killed"))
-    expected.pop("model.json"), found.pop("model.json")  # the experiment's name is the same
     assert found == expected
