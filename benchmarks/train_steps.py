@@ -19,8 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ems.model.encoder import initialise
-from ems.model.heads import ContrastiveHead
 from ems.objectives.contrastive import contrastive_loss
 from ems.shards.reader import PairStore
 from ems.train.step import DeviceBatch, System
@@ -132,8 +130,7 @@ class Plain(nn.Module):
         self.positions = nn.Embedding(model["max_tokens"], width)
         self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(model["dropout"])
         self.layers = nn.TransformerEncoder(layer, model["layers"], enable_nested_tensor=False)
-        self.apply(initialise)
-        self.head = ContrastiveHead(width, out)
+        self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out))
 
     def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Padded tokens[B, L], real[B, L] where true -> [B, k]."""

@@ -189,13 +189,9 @@ def flops(job: Job, trainer: str) -> float:
     attention = 12 * layers * width * float((lengths**2).sum())
     head = 0 if trainer == "st" else 6 * rows * width * (width + objectives["contrastive"]["width"])
     if trainer == "ems":
-        joined = width + language_width(objectives)
+        joined = width + objectives["head"]["language_width"]
         head += 6 * rows * joined * (joined + job.pieces)
     return encoder + attention + head
-
-
-def language_width(objectives: dict[str, Any]) -> int:
-    return objectives.get("head", objectives["xtr"])["language_width"]
 
 
 # --- measuring
