@@ -10,7 +10,7 @@ Notable choices:
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class Job:
         for pairs in self.chosen:
             batch = self.store.assemble(*self.located(pairs))
             parts = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
-            by_row = {row: part for row, part in zip(batch.rows.tolist(), parts, strict=True)}
+            by_row = dict(zip(batch.rows.tolist(), parts, strict=True))
             count = batch.pairs
             found += [(by_row[at].tolist(), by_row[count + at].tolist()) for at in range(count)]
         return found
@@ -156,7 +156,9 @@ def plain(job: Job) -> float:
         model.compile(dynamic=True)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
     loader = torch.utils.data.DataLoader(
-        job.sentences(), batch_size=job.batch, collate_fn=lambda pairs: [*map(padded, zip(*pairs))]
+        job.sentences(),
+        batch_size=job.batch,
+        collate_fn=lambda pairs: [*map(padded, zip(*pairs, strict=True))],
     )
     clock = Clock(job)
     for sides in loader:

@@ -7,7 +7,7 @@ Notable choices:
   batches that a seed has shuffled over all languages: no buckets by length;
 - the runs are interleaved, round after round, since a machine is not equally fast all the time; a
   figure is the median of the rounds, a ratio that of the medians;
-- pairs/s counts whole steps: batch, forward, backward, optimiser; the first steps are off the clock;
+- pairs/s counts whole steps: batch, forward, backward, optimiser; the first are off the clock;
 - memory is the peak of RssAnon of the process, or of what PyTorch holds on the GPU;
 - 20,000 pairs each of Tatoeba de, fr, es, ja, ru, and 6,000 each of bible-uedin sw, et, uk;
 - MFU counts the FLOPs of matrix products on real tokens (backward twice the forward), and attention
@@ -41,8 +41,8 @@ from ems.shards.reader import PairStore
 
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 3
-SOURCES = {code: ("Tatoeba", "v2021-08-07", 20_000) for code in ("de", "fr", "es", "ja", "ru")}
-SOURCES |= {code: ("bible-uedin", "v1", 6_000) for code in ("sw", "et", "uk")}
+SOURCES = dict.fromkeys(("de", "fr", "es", "ja", "ru"), ("Tatoeba", "v2021-08-07", 20_000))
+SOURCES |= dict.fromkeys(("sw", "et", "uk"), ("bible-uedin", "v1", 6_000))
 SIZES: dict[str, dict[str, int]] = {
     "small": {"layers": 2, "width": 256, "heads": 4, "feed_forward": 1024},
     "ems": {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096},
@@ -290,7 +290,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--pieces", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.demo:
-        options.batch, options.warm, options.steps = 16, 1, 3
+        options.batch, options.warm, options.steps, options.threads = 16, 1, 3, 1
     return options
 
 
