@@ -28,3 +28,26 @@ def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
     assert abs(path - sum(parts)) < 1e-6
     others = {"zip to shard", "bare Perl", "the plain way"}
     assert set(found["table"]) == {"clean", "segment", "sample", "encode"} | others
+
+
+def test_the_throughput_of_the_trainer_ends_in_its_five_figures(tmp_path):
+    script = ROOT / "benchmarks" / "train_throughput.py"
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(script), "--demo", "--repeats", "1", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *_, told, last = done.stdout.splitlines()
+    number = r"(\d+(?:\.\d+)?|nan)"
+    names = ("contrastive_vs_st", "ems_vs_st", "ems32k_vs_st", "contrastive_vs_plain", "peak_mb")
+    figures = re.fullmatch(" ".join(f"{name}={number}" for name in names), last)
+    assert figures
+    found = json.loads(out.read_text())
+    ours = {"contrastive", "ems", "plain"}
+    assert ours <= set(found["trainers"]) <= ours | {"st"}
+    assert ("pip install" in told) == ("st" not in found["trainers"])
+    assert ("nan" in figures.groups()) == ("st" not in found["trainers"])
+    for sizes in found["trainers"].values():
+        assert list(sizes) == ["1200", "1500"]
+        assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in sizes.values())
+    rates = {name: sizes["1200"]["pairs_per_s"] for name, sizes in found["trainers"].items()}
+    assert abs(found["contrastive_vs_plain"] - rates["contrastive"] / rates["plain"]) < 1e-6

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
 
 ROWS = 512  # in half precision rows come in multiples of it: each new shape is compiled and kept
@@ -61,13 +62,25 @@ class Attention(nn.Module):
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
     """Scaled dot-product attention (n, heads, L, d / heads); on a CPU never in bfloat16, since
-    PyTorch's kernel takes three times as long in it there.
+    PyTorch's kernel takes three times as long in it there, and with dropout by plain products,
+    which PyTorch's kernel would fall back to.
     """
     parts = (query, key, value)
     slow = query.device.type == "cpu" and query.dtype == torch.bfloat16
     with torch.autocast("cpu", enabled=False) if slow else nullcontext():
         parts = tuple(part.float() for part in parts) if slow else parts
+        if dropout and query.device.type == "cpu":
+            return _attend_plainly(*parts, mask, dropout)
         return functional.scaled_dot_product_attention(*parts, attn_mask=mask, dropout_p=dropout)
+
+
+def _attend_plainly(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float
+) -> Tensor:
+    """Scaled dot-product attention of (n, heads, L, d / heads) with dropout of its shares."""
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(2, 3)  # (n, heads, L, L)
+    shares = scores.masked_fill(~mask, float("-inf")).softmax(-1)
+    return drop(shares, dropout) @ value
 
 
 class Layer(nn.Module):
@@ -80,13 +93,14 @@ class Layer(nn.Module):
         self.inner = nn.Linear(settings.width, settings.feed_forward)
         self.outer = nn.Linear(settings.feed_forward, settings.width)
         self.output_norm = nn.LayerNorm(settings.width, settings.norm_eps)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = settings.dropout
 
     def forward(self, states: Tensor, packing: Packing) -> Tensor:
         """states[T, d] -> [T, d]."""
-        states = self.attention_norm(states + self.dropout(self.attention(states, packing)))
+        dropout = self.dropout if self.training else 0.0
+        states = self.attention_norm(add_dropped(states, self.attention(states, packing), dropout))
         inner = functional.silu(self.inner(states))  # (T, feed_forward)
-        return self.output_norm(states + self.dropout(self.outer(inner)))
+        return self.output_norm(add_dropped(states, self.outer(inner), dropout))
 
 
 class Encoder(nn.Module):
@@ -98,7 +112,7 @@ class Encoder(nn.Module):
         self.tokens = nn.Embedding(pieces, settings.width)
         self.positions = nn.Embedding(settings.max_tokens, settings.width)
         self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = settings.dropout
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
         self.checkpoint_layers = (
             False  # keep a layer's input only and run it again for its gradient
@@ -119,7 +133,7 @@ class Encoder(nn.Module):
         states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
         if torch.is_autocast_enabled(tokens.device.type):
             states = rounded(states, -(-len(tokens) // ROWS) * ROWS)  # (T or more, d)
-        states = self.dropout(self.input_norm(states))
+        states = drop(self.input_norm(states), self.dropout if self.training else 0.0)
         for layer in self.layers:
             if self.checkpoint_layers:
                 states = checkpoint(layer, states, packing, use_reentrant=False)

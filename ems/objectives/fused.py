@@ -4,10 +4,13 @@ What XTR, UGT, SMLM and MLM have in common: each of N states predicts a distribu
 given as a few (row, token, weight) entries.
 
 Notable choices:
-- sum_w p(w) (logsumexp(z) - z(w)): the labels are never made dense, their logits are gathered;
+- sum_w p(w) (logsumexp(z) - z(w)) = mass logsumexp(z) - <state, sum_w p(w) W_w>: labels never
+  meet the logits, only the few output vectors that they name, so nothing is looked up per chunk and
+  a GPU never waits for the host;
 - the gradient, mass softmax(z) - p, is made chunk by chunk of rows already in the forward pass: one
-  chunk of logits is all that is ever held, it is computed once, and so is its softmax, from whose
-  largest value logsumexp follows (max logit - log max softmax): a pass of exponentials less;
+  buffer of logits is all that is ever held; the softmax overwrites them, and logsumexp follows from
+  its largest value (max logit - log max softmax): a pass of exponentials less. Fresh memory for
+  each chunk cost as much as a product: the kernel hands it out page by page;
 - a row's mass (the sum of its weights) scales its state, k wide, and not its softmax, V wide;
 - bfloat16 halves the bytes and uses the matrix units that have it; sums stay of the weights' dtype.
 """
@@ -51,42 +54,76 @@ class _FusedCrossEntropy(torch.autograd.Function):
         token: Tensor,
         weight: Tensor,
     ) -> Tensor:
+        target = Target(row, token, weight)
         needs = any(ctx.needs_input_grad)
-        sums = {"dtype": weight.dtype, "device": states.device}
-        grad_states = torch.empty(states.shape, **sums) if needs else None
-        grad_output = torch.zeros(output.shape, **sums) if needs else None
-        grad_bias = torch.zeros(bias.shape, **sums) if needs and bias is not None else None
-        total = torch.zeros((), **sums)
-        mass = Target(row, token, weight).mass(len(states))  # (N,)
-        share_of = weight / torch.where(mass > 0, mass, 1)[row]  # (T,): 1 in all for each row
-        step = max(1, CHUNK // output.shape[0])
-        for first in range(0, len(states), step):
-            chunk, masses = states[first : first + step], mass[first : first + step]
-            inside = (row >= first) & (row < first + step)
-            rows, tokens = row[inside] - first, token[inside]
-            logits = chunk @ output.T  # (chunk, V)
-            if bias is not None:
-                logits += bias
-            shares = torch.softmax(logits, dim=1)  # (chunk, V)
-            highest, share = (part.amax(1).to(weight.dtype) for part in (logits, shares))
-            total += (
-                masses @ (highest - share.log())
-                - logits[rows, tokens].to(weight.dtype) @ weight[inside]
-            )
-            if needs:
-                minus = -share_of[inside].to(shares.dtype)
-                shares.index_put_((rows, tokens), minus, accumulate=True)
-                grad_states[first : first + step] = (shares @ output) * masses[:, None]
-                grad_output += shares.T @ (chunk * masses[:, None].to(chunk.dtype))
+        mass = target.mass(len(states))  # (N,)
+        logsumexp, made = _softmax_part(states, output, bias, mass, needs)
+        expected = _label_means(output, target, len(states))  # (N, k)
+        total = mass @ logsumexp - (states.to(weight.dtype) * expected).sum()
+        if bias is not None:
+            total -= weight @ bias[token].to(weight.dtype)
+        if needs:
+            grad_states, grad_output, grad_bias = made
+            grad_states -= expected
+            pull = states[row].to(weight.dtype) * weight[:, None]  # (T, k)
+            grad_output.index_add_(0, token, pull, alpha=-1)
             if grad_bias is not None:
-                grad_bias += masses.to(shares.dtype) @ shares
-        ctx.save_for_backward(grad_states, grad_output, grad_bias)
+                grad_bias.index_add_(0, token, weight, alpha=-1)
+        ctx.save_for_backward(*made)
         return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         made = (None if part is None else part * grad for part in ctx.saved_tensors)
         return *made, None, None, None
+
+
+def _softmax_part(
+    states: Tensor, output: Tensor, bias: Tensor | None, mass: Tensor, needs: bool
+) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    """logsumexp[N] of the logits, and the gradients of mass @ logsumexp if they are needed."""
+    sums = {"dtype": mass.dtype, "device": states.device}
+    logsumexp = [mass.new_empty(0)]
+    grad_states = torch.empty(states.shape, **sums) if needs else None
+    grad_output = torch.zeros(output.shape, **sums) if needs else None
+    grad_bias = torch.zeros(len(output), **sums) if needs and bias is not None else None
+    step = _rows_at_once(len(states), len(output))
+    held = states.new_empty(step, len(output))  # (step, V)
+    for first in range(0, len(states), step):
+        part = slice(first, first + step)
+        chunk, masses = states[part], mass[part]
+        logits = torch.mm(chunk, output.T, out=held[: len(chunk)])  # (step, V)
+        if bias is not None:
+            logits += bias
+        highest = logits.amax(1).to(mass.dtype)
+        shares = torch.softmax(logits, dim=1, out=logits)  # (step, V)
+        logsumexp.append(highest - shares.amax(1).to(mass.dtype).log())
+        if needs:
+            grad_states[part] = (shares @ output) * masses[:, None]
+            _add_product(grad_output, shares, chunk * masses[:, None].to(chunk.dtype))
+        if grad_bias is not None:
+            grad_bias += masses.to(shares.dtype) @ shares
+    return torch.cat(logsumexp), (grad_states, grad_output, grad_bias)
+
+
+def _rows_at_once(rows: int, pieces: int) -> int:
+    """As many rows as CHUNK logits are, the chunks as equal as can be."""
+    most = max(1, CHUNK // pieces)
+    return max(1, -(-rows // max(1, -(-rows // most))))
+
+
+def _add_product(sums: Tensor, shares: Tensor, chunk: Tensor) -> None:
+    """sums[V, k] += shares[n, V]^T chunk[n, k], inside of the product where the dtypes allow it."""
+    if sums.dtype == chunk.dtype:
+        sums.addmm_(shares.T, chunk)
+    else:
+        sums += shares.T @ chunk
+
+
+def _label_means(output: Tensor, target: Target, rows: int) -> Tensor:
+    """The weighted sum of the output vectors of each row's labels, [N, k]."""
+    vectors = output[target.token].to(target.weight.dtype) * target.weight[:, None]  # (T, k)
+    return vectors.new_zeros(rows, output.shape[1]).index_add_(0, target.row, vectors)
 
 
 def fused_cross_entropy(

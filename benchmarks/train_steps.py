@@ -1,0 +1,261 @@
+"""One training step of each trainer that train_throughput.py compares, on the same pairs.
+
+Notable choices:
+- sentence-transformers is given every advantage that its own trainer allows: a WordLevel tokeniser
+  (Rust) over token ids written as words, so that tokenising costs next to nothing; no clipping, no
+  logging, no checkpoint, fused AdamW, a BERT without pooler, position or type beyond need;
+- the plain loop is what one writes first with PyTorch alone: nn.TransformerEncoder, both sides
+  padded by a DataLoader's collate, one forward a side, the same contrastive head and loss;
+- ours is the library's step: `System` on batches that `PairStore.assemble` makes of the shards.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ems.objectives.contrastive import contrastive_loss
+from ems.shards.reader import PairStore
+from ems.train.step import DeviceBatch, System
+
+RATE = 1e-4
+HOW_TO_INSTALL = (
+    "sentence-transformers is not installed, so it is not measured: pip install '.[bench]'"
+)
+
+
+@dataclass
+class Job:
+    """What a trainer does: `warm` steps off the clock, then `steps` on it."""
+
+    settings: dict[str, Any]  # of the system
+    store: PairStore
+    pieces: int
+    batch: int
+    warm: int
+    steps: int
+    device: torch.device
+    precision: str
+    compiled: bool
+    folder: Path  # for what a trainer must write
+
+    @property
+    def chosen(self) -> np.ndarray:
+        """The pairs of every step, int64[steps, batch]: counted through all language pairs."""
+        order = np.random.default_rng(1).permutation(int(self.store.sizes.sum()))
+        count = (self.warm + self.steps) * self.batch
+        return np.resize(order, count).reshape(-1, self.batch)
+
+    def located(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(language pair, pair within it) of pairs that are counted through."""
+        ends = np.cumsum(self.store.sizes)
+        groups = np.searchsorted(ends, pairs, side="right")
+        return groups, pairs - (ends - self.store.sizes)[groups]
+
+    def sentences(self) -> list[tuple[list[int], list[int]]]:
+        """The token ids of both sides of every pair, step after step."""
+        found: list[tuple[list[int], list[int]]] = []
+        for pairs in self.chosen:
+            batch = self.store.assemble(*self.located(pairs))
+            parts = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
+            by_row = dict(zip(batch.rows.tolist(), parts, strict=True))
+            count = batch.pairs
+            found += [(by_row[at].tolist(), by_row[count + at].tolist()) for at in range(count)]
+        return found
+
+
+class Clock:
+    """Seconds from the end of the warm-up to the last step; waits for a GPU at both ends."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.done, self.started, self.seconds = job, 0, 0.0, 0.0
+
+    def step(self) -> None:
+        self.done += 1
+        if self.done in (self.job.warm, self.job.warm + self.job.steps):
+            if self.job.device.type == "cuda":
+                torch.cuda.synchronize()
+            self.seconds = time.perf_counter() - self.started
+            self.started = time.perf_counter()
+
+
+def ours(job: Job, objectives: set[str]) -> float:
+    """Seconds of the library's step, with those objectives."""
+    torch.manual_seed(1)
+    parts = job.settings["objectives"]
+    for name in ("xtr", "contrastive"):
+        parts[name]["weight"] = int(name in objectives)
+    languages = len(job.store.languages)
+    system = System(job.settings, languages, job.pieces, job.precision).to(job.device).train()
+    if job.compiled:
+        system.compile()
+    optimizer = torch.optim.Adam(system.parameters(), lr=RATE, fused=True)
+    clock = Clock(job)
+    for step, pairs in enumerate(job.chosen):
+        torch.manual_seed(step)
+        batch = job.store.assemble(*job.located(pairs))
+        losses = system(DeviceBatch.of(batch, job.device))
+        optimizer.zero_grad(set_to_none=True)
+        losses["total"].backward()
+        optimizer.step()
+        clock.step()
+    if not torch.isfinite(losses["total"]):
+        raise ValueError(f"the loss of ours became {float(losses['total'])}")
+    return clock.seconds
+
+
+# --- a plain padded loop
+
+
+class Plain(nn.Module):
+    """The same sizes out of PyTorch's own layers, padded, mean-pooled."""
+
+    def __init__(self, model: dict[str, Any], out: int, pieces: int) -> None:
+        super().__init__()
+        width = model["width"]
+        layer = nn.TransformerEncoderLayer(
+            width,
+            model["heads"],
+            model["feed_forward"],
+            model["dropout"],
+            nn.functional.silu,
+            batch_first=True,
+        )
+        self.tokens = nn.Embedding(pieces, width)
+        self.positions = nn.Embedding(model["max_tokens"], width)
+        self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(model["dropout"])
+        self.layers = nn.TransformerEncoder(layer, model["layers"], enable_nested_tensor=False)
+        self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out))
+
+    def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
+        """Padded tokens[B, L], real[B, L] where true -> [B, k]."""
+        states = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]  # (B, L, d)
+        states = self.layers(self.dropout(self.norm(states)), src_key_padding_mask=~real)
+        sums = (states * real[:, :, None]).sum(1)  # (B, d)
+        return self.head(sums / real.sum(1, keepdim=True))
+
+
+def padded(sentences: tuple[list[int], ...]) -> tuple[Tensor, Tensor]:
+    rows = [torch.tensor(sentence) for sentence in sentences]
+    tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True)  # (B, L)
+    lengths = torch.tensor(list(map(len, rows)))
+    return tokens, torch.arange(tokens.shape[1]) < lengths[:, None]
+
+
+def plain(job: Job) -> float:
+    """Seconds of the plain loop, contrastive only."""
+    torch.manual_seed(1)
+    contrastive = job.settings["objectives"]["contrastive"]
+    model = Plain(job.settings["model"], contrastive["width"], job.pieces).to(job.device)
+    if job.compiled:
+        model.compile(dynamic=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
+    loader = torch.utils.data.DataLoader(
+        job.sentences(),
+        batch_size=job.batch,
+        collate_fn=lambda pairs: [*map(padded, zip(*pairs, strict=True))],
+    )
+    clock = Clock(job)
+    for sides in loader:
+        sides = [[part.to(job.device, non_blocking=True) for part in side] for side in sides]
+        with torch.autocast(job.device.type, torch.bfloat16, job.precision == "bfloat16"):
+            first, second = (model(*side) for side in sides)
+        loss = contrastive_loss(first.float(), second.float(), contrastive["temperature"])
+        optimizer.zero_grad(set_to_none=True)
+        (loss / job.batch).backward()
+        optimizer.step()
+        clock.step()
+    return clock.seconds
+
+
+# --- sentence-transformers
+
+
+def peer(job: Job) -> float:
+    """Seconds of SentenceTransformerTrainer with MultipleNegativesRankingLoss."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from sentence_transformers import SentenceTransformerTrainingArguments as Arguments
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from transformers import TrainerCallback
+
+    class Ticks(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            clock.step()
+
+    model = SentenceTransformer(modules=peer_modules(job), device=str(job.device))
+    words = [[" ".join(map(str, side)) for side in pair] for pair in job.sentences()]
+    first, second = map(list, zip(*words, strict=True))
+    arguments = Arguments(
+        output_dir=str(job.folder / "peer"),
+        max_steps=job.warm + job.steps,
+        per_device_train_batch_size=job.batch,
+        learning_rate=RATE,
+        max_grad_norm=0.0,
+        bf16=job.precision == "bfloat16",
+        use_cpu=job.device.type == "cpu",
+        torch_compile=job.compiled,
+        logging_strategy="no",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    clock = Clock(job)
+    SentenceTransformerTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=Dataset.from_dict({"anchor": first, "positive": second}),
+        loss=MultipleNegativesRankingLoss(model),
+        callbacks=[Ticks()],
+    ).train()
+    return clock.seconds
+
+
+def peer_modules(job: Job) -> list[nn.Module]:
+    """A BERT of the same shape with random weights, its tokeniser of ids, and mean pooling."""
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    model, folder = job.settings["model"], str(job.folder / "bert")
+    tokenizer = Tokenizer(models.WordLevel({str(i): i for i in range(job.pieces)}, unk_token="1"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="0",
+        unk_token="1",
+        model_max_length=model["max_tokens"],
+    ).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=job.pieces,
+        hidden_size=model["width"],
+        num_hidden_layers=model["layers"],
+        num_attention_heads=model["heads"],
+        intermediate_size=model["feed_forward"],
+        hidden_dropout_prob=model["dropout"],
+        attention_probs_dropout_prob=model["attention_dropout"],
+        max_position_embeddings=model["max_tokens"],
+        hidden_act="silu",
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    body = Transformer(folder, model_kwargs={"add_pooling_layer": False})
+    return [body, Pooling(model["width"])]
+
+
+def has_peer() -> bool:
+    from importlib.util import find_spec
+
+    return all(map(find_spec, ("sentence_transformers", "datasets", "accelerate")))
+
+
+TRAINERS: dict[str, Callable[[Job], float]] = {
+    "contrastive": lambda job: ours(job, {"contrastive"}),
+    "ems": lambda job: ours(job, {"xtr", "contrastive"}),
+    "plain": plain,
+    "st": peer,
+}

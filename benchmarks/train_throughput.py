@@ -1,0 +1,313 @@
+"""How fast the trainer is, beside sentence-transformers and beside a plain padded loop.
+
+    python benchmarks/train_throughput.py [--demo] [--shared FOLDER] [--device cuda --size ems ...]
+
+Notable choices:
+- each run is a process of its own, so that its memory is its own, and all see the same pairs, in
+  batches that a seed has shuffled over all languages: no buckets by length;
+- the runs are interleaved, round after round, since a machine is not equally fast all the time; a
+  figure is the median of the rounds, a ratio that of the medians;
+- pairs/s counts whole steps: batch, forward, backward, optimiser; the first are off the clock;
+- memory is the peak of RssAnon of the process, or of what PyTorch holds on the GPU;
+- 20,000 pairs each of Tatoeba de, fr, es, ja, ru, and 6,000 each of bible-uedin sw, et, uk;
+- MFU counts the FLOPs of matrix products on real tokens (backward twice the forward), and attention
+  at each sentence's own length, against the card's dense bfloat16 peak.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from text_throughput import pair_of, say, watch
+from train_steps import HOW_TO_INSTALL, TRAINERS, Job, has_peer
+
+from ems.config import load_experiment, load_site
+from ems.corpora.moses import read_pairs
+from ems.files import write_json
+from ems.model.device import choose_device
+from ems.shards.index import shards_in
+from ems.shards.reader import PairStore
+
+ROOT = Path(__file__).resolve().parents[1]
+REPEATS = 3
+SOURCES = dict.fromkeys(("de", "fr", "es", "ja", "ru"), ("Tatoeba", "v2021-08-07", 20_000))
+SOURCES |= dict.fromkeys(("sw", "et", "uk"), ("bible-uedin", "v1", 6_000))
+SIZES: dict[str, dict[str, int]] = {
+    "small": {"layers": 2, "width": 256, "heads": 4, "feed_forward": 1024},
+    "ems": {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096},
+}
+PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}
+PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L4": 121e12}  # FLOP/s, dense bfloat16
+NAMES = {
+    "contrastive": "ours, contrastive only",
+    "ems": "ours, full EMS loss",
+    "plain": "a plain padded loop",
+    "st": "sentence-transformers",
+}
+SETTINGS = """
+description: the trainer, measured
+seed: 1
+sources: {}
+splits: {}
+corpora: [{name: Bench, version: v1, source: made}]
+validation: null
+evalsets: {tatoeba: {version: v1}}
+benchmarks: [tatoeba]
+decontaminate: {against: []}
+segmenters: {default: none}
+objectives: {}
+train: {steps: 1}
+systems: {ems: {}}
+tables: {}
+"""
+
+
+# --- data
+
+
+def real_lines(shared: Path, code: str) -> Iterator[tuple[str, str]]:
+    name, version, count = SOURCES[code]
+    path = shared / "opus" / name / version / "moses" / f"{pair_of(code)}.txt.zip"
+    return islice(read_pairs(path, name, pair_of(code)), count)
+
+
+def demo_lines(mirror: Path, code: str) -> Iterator[tuple[str, str]]:
+    path = mirror / "opus" / "Demo" / "v1" / "moses" / f"{pair_of(code)}.txt.zip"
+    return islice(read_pairs(path, "Demo", pair_of(code)), 300)
+
+
+def prepare(folder: Path, options: argparse.Namespace) -> dict[int, int]:
+    """Write pairs, vocabularies and shards; return the true size of each vocabulary."""
+    from ems.shards.writer import write_shards
+    from ems.text.subwords import train_vocabulary, write_sample
+
+    if options.demo:
+        from ems.corpora.demo.mirror import write_mirror
+
+        write_mirror(folder / "mirror")
+        codes, lines = ["de", "ja"], partial(demo_lines, folder / "mirror")
+    else:
+        codes, lines = list(SOURCES), partial(real_lines, options.shared)
+    sources = [write_tsv(folder / "text", code, lines(code=code)) for code in codes]
+    found = {}
+    for pieces in sizes_of(options):
+        experiment = write_experiment(folder, codes, pieces, options)
+        place = folder / f"{pieces}"
+        write_sample(experiment, sources, place / "sample.txt")
+        found[pieces] = train_vocabulary(experiment, place / "sample.txt", place / "bpe.model")
+        for source in sources:
+            write_shards(source, place / "bpe.model", place / "shards" / source.stem)
+    return found
+
+
+def write_tsv(folder: Path, code: str, lines: Iterator[tuple[str, str]]) -> Path:
+    """A pair file of cleaned lower-case text, as the segmenter `none` leaves it."""
+    path = folder / f"{pair_of(code)}.tsv"
+    path.parent.mkdir(exist_ok=True)
+    rows = ([" ".join(side.lower().split()) for side in sides] for sides in lines)
+    both = (row for row in rows if all(row))
+    text = "".join(f"{first}\t{second}\t{at}\n" for at, (first, second) in enumerate(both, 1))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_experiment(folder: Path, codes: list[str], pieces: int, options: Any) -> Any:
+    model = SIZES[options.size] | {"dropout": 0.1, "attention_dropout": 0.1, "max_tokens": 120}
+    if options.demo:
+        model |= {"layers": 1, "width": 32, "feed_forward": 64}
+    settings = yaml.safe_load(SETTINGS) | {
+        "languages": ["en", *codes],
+        "vocabulary": {"size": pieces, "sample_lines": 300_000},
+        "model": model,
+    }
+    place = folder / f"{pieces}"
+    place.mkdir(exist_ok=True)
+    (place / "bench.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    return load(place)
+
+
+def load(place: Path) -> Any:
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    return load_experiment("bench", site, place, ROOT / "schemas")
+
+
+def sizes_of(options: argparse.Namespace) -> tuple[int, ...]:
+    return (1_200, 1_500) if options.demo else PIECES[options.size]
+
+
+# --- one run, in a process of its own
+
+
+def job_of(options: argparse.Namespace) -> Job:
+    place = options.folder / f"{options.pieces}"
+    experiment = load(place)
+    settings = experiment.systems["ems"]
+    folders = [s for pair in sorted((place / "shards").iterdir()) for s in shards_in(pair)]
+    store = PairStore(folders, list(experiment.languages), settings["model"]["max_tokens"])
+    device = choose_device(options.device)
+    torch.set_num_threads(options.threads)
+    run = (options.batch, options.warm, options.steps, device, options.precision, options.compile)
+    return Job(settings, store, options.pieces, *run, options.folder / "scratch")
+
+
+def inside(options: argparse.Namespace) -> None:
+    """Run one of TRAINERS in this process; print its figures as JSON."""
+    job = job_of(options)
+    seconds = TRAINERS[options.inside](job)
+    pairs = job.steps * job.batch
+    found = {"pairs_per_s": pairs / seconds, "ms_per_step": 1000 * seconds / job.steps}
+    if job.device.type == "cuda":
+        name = torch.cuda.get_device_name()
+        peak = next((value for part, value in PEAKS.items() if part in name), None)
+        found["gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
+        if peak:
+            found["mfu"] = flops(job, options.inside) / seconds / peak
+    say(json.dumps(found))
+
+
+def flops(job: Job, trainer: str) -> float:
+    """FLOPs of the measured steps on real tokens: 6 a weight and token, 12 L d a token of a
+    sentence of L tokens in each attention.
+    """
+    model, objectives = job.settings["model"], job.settings["objectives"]
+    layers, width, inner = model["layers"], model["width"], model["feed_forward"]
+    lengths = torch.tensor([len(side) for pair in job.sentences() for side in pair])
+    lengths = lengths[2 * job.warm * job.batch :].double()
+    tokens, rows = float(lengths.sum()), len(lengths)
+    encoder = 6 * tokens * layers * (4 * width**2 + 2 * width * inner)
+    attention = 12 * layers * width * float((lengths**2).sum())
+    head = 0 if trainer == "st" else 6 * rows * width * (width + objectives["contrastive"]["width"])
+    if trainer == "ems":
+        joined = width + objectives["head"]["language_width"]
+        head += 6 * rows * joined * (joined + job.pieces)
+    return encoder + attention + head
+
+
+# --- measuring
+
+
+def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -> dict[str, float]:
+    """The figures of one run in a fresh process, with its peak of RssAnon."""
+    keys = ("device", "precision", "threads", "batch", "warm", "steps")
+    command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
+    command += [f"--{key}={getattr(options, key)}" for key in keys] + [f"--pieces={pieces}"]
+    command += ["--compile"] if options.compile else []
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak = [0]
+    sampler = threading.Thread(target=watch, args=(run.pid, peak), daemon=True)
+    sampler.start()
+    output, _ = run.communicate()
+    sampler.join()
+    if run.returncode:
+        sys.exit(f"{name} with {pieces:,} pieces failed")
+    return {"rss_anon_mb": peak[0] / 1e6} | json.loads(output.splitlines()[-1])
+
+
+def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:
+    """trainer -> vocabulary size -> medians over the rounds."""
+    names = [name for name in TRAINERS if name != "st" or has_peer()]
+    true = prepare(folder, options)
+    runs: dict[tuple[str, int], list[dict[str, float]]] = {}
+    for at in range(options.repeats):
+        for size, pieces in true.items():
+            for name in names:
+                row = measure(name, size, folder, options)
+                runs.setdefault((name, pieces), []).append(row)
+                say(f"round {at + 1}, {pieces:,} pieces, {NAMES[name]}: {row['pairs_per_s']:,.0f}")
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for (name, pieces), rows in runs.items():
+        medians = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+        spread = [row["pairs_per_s"] for row in rows]
+        medians |= {"slowest": min(spread), "fastest": max(spread)}
+        found.setdefault(name, {})[str(pieces)] = medians
+    return found
+
+
+def summary(found: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
+    """The ratios of the last line: of the smallest vocabulary, `ems32k` of the largest."""
+
+    def rate(name: str, at: int) -> float:
+        rows = list(found[name].values()) if name in found else []
+        return rows[at]["pairs_per_s"] if rows else float("nan")
+
+    largest = list(found["ems"].values())[-1]
+    return {
+        "contrastive_vs_st": rate("contrastive", 0) / rate("st", 0),
+        "ems_vs_st": rate("ems", 0) / rate("st", 0),
+        "ems32k_vs_st": rate("ems", -1) / rate("st", -1),
+        "contrastive_vs_plain": rate("contrastive", 0) / rate("plain", 0),
+        "peak_mb": largest.get("gpu_mb", largest["rss_anon_mb"]),
+    }
+
+
+def show(found: dict[str, dict[str, dict[str, float]]], last: dict[str, float]) -> None:
+    columns = f"{'pieces':>8}{'pairs/s':>10}{'slowest':>9}{'fastest':>9}{'ms/step':>9}"
+    say(f"\n{'':24}{columns}{'RssAnon MB':>12}{'GPU MB':>9}{'MFU %':>7}")
+    for name, sizes in found.items():
+        for pieces, row in sizes.items():
+            speed = "".join(f"{row[key]:9,.0f}" for key in ("slowest", "fastest", "ms_per_step"))
+            gpu = f"{row['gpu_mb']:9,.0f}" if "gpu_mb" in row else f"{'-':>9}"
+            mfu = f"{100 * row['mfu']:7.1f}" if "mfu" in row else f"{'-':>7}"
+            rate = f"{row['pairs_per_s']:10,.0f}"
+            say(
+                f"{NAMES[name]:24}{int(pieces):8,}{rate}{speed}{row['rss_anon_mb']:12,.0f}{gpu}{mfu}"
+            )
+    if "st" not in found:
+        say(HOW_TO_INSTALL)
+    *ratios, peak = last.items()
+    say(" ".join(f"{name}={value:.2f}" for name, value in ratios) + f" {peak[0]}={peak[1]:.0f}")
+
+
+def options_of() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "results/benchmarks/train_throughput.json"
+    )
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--compile", action="store_true", help="torch.compile, for all of them")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=152, help="pairs of a step")
+    parser.add_argument("--warm", type=int, default=5, help="steps off the clock")
+    parser.add_argument("--steps", type=int, default=30, help="steps on the clock")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--inside", choices=TRAINERS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--pieces", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.demo:
+        options.batch, options.warm, options.steps, options.threads = 16, 1, 3, 1
+    return options
+
+
+def main() -> None:
+    options = options_of()
+    if options.inside:
+        inside(options)
+        return
+    if not options.demo and not options.shared.is_dir():
+        sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
+    with tempfile.TemporaryDirectory() as folder:
+        found = run_all(Path(folder), options)
+    last = summary(found)
+    facts = {key: getattr(options, key) for key in ("size", "device", "precision", "batch")}
+    write_json(options.out, {**facts, "torch": torch.__version__, "trainers": found, **last})
+    show(found, last)
+
+
+if __name__ == "__main__":
+    main()
