@@ -22,6 +22,7 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
 
+from ems.batches import BATCH
 from ems.config import Corpus, Experiment
 from ems.corpora.moses import count_pairs, read_pairs
 from ems.corpora.split import lines_of_part, span_of_part
@@ -32,7 +33,7 @@ from ems.languages.opus import opus_files
 from ems.progress import Progress, log
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
-from ems.text.tsv import BATCH, Pair
+from ems.text.tsv import Pair
 
 PIVOT = "en"  # on one side of every pair
 
@@ -182,11 +183,13 @@ def _progress(source: Source, total: int) -> Progress:
 
 
 def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
-    """The pairs; a batch of them is counted at once, since looking at the clock costs more."""
-    iterator = iter(pairs)
-    while batch := list(islice(iterator, BATCH)):
-        yield from batch
-        progress.add(len(batch))
+    """The pairs; many of them are counted at once, since looking at the clock costs more."""
+    number = 0
+    for number, pair in enumerate(pairs, start=1):
+        yield pair
+        if not number % BATCH:
+            progress.add(BATCH)
+    progress.add(number % BATCH)
     progress.close()
 
 
