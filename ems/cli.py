@@ -292,7 +292,7 @@ STAGES = [
         {"sources": SOME, "out": ONE},
         {"figure": {"choices": FIGURES}},
     ),
-    Stage("costs", stages.run_costs, "write the costs table", (), {"folder": ONE, "out": ONE}),
+    Stage("costs", stages.run_costs, "write the costs table", PLANNED, {"folder": ONE, "out": ONE}),
     Stage(
         "learning-in-time",
         stages.run_learning_in_time,

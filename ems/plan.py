@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.config import OPUSTOOLS, Experiment, load_experiment, load_site
+from ems.config import OPUSTOOLS, Corpus, Experiment, load_experiment, load_site
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.evalsets.check import check_evalsets
+from ems.evalsets.sets import AMONG_CORPORA
 from ems.text.segment import check_available
 from ems.train.scalars import check_tensorboard
 
@@ -84,6 +85,38 @@ def plan(
     if missing and not elsewhere:
         raise EmsError(missing[0])
     return Plan(site, experiment, missing)
+
+
+def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
+    """Whether an experiment has the job whose costs lie at this path, like ("train", "ems").
+
+    Systems that no table shows count: they are made by asking for them.
+    """
+    corpora = [corpus for _, corpus in experiment.all_corpora()]
+    match job:
+        case ("train", system):
+            return system in experiment.systems
+        case ("bench", system, benchmark):
+            return system in experiment.systems and benchmark in experiment.benchmarks
+        case ("data", "fetch", name):
+            return name.removesuffix("-mined") in _fetched(corpora) or name.startswith(
+                tuple(f"{AMONG_CORPORA.get(evalset, '/')}-" for evalset in experiment.evalsets)
+            )
+        case ("data", "fetch-evalset", name):
+            return name.partition("-")[0] in experiment.evalsets
+        case ("text", _, *_, name):
+            return name in {f"{c.label}-{c.version}-{pair}" for c in corpora for pair in c.pairs}
+    return True
+
+
+def _fetched(corpora: list[Corpus]) -> set[str]:
+    """The files of some corpora, as the costs of their downloads are named."""
+    return {
+        f"{corpus.name}-{corpus.version}-{file}"
+        for corpus in corpora
+        for pair in corpus.pairs
+        for file in corpus.files(pair)
+    }
 
 
 def _missing(segmenters: list[str]) -> tuple[str, ...]:

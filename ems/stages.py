@@ -6,6 +6,7 @@ What a stage needs is imported when it runs, so that `ems fetch` does not load P
 import argparse
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -340,9 +341,11 @@ def _losses(options: argparse.Namespace) -> dict[str, Path]:
 
 def run_costs(options: argparse.Namespace) -> None:
     """Write the table of costs."""
+    from ems.plan import has_job
     from ems.tables.costs import write_costs_table
 
-    write_costs_table(options.folder, options.out)
+    experiment = _experiment(options, "tables")
+    write_costs_table(options.folder, options.out, partial(has_job, experiment))
     log.info("%s from %s", options.out, options.folder)
 
 

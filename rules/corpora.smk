@@ -39,30 +39,24 @@ rule fetch:
         runtime=600,
     params:
         source=opus_source,
-        generated=lambda wildcards, input: "--generated" if input else "",
+        flags=lambda wildcards, input: "--generated" if input else "",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems fetch --source {params.source:q} --corpus {wildcards.corpus}"
         " --version {wildcards.version} --pair {wildcards.pair}"
-        " {params.generated} --out {output} --costs {params.costs} --log {log}"
+        " {params.flags} --out {output} --costs {params.costs} --log {log}"
 
 
-rule fetch_mined:
+use rule fetch as fetch_mined with:
+    input:
+        [],
     output:
         MINED,
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
-    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
-    resources:
-        mem_mb=800,
-        runtime=600,
     params:
-        source=opus_source,
+        flags="--format mined",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
-    shell:
-        "ems fetch --source {params.source:q} --corpus {wildcards.corpus}"
-        " --version {wildcards.version} --pair {wildcards.pair} --format mined"
-        " --out {output} --costs {params.costs} --log {log}"
 
 
 rule fetch_documents:

@@ -5,27 +5,6 @@ EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(
 TATOEBA_EMBEDDED = EXPERIMENT.sources["tatoeba"] == EMBEDDED
 
 
-rule fetch_tatoeba:
-    input:
-        f"{MIRROR}/manifest.json" if TATOEBA_EMBEDDED else [],
-    output:
-        evalset_pattern("tatoeba"),
-    log:
-        f"{LOGS}/fetch/tatoeba-{{version}}-{{code}}.log",
-    retries: 3
-    resources:
-        mem_mb=800,
-        runtime=60,
-    params:
-        source=(f"{MIRROR}/tatoeba" if TATOEBA_EMBEDDED else EXPERIMENT.sources["tatoeba"]),
-        generated="--generated" if TATOEBA_EMBEDDED else "",
-        out=f"{DATA}/evalsets/tatoeba/{{version}}",
-        costs=f"{COSTS}/data/fetch-evalset/tatoeba-{{code}}.json",
-    shell:
-        "ems fetch-evalset --evalset tatoeba --source {params.source:q} --code {wildcards.code}"
-        " {params.generated} --out {params.out} --costs {params.costs} --log {log}"
-
-
 rule fetch_flores200:
     output:
         evalset_pattern("flores200"),
@@ -36,30 +15,42 @@ rule fetch_flores200:
         mem_mb=800,
         runtime=60,
     params:
+        evalset="flores200",
         source=EXPERIMENT.sources["flores200"],
+        flags="",
         out=f"{DATA}/evalsets/flores200/{{version}}",
         costs=f"{COSTS}/data/fetch-evalset/flores200-{{code}}.json",
     shell:
-        "ems fetch-evalset --evalset flores200 --source {params.source:q} --code {wildcards.code}"
-        " --out {params.out} --costs {params.costs} --log {log}"
+        "ems fetch-evalset --evalset {params.evalset} --source {params.source:q}"
+        " --code {wildcards.code} {params.flags} --out {params.out} --costs {params.costs}"
+        " --log {log}"
 
 
-rule fetch_sib200:
+use rule fetch_flores200 as fetch_sib200 with:
     output:
         evalset_pattern("sib200"),
     log:
         f"{LOGS}/fetch/sib200-{{version}}-{{code}}.log",
-    retries: 3
-    resources:
-        mem_mb=800,
-        runtime=60,
     params:
+        evalset="sib200",
         source=EXPERIMENT.sources["sib200"],
         out=f"{DATA}/evalsets/sib200/{{version}}",
         costs=f"{COSTS}/data/fetch-evalset/sib200-{{code}}.json",
-    shell:
-        "ems fetch-evalset --evalset sib200 --source {params.source:q} --code {wildcards.code}"
-        " --out {params.out} --costs {params.costs} --log {log}"
+
+
+use rule fetch_flores200 as fetch_tatoeba with:
+    input:
+        f"{MIRROR}/manifest.json" if TATOEBA_EMBEDDED else [],
+    output:
+        evalset_pattern("tatoeba"),
+    log:
+        f"{LOGS}/fetch/tatoeba-{{version}}-{{code}}.log",
+    params:
+        evalset="tatoeba",
+        source=(f"{MIRROR}/tatoeba" if TATOEBA_EMBEDDED else EXPERIMENT.sources["tatoeba"]),
+        flags="--generated" if TATOEBA_EMBEDDED else "",
+        out=f"{DATA}/evalsets/tatoeba/{{version}}",
+        costs=f"{COSTS}/data/fetch-evalset/tatoeba-{{code}}.json",
 
 
 rule fetch_evalset:

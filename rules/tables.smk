@@ -116,10 +116,13 @@ rule costs:
         mem_mb=1000,
         runtime=10,
     params:
+        expect=settings_hash("tables"),
         code=source_hash("ems.tables"),
+        experiment=EXPERIMENT.name,
         folder=lambda wildcards, output: str(Path(output.tex).parents[1]),
     shell:
-        "ems costs --folder {params.folder} --out {output.tex} --log {log}"
+        "ems costs --experiment {params.experiment} --expect {params.expect}"
+        " --folder {params.folder} --out {output.tex} --log {log}"
 
 
 rule learning_in_time:

@@ -1,6 +1,7 @@
 """Laws of `ems segment` and `ems shards` on large files: kill them anywhere, run them again, and
 the bytes are the same."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -142,6 +143,7 @@ def test_workers_do_not_outlive_their_parent(segmenting):
     run.wait()
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert not alive
+    done = records(tmp_path / "state")  # a worker may end its shard before it looks for its parent
 
 
 def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_goes_on(segmenting):
@@ -250,6 +252,46 @@ def test_killed_between_shards_it_writes_the_others_only(encoding, tmp_path, wor
         assert not (tmp_path / "out").exists()
     told = ems(*job)
     assert any("resumed" in line for line in told)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert not (tmp_path / "state").exists()
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def halves(state):
+    """The shards of which some ids are on disk, and which are not done."""
+    begun = [path for path in state.glob("*/pieces/.*.part/de.ids") if path.stat().st_size]
+    done = {path.stem for path in state.glob("*/done/*.json")}
+    return {path.parent.name.split(".")[1] for path in begun} - done
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_inside_a_shard_it_writes_that_one_again(tmp_path, workers):
+    """The processes are stopped before they are looked at, so what is seen is what is killed."""
+    ems = Cli(tmp_path)
+    source = write_pairs(tmp_path / "de-en.tsv", 60_000, random.Random(1))
+    job = ("shards", "--source", source, "--vocabulary", vocabulary(tmp_path / "v.model", 200))
+    job = (*job, "--state", tmp_path / "state", "--piece-lines", 15_000)
+    ems(*job, "--out", tmp_path / "whole")
+    job = (*job, "--out", tmp_path / "out", "--workers", workers)
+    command = [sys.executable, "-m", "ems.cli", *map(str, job)]
+    run = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_for(lambda: records(tmp_path / "state") and halves(tmp_path / "state"), run)
+    family = [psutil.Process(run.pid), *psutil.Process(run.pid).children(recursive=True)]
+    for process in family:
+        process.suspend()
+    done, inside = records(tmp_path / "state"), halves(tmp_path / "state")
+    assert inside, "every shard was whole: it was not killed inside one"
+    assert 0 < done < 4
+    run.kill()
+    run.wait()
+    for process in family[1:]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.resume()  # to find its parent gone
+    _, alive = psutil.wait_procs(family[1:], timeout=30)
+    assert not alive
+    assert not (tmp_path / "out").exists()
+    told = ems(*job)
+    assert any(f"resumed, {done} of 4 pieces" in line for line in told)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
     assert not (tmp_path / "state").exists()
     assert not list(tmp_path.rglob("*.part"))

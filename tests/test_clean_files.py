@@ -57,6 +57,11 @@ def test_the_files_of_a_pair_follow_each_other_and_every_line_is_numbered(tmp_pa
         ["en-zh_tw en 1", "en-zh_tw zh_tw 1", "5"],
     ]
     assert entry["files"] == {"en-zh_cn": 3, "en-zh_tw": 2}
+    assert entry["archives"] == {
+        "en-zh_cn": "C/v1/moses/en-zh_cn.txt.zip",
+        "en-zh_tw": "C/v1/moses/en-zh_tw.txt.zip",
+    }
+    assert entry["threshold"] is None
     assert entry["read"] == entry["kept"] == 5
 
 
@@ -97,6 +102,8 @@ def test_of_mined_pairs_those_with_the_score_are_read(tmp_path, threshold, kept)
     lines, entry = cleaned.run(path)
     assert [int(line[2]) for line in lines] == list(range(1, kept + 1))
     assert (entry["read"], entry["files"]) == (kept, {PAIR: kept})
+    assert entry["archives"] == {PAIR: "laser/WikiMatrix/v1/WikiMatrix.en-zh.tsv.gz"}
+    assert entry["threshold"] == threshold
 
 
 def test_all_files_of_a_pair_must_be_given(tmp_path):

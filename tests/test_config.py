@@ -126,6 +126,8 @@ MISTAKES = [
     ("languages", ["en", "de", {"code": "und"}], ["languages: und stands for all", "rename it"]),
     ("corpora.0.languages", ["fr"], ["corpora.0.languages: unknown language 'fr'", "en, de, ja"]),
     ("corpora.0.languages", ["en"], ["corpora.0.languages: found only en"]),
+    ("corpora.0.without", ["de", "ja"], ["corpora.0.without: no language is left without de, ja"]),
+    ("evalsets.tatoeba.without", ["de", "ja"], ["evalsets.tatoeba.without: no language is left"]),
     ("corpora.0.languages", ["de", "de"], ["corpora.0.languages", "non-unique"]),
     ("segmenters.xx", "none", ["segmenters: unknown language 'xx'", "af, ar, bg"]),
     ("segmenters.ja", "juman", ["segmenters.ja: found 'juman'", "moses", "jieba, jumanpp"]),

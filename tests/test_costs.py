@@ -1,9 +1,11 @@
 """Laws of the table of costs: every job counts once, stages stand in the order of the pipeline."""
 
 import pytest
+from experiments_made import REAL, Settings, edited
 from tables_made import SUFFIXES, csv_rows, write_cost
 
 from ems.errors import EmsError
+from ems.plan import has_job
 from ems.tables.costs import STAGES, write_costs_table
 
 
@@ -63,6 +65,50 @@ def test_the_same_costs_give_the_same_bytes_wherever_they_lie(tmp_path):
         written.append([(folder / f"t{suffix}").read_bytes() for suffix in SUFFIXES])
     assert written[0] == written[1]
     assert str(tmp_path).encode() not in b"".join(written[0])
+
+
+def test_jobs_that_the_experiment_no_longer_has_are_told_and_not_counted(tmp_path):
+    folder = tmp_path / "costs"
+    write_cost(folder, "train/new", "train", 5.0)
+    write_cost(folder, "train/old", "train", 1200.0)
+    write_cost(folder, "bench/old/tatoeba", "bench", 34.5)
+    table = tmp_path / "table.tex"
+    write_costs_table(folder, table, lambda job: "old" not in job)
+    assert {name: row["Jobs"] for name, row in csv_rows(table).items()} == {
+        "train new": "1",
+        "Total": "1",
+    }
+    assert "Not counted: 2 jobs (1,234.5 seconds)" in table.read_text()
+    with pytest.raises(EmsError, match="jobs that the experiment no longer has"):
+        write_costs_table(folder, table, lambda job: False)
+
+
+@pytest.mark.parametrize(
+    ("job", "there"),
+    [
+        ("data/demo-mirror", True),
+        ("data/fetch/Tatoeba-v2021-08-07-de-en", True),
+        ("data/fetch/Tatoeba-v2021-08-07-en-fr", False),
+        ("data/fetch/Tatoeba-v1-de-en", False),
+        ("data/fetch/NTREX-v1-en-ja", True),
+        ("data/fetch-evalset/tatoeba-deu", True),
+        ("data/fetch-evalset/flores200-deu_Latn", False),
+        ("text/evalkeys", True),
+        ("text/clean/NTREX-v1-de-en", True),
+        ("text/shards/NTREX-v1-en-fr", False),
+        ("text/shards/own/NTREX-v1-de-en", True),
+        ("train/a", True),
+        ("train/c", False),
+        ("bench/ngram/tatoeba", True),
+        ("bench/a/ntrex", False),
+        ("bench/c/tatoeba", False),
+        ("summary/other", True),
+    ],
+)
+def test_an_experiment_has_the_jobs_of_its_corpora_systems_and_benchmarks(tmp_path, job, there):
+    real = edited(REAL, "benchmarks", ["tatoeba"])
+    experiment = Settings(tmp_path, real).load(real)
+    assert has_job(experiment, tuple(job.split("/"))) == there
 
 
 def test_no_costs_are_an_error_that_names_the_folder(tmp_path):

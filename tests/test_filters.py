@@ -100,7 +100,7 @@ def test_a_pair_counts_under_the_first_reason_that_it_has():
 @pytest.mark.parametrize("seed", range(3))
 def test_filters_together_leave_what_a_loop_over_the_pairs_leaves(seed, monkeypatch):
     monkeypatch.setattr(
-        module, "batched", lambda pairs: (pairs[at : at + 7] for at in range(0, 2000, 7))
+        module, "batched", lambda pairs, _: (pairs[at : at + 7] for at in range(0, 2000, 7))
     )
     draw = random.Random(seed)
 

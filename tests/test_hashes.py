@@ -3,8 +3,10 @@
 import pytest
 from experiments_made import REAL, Settings, edited
 
+from ems.config import opus as config_opus
 from ems.config import provenance as source
 from ems.config import stage_hash
+from ems.languages import opus
 
 
 @pytest.fixture
@@ -174,6 +176,28 @@ def test_the_source_of_the_tables_holds_the_printed_numbers():
     assert not any(name.startswith(("train/", "model/")) for name in files)
 
 
+def test_no_stage_depends_on_the_counts_of_opus_but_on_the_files_that_they_make_it_read(
+    project, monkeypatch
+):
+    root = source.source_root()
+    for stage in ("text.clean", "text.bulk", "shards.writer", "train", "bench"):
+        files = of(f"ems.{stage}")
+        assert "languages/opus.py" in files
+        assert {f"languages/{name}" for name in ("languages.tsv", "opus_codes.tsv")} <= files
+        assert not {"languages/opus.tsv"} & files
+        assert (root / "languages" / "opus.tsv").is_file()
+    before = hashes(project.load(REAL))
+    known = {name: opus.OpusFile(1, 1) for name in ("de-en", "de_at-en", "en-ja")}
+    monkeypatch.setattr(config_opus, "opus_files", lambda *_: known)
+    assert hashes(project.load(REAL)) == before  # other counts, the same files
+    german = {"de": ("de_at", "de")}
+    monkeypatch.setattr(config_opus, "opus_codes", lambda _, code, paper: german.get(code, (code,)))
+    after = hashes(project.load(REAL))
+    assert {name for name in JOBS if before[name] != after[name]} == {
+        name for name in CLEAN if "de-en" in name
+    }
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A little `ems` whose stage `a` reaches b, c and d, but not e."""
@@ -186,6 +210,7 @@ def package(tmp_path, monkeypatch):
         "a/table.tsv": "x\ty\n",
         "a/data/deep.csv": "1\n",
         "a/notes.md": "about\n",
+        "a/known.tsv": "1\n",
         "b.py": "def f():\n    from ems.c import three\n    from ems import d\n",
         "c/__init__.py": "",
         "c/three.py": "import numpy\nimport ems.a.one\n",
@@ -198,6 +223,7 @@ def package(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.setattr(source, "source_root", lambda: tmp_path / "ems")
+    monkeypatch.setattr(source, "PLANNED", {"a/known.tsv"})
     source.source_files.cache_clear()
     source.source_hash.cache_clear()
     yield tmp_path / "ems"
@@ -227,7 +253,7 @@ def test_one_changed_byte_of_what_a_stage_reaches_changes_its_hash(package, name
     assert hash_after(package, name, text) == before
 
 
-@pytest.mark.parametrize("name", ["e.py", "errors.py", "progress.py", "a/notes.md"])
+@pytest.mark.parametrize("name", ["e.py", "errors.py", "progress.py", "a/notes.md", "a/known.tsv"])
 def test_what_a_stage_does_not_reach_does_not_change_its_hash(package, name):
     before = source.source_hash("ems.a")
     assert hash_after(package, name, "X = 1\n") == before

@@ -14,8 +14,9 @@ from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.text.subwords import load_vocabulary
 
-SOURCES = {"A+train/v1/de-en": 60, "B/v2/de-en": 50, "B/v2/en-ja": 20}
-FILES = {"A+train/v1/de-en": {"de-en": 179}, "B/v2/de-en": {"de_at-en": 40, "de_ch-en": 120}}
+SOURCES = {"A+train/v1/de-en": 60, "B/v2/de-en": 50, "B/v2/en-ja": 20, "W+rest/v1/de-en": 9}
+MOSES = {"A+train/v1/de-en": {"de-en": 179}, "B/v2/de-en": {"de_at-en": 40, "de_ch-en": 120}}
+MINED = {"W+rest/v1/de-en": {"de-en": 26}}
 
 
 class Results:
@@ -28,10 +29,15 @@ class Results:
         for name, count in SOURCES.items():
             source = write_pairs(self.results / "text/segmented" / f"{name}.tsv", count, draw)
             write_shards(source, model, self.results / "shards" / name, pairs=8)
-        for name, files in FILES.items():
+        for name, files in {**MOSES, **MINED}.items():
             report = self.results / "text/clean" / f"{name}.json"
             report.parent.mkdir(parents=True, exist_ok=True)
-            report.write_text(json.dumps({"files": files}))
+            mined, (label, version, _) = name in MINED, name.split("/")
+            file = "mined/W.{}.tsv.gz" if mined else "moses/{}.txt.zip"
+            place = f"{label.split('+')[0]}/{version}/{file}"
+            archives = {name: place.format(name) for name in files}
+            told = {"files": files, "archives": archives, "threshold": 1.05 if mined else None}
+            report.write_text(json.dumps(told))
         self.index = self.results / "shards" / "index.json"
         folders = [self.results / "shards" / name for name in SOURCES]
         write_index({"train": folders, "validation": []}, self.index)
@@ -64,6 +70,10 @@ def results(tmp_path_factory):
         (72, "B/v2/de-en", 12, 1, "line 38 of B/v2/moses/de_at-en.txt.zip"),
         (73, "B/v2/de-en", 13, 1, "line 1 of B/v2/moses/de_ch-en.txt.zip"),
         (109, "B/v2/de-en", 49, 6, "line 109 of B/v2/moses/de_ch-en.txt.zip"),
+        (
+            *(112, "W+rest/v1/de-en", 2, 0),
+            "line 8 of those with a score of 1.05 or more, of W/v1/mined/W.de-en.tsv.gz",
+        ),
     ],
 )
 def test_a_row_of_a_language_pair_is_shown_with_its_text_and_where_it_comes_from(
@@ -90,7 +100,7 @@ def test_a_row_of_a_language_pair_is_shown_with_its_text_and_where_it_comes_from
 def test_a_row_is_the_one_that_training_draws_by_that_number(results):
     store = PairStore(sorted(results.index.parent.glob("*/*/de-en/0*")), LANGUAGES, 99)
     processor = load_vocabulary(results.results / "vocab" / "vocabulary.model")
-    batch = next(store.in_order(110))
+    batch = next(store.in_order(119))
     for row in (0, 8, 59, 60, 109):
         at = batch.rows.tolist().index(row)
         start = int(batch.lengths[:at].sum())
@@ -111,8 +121,8 @@ def test_a_folder_of_shards_or_one_of_them_is_enough(results):
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (("--pair", "de-en", "--row", 110), "--row 110: there are 110 pairs, so a row is one of"),
-        (("--pair", "de-en", "--row", -1), "--row -1: there are 110 pairs, so a row is one of 0"),
+        (("--pair", "de-en", "--row", 119), "--row 119: there are 119 pairs, so a row is one of"),
+        (("--pair", "de-en", "--row", -1), "--row -1: there are 119 pairs, so a row is one of 0"),
         (
             ("--pair", "de-fr", "--row", 0),
             "--pair de-fr: no shard holds it; there are de-en, en-ja",
@@ -128,7 +138,7 @@ def test_what_is_not_there_is_one_clear_line(results, flags, told):
 
 def test_verify_reads_every_byte(results, tmp_path):
     lines = results.ems("verify", "--index", results.index)
-    assert any("18 shards with 130 pairs are whole" in line for line in lines)
+    assert any("20 shards with 139 pairs are whole" in line for line in lines)
     file = results.results / "shards" / "B/v2/de-en" / "00002" / "en.ids"
     content = file.read_bytes()
     try:

@@ -1,13 +1,9 @@
 """Laws of segmentation: as many lines as went in, nothing but white space changed, no silent
 substitute."""
 
-import html
-import unicodedata
-from functools import partial
-
 import pytest
 from conftest import SHARED, needs
-from jumanpp_made import put_jumanpp
+from segment_made import assert_nothing_is_lost, characters
 from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
 
 from ems.errors import EmsError
@@ -25,61 +21,6 @@ LANGUAGES = {  # languages that a segmenter is used for
     "rjieba": ["zh"],
     "none": ["en"],
 }
-NASTY = [
-    "",
-    " ",
-    "   ",
-    "\u3000",
-    "# x",
-    "#",
-    "# ",
-    "#  x",
-    "## # x",
-    "EOS",
-    "EOS EOS",
-    "*",
-    "\"double\" 'single' «guillemets» “curly”",
-    "[b] {c} (d) <e> & | ; &amp; &#91; &apos;",
-    "<tag>",
-    "state-of-the-art it's l'eau @-@",
-    "Mr. Smith of the U.S.A. paid 3.14 or 1,000... no..",
-    "http://a.example/b?c=d&e=f#g h@i.example",
-    "emoji 😀👩‍👩‍👧 x",
-    "mixed日本語のテキスト и русский 한국어 हिन्दी ไทย العربية",
-    "全角　スペース、ＡＢＣ１２３",
-    "cafe\u0301 café",
-    "\\ \\n \\t %s $x `y`",
-    "_ a__b",
-    "zero\u200bwidth\u200cjoiner\ufeff",
-    "x" * 10_000,
-    "some words " * 10_000,  # 110 kB
-    "これは長い行です。" * 4_000,  # 108 kB
-    "# " + "長い " * 10_000,
-    "last",
-]
-
-
-def characters(line):
-    return "".join(line.split())
-
-
-def assert_nothing_is_lost(segment, name):
-    words = segment(NASTY)
-    assert len(words) == len(NASTY)
-    for line, segmented in zip(NASTY, words, strict=True):
-        plain = html.unescape(segmented) if "escaped" in name else segmented
-        assert comparable(plain, name) == comparable(line, name)
-        assert segmented == " ".join(segmented.split())
-
-
-def comparable(line, name):
-    """What a segmenter must keep of a line."""
-    text = characters(line)
-    if "aggressive" in name:
-        text = text.replace("@-@", "-")
-    if name in ("jumanpp", "mecab-jumandic"):  # half-width kana become full-width ones
-        text = unicodedata.normalize("NFKC", text)
-    return text
 
 
 @pytest.mark.parametrize(
@@ -87,7 +28,7 @@ def comparable(line, name):
     [
         (name, language)
         for name in sorted(_MAKERS)
-        if name != "jumanpp"  # below, against a stand-in
+        if name != "jumanpp"  # test_jumanpp.py, against a stand-in
         for language in LANGUAGES.get(name, ["ja"])
     ],
 )
@@ -189,48 +130,6 @@ def test_a_line_that_mecab_splits_all_the_same_is_an_error_and_no_shift(monkeypa
     monkeypatch.setattr(segment_module, "MECAB_BYTES", 2_000_000)
     with pytest.raises(EmsError, match=r"2 lines went in and 3 came out; .*cannot be aligned"):
         segmenter("mecab-jumandic", "ja")(["あ" * 400_000, "い"])
-
-
-# --- Juman++, against a program that misbehaves as the real one does
-
-
-@pytest.fixture
-def jumanpp(tmp_path, monkeypatch):
-    """Puts a `jumanpp` on PATH."""
-    return partial(put_jumanpp, tmp_path, monkeypatch)
-
-
-def test_what_jumanpp_drops_is_kept_from_it(jumanpp):
-    jumanpp()
-    segment = segmenter("jumanpp", "ja")
-    assert_nothing_is_lost(segment, "jumanpp")
-    assert segment(["# 日本", "", "日 本"]) == ["# 日 本", "", "日 本"]
-
-
-def test_half_width_kana_become_words_of_full_width_ones(jumanpp):
-    jumanpp()
-    lines = ["ﾊﾝｶｸ", "ｶﾞｷﾞ ﾊﾟ", "ＡＢ１ ﾊﾝｶｸハンカク", "ｱｰ。"]
-    expected = ["ハンカク", "ガギ パ", "Ａ Ｂ １ ハンカクハンカク", "アー 。"]
-    assert segmenter("jumanpp", "ja")(lines) == expected
-
-
-def test_a_long_line_is_cut_between_characters_wherever_the_limit_falls(jumanpp):
-    jumanpp()
-    lines = ["a" * shift + "日本" * 2_000 for shift in range(7)]
-    assert [characters(line) for line in segmenter("jumanpp", "ja")(lines)] == lines
-
-
-@pytest.mark.parametrize("drop", ["number == 0", "number == 2", "line == b''"])
-def test_a_tool_that_drops_a_line_all_the_same_is_an_error(jumanpp, drop):
-    jumanpp(drop=drop)
-    with pytest.raises(EmsError, match=r"3 lines went in and 2 came out; .*cannot be aligned"):
-        segmenter("jumanpp", "ja")(["日", "", "本"] if "b''" in drop else ["日", "中", "本"])
-
-
-def test_a_tool_that_fails_is_an_error_with_what_it_said(jumanpp):
-    jumanpp(end="sys.exit('no model here')")
-    with pytest.raises(EmsError, match="segmenter jumanpp: exit status 1: no model here"):
-        segmenter("jumanpp", "ja")(["日"])
 
 
 # --- missing tools

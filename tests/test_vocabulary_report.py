@@ -2,11 +2,13 @@
 
 import json
 import random
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from tables_made import csv_rows, demo_report, tex_line, write_report
 
+from ems.batches import batched
 from ems.errors import EmsError
 from ems.tables.filters import write_filters_table
 from ems.tables.vocabulary import write_vocabulary_table
@@ -103,7 +105,7 @@ def test_with_byte_fallback_no_token_is_unknown_and_every_text_comes_back(world,
 
 def test_a_language_gives_so_many_lines_at_most(world, tmp_path, monkeypatch):
     monkeypatch.setattr(vocabulary_report, "LINES", 50)
-    monkeypatch.setattr(vocabulary_report, "BATCH", 7)
+    monkeypatch.setattr(vocabulary_report, "batched", partial(batched, size=7))
     report = report_of(world, tmp_path / "r.json")
     assert {row["lines"] for row in report["languages"].values()} == {50}
 

@@ -111,6 +111,15 @@ def _chosen(key: str, entry: dict[str, Any], all_: list[str], known: dict[str, A
     return [code for code in codes if code not in without]
 
 
+def _check_left(key: str, entry: dict[str, Any], chosen: Any, otherwise: str) -> None:
+    """Raise `EmsError` when no language is chosen, because of `without` or `otherwise`."""
+    if not chosen and entry.get("without"):
+        names = ", ".join(entry["without"])
+        raise EmsError(f"{key}.without: no language is left without {names}; take one out of it")
+    if not chosen:
+        raise EmsError(f"{key}.languages: {otherwise}")
+
+
 def _corpora(
     value: dict[str, Any],
     languages: dict[str, Language],
@@ -149,8 +158,7 @@ def _corpus(
 ) -> Corpus:
     codes = _chosen(key, entry, [code for code in languages if code != "en"], languages)
     codes = [code for code in codes if code != "en"]
-    if not codes:
-        raise EmsError(f"{key}.languages: found only en; name the other side of each pair")
+    _check_left(key, entry, codes, "found only en; name the other side of each pair")
     files = pair_files(key, entry, codes)
     part = entry.get("part", "")
     _check_part(f"{key}.part", entry["name"], part, splits)
@@ -260,8 +268,7 @@ def _evalset(
     if entry.get("dev"):
         _check_dev(key, name, entry, sources)
     chosen = _codes(name, entry, languages)
-    if not chosen:
-        raise EmsError(f"{key}.languages: none of the languages is in the benchmark")
+    _check_left(key, entry, chosen, "none of the languages is in the benchmark")
     return EvalSet(
         name, entry["version"], chosen, part, entry.get("path", ""), entry.get("dev", False)
     )

@@ -11,10 +11,10 @@ Notable choices:
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from ems.batches import batched
 from ems.corpora.packed import (
     BLOCK,
     LIMITS,
@@ -65,14 +65,18 @@ def read_pairs(
     with _open(path, names) as sides:
         streams = zip(sides, names, strict=True)
         lines = [read_lines_of(member, f"{path}: {name}") for member, name in streams]
-        pairs, number = zip(*lines, strict=True), 1
-        while batch := list(islice(pairs, LINES)):
+        number = 1
+        for batch in batched(zip(*lines, strict=True), _length, LINES):
             texts = [
                 _decode_all(side, undecodable, f"of {name}", path, number)
                 for name, side in zip(names, zip(*batch, strict=True), strict=True)
             ]
             yield from zip(*texts, strict=True)
             number += len(batch)
+
+
+def _length(pair: tuple[bytes, bytes]) -> int:
+    return len(pair[0]) + len(pair[1])
 
 
 def _decode_all(

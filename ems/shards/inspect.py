@@ -93,11 +93,12 @@ def origin(place: Place) -> str:
     report = place.experiment / "text" / "clean" / corpus / version / f"{pair}.json"
     if not report.exists():
         return f"line {line:,} of the corpus ({report} would say of which file)"
-    before = 0
-    for name, lines in read_json(report)["files"].items():
+    told, before = read_json(report), 0
+    mined = told["threshold"] is not None
+    scored = f" of those with a score of {told['threshold']:g} or more," if mined else ""
+    for name, lines in told["files"].items():
         if line <= before + lines:
-            archive = f"{corpus.partition('+')[0]}/{version}/moses/{name}.txt.zip"
-            return f"line {line - before:,} of {archive}"
+            return f"line {line - before:,}{scored} of {told['archives'][name]}"
         before += lines
     raise EmsError(
         f"{report}: its files have {before:,} lines, but the pair comes from line {line:,}; the "

@@ -2,10 +2,12 @@
 
 Notable choices:
 - one row per stage, but one per system where systems are compared: "train ems", "bench ems";
-- seconds are added up over jobs; jobs run side by side, so a run may take less than the total.
+- seconds are added up over jobs; jobs run side by side, so a run may take less than the total;
+- costs stay when a corpus or a system leaves the experiment; they are told in a note, not counted.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -26,8 +28,11 @@ COLUMNS = ["Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
 
 @dataclass(frozen=True)
 class Cost:
-    """One job: wall and CPU seconds, and the most memory it held, in MB; `system` may be ""."""
+    """One job, by its path: wall and CPU seconds, the most memory it held, in MB; `system` may be
+    "".
+    """
 
+    job: tuple[str, ...]
     stage: str
     system: str
     seconds: float
@@ -39,11 +44,19 @@ class Cost:
         return f"{self.stage} {self.system}".strip()
 
 
-def write_costs_table(folder: Path, out: Path) -> None:
+def write_costs_table(
+    folder: Path, out: Path, planned: Callable[[tuple[str, ...]], bool] = lambda job: True
+) -> None:
     """Write the costs of the jobs under `folder` (results/<experiment>/costs) as .tex, .md and
-    .csv beside `out`. Raises `EmsError` when there are none or one is malformed.
+    .csv beside `out`.
+
+    `planned` says whether the experiment still has a job, by its path ("train", "ems") in the
+    folder. Raises `EmsError` when no job is left or one is malformed.
     """
-    costs = sorted(read_costs(folder), key=_place)
+    every = read_costs(folder)
+    costs = sorted((cost for cost in every if planned(cost.job)), key=_place)
+    if not costs:
+        raise EmsError(f"{folder}: all costs in it are of jobs that the experiment no longer has")
     rows: list[list[Value]] = []
     for name, jobs in groupby(costs, key=lambda cost: cost.name):
         rows.append([name, *_summary(list(jobs))])
@@ -56,10 +69,21 @@ def write_costs_table(folder: Path, out: Path) -> None:
         notes=[
             "Seconds are wall time, added up over the jobs of a stage; jobs may run side by side. "
             "CPU seconds count all cores. Peak MB: the resident memory of the largest job. "
-            "Of a job that was killed and run again, only the last run counts."
+            "Of a job that was killed and run again, only the last run counts.",
+            *_note_of_others([cost for cost in every if not planned(cost.job)]),
         ],
     )
     write_table(table, out)
+
+
+def _note_of_others(others: list[Cost]) -> list[str]:
+    if not others:
+        return []
+    seconds = sum(cost.seconds for cost in others)
+    return [
+        f"Not counted: {len(others):,} jobs ({seconds:,.1f} seconds) that the experiment had once "
+        "and has no longer."
+    ]
 
 
 def read_costs(folder: Path) -> list[Cost]:
@@ -79,6 +103,7 @@ def _read_one(path: Path, parts: tuple[str, ...]) -> Cost:
     if stage in BY_SYSTEM and len(parts) < 2:
         raise _malformed(path, f"the costs of {stage} in a file {stage}/<system>", path.name)
     return Cost(
+        job=parts,
         stage=stage,
         system=parts[1] if stage in BY_SYSTEM else "",
         seconds=_number(path, data, "seconds"),

@@ -22,6 +22,7 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
 
+from ems.batches import BATCH
 from ems.config import Corpus, Experiment
 from ems.corpora.moses import count_pairs, read_pairs
 from ems.corpora.split import lines_of_part, span_of_part
@@ -32,7 +33,7 @@ from ems.languages.opus import opus_files
 from ems.progress import Progress, log
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
-from ems.text.tsv import BATCH, Pair
+from ems.text.tsv import Pair
 
 PIVOT = "en"  # on one side of every pair
 
@@ -62,7 +63,8 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     """Clean one pair of one corpus from its zips to the TSV `out`; return and write its report.
 
     The report goes to `out` with the suffix .json. Line numbers count through the archives in their
-    order; `files` says how many lines each has. Raises `EmsError` for a bad archive.
+    order; `files` says how many lines each has (of a mined one, how many above the threshold), and
+    `archives` where it lies. Raises `EmsError` for a bad archive.
     """
     role, corpus = experiment.corpus(source.label, source.version)
     lines = [_count(corpus, place) for place in _places(corpus, source)]
@@ -88,7 +90,9 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         "changed": dict(report.changed),
         "by_benchmark": {set_: dict(counts) for set_, counts in report.by_benchmark.items()},
         "kept": report.kept,
+        "threshold": corpus.threshold,
         "files": dict(zip(corpus.files(source.pair), lines, strict=True)),
+        "archives": {name: _place(path) for path, _, name in _places(corpus, source)},
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
@@ -101,6 +105,11 @@ def _nothing_left(corpus: Corpus, source: Source, report: Report) -> None:
     if corpus.own or not opus_files(corpus.name, corpus.version):
         raise EmsError(line)
     log.warning("%s", line)
+
+
+def _place(archive: Path) -> str:
+    """Where an archive lies among the corpora: "A/v1/moses/de-en.txt.zip"."""
+    return "/".join(archive.parts[-4:])
 
 
 Place = tuple[Path, str, str]  # an archive, its corpus, the name of the pair in it
@@ -182,11 +191,13 @@ def _progress(source: Source, total: int) -> Progress:
 
 
 def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
-    """The pairs; a batch of them is counted at once, since looking at the clock costs more."""
-    iterator = iter(pairs)
-    while batch := list(islice(iterator, BATCH)):
-        yield from batch
-        progress.add(len(batch))
+    """The pairs; many of them are counted at once, since looking at the clock costs more."""
+    number = 0
+    for number, pair in enumerate(pairs, start=1):
+        yield pair
+        if not number % BATCH:
+            progress.add(BATCH)
+    progress.add(number % BATCH)
     progress.close()
 
 

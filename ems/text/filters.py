@@ -18,9 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ems.batches import batched
 from ems.text.normalise import Tidy, keys_function, tidier, tidy, tidy_lines, without_format
 from ems.text.seen import Seen
-from ems.text.tsv import Pair, batched
+from ems.text.tsv import Pair
 
 DROP = "drop"
 Test = Callable[[str, str], bool]  # whether a pair goes
@@ -76,6 +77,10 @@ def _words(text: str) -> int:
     return text.count(" ") + 1
 
 
+def _length(pair: tuple[str | None, str | None, int]) -> int:
+    return len(pair[0] or "") + len(pair[1] or "")
+
+
 @dataclass
 class Report:
     """What happened to the pairs of one corpus: read = kept + sum of `removed`.
@@ -107,7 +112,7 @@ def clean_pairs(
     """
     tidy_side, keys_of, tests = _tidier(filters, report), keys_function(key_name), filters.tests()
     seen = Seen(report.read - report.removed["cap"]) if filters.duplicates == DROP else None
-    for batch in batched(pairs):
+    for batch in batched(pairs, _length):
         if filters.undecodable == DROP:
             batch = _readable(batch, report)
         firsts = tidy_lines([pair[0] for pair in batch], tidy_side)

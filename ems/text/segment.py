@@ -11,37 +11,29 @@ Notable choices:
   `moses-aggressive` (-a, `@-@`), `moses-escaped` (`&apos;`), `moses-aggressive-escaped` (both, what
   the mosestokenizer package does by default);
 - `sacremoses` is the same tokenizer in Python: no Perl, slower, other output for Indic scripts;
-- Juman++ drops lines that begin with `# ` and lines over 4,096 bytes, so both are kept from it;
-  half-width kana become full-width ones first, since its dictionary has no others (SentencePiece's
-  NFKC would make them so anyway);
-- Juman++ runs once for many lines, for a single sentence too: it starts in 0.07 s. pyknp talks to
-  it line by line and brings nothing but its own traps: it waits 30 s for an answer to `# `, returns
-  an empty list for a line over 4,096 bytes and raises ValueError for `(^ ^)`;
 - `rjieba` is jieba's algorithm in Rust, some twenty times faster; it differs in a few lines with
   Latin letters or digits, so an experiment has to ask for it;
 - what could break a line in two or end it early never reaches a tool: `tidy` takes it out, and a
   line that holds it all the same is an error;
-- nothing ever switches segmenter silently: what is missing is an error that names the package.
+- nothing ever switches segmenter silently: what is missing is an error that names the package. The
+  two ways to Juman++ (jumanpp.py) are one segmenter: they give the same words.
 """
 
 import importlib.util
 import re
 import shutil
 import subprocess
-import tempfile
-import unicodedata
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 
 from ems.errors import EmsError
+from ems.text import jumanpp
+from ems.text.external import Segment, check_count, full_width_kana, on_pieces, run_on_file
 
-Segment = Callable[[list[str]], list[str]]
 _BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
-JUMANPP_BYTES = 4000  # Juman++ 2 silently drops longer lines (its limit is 4,096)
 MECAB_BYTES = 1_000_000  # of a line; the size of its buffer is 1,048,576
 JIEBA_BYTES = 3000  # its time grows with the square of a run of unknown words
 FUGASHI_BYTES = 100_000  # of a line; a few times more and it dies by a segmentation fault
@@ -61,7 +53,7 @@ def segmenter(name: str, language: str) -> Segment:
     def checked(lines: list[str]) -> list[str]:
         _check_tidy(lines, f"segmenter {name} ({language})")
         words = segment(lines)
-        _check_count(lines, words, f"segmenter {name} ({language})")
+        check_count(lines, words, f"segmenter {name} ({language})")
         return [line if _is_spaced(line) else " ".join(line.split()) for line in words]
 
     return checked
@@ -74,14 +66,6 @@ def _check_tidy(lines: list[str], what: str) -> None:
                 f"{what}: line {number:,} of those given to it holds U+{ord(found[0]):04X}, which "
                 "can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
             )
-
-
-def _check_count(lines: list[str], words: list[str], what: str) -> None:
-    if len(words) != len(lines):
-        raise EmsError(
-            f"{what}: {len(lines):,} lines went in and {len(words):,} came out; its output cannot "
-            "be aligned. Choose another segmenter and report the input"
-        )
 
 
 def _is_spaced(line: str) -> bool:
@@ -111,7 +95,7 @@ def _none(language: str) -> Segment:
 def _moses(language: str, flags: tuple[str, ...] = ("-no-escape",)) -> Segment:
     script = files("mosestokenizer").joinpath("tokenizer-v1.1.perl")
     command = ["perl", str(script), "-q", *flags, "-l", language]
-    return lambda lines: _run_on_file(command, lines, "moses")
+    return lambda lines: run_on_file(command, lines, "moses")
 
 
 def _sacremoses(language: str) -> Segment:
@@ -131,7 +115,7 @@ def _jieba(language: str) -> Segment:
     def cut(lines: list[str]) -> list[str]:
         return [" ".join(jieba.cut(line)) for line in lines]
 
-    return lambda lines: _on_pieces(cut, lines, JIEBA_BYTES, "jieba")
+    return lambda lines: on_pieces(cut, lines, JIEBA_BYTES, "jieba")
 
 
 def _rjieba(language: str) -> Segment:
@@ -148,68 +132,17 @@ def _fugashi(language: str) -> Segment:
     def parse(lines: list[str]) -> list[str]:
         return [tagger.parse(line) for line in lines]
 
-    return lambda lines: _on_pieces(parse, lines, FUGASHI_BYTES, "fugashi")
+    return lambda lines: on_pieces(parse, lines, FUGASHI_BYTES, "fugashi")
 
 
 def _mecab_jumandic(language: str) -> Segment:
     command = ["mecab", "-Owakati", "-d", str(JUMANDIC), "-b", "1048576"]
-    run = partial(_run_on_file, command, name="mecab")
-    return lambda lines: _on_pieces(run, map(full_width_kana, lines), MECAB_BYTES, "mecab")
+    run = partial(run_on_file, command, name="mecab")
+    return lambda lines: on_pieces(run, map(full_width_kana, lines), MECAB_BYTES, "mecab")
 
 
 def _jumanpp(language: str) -> Segment:
-    run = partial(_run_on_file, ["jumanpp", "--segment"], name="jumanpp")
-    return lambda lines: _on_pieces(run, map(_for_jumanpp, lines), JUMANPP_BYTES, "jumanpp")
-
-
-def _for_jumanpp(line: str) -> str:
-    """A line as Juman++ can take it: no comment sign, no half-width space, no half-width kana."""
-    text = line[0] + line[2:] if line.startswith("# ") else line
-    return full_width_kana(text.replace(" ", "\u3000"))
-
-
-def full_width_kana(line: str) -> str:
-    """Half-width kana (with their sound marks) in the form that dictionaries have: ﾊﾞ is バ."""
-    return _HALF_WIDTH_KANA.sub(lambda found: unicodedata.normalize("NFKC", found[0]), line)
-
-
-def _on_pieces(segment: Segment, lines: Iterable[str], limit: int, name: str) -> list[str]:
-    """Segment with a tool that loses, splits or dies of lines beyond `limit` bytes: on pieces of
-    those, rejoined.
-    """
-    pieces = [_pieces(line, limit) for line in lines]
-    flat = [piece for line in pieces for piece in line]
-    words = segment(flat)
-    _check_count(flat, words, f"segmenter {name}")
-    parts = iter(words)
-    return [" ".join([next(parts) for _ in line]) for line in pieces]
-
-
-def _pieces(text: str, limit: int) -> list[str]:
-    """A text cut between characters, each piece at most `limit` bytes of UTF-8."""
-    if 4 * len(text) <= limit or len(text.encode()) <= limit:
-        return [text]
-    pieces, start, size = [], 0, 0
-    for at, character in enumerate(text):
-        size += len(character.encode())
-        if size > limit:
-            pieces.append(text[start:at])
-            start, size = at, len(character.encode())
-    return [*pieces, text[start:]]
-
-
-def _run_on_file(command: list[str], lines: Iterable[str], name: str) -> list[str]:
-    """Run a filter on lines through temporary files, so that no pipe can block either side."""
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as result:
-        source.write("".join(f"{line}\n" for line in lines).encode())
-        source.seek(0)
-        done = subprocess.run(command, stdin=source, stdout=result, stderr=subprocess.PIPE)
-        if done.returncode:
-            detail = done.stderr.decode(errors="replace").strip()[-500:]
-            raise EmsError(f"segmenter {name}: exit status {done.returncode}: {detail}")
-        result.seek(0)
-        text = result.read().decode(errors="replace")
-        return text.removesuffix("\n").split("\n") if lines else []
+    return jumanpp.segment
 
 
 def _program(name: str) -> Callable[[], bool]:

@@ -5,18 +5,15 @@ made of can be looked up.
 """
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
+from ems.batches import batched
 from ems.errors import EmsError
-
-BATCH = 2000  # pairs handled at once: small in memory, large enough to amortise a call
 
 Pair = tuple[str, str, int]
 Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # first, second, line: one batch
-Item = TypeVar("Item")
 
 
 def read_tsv(path: Path) -> Iterator[Pair]:
@@ -36,7 +33,7 @@ def read_columns(
     with open(path, "rb") as raw:
         raw.seek(start)
         reader = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
-        for lines in batched(islice(reader, count)):
+        for lines in batched(islice(reader, count), len):
             yield _columns(path, lines, number)
             number += len(lines)
 
@@ -57,10 +54,3 @@ def count_lines(path: Path) -> int:
     """Number of lines, read in blocks."""
     with open(path, "rb") as reader:
         return sum(block.count(b"\n") for block in iter(lambda: reader.read(1 << 20), b""))
-
-
-def batched(items: Iterable[Item], size: int = BATCH) -> Iterator[list[Item]]:
-    """Lists of up to `size` items."""
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch

@@ -14,17 +14,17 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 
+from ems.batches import batched
 from ems.errors import EmsError
 from ems.files import sha256_file, write_json
 from ems.progress import Progress
 from ems.text.subwords import UNK, languages_of, load_vocabulary
-from ems.text.tsv import BATCH, count_lines
+from ems.text.tsv import count_lines
 
 LINES = 20_000  # of each language
 OTHER, BYTES, CONTROL = "other", "bytes", "control"
@@ -59,7 +59,7 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     progress = Progress("look at the vocabulary", lines, "lines")
     found: dict[str, Counts] = {}
     pairs = zip(_lines(languages_of(sample)), _lines(sample), strict=True)
-    while batch := list(islice(pairs, BATCH)):
+    for batch in batched(pairs, lambda pair: len(pair[1])):
         _count(batch, processor, found)
         progress.add(len(batch))
     report = {

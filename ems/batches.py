@@ -1,0 +1,29 @@
+"""Texts in batches: of so many, and of so many characters.
+
+A batch amortises a call; sentences are short, but nothing keeps a corpus from having a thousand
+lines of a megabyte in a row.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+BATCH = 2000  # texts or pairs handled at once: small in memory, large enough to amortise a call
+CHARACTERS = 1 << 21  # of a batch, or bytes: some 10 MB with what is made of them
+
+Item = TypeVar("Item")
+
+
+def batched(
+    items: Iterable[Item], length: Callable[[Item], int], size: int = BATCH
+) -> Iterator[list[Item]]:
+    """Lists of up to `size` items; one ends early after the item that makes it CHARACTERS long."""
+    batch: list[Item] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += length(item)
+        if len(batch) == size or held >= CHARACTERS:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
