@@ -11,17 +11,19 @@ Notable choices:
 from pathlib import Path
 from typing import Any
 
-from ems.config.experiment import UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.experiment import SHARED, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.config.opus import pair_name
 from ems.config.resolve import build
 from ems.config.schema import check, load_yaml, merge, with_defaults
 from ems.config.settings import stage_hash, stage_settings
+from ems.config.systems import expand
 from ems.errors import EmsError
 
 __all__ = [
     "EMBEDDED",
     "OPUSTOOLS",
     "RESERVED",
+    "SHARED",
     "UNSEEN",
     "Corpus",
     "EvalSet",
@@ -64,8 +66,9 @@ def load_experiment(
     value = load_yaml(path)
     check(value, schema, path)
     value = with_defaults(value, schema, schema["$defs"])
-    systems = {key: _system(value, overrides) for key, overrides in value["systems"].items()}
     try:
+        entries = expand(value["systems"], value["vocabularies"])
+        systems = {key: _system(value, overrides) for key, overrides in entries.items()}
         return build(name, value, site, systems)
     except EmsError as error:
         raise EmsError(f"{path}: {error}") from None

@@ -66,6 +66,7 @@ def train(experiment: Experiment, name: str, data: Data, places: Places) -> None
     The times, {"step", "pairs", "seconds"} for each row of the loss log, lie apart from the model:
     they differ from run to run, the model does not.
     """
+    experiment = experiment.of_system(name)
     settings = experiment.systems[name]
     _check_vocabulary(data)
     identity = _identity(experiment, name, data)
