@@ -153,6 +153,7 @@ def test_the_source_of_training_is_what_it_imports_and_nothing_else():
         "train/loop.py",
         "model/encoder.py",
         "objectives/xtr.py",
+        "objectives/fused.py",
         "shards/reader.py",
         "config/__init__.py",
         "languages/languages.tsv",

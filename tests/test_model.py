@@ -336,7 +336,8 @@ def paper_system():
         "max_tokens": 120,
     }
     objectives = {
-        "xtr": {"weight": 1, "language_width": 128},
+        "head": {"language_width": 128},
+        "xtr": {"weight": 1},
         "contrastive": {"weight": 1, "width": 128, "temperature": 0.1},
     }
     with torch.device("meta"):
@@ -363,7 +364,7 @@ def test_the_heads_of_the_papers_size_have_the_parameters_of_eqs_2_to_11():
     joined = 128 + 1024
     xtr = 62 * 128 + joined * joined + joined + 60_000 * joined  # W_emb has no bias
     contrastive = 1024 * 1024 + 1024 + 1024 * 128 + 128
-    assert count(heads["xtr"]) == xtr
+    assert count(heads["generative"]) == xtr
     assert count(heads["contrastive"]) == contrastive
 
 

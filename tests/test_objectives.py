@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from ems.model.heads import ContrastiveHead, XtrHead
-from ems.objectives import xtr
+from ems.model.encoder import EncoderSettings
+from ems.model.heads import ContrastiveHead, GenerativeHead, HeadSettings
+from ems.objectives import fused
 from ems.objectives.contrastive import contrastive_loss
-from ems.objectives.xtr import target_entropy, xtr_loss
+from ems.objectives.fused import entropy, kl_loss
+from ems.objectives.xtr import xtr_target
 from ems.shards.reader import Batch, PairStore
 from ems.train.step import DeviceBatch, System
 
@@ -92,6 +94,10 @@ def normal(seed, *shape):
 # --- XTR
 
 
+def xtr_loss(states, output, row, token, lengths):
+    return kl_loss(states, output, xtr_target(row, token, lengths, states.dtype))
+
+
 def xtr_problem():
     """States, output matrix, TARGETS as (row, token, lengths); tokens of rows interleaved."""
     pairs = [(row, token) for row, target in enumerate(TARGETS) for token in target]
@@ -151,7 +157,7 @@ def test_xtr_in_chunks_equals_xtr_at_once(rows, monkeypatch):
         return loss.detach(), states.grad, output.grad
 
     whole = run()
-    monkeypatch.setattr(xtr, "CHUNK", rows * PIECES)
+    monkeypatch.setattr(fused, "CHUNK", rows * PIECES)
     for part, expected in zip(run(), whole, strict=True):
         torch.testing.assert_close(part, expected, rtol=1e-12, atol=1e-12)
 
@@ -176,7 +182,7 @@ def test_a_chunk_never_holds_more_logits_than_its_limit(monkeypatch):
         return softmax(logits, dim=dim)
 
     monkeypatch.setattr(torch, "softmax", spy)
-    monkeypatch.setattr(xtr, "CHUNK", 2 * PIECES)
+    monkeypatch.setattr(fused, "CHUNK", 2 * PIECES)
     xtr_loss(*xtr_problem())
     assert sizes == [2 * PIECES, 2 * PIECES, PIECES]
 
@@ -202,11 +208,23 @@ def test_the_entropy_counts_repeated_tokens_and_keeps_rows_apart():
         for word in set(target):
             p = target.count(word) / len(target)
             expected -= p * math.log(p)
-    assert target_entropy(row, token, lengths, PIECES).item() == pytest.approx(expected, rel=1e-6)
+    target = xtr_target(row, token, lengths, torch.float64)
+    assert entropy(target, PIECES).item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_xtr_head_puts_the_language_first_and_has_no_output_bias():
-    head = XtrHead(WIDTH, LANGUAGE_WIDTH, 3, PIECES)
+MODEL = {
+    "layers": 0,
+    "width": WIDTH,
+    "heads": 1,
+    "feed_forward": 1,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "max_tokens": 6,
+}
+
+
+def test_the_generative_head_puts_the_language_first_and_has_no_output_bias():
+    head = GenerativeHead(EncoderSettings(**MODEL), HeadSettings(LANGUAGE_WIDTH), 3, PIECES)
     weights = weights_of(head)
     assert set(weights) == {"languages.weight", "mix.weight", "mix.bias", "output.weight"}
     u, languages = normal(2, 4, WIDTH), torch.tensor([2, 0, 1, 2])
@@ -219,7 +237,7 @@ def test_the_xtr_head_puts_the_language_first_and_has_no_output_bias():
 
 
 def test_the_contrastive_head_equals_equations_10_and_11():
-    head = ContrastiveHead(WIDTH, 3)
+    head = ContrastiveHead(EncoderSettings(**MODEL), 3)
     weights = weights_of(head)
     u = normal(3, 5, WIDTH)
     for found, vector in zip(head(u), u.tolist(), strict=True):
@@ -290,21 +308,13 @@ def all_pairs():
 
 def make_system(xtr_weight=1.0, contrastive_weight=1.0):
     """A system without layers, so that its sentence embeddings are short loops too."""
-    model = {
-        "layers": 0,
-        "width": WIDTH,
-        "heads": 1,
-        "feed_forward": 1,
-        "dropout": 0.0,
-        "attention_dropout": 0.0,
-        "max_tokens": MAX_TOKENS,
-    }
     objectives = {
-        "xtr": {"weight": xtr_weight, "language_width": LANGUAGE_WIDTH},
+        "head": {"language_width": LANGUAGE_WIDTH},
+        "xtr": {"weight": xtr_weight},
         "contrastive": {"weight": contrastive_weight, "width": 3, "temperature": 0.3},
     }
     torch.manual_seed(7)
-    return System({"model": model, "objectives": objectives}, len(LANGUAGES), PIECES)
+    return System({"model": MODEL, "objectives": objectives}, len(LANGUAGES), PIECES)
 
 
 def embedding(tokens, weights):
@@ -331,7 +341,7 @@ def part_of(weights, name):
 
 def expected_parts(pairs, weights):
     """Both parts of Eq. 12 for a list of pairs, by loops."""
-    head, projection = part_of(weights, "xtr"), part_of(weights, "contrastive")
+    head, projection = part_of(weights, "generative"), part_of(weights, "contrastive")
     xtr_total, first, second = 0.0, [], []
     for language, tokens, other_language, other_tokens in pairs:
         u, v = embedding(tokens, weights), embedding(other_tokens, weights)
@@ -401,12 +411,15 @@ def test_the_total_is_the_weighted_sum_of_the_parts(store):
     assert parts["total"].item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-@pytest.mark.parametrize("off", ["xtr", "contrastive"])
+HEADS = {"xtr": "generative", "contrastive": "contrastive"}
+
+
+@pytest.mark.parametrize("off", list(HEADS))
 def test_an_objective_of_weight_zero_has_no_head_and_no_part(off, store):
     system = make_system(**{f"{off}_weight": 0.0})
-    kept = {"xtr", "contrastive"} - {off}
-    assert set(system.heads) == kept
-    assert not [key for key in system.state_dict() if off in key]
+    kept = set(HEADS) - {off}
+    assert set(system.heads) == {HEADS[name] for name in kept}
+    assert not [key for key in system.state_dict() if HEADS[off] in key]
     parts = system(one_batch(store))
     assert set(parts) == kept | {"total"}
     assert torch.equal(parts["total"], parts[kept.pop()])

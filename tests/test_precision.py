@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from ems.objectives import xtr
-from ems.objectives.xtr import xtr_loss
+from ems.objectives import fused
+from ems.objectives.fused import kl_loss
+from ems.objectives.xtr import xtr_target
 
 TARGETS = [[0, 1], [5], [3, 3, 2], [4, 0, 5, 0], [1, 1, 1, 1, 2]]
 
@@ -46,7 +47,8 @@ def run(logits, scale=1.0, dtype=None):
     lengths = torch.tensor([len(target) for target in TARGETS])
     states = torch.tensor(logits, dtype=torch.float32, requires_grad=True)
     output = torch.eye(6).requires_grad_()
-    loss = xtr_loss(states, output, row, token, lengths, dtype)
+    target = xtr_target(row, token, lengths, torch.float32)
+    loss = kl_loss(states, output, target, dtype=dtype)
     loss.backward()
     return loss, states.grad, output.grad
 
@@ -54,7 +56,7 @@ def run(logits, scale=1.0, dtype=None):
 @pytest.mark.parametrize("chunk", [1 << 22, 6], ids=["at once", "row by row"])
 @pytest.mark.parametrize("scale", [1.0, 80.0, 1e4])
 def test_xtr_with_extreme_logits_is_finite_and_what_float64_gives(scale, chunk, monkeypatch):
-    monkeypatch.setattr(xtr, "CHUNK", chunk)
+    monkeypatch.setattr(fused, "CHUNK", chunk)
     logits = logits_of(scale)
     total, gradients = reference(logits)
     loss, of_states, of_output = run(logits)
@@ -76,19 +78,20 @@ def test_xtr_in_bfloat16_is_within_one_percent_and_its_sums_are_float32(scale):
 def test_the_sums_over_many_rows_are_not_made_in_bfloat16(monkeypatch):
     """In bfloat16 a sum stands still at 256 when ones are added to it."""
     rows, pieces = 3000, 4
-    monkeypatch.setattr(xtr, "CHUNK", pieces)
+    monkeypatch.setattr(fused, "CHUNK", pieces)
     states = torch.zeros(rows, pieces, requires_grad=True)
     output = torch.eye(pieces).requires_grad_()
     row, token = torch.arange(rows), torch.zeros(rows, dtype=torch.long)
-    loss = xtr_loss(states, output, row, token, torch.ones(rows).long(), torch.bfloat16)
+    target = xtr_target(row, token, torch.ones(rows).long(), torch.float32)
+    loss = kl_loss(states, output, target, dtype=torch.bfloat16)
     assert loss.item() == pytest.approx(rows * math.log(pieces), rel=1e-3)
 
 
 def test_the_output_matrix_gets_the_gradient_of_all_chunks_in_bfloat16(monkeypatch):
-    monkeypatch.setattr(xtr, "CHUNK", 6)
+    monkeypatch.setattr(fused, "CHUNK", 6)
     logits = logits_of(1.0)
     by_row = run(logits, dtype=torch.bfloat16)[2]
-    monkeypatch.setattr(xtr, "CHUNK", 1 << 22)
+    monkeypatch.setattr(fused, "CHUNK", 1 << 22)
     at_once = run(logits, dtype=torch.bfloat16)[2]
     torch.testing.assert_close(by_row, at_once, rtol=0.01, atol=0.02)
     assert at_once.abs().max() > 0.5

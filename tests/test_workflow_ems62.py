@@ -37,7 +37,7 @@ SIZES = {
     "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
     "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
     "model": {"layers": 1, "width": 16, "heads": 2, "feed_forward": 32, "max_tokens": 40},
-    "objectives": {"xtr": {"language_width": 4}, "contrastive": {"width": 8}},
+    "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8}},
     "train": {
         "steps": 6,
         "batch_pairs": 16,

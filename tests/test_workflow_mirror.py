@@ -50,7 +50,7 @@ decontaminate: {against: [tatoeba, flores200, sib200, ntrex]}
 segmenters: {default: none}
 vocabulary: {size: 300, sample_lines: 2000, character_coverage: 1.0}
 model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
-objectives: {xtr: {language_width: 4}, contrastive: {width: 8}}
+objectives: {head: {language_width: 4}, contrastive: {width: 8}}
 train: {steps: 20, batch_pairs: 8, validate_every: 10, threads: 1, device: cpu}
 systems: {ems: {}, aside: {train: {seed: 2}}, char-ngram: {kind: char-ngram}}
 benchmarks: [tatoeba, ntrex]

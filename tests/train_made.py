@@ -27,7 +27,7 @@ BASE = changed(
         "languages": LANGUAGES,
         "vocabulary": {"size": 300, "character_coverage": 1.0},
         "model": {**MODEL, "dropout": 0.2, "attention_dropout": 0.2},
-        "objectives": {"xtr": {"language_width": 4}, "contrastive": {"width": 8}},
+        "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8}},
         "train": TRAIN,
     },
 )

@@ -229,7 +229,7 @@ def _check_system(key: str, system: dict[str, Any]) -> None:
         raise EmsError(
             f"{key}: model.width {model['width']} is no multiple of model.heads {model['heads']}"
         )
-    if not any(objectives[name]["weight"] for name in objectives):
+    if not any(part.get("weight") for part in objectives.values()):
         raise EmsError(f"{key}: every objective has weight 0; nothing would be learnt")
 
 

@@ -3,7 +3,8 @@
 Notable choices, where the paper is silent, as in the authors' code (reference in docs/fidelity.md):
 - learned absolute positions, layer norm and dropout on the input, no language token in the input;
 - layer norm after each residual (post-LN), swish in the feed-forward layer;
-- ours: embeddings start at N(0, 0.02) and linear layers at Xavier uniform, not PyTorch's defaults.
+- ours: embeddings start at N(0, 0.02) and linear layers at Xavier uniform; `start: pytorch` is the
+  authors' code, PyTorch's defaults with all layers alike.
 """
 
 from contextlib import nullcontext
@@ -29,6 +30,8 @@ class EncoderSettings:
     dropout: float
     attention_dropout: float
     max_tokens: int
+    start: str = "ours"  # start values: ours or pytorch
+    norm_eps: float = 1e-5  # of every layer norm
 
 
 class Attention(nn.Module):
@@ -72,10 +75,10 @@ class Layer(nn.Module):
     def __init__(self, settings: EncoderSettings) -> None:
         super().__init__()
         self.attention = Attention(settings)
-        self.attention_norm = nn.LayerNorm(settings.width)
+        self.attention_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.inner = nn.Linear(settings.width, settings.feed_forward)
         self.outer = nn.Linear(settings.feed_forward, settings.width)
-        self.output_norm = nn.LayerNorm(settings.width)
+        self.output_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.dropout = nn.Dropout(settings.dropout)
 
     def forward(self, states: Tensor, packing: Packing) -> Tensor:
@@ -93,10 +96,12 @@ class Encoder(nn.Module):
         self.settings = settings
         self.tokens = nn.Embedding(pieces, settings.width)
         self.positions = nn.Embedding(settings.max_tokens, settings.width)
-        self.input_norm = nn.LayerNorm(settings.width)
+        self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.dropout = nn.Dropout(settings.dropout)
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
-        self.apply(initialise)
+        start_values(self, settings.start)
+        if settings.start == "pytorch":
+            _as_the_authors(self)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Packed tokens[T] of N sentences, lengths[N] ascending -> mean-pooled states [N, d] (Eq.
@@ -115,11 +120,27 @@ class Encoder(nn.Module):
         return sums / lengths[:, None]
 
 
-def initialise(module: nn.Module) -> None:
-    """Start values: embeddings N(0, 0.02), linear weights Xavier uniform, biases 0."""
+def start_values(module: nn.Module, start: str) -> None:
+    """Set the weights of a module: `ours`, or as PyTorch made them (`pytorch`)."""
+    if start == "ours":
+        module.apply(_initialise)
+
+
+def _initialise(module: nn.Module) -> None:
+    """Ours: embeddings N(0, 0.02), linear weights Xavier uniform, biases 0."""
     if isinstance(module, nn.Embedding):
         nn.init.normal_(module.weight, std=0.02)
     elif isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         if module.bias is not None:
             nn.init.zeros_(module.bias)
+
+
+@torch.no_grad()
+def _as_the_authors(encoder: Encoder) -> None:
+    """What their code adds to PyTorch's defaults: the embedding of <pad> is zero, and all layers
+    are copies of one.
+    """
+    encoder.tokens.weight[0] = 0
+    for layer in encoder.layers[1:]:
+        layer.load_state_dict(encoder.layers[0].state_dict())

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from ems.model.encoder import Encoder, EncoderSettings
-from ems.model.heads import ContrastiveHead, XtrHead
+from ems.model.heads import ContrastiveHead, GenerativeHead, HeadSettings
 from ems.objectives.contrastive import contrastive_loss
-from ems.objectives.xtr import xtr_loss
+from ems.objectives.fused import kl_loss
+from ems.objectives.xtr import xtr_target
 from ems.shards.reader import Batch
 
 
@@ -21,17 +22,18 @@ class System(nn.Module):
     ) -> None:
         super().__init__()
         model = EncoderSettings(**settings["model"])
-        self.weights = {name: part["weight"] for name, part in settings["objectives"].items()}
+        objectives = {name: part for name, part in settings["objectives"].items() if name != "head"}
+        self.weights = {name: part["weight"] for name, part in objectives.items()}
         self.half = precision == "bfloat16"
         self.temperature: float = settings["objectives"]["contrastive"]["temperature"]
         self.encoder = Encoder(model, pieces)
         self.heads = nn.ModuleDict()
         if self.weights["xtr"]:
-            width = settings["objectives"]["xtr"]["language_width"]
-            self.heads["xtr"] = XtrHead(model.width, width, languages, pieces)
+            head = HeadSettings(**settings["objectives"]["head"])
+            self.heads["generative"] = GenerativeHead(model, head, languages, pieces)
         if self.weights["contrastive"]:
             width = settings["objectives"]["contrastive"]["width"]
-            self.heads["contrastive"] = ContrastiveHead(model.width, width)
+            self.heads["contrastive"] = ContrastiveHead(model, width)
 
     def forward(self, batch: "DeviceBatch") -> dict[str, Tensor]:
         """The loss parts of a batch, each divided by its B pairs (Eq. 12), and their weighted
@@ -41,7 +43,7 @@ class System(nn.Module):
             vectors = self.encoder(batch.tokens, batch.lengths)  # (2B, d), by length
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         parts = {}
-        if "xtr" in self.heads:
+        if self.weights["xtr"]:
             parts["xtr"] = self._xtr(sentences, batch) / batch.pairs
         if "contrastive" in self.heads:
             first, second = self.heads["contrastive"](sentences).split(batch.pairs)
@@ -58,12 +60,14 @@ class System(nn.Module):
         other = (torch.arange(2 * batch.pairs, device=sentences.device) + batch.pairs) % (
             2 * batch.pairs
         )  # (2B,): the row of the translation
-        states = self.heads["xtr"](sentences, batch.languages[other])  # (2B, d_la + d)
+        head = self.heads["generative"]
+        states = head(sentences, batch.languages[other])  # (2B, d_la + d)
         of_token = torch.repeat_interleave(batch.rows, batch.lengths)  # (T,): row of each token
         lengths = torch.empty_like(batch.lengths).index_copy(0, batch.rows, batch.lengths)
-        output = self.heads["xtr"].output.weight
-        target = (other[of_token], batch.tokens, lengths[other])
-        return xtr_loss(states, output, *target, torch.bfloat16 if self.half else None)
+        output = self.encoder.tokens if head.output is None else head.output
+        target = xtr_target(other[of_token], batch.tokens, lengths[other], states.dtype)
+        dtype = torch.bfloat16 if self.half else None
+        return kl_loss(states, output.weight, target, head.bias, dtype)
 
 
 @dataclass
