@@ -92,8 +92,7 @@ def build_vocabularies(
 def place(key: str, system: dict[str, Any], vocabularies: dict[str, Vocabulary]) -> dict[str, Any]:
     """The system with the name of its vocabulary and with its languages."""
     name = system.get("vocabulary", SHARED)
-    if name != SHARED:
-        _check_there(f"{key}.vocabulary", [name], vocabularies)
+    _check_there(f"{key}.vocabulary", [name], vocabularies)
     known = vocabularies[name].languages
     codes = _subset(f"{key}.languages", system.get("languages", known), known)
     return {**system, "vocabulary": name, "languages": list(codes)}
