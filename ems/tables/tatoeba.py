@@ -90,7 +90,7 @@ def write_unseen_table(
 
     Raises `EmsError` as that does, and when the scores have no unseen language.
     """
-    systems = in_order(only_unseen(read_scores(scores, "tatoeba")), order or [])
+    systems = only_unseen(in_order(read_scores(scores, "tatoeba"), order or []))
     _write(systems, _columns(systems, ()), _printed_models(printed), UNSEEN_NOTES, out)
 
 
