@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from objectives_made import system_settings
 
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.model.packing import LEAST, SLACK, pack, pad, unpad
@@ -341,7 +342,7 @@ def paper_system():
         "contrastive": {"weight": 1, "width": 128, "temperature": 0.1},
     }
     with torch.device("meta"):
-        return System({"model": model, "objectives": objectives}, languages=62, pieces=60_000)
+        return System(system_settings(model, objectives), languages=62, pieces=60_000)
 
 
 def count(module):

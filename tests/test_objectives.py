@@ -9,11 +9,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from objectives_made import system_settings
 
 from ems.model.encoder import EncoderSettings
 from ems.model.heads import ContrastiveHead, GenerativeHead, HeadSettings
 from ems.objectives import fused
-from ems.objectives.contrastive import contrastive_loss
+from ems.objectives.contrastive import in_batch_loss
 from ems.objectives.fused import entropy, kl_loss
 from ems.objectives.xtr import xtr_target
 from ems.shards.reader import Batch, PairStore
@@ -248,13 +249,15 @@ def test_the_contrastive_head_equals_equations_10_and_11():
 def test_the_contrastive_loss_equals_equations_8_and_9_by_loops(temperature):
     first, second = normal(4, 5, 3), 2 * normal(6, 5, 3)  # not of length 1: cosine must see to it
     expected = contrastive_sum(first.tolist(), second.tolist(), temperature)
-    found = contrastive_loss(first, second, temperature).item()
+    found = in_batch_loss(torch.cat([first, second]), temperature).item()
     assert found == pytest.approx(expected, rel=1e-10)
 
 
 def test_gradients_of_the_contrastive_loss_equal_finite_differences():
     first, second = normal(4, 4, 3).requires_grad_(), normal(6, 4, 3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda a, b: contrastive_loss(a, b, 0.5), (first, second))
+    assert torch.autograd.gradcheck(
+        lambda a, b: in_batch_loss(torch.cat([a, b]), 0.5), (first, second)
+    )
 
 
 # --- a whole batch, from tokens
@@ -314,7 +317,7 @@ def make_system(xtr_weight=1.0, contrastive_weight=1.0):
         "contrastive": {"weight": contrastive_weight, "width": 3, "temperature": 0.3},
     }
     torch.manual_seed(7)
-    return System({"model": MODEL, "objectives": objectives}, len(LANGUAGES), PIECES)
+    return System(system_settings(MODEL, objectives), len(LANGUAGES), PIECES)
 
 
 def embedding(tokens, weights):

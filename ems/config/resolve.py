@@ -5,6 +5,7 @@ from typing import Any
 
 from ems.config.codes import by_code, known_codes, unseen
 from ems.config.experiment import NTREX, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.objectives import check_objectives
 from ems.config.opus import default_cap, pair_caps, pair_files
 from ems.config.systems import build_vocabularies, check_systems, families, place
 from ems.errors import EmsError
@@ -222,15 +223,14 @@ def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None
 
 
 def _check_system(key: str, system: dict[str, Any]) -> None:
-    model, objectives = system["model"], system["objectives"]
+    model = system["model"]
     if "steps" not in system["train"]:
         raise EmsError("train.steps: this key is missing")
     if model["width"] % model["heads"]:
         raise EmsError(
             f"{key}: model.width {model['width']} is no multiple of model.heads {model['heads']}"
         )
-    if not any(part.get("weight") for part in objectives.values()):
-        raise EmsError(f"{key}: every objective has weight 0; nothing would be learnt")
+    check_objectives(key, system)
 
 
 def _evalsets(

@@ -107,6 +107,10 @@ class Encoder(nn.Module):
         """Packed tokens[T] of N sentences, lengths[N] ascending -> mean-pooled states [N, d] (Eq.
         1).
         """
+        return self.both(tokens, lengths)[1]
+
+    def both(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """The states [T, d] of the tokens, and what `forward` gives."""
         packing = pack(lengths)
         states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
         if torch.is_autocast_enabled(tokens.device.type):
@@ -117,7 +121,7 @@ class Encoder(nn.Module):
         states = states[: len(tokens)]  # (T, d)
         sums = states.new_zeros(len(lengths), states.shape[1])
         sums = sums.index_add(0, packing.sentence, states)  # (N, d)
-        return sums / lengths[:, None]
+        return states, sums / lengths[:, None]
 
 
 def start_values(module: nn.Module, start: str) -> None:

@@ -11,10 +11,21 @@ from torch import Tensor
 from ems.objectives.fused import Target
 
 
-def xtr_target(row: Tensor, token: Tensor, lengths: Tensor, dtype: torch.dtype) -> Target:
-    """The labels p(w) = N_w / |S| of Eq. 7: each of its tokens adds 1 / |S| to a row.
+def xtr_target(
+    row: Tensor,
+    token: Tensor,
+    lengths: Tensor,
+    dtype: torch.dtype = torch.float32,
+    kind: str = "counts",
+) -> Target:
+    """The labels p(w) = N_w / |S| of Eq. 7: each token of S adds 1 / |S| to a row.
 
     row[T], token[T] are the tokens of the sentences that are predicted, lengths[N] their numbers
-    per row.
+    per row. `distinct` is the authors' code: 1 / |S| for each distinct token, however often it is
+    there, so that a row may add up to less than 1.
     """
+    if kind == "distinct":
+        pieces = token.amax() + 1
+        keys = torch.unique(row * pieces + token)
+        row, token = keys // pieces, keys % pieces
     return Target(row, token, 1.0 / lengths[row].to(dtype))

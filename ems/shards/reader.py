@@ -124,12 +124,19 @@ class Batch:
     first; `lengths[2B]` their lengths in that order; `rows[2B]` says which sentence each is: i < B
     is the first side of pair i, B + i its second side; `languages[2B]` is the language index of
     sentence i (in the order of `rows` values, not of `tokens`).
+
+    Training adds what its objectives need (`ems.train.masking`): `inputs[T]` are the tokens with
+    those at `places` masked, `keys[2B]` by row are equal for equal sentences, `step` is its number.
     """
 
     tokens: np.ndarray
     lengths: np.ndarray
     rows: np.ndarray
     languages: np.ndarray
+    inputs: np.ndarray | None = None
+    places: np.ndarray | None = None
+    keys: np.ndarray | None = None
+    step: int = 0
 
     @property
     def pairs(self) -> int:

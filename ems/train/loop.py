@@ -35,6 +35,7 @@ from ems.train.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
+from ems.train.masking import Pieces
 from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
@@ -75,11 +76,12 @@ def train(experiment: Experiment, name: str, data: Data, places: Places) -> None
     device = choose_device(settings["train"]["device"])
     torch.set_num_threads(settings["train"]["threads"])
     torch.manual_seed(seed)
-    pieces = load_vocabulary(data.vocabulary).get_piece_size()
+    vocabulary = load_vocabulary(data.vocabulary)
     precision = settings["train"]["precision"]
     if precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
-    system = System(settings, len(experiment.languages), pieces, precision).to(device)
+    sizes = len(experiment.languages), vocabulary.get_piece_size()
+    system = System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
     run = Run(system, settings["train"], seed, data, state, device)
     with claimed(state):
         run.steps(name)
@@ -188,6 +190,7 @@ class Run:
         torch.manual_seed(self.seed * 1_000_003 + step)  # dropout as a function of (seed, step)
         s = self.settings
         batch = self.data.training.draw(self.seed, step, s["batch_pairs"], s["sampling_alpha"])
+        batch = self.system.prepared(batch, self.seed, step)
         parts = self.system(DeviceBatch.of(batch, self.device))
         values = {name: float(value.detach()) for name, value in parts.items()}
         if not torch.isfinite(parts["total"]):

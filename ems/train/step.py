@@ -1,6 +1,16 @@
-"""One batch -> the losses of EMS (v2 Eq. 12), for training and for validation alike."""
+"""One batch -> the losses of a system, for training and for validation alike.
 
-from dataclasses import dataclass
+Notable choices:
+- an objective is one function of `OBJECTIVES` and its settings; one of weight 0 has no head and is
+  never called;
+- all of them see the same encoded batch, one forward pass: where tokens are masked, all see them
+  masked (Lightweight 3.3: "the masked token is omitted in the following equations");
+- each part is a sum over B pairs, divided by B (EMS v2 Eq. 12); parts are logged unweighted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -8,66 +18,93 @@ from torch import Tensor, nn
 
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.model.heads import ContrastiveHead, GenerativeHead, HeadSettings
-from ems.objectives.contrastive import contrastive_loss
-from ems.objectives.fused import kl_loss
+from ems.objectives.align import align_loss
+from ems.objectives.contrastive import in_batch_loss, margin_at
+from ems.objectives.fused import Target, fused_cross_entropy, kl_loss
+from ems.objectives.matryoshka import matryoshka_loss
+from ems.objectives.mlm import mlm_target
+from ems.objectives.similarity import similarity_loss
+from ems.objectives.smlm import smlm_target
+from ems.objectives.ugt import ugt_target
 from ems.objectives.xtr import xtr_target
 from ems.shards.reader import Batch
+from ems.train.masking import Pieces, masker_of, sentence_keys
+
+GENERATIVE = ("xtr", "ugt", "smlm", "mlm")  # they share one head
 
 
 class System(nn.Module):
-    """An encoder with the heads that its objectives need; an objective of weight 0 has no head."""
+    """An encoder with the heads that its objectives need."""
 
     def __init__(
-        self, settings: dict[str, Any], languages: int, pieces: int, precision: str = "float32"
+        self,
+        settings: dict[str, Any],
+        languages: int,
+        pieces: int,
+        precision: str = "float32",
+        kinds: Pieces | None = None,
     ) -> None:
         super().__init__()
-        model = EncoderSettings(**settings["model"])
-        objectives = {name: part for name, part in settings["objectives"].items() if name != "head"}
-        self.weights = {name: part["weight"] for name, part in objectives.items()}
+        model, objectives = EncoderSettings(**settings["model"]), settings["objectives"]
+        self.objectives = {name: objectives[name] for name in OBJECTIVES if _on(objectives, name)}
+        self.contrast: dict[str, Any] = objectives["contrastive"]
+        self.masked_labels = settings["train"]["input_mask"] == "one"
+        self.masker = masker_of(settings, kinds or Pieces.assumed(pieces, languages))
         self.half = precision == "bfloat16"
-        self.temperature: float = settings["objectives"]["contrastive"]["temperature"]
         self.encoder = Encoder(model, pieces)
         self.heads = nn.ModuleDict()
-        if self.weights["xtr"]:
-            head = HeadSettings(**settings["objectives"]["head"])
+        if any(name in self.objectives for name in GENERATIVE):
+            head = HeadSettings(**objectives["head"])
             self.heads["generative"] = GenerativeHead(model, head, languages, pieces)
-        if self.weights["contrastive"]:
-            width = settings["objectives"]["contrastive"]["width"]
-            self.heads["contrastive"] = ContrastiveHead(model, width)
+        if "contrastive" in self.objectives and self.contrast["width"]:
+            self.heads["contrastive"] = ContrastiveHead(model, self.contrast["width"])
+
+    def prepared(
+        self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
+    ) -> Batch:
+        """The batch of a step with what the objectives need of it: masks, keys, its number.
+
+        A pure function; `first` and `total` as in `Masker`. In validation seed and step are
+        constants, so that it is a function of the model only.
+        """
+        if self.masker:
+            batch = self.masker(batch, seed, step, first, total)
+        keys = sentence_keys(batch) if self.contrast["mask_duplicates"] else None
+        return replace(batch, keys=keys, step=step)
 
     def forward(self, batch: "DeviceBatch") -> dict[str, Tensor]:
-        """The loss parts of a batch, each divided by its B pairs (Eq. 12), and their weighted
-        `total`.
-        """
+        """The loss parts of a batch by name, and their weighted `total`."""
         with self._mixed(batch):
-            vectors = self.encoder(batch.tokens, batch.lengths)  # (2B, d), by length
+            states, vectors = self.encoder.both(batch.inputs, batch.lengths)  # (T, d), (2B, d)
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
-        parts = {}
-        if self.weights["xtr"]:
-            parts["xtr"] = self._xtr(sentences, batch) / batch.pairs
-        if "contrastive" in self.heads:
-            first, second = self.heads["contrastive"](sentences).split(batch.pairs)
-            parts["contrastive"] = contrastive_loss(first, second, self.temperature) / batch.pairs
-        total = sum(self.weights[name] * part for name, part in parts.items())
+        encoded = Encoded(batch, states, sentences)
+        parts = {name: OBJECTIVES[name](self, encoded) / batch.pairs for name in self.objectives}
+        total = sum(self.objectives[name]["weight"] * part for name, part in parts.items())
         return {**parts, "total": total}
 
     def _mixed(self, batch: "DeviceBatch") -> torch.autocast:
         """Matrix products of the encoder in half precision; its residual stream stays float32."""
         return torch.autocast(batch.tokens.device.type, torch.bfloat16, enabled=self.half)
 
-    def _xtr(self, sentences: Tensor, batch: "DeviceBatch") -> Tensor:
-        """Each sentence predicts the pieces of the other side, told that side's language."""
-        other = (torch.arange(2 * batch.pairs, device=sentences.device) + batch.pairs) % (
-            2 * batch.pairs
-        )  # (2B,): the row of the translation
+    def generate(
+        self, loss: Callable[..., Tensor], states: Tensor, languages: Tensor, target: Target
+    ) -> Tensor:
+        """`loss` of the generative head at states[N, d], told languages[N], against a target."""
         head = self.heads["generative"]
-        states = head(sentences, batch.languages[other])  # (2B, d_la + d)
-        of_token = torch.repeat_interleave(batch.rows, batch.lengths)  # (T,): row of each token
-        lengths = torch.empty_like(batch.lengths).index_copy(0, batch.rows, batch.lengths)
         output = self.encoder.tokens if head.output is None else head.output
-        target = xtr_target(other[of_token], batch.tokens, lengths[other], states.dtype)
         dtype = torch.bfloat16 if self.half else None
-        return kl_loss(states, output.weight, target, head.bias, dtype)
+        return loss(head(states, languages), output.weight, target, head.bias, dtype)
+
+    def contrasted(self, vectors: Tensor, batch: "DeviceBatch") -> Tensor:
+        """The contrastive loss of vectors[2B, k]; in validation with the whole margin."""
+        own = self.contrast
+        warmup = own["margin_warmup_steps"] if self.training else 0
+        margin = margin_at(own["margin"], warmup, batch.step)
+        return in_batch_loss(vectors, own["temperature"], margin, own["both_sides"], batch.keys)
+
+
+def _on(objectives: dict[str, Any], name: str) -> bool:
+    return objectives[name]["weight"] > 0
 
 
 @dataclass
@@ -79,8 +116,116 @@ class DeviceBatch:
     rows: Tensor
     languages: Tensor
     pairs: int
+    inputs: Tensor
+    places: Tensor | None = None
+    keys: Tensor | None = None
+    step: int = 0
 
     @classmethod
     def of(cls, batch: Batch, device: torch.device) -> "DeviceBatch":
         arrays = (batch.tokens, batch.lengths, batch.rows, batch.languages)
-        return cls(*(torch.from_numpy(array).to(device) for array in arrays), batch.pairs)
+        tensors = [torch.from_numpy(array).to(device) for array in arrays]
+        more = [
+            None if array is None else torch.from_numpy(array).to(device)
+            for array in (batch.places, batch.keys)
+        ]
+        masked = batch.inputs is not None
+        inputs = torch.from_numpy(batch.inputs).to(device) if masked else tensors[0]
+        return cls(*tensors, batch.pairs, inputs, *more, batch.step)
+
+    @cached_property
+    def row(self) -> Tensor:
+        """int64[T]: the row of the sentence of each token."""
+        return torch.repeat_interleave(self.rows, self.lengths, output_size=len(self.tokens))
+
+    @cached_property
+    def other(self) -> Tensor:
+        """int64[2B]: the row of the translation of each row."""
+        return torch.arange(2 * self.pairs, device=self.rows.device).roll(self.pairs)
+
+    def labels(self, masked: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """(row[T], token[T], lengths[2B]): the tokens of the translation of each row."""
+        lengths = torch.empty_like(self.lengths).index_copy(0, self.rows, self.lengths)
+        return self.other[self.row], self.inputs if masked else self.tokens, lengths[self.other]
+
+
+@dataclass
+class Encoded:
+    """A batch and its states[T, d] of tokens, in the batch's order, and sentences[2B, d] by row."""
+
+    batch: DeviceBatch
+    states: Tensor
+    sentences: Tensor
+
+
+# --- the objectives: each a sum over the pairs of a batch
+
+
+def _xtr(system: System, encoded: Encoded) -> Tensor:
+    """Each sentence predicts the tokens of the other side, told that side's language."""
+    batch, sentences = encoded.batch, encoded.sentences
+    labels = batch.labels(system.masked_labels)
+    target = xtr_target(*labels, sentences.dtype, system.objectives["xtr"]["target"])
+    return system.generate(kl_loss, sentences, batch.languages[batch.other], target)
+
+
+def _ugt(system: System, encoded: Encoded) -> Tensor:
+    """As XTR, and half of the label of a sentence with a masked token is that token."""
+    batch, sentences = encoded.batch, encoded.sentences
+    kind = system.objectives["ugt"]["target"]
+    hidden = batch.row[batch.places], batch.tokens[batch.places]  # (B,) each
+    target = ugt_target(batch.labels(kind == "distinct"), *hidden, sentences.dtype, kind)
+    return system.generate(kl_loss, sentences, batch.languages[batch.other], target)
+
+
+def _smlm(system: System, encoded: Encoded) -> Tensor:
+    """Both sides predict the masked token, told its language."""
+    batch, sentences = encoded.batch, encoded.sentences
+    masked, hidden = batch.row[batch.places], batch.tokens[batch.places]  # (B,) each
+    told = batch.languages.index_copy(0, batch.other[masked], batch.languages[masked])  # (2B,)
+    target = smlm_target(masked, batch.other[masked], hidden, sentences.dtype)
+    return system.generate(fused_cross_entropy, sentences, told, target)
+
+
+def _mlm(system: System, encoded: Encoded) -> Tensor:
+    """The states of masked tokens predict them, told their language."""
+    batch = encoded.batch
+    states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)
+    row = batch.row[batch.places]  # (M,)
+    target = mlm_target(row, batch.tokens[batch.places], states.dtype)
+    return system.generate(fused_cross_entropy, states, batch.languages[row], target)
+
+
+def _contrastive(system: System, encoded: Encoded) -> Tensor:
+    """Eq. 8 of the MLP's output, or of the embeddings where there is no MLP."""
+    vectors = encoded.sentences
+    if "contrastive" in system.heads:
+        vectors = system.heads["contrastive"](vectors)  # (2B, d_cntrs)
+    return system.contrasted(vectors, encoded.batch)
+
+
+def _align(system: System, encoded: Encoded) -> Tensor:
+    return align_loss(*encoded.sentences.split(encoded.batch.pairs))
+
+
+def _similarity(system: System, encoded: Encoded) -> Tensor:
+    return similarity_loss(*encoded.sentences.split(encoded.batch.pairs))
+
+
+def _matryoshka(system: System, encoded: Encoded) -> Tensor:
+    dimensions = system.objectives["matryoshka"]["dimensions"]
+    return matryoshka_loss(
+        encoded.sentences, dimensions, lambda part: system.contrasted(part, encoded.batch)
+    )
+
+
+OBJECTIVES: dict[str, Callable[[System, Encoded], Tensor]] = {
+    "xtr": _xtr,
+    "ugt": _ugt,
+    "smlm": _smlm,
+    "mlm": _mlm,
+    "contrastive": _contrastive,
+    "align": _align,
+    "similarity": _similarity,
+    "matryoshka": _matryoshka,
+}

@@ -23,7 +23,8 @@ def validate(system: System, store: PairStore, batch_pairs: int) -> dict[str, fl
     device = system.encoder.tokens.weight.device
     sums: dict[str, float] = {}
     count = 0
-    for batch in store.in_order(batch_pairs):
+    for at, batch in enumerate(store.in_order(batch_pairs)):
+        batch = system.prepared(batch, 0, at)  # masks are the same in each validation
         for name, value in system(DeviceBatch.of(batch, device)).items():
             sums[name] = sums.get(name, 0.0) + float(value) * batch.pairs
         count += batch.pairs
