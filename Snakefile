@@ -71,9 +71,8 @@ rule data:
 
 rule text:
     input:
-        INDEX,
         f"{RESULTS}/reports/decontamination.json",
-        VOCABULARY_REPORT,
+        expand([INDEX, VOCABULARY_REPORT], vocabulary=VOCABULARIES),
 
 
 rule models:

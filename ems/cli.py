@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ems import stages, torchrun
+from ems.config import SHARED
 from ems.costs import measured
 from ems.errors import FAILED, EmsError
 from ems.evalsets.registry import PER_LANGUAGE
@@ -93,6 +94,7 @@ PIECES = {
     "--workers": {"type": int, "default": 1, "help": "processes that share a large file"},
     "--piece-lines": {"type": int, "help": argparse.SUPPRESS},  # of tests, which have small files
 }
+NAMED = {"--name": {"default": SHARED, "help": "which of the experiment's vocabularies"}}
 FORMAT = {
     "--format": {
         "choices": ["moses", "mined"],
@@ -188,6 +190,7 @@ STAGES = [
         "sample lines for the vocabulary",
         PLANNED,
         {"sources": SOME, "out": ONE},
+        NAMED,
     ),
     Stage(
         "vocabulary",
@@ -195,6 +198,7 @@ STAGES = [
         "train the SentencePiece vocabulary",
         PLANNED,
         {"sample": ONE, "out": ONE},
+        NAMED,
     ),
     Stage(
         "vocabulary-report",
@@ -202,6 +206,7 @@ STAGES = [
         "report what the vocabulary does to each language",
         PLANNED,
         {"vocabulary": ONE, "sample": ONE, "out": ONE},
+        NAMED,
     ),
     Stage(
         "shards",

@@ -160,11 +160,16 @@ def run_segment(options: argparse.Namespace) -> None:
     segment_tsv(options.source, options.out, (first, second), names, *settings)
 
 
+def _of_vocabulary(options: argparse.Namespace) -> Experiment:
+    """The experiment with the languages of the vocabulary that `--name` names."""
+    return _experiment(options, "vocabulary", vocabulary=options.name).of_vocabulary(options.name)
+
+
 def run_sample(options: argparse.Namespace) -> None:
     """Sample lines for the vocabulary."""
     from ems.text.subwords import write_sample
 
-    experiment = _experiment(options, "vocabulary")
+    experiment = _of_vocabulary(options)
     quota = write_sample(experiment, options.sources, options.out)
     log.info("%s: lines per language %s", options.out, quota)
 
@@ -173,7 +178,7 @@ def run_vocabulary(options: argparse.Namespace) -> None:
     """Train the SentencePiece vocabulary."""
     from ems.text.subwords import train_vocabulary
 
-    experiment = _experiment(options, "vocabulary")
+    experiment = _of_vocabulary(options)
     pieces = train_vocabulary(experiment, options.sample, options.out)
     log.info("%s: %s pieces", options.out, f"{pieces:,}")
 
@@ -182,7 +187,7 @@ def run_vocabulary_report(options: argparse.Namespace) -> None:
     """Report what the vocabulary does to each language."""
     from ems.text.vocabulary_report import write_vocabulary_report
 
-    _experiment(options, "vocabulary")
+    _of_vocabulary(options)
     report = write_vocabulary_report(options.vocabulary, options.sample, options.out)
     log.info("%s: %s languages", options.out, len(report["languages"]))
 
@@ -231,20 +236,22 @@ def run_verify(options: argparse.Namespace) -> None:
 
 def run_train(options: argparse.Namespace) -> None:
     """Train a system."""
-    from ems.shards.index import read_index
+    from ems.shards.index import read_index, shards_of
     from ems.shards.reader import PairStore
     from ems.train.identity import asked_afresh
     from ems.train.loop import Data, Places, train
 
     experiment = _experiment(options, "train", system=options.system)
-    own = experiment.systems[options.system]["train"]
-    shared = own["device"] != "cpu" and own["steps"] > 0
+    own, settings = experiment.of_system(options.system), experiment.systems[options.system]
+    how = settings["train"]
+    shared = how["device"] != "cpu" and how["steps"] > 0
     if options.processes > 1 and shared and not torchrun.launched():
-        torchrun.become(options.processes, own["threads"], options.arguments)
-    limit = experiment.systems[options.system]["model"]["max_tokens"]
-    languages = list(experiment.languages)
-    folders = read_index(options.shards)
-    training = PairStore(folders["train"], languages, limit)
+        torchrun.become(options.processes, how["threads"], options.arguments)
+    limit, languages = settings["model"]["max_tokens"], list(own.languages)
+    folders = {
+        role: shards_of(shards, languages) for role, shards in read_index(options.shards).items()
+    }
+    training = PairStore(folders["train"], languages, limit, how["corpus_share"])
     held_out = folders["validation"]
     validation = PairStore(held_out, languages, limit) if held_out else None
     data = Data(training, validation, options.vocabulary)
@@ -298,11 +305,11 @@ def run_table(options: argparse.Namespace) -> None:
     order, printed = experiment.shown, experiment.tables["printed"]
     paths = (options.sources, options.out)
     if options.table == "tatoeba":
-        tatoeba.write_tatoeba_table(*paths, printed, order)
+        tatoeba.write_tatoeba_table(*paths, printed, order, experiment.families)
     elif options.table == "tatoeba_unseen":
         tatoeba.write_unseen_table(*paths, printed, order)
     elif options.table == "ntrex":
-        ntrex.write_ntrex_table(*paths, order)
+        ntrex.write_ntrex_table(*paths, order, experiment.families)
     elif options.table == "corpora":
         corpora.write_corpora_table(options.sources[0], options.out)
     elif options.table == "filters":
@@ -310,7 +317,7 @@ def run_table(options: argparse.Namespace) -> None:
     elif options.table == "sweep":
         sweep.write_sweep_table(experiment.sweep, _losses(options), options.out)
     elif options.table == "vocabulary":
-        vocabulary.write_vocabulary_table(options.sources[0], options.out)
+        vocabulary.write_vocabulary_table(*paths)
     else:
         corpora.write_decontamination_table(options.sources[0], options.out)
     _log_written(options)
@@ -322,10 +329,10 @@ def run_figure(options: argparse.Namespace) -> None:
 
     experiment = _experiment(options, "tables")
     if options.figure == "tatoeba":
-        figures.plot_tatoeba(options.sources, options.out)
+        figures.plot_tatoeba(options.sources, options.out, experiment.families)
     elif options.figure == "pairs":
         *scores, report = options.sources
-        pairs.plot_pairs(scores, report, options.out)
+        pairs.plot_pairs(scores, report, options.out, experiment.families)
     else:
         learning = options.figure == "learning"
         plot = curves.plot_curves if learning else languages.plot_languages

@@ -7,8 +7,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from ems.config import EMBEDDED, stage_hash
-from ems.config.experiment import UNSEEN
+from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.evalsets.sets import AMONG_CORPORA, FILES, data_files, manifest_name, unit_source
@@ -49,6 +48,9 @@ LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system["kind"] == "encoder"]
 SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
+VOCABULARIES = list(  # of the systems that are trained for the tables
+    dict.fromkeys(EXPERIMENT.systems[name]["vocabulary"] for name in SYSTEMS if name in TRAINED)
+)
 LEARNING = [
     name for name in SYSTEMS if name in TRAINED and EXPERIMENT.systems[name]["train"]["steps"]
 ]
@@ -58,6 +60,7 @@ wildcard_constraints:
     corpus="[^/]+",  # its name, with the part after a + once it is divided
     file="[^/]+",
     version="[^/]+",
+    vocabulary="[^/]+",
     pair="[^/]+",
     code="[A-Za-z_]+",
     evalset="[a-z0-9]+",
@@ -82,14 +85,32 @@ def folder_of_output(wildcards, output):
     return str(Path(output[0]).parent)
 
 
-def per_pair(pattern, role):
-    """`pattern` for every pair of every corpus of a role ("train" or "validation")."""
+def per_pair(pattern, role, vocabulary=SHARED):
+    """`pattern` for every pair of a role ("train" or "validation") of the languages of a vocabulary."""
     return [
-        pattern.format(corpus=corpus.label, version=corpus.version, pair=pair)
-        for corpus_role, corpus in EXPERIMENT.all_corpora()
-        if corpus_role == role
-        for pair in corpus.pairs
+        pattern.format(
+            corpus=corpus.label, version=corpus.version, pair=pair, vocabulary=vocabulary
+        )
+        for corpus, pair in EXPERIMENT.pairs_of(role, vocabulary)
     ]
+
+
+def of_vocabulary(pattern, role):
+    """An input function: `pattern` for every pair of a role of a job's vocabulary."""
+
+    def value(wildcards):
+        return per_pair(pattern, role, wildcards.vocabulary)
+
+    return value
+
+
+def of_system(pattern):
+    """An input function: `pattern` for the vocabulary of a job's system."""
+
+    def value(wildcards):
+        return pattern.format(vocabulary=EXPERIMENT.systems[wildcards.system]["vocabulary"])
+
+    return value
 
 
 def every_pair(pattern):

@@ -14,12 +14,12 @@ SCORES = {
     benchmark: expand(f"{RESULTS}/scores/{{system}}/{benchmark}.json", system=SYSTEMS)
     for benchmark in EXPERIMENT.benchmarks
 }
-if "tatoeba" in SCORES and UNSEEN in EXPERIMENT.spoken("tatoeba").values():
+if "tatoeba" in SCORES and any(EXPERIMENT.scores_unseen("tatoeba", name) for name in SYSTEMS):
     SCORES["tatoeba_unseen"] = SCORES["tatoeba"]
 SOURCES = {
     **SCORES,
     **{table: [REPORT] for table in ("corpora", "decontamination", "filters")},
-    "vocabulary": [VOCABULARY_REPORT],
+    **({"vocabulary": expand(VOCABULARY_REPORT, vocabulary=VOCABULARIES)} if VOCABULARIES else {}),
 }
 TABLES = [table for table in CAPTIONS if table in SOURCES]
 SWEPT = dict.fromkeys(point.system for point in EXPERIMENT.sweep)

@@ -4,8 +4,8 @@ MODEL = f"{RESULTS}/models/{{system}}"
 
 rule train:
     input:
-        shards=INDEX,
-        vocabulary=rules.vocabulary.output[0],
+        shards=of_system(INDEX),
+        vocabulary=of_system(VOCABULARY),
     output:
         f"{MODEL}/model.json",
         f"{MODEL}/model.safetensors",

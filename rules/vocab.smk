@@ -1,28 +1,30 @@
-# The SentencePiece vocabulary, and the token shards that it makes of the pairs.
-SHARD = f"{RESULTS}/shards/{{corpus}}/{{version}}/{{pair}}"
-INDEX = f"{RESULTS}/shards/index.json"
-VOCABULARY_REPORT = f"{RESULTS}/reports/vocabulary.json"
-SHARDS = {role: per_pair(SHARD, role) for role in ("train", "validation")}
+# The SentencePiece vocabularies (most experiments have one, `shared`), and the token shards that each
+# makes of the pairs of its languages.
+VOCABULARY = f"{RESULTS}/vocab/{{vocabulary}}/vocabulary.model"
+VOCABULARY_REPORT = f"{RESULTS}/reports/vocabulary/{{vocabulary}}.json"
+SHARD = f"{RESULTS}/shards/{{vocabulary}}/{{corpus}}/{{version}}/{{pair}}"
+INDEX = f"{RESULTS}/shards/{{vocabulary}}/index.json"
 
 
 rule vocabulary_sample:
     input:
-        per_pair(SEGMENTED, "train"),
+        of_vocabulary(SEGMENTED, "train"),
     output:
-        text=f"{RESULTS}/vocab/sample.txt",
-        languages=f"{RESULTS}/vocab/sample.languages",
+        text=f"{RESULTS}/vocab/{{vocabulary}}/sample.txt",
+        languages=f"{RESULTS}/vocab/{{vocabulary}}/sample.languages",
     log:
-        f"{LOGS}/vocabulary_sample.log",
+        f"{LOGS}/vocabulary_sample/{{vocabulary}}.log",
     resources:
         mem_mb=2000,
         runtime=240,
     params:
-        expect=settings_hash("vocabulary"),
+        expect=settings_hash("vocabulary", "vocabulary"),
         code=source_hash("ems.text.subwords"),
         experiment=EXPERIMENT.name,
-        costs=f"{COSTS}/text/sample.json",
+        costs=f"{COSTS}/text/sample/{{vocabulary}}.json",
     shell:
         "ems sample --experiment {params.experiment} --expect {params.expect}"
+        " --name {wildcards.vocabulary}"
         " --sources {input} --out {output.text} --costs {params.costs} --log {log}"
 
 
@@ -30,19 +32,20 @@ rule vocabulary:
     input:
         rules.vocabulary_sample.output.text,
     output:
-        f"{RESULTS}/vocab/vocabulary.model",
+        VOCABULARY,
     log:
-        f"{LOGS}/vocabulary.log",
+        f"{LOGS}/vocabulary/{{vocabulary}}.log",
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=480,
     params:
-        expect=settings_hash("vocabulary"),
+        expect=settings_hash("vocabulary", "vocabulary"),
         code=source_hash("ems.text.subwords"),
         experiment=EXPERIMENT.name,
-        costs=f"{COSTS}/text/vocabulary.json",
+        costs=f"{COSTS}/text/vocabulary/{{vocabulary}}.json",
     shell:
         "ems vocabulary --experiment {params.experiment} --expect {params.expect}"
+        " --name {wildcards.vocabulary}"
         " --sample {input} --out {output} --costs {params.costs} --log {log}"
 
 
@@ -54,16 +57,17 @@ rule vocabulary_report:
     output:
         VOCABULARY_REPORT,
     log:
-        f"{LOGS}/vocabulary_report.log",
+        f"{LOGS}/vocabulary_report/{{vocabulary}}.log",
     resources:
         mem_mb=800,
         runtime=60,
     params:
-        expect=settings_hash("vocabulary"),
+        expect=settings_hash("vocabulary", "vocabulary"),
         code=source_hash("ems.text.vocabulary_report"),
         experiment=EXPERIMENT.name,
     shell:
         "ems vocabulary-report --experiment {params.experiment} --expect {params.expect}"
+        " --name {wildcards.vocabulary}"
         " --vocabulary {input.vocabulary} --sample {input.sample} --out {output} --log {log}"
 
 
@@ -74,7 +78,7 @@ rule shard:
     output:
         directory(SHARD),
     log:
-        f"{LOGS}/shard/{{corpus}}-{{version}}-{{pair}}.log",
+        f"{LOGS}/shard/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}.log",
     group:
         "shards"
     threads: 1  # as in segment
@@ -83,8 +87,8 @@ rule shard:
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
         code=source_hash("ems.shards.writer"),
-        state=f"{RESULTS}/state/shards/{{corpus}}-{{version}}-{{pair}}",
-        costs=f"{COSTS}/text/shards/{{corpus}}-{{version}}-{{pair}}.json",
+        state=f"{RESULTS}/state/shards/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}",
+        costs=f"{COSTS}/text/shards/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems shards --source {input.pairs} --vocabulary {input.vocabulary}"
         " --state {params.state} --workers {threads} --out {output} --costs {params.costs} --log {log}"
@@ -94,12 +98,12 @@ rule shard:
 # waiting job again and again.
 rule shard_index:
     input:
-        training=SHARDS["train"],
-        validation=SHARDS["validation"],
+        training=of_vocabulary(SHARD, "train"),
+        validation=of_vocabulary(SHARD, "validation"),
     output:
         INDEX,
     log:
-        f"{LOGS}/shard_index.log",
+        f"{LOGS}/shard_index/{{vocabulary}}.log",
     resources:
         mem_mb=800,
         runtime=10,

@@ -15,6 +15,7 @@ from ems.config.schema import load_yaml, merge, with_defaults
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 
+BASE = ("kind", "model", "objectives", "train")
 SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 
 
@@ -39,7 +40,7 @@ def test_every_shipped_experiment_loads_and_knows_its_corpora(name):
     assert experiment.systems
     assert all(corpus.pairs for _, corpus in experiment.all_corpora())
     for system in experiment.systems.values():
-        assert set(system) == {"kind", "model", "objectives", "train"}
+        assert set(system) == {*BASE, "vocabulary", "languages"}
 
 
 def test_the_site_settings_name_an_experiment_that_is_here():

@@ -273,7 +273,7 @@ JOBS = {
     },
     "segment de-en": ("segment", {"pair": "de-en"}),
     "segment en-ja": ("segment", {"pair": "en-ja"}),
-    "vocabulary": ("vocabulary", {}),
+    "vocabulary": ("vocabulary", {"vocabulary": "shared"}),
     "train a": ("train", {"system": "a"}),
     **{
         f"bench {system} {benchmark}": ("bench", {"system": system, "benchmark": benchmark})

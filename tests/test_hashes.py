@@ -29,7 +29,7 @@ JOBS = {
     },
     "segment de-en": ("segment", {"pair": "de-en"}),
     "segment en-ja": ("segment", {"pair": "en-ja"}),
-    "vocabulary": ("vocabulary", {}),
+    "vocabulary": ("vocabulary", {"vocabulary": "shared"}),
     "shards": ("shards", {}),
     "train a": ("train", {"system": "a"}),
     "train b": ("train", {"system": "b"}),

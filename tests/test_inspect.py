@@ -25,10 +25,10 @@ class Results:
     def __init__(self, folder):
         self.folder, self.ems = folder, Cli(folder)
         self.results, draw = folder / "results" / "made", random.Random(5)
-        model = vocabulary(self.results / "vocab" / "vocabulary.model", 200)
+        model = vocabulary(self.results / "vocab" / "own" / "vocabulary.model", 200)
         for name, count in SOURCES.items():
             source = write_pairs(self.results / "text/segmented" / f"{name}.tsv", count, draw)
-            write_shards(source, model, self.results / "shards" / name, pairs=8)
+            write_shards(source, model, self.results / "shards" / "own" / name, pairs=8)
         for name, files in {**MOSES, **MINED}.items():
             report = self.results / "text/clean" / f"{name}.json"
             report.parent.mkdir(parents=True, exist_ok=True)
@@ -38,8 +38,8 @@ class Results:
             archives = {name: place.format(name) for name in files}
             told = {"files": files, "archives": archives, "threshold": 1.05 if mined else None}
             report.write_text(json.dumps(told))
-        self.index = self.results / "shards" / "index.json"
-        folders = [self.results / "shards" / name for name in SOURCES]
+        self.index = self.results / "shards" / "own" / "index.json"
+        folders = [self.results / "shards" / "own" / name for name in SOURCES]
         write_index({"train": folders, "validation": []}, self.index)
 
     def inspect(self, *flags):
@@ -89,7 +89,7 @@ def test_a_row_of_a_language_pair_is_shown_with_its_text_and_where_it_comes_from
     first, second = results.text(name, within)
     assert told[3] == f"de: {first}"
     assert told[6] == f"en: {second}"
-    processor = load_vocabulary(results.results / "vocab" / "vocabulary.model")
+    processor = load_vocabulary(results.results / "vocab" / "own" / "vocabulary.model")
     for text, line in ((first, told[4]), (second, told[7])):
         pieces = processor.encode(text, out_type=str)
         assert line == f"  {len(pieces)} tokens: {' '.join(pieces)}"
@@ -99,7 +99,7 @@ def test_a_row_of_a_language_pair_is_shown_with_its_text_and_where_it_comes_from
 
 def test_a_row_is_the_one_that_training_draws_by_that_number(results):
     store = PairStore(sorted(results.index.parent.glob("*/*/de-en/0*")), LANGUAGES, 99)
-    processor = load_vocabulary(results.results / "vocab" / "vocabulary.model")
+    processor = load_vocabulary(results.results / "vocab" / "own" / "vocabulary.model")
     batch = next(store.in_order(119))
     for row in (0, 8, 59, 60, 109):
         at = batch.rows.tolist().index(row)
@@ -110,7 +110,7 @@ def test_a_row_is_the_one_that_training_draws_by_that_number(results):
 
 
 def test_a_folder_of_shards_or_one_of_them_is_enough(results):
-    folder = results.results / "shards" / "B/v2/en-ja"
+    folder = results.results / "shards" / "own" / "B/v2/en-ja"
     whole = results.inspect("--shard", folder, "--row", 17)
     assert whole == results.inspect("--shard", folder / "00002", "--row", 1)
     assert whole[0].startswith("corpus B v2, pair en-ja, shard 00002, row 1 of 4")
@@ -139,7 +139,7 @@ def test_what_is_not_there_is_one_clear_line(results, flags, told):
 def test_verify_reads_every_byte(results, tmp_path):
     lines = results.ems("verify", "--index", results.index)
     assert any("20 shards with 139 pairs are whole" in line for line in lines)
-    file = results.results / "shards" / "B/v2/de-en" / "00002" / "en.ids"
+    file = results.results / "shards" / "own" / "B/v2/de-en" / "00002" / "en.ids"
     content = file.read_bytes()
     try:
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))

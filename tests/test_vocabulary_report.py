@@ -144,7 +144,7 @@ def test_a_piece_belongs_to_the_script_of_its_first_letter(piece, script):
 
 def test_the_table_shows_rates_by_language_and_pieces_by_script(world, tmp_path):
     report = report_of(world, tmp_path / "r.json")
-    write_vocabulary_table(tmp_path / "r.json", tmp_path / "vocabulary.tex")
+    write_vocabulary_table([tmp_path / "r.json"], tmp_path / "vocabulary.tex")
     rows = csv_rows(tmp_path / "vocabulary")
     assert list(rows)[:3] == ["ja", "ru", "en"]  # Table I has no English
     russian = report["languages"]["ru"]
@@ -168,7 +168,7 @@ def test_a_vocabulary_report_that_lacks_something_is_an_error_that_names_it(worl
     del report[spoil]
     (tmp_path / "r.json").write_text(json.dumps(report))
     with pytest.raises(EmsError, match=rf"r\.json: not a vocabulary report .*{spoil}"):
-        write_vocabulary_table(tmp_path / "r.json", tmp_path / "t.tex")
+        write_vocabulary_table([tmp_path / "r.json"], tmp_path / "t.tex")
 
 
 def test_pieces_that_do_not_add_up_are_an_error(world, tmp_path):
@@ -176,7 +176,7 @@ def test_pieces_that_do_not_add_up_are_an_error(world, tmp_path):
     report["scripts"]["Latin"] += 1
     (tmp_path / "r.json").write_text(json.dumps(report))
     with pytest.raises(EmsError, match="the scripts have 151 pieces, the vocabulary 150"):
-        write_vocabulary_table(tmp_path / "r.json", tmp_path / "t.tex")
+        write_vocabulary_table([tmp_path / "r.json"], tmp_path / "t.tex")
 
 
 def test_the_filters_table_adds_up_in_every_row(tmp_path):

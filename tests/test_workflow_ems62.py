@@ -233,8 +233,8 @@ def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run: Project)
     for (corpus, pair), entry in report(run).items():
         assert entry["read"] == entry["kept"] + sum(entry["removed"].values())
         version = entry["version"]
-        manifest = run.folder / f"results/{NAME}/shards/{corpus}/{version}/{pair}/manifest.json"
-        shard = json.loads(manifest.read_text())
+        folder = run.folder / f"results/{NAME}/shards/shared/{corpus}/{version}/{pair}"
+        shard = json.loads((folder / "manifest.json").read_text())
         assert shard["pairs"] + shard["dropped"] == entry["kept"]
 
 

@@ -28,14 +28,15 @@ def evaluate(
     folder: Path,
     out: Path,
 ) -> dict[str, Any]:
-    """Score `encoder` on every language of a benchmark; write and return the JSON.
+    """Score `encoder` on every language of a benchmark that its system has; write and return the
+    JSON.
 
     `names`: the `system` and the `benchmark`. `to_english`: queries in the language, candidates in
     English; `from_english`: the other way round.
     """
     benchmark = names["benchmark"]
     evalset = experiment.evalsets[benchmark]
-    spoken = experiment.spoken(benchmark)
+    spoken = experiment.of_system(names["system"]).spoken(benchmark)
     progress = Progress(f"{benchmark} {names['system']}", len(spoken), "languages")
     directions = {}
     for code, language in spoken.items():

@@ -12,18 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ems.config.experiment import UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.experiment import SHARED, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.config.opus import pair_name
 from ems.config.resolve import build
 from ems.config.schema import check, load_yaml, merge, with_defaults
 from ems.config.settings import stage_hash, stage_settings
-from ems.config.sweep import expand
+from ems.config.sweep import swept
+from ems.config.systems import expand
 from ems.errors import EmsError
 
 __all__ = [
     "EMBEDDED",
     "OPUSTOOLS",
     "RESERVED",
+    "SHARED",
     "UNSEEN",
     "Corpus",
     "EvalSet",
@@ -66,9 +68,10 @@ def load_experiment(
     value = load_yaml(path)
     check(value, schema, path)
     value = with_defaults(value, schema, schema["$defs"])
-    systems = {key: _system(value, overrides) for key, overrides in value["systems"].items()}
-    sweep, added = expand(value, systems, schema, path)
     try:
+        entries = expand(value["systems"], value["vocabularies"])
+        systems = {key: _system(value, overrides) for key, overrides in entries.items()}
+        sweep, added = swept(value, systems, schema)
         return replace(build(name, value, site, {**systems, **added}), sweep=sweep)
     except EmsError as error:
         raise EmsError(f"{path}: {error}") from None

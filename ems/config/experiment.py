@@ -1,6 +1,7 @@
 """What an experiment is, as types; the mappings are those of schemas/experiment.schema.yaml."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ems.config.sweep import Point
@@ -9,6 +10,7 @@ from ems.languages import Language
 
 UNSEEN = "und"  # ISO 639 "undetermined": any language that the experiment does not train on
 NTREX = "NTREX"  # the corpus, in OPUS layout, that the benchmark ntrex is, or is a part of
+SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,23 @@ class EvalSet:
 
 
 @dataclass(frozen=True)
+class Vocabulary:
+    """A subword vocabulary: the languages that it is made of and for, in their order, and what the
+    key `vocabulary` says of it.
+    """
+
+    languages: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Experiment:
-    """All settings of one experiment. The mappings are those of schemas/experiment.schema.yaml."""
+    """All settings of one experiment. The mappings are those of schemas/experiment.schema.yaml.
+
+    `vocabulary` is what is said of the one vocabulary of its languages, `vocabularies` are that one
+    (SHARED) and those of some languages, by name. `families` are the systems that one entry with
+    `each` stands for, by its name.
+    """
 
     name: str
     seed: int
@@ -100,7 +117,9 @@ class Experiment:
     clean: dict[str, Any]
     segmenters: dict[str, str]
     vocabulary: dict[str, Any]
+    vocabularies: dict[str, Vocabulary]
     systems: dict[str, dict[str, Any]]
+    families: dict[str, tuple[str, ...]]
     benchmarks: tuple[str, ...]
     tables: dict[str, Any]
     sweep: tuple[Point, ...] = ()
@@ -117,10 +136,49 @@ class Experiment:
                 return role, corpus
         raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
 
+    def pairs_of(self, role: str, vocabulary: str = SHARED) -> list[tuple[Corpus, str]]:
+        """(corpus, pair) of a role ("train", "validation"), of the languages of a vocabulary."""
+        known = self.vocabularies[vocabulary].languages
+        return [
+            (corpus, pair)
+            for corpus_role, corpus in self.all_corpora()
+            if corpus_role == role
+            for pair in corpus.pairs
+            if set(pair.split("-")) <= set(known)
+        ]
+
+    def of_vocabulary(self, name: str) -> "Experiment":
+        """The experiment with the languages of one of its vocabularies, as if it had no other."""
+        own = self.vocabularies[name]
+        return replace(self._narrowed(own.languages), vocabulary=own.settings)
+
+    def of_system(self, name: str) -> "Experiment":
+        """The experiment with the languages of one of its systems, as if it had no other."""
+        return self._narrowed(self.systems[name]["languages"])
+
+    def _narrowed(self, codes: Sequence[str]) -> "Experiment":
+        """With these of its languages, in this order. None is unseen: the others are not scored."""
+        if list(codes) == list(self.languages):
+            return self
+        evalsets = {
+            name: replace(evalset, languages=_kept(evalset.languages, codes))
+            for name, evalset in self.evalsets.items()
+        }
+        return replace(
+            self,
+            languages={code: self.languages[code] for code in codes},
+            evalsets=evalsets,
+            segmenters={code: self.segmenters[code] for code in (UNSEEN, *codes)},
+        )
+
     def spoken(self, evalset: str) -> dict[str, str]:
         """The codes of an evaluation set -> the language, UNSEEN where it is not trained on."""
         codes = self.evalsets[evalset].languages
         return {c: name if name in self.languages else UNSEEN for c, name in codes.items()}
+
+    def scores_unseen(self, evalset: str, system: str) -> bool:
+        """Whether a system is scored on languages that it is not trained on."""
+        return UNSEEN in self.of_system(system).spoken(evalset).values()
 
     def held_against(self, pair: str) -> list[str] | None:
         """`<evalset>/<code>` of the evaluation sentences that a pair must not hold; None: of all.
@@ -140,4 +198,10 @@ class Experiment:
     def shown(self) -> list[str]:
         """The systems of the tables; others are trained only when they are asked for by name."""
         swept = {point.system for point in self.sweep if point.added}
-        return list(self.tables.get("systems", [n for n in self.systems if n not in swept]))
+        named = self.tables.get("systems", [name for name in self.systems if name not in swept])
+        return [system for name in named for system in self.families.get(name, (name,))]
+
+
+def _kept(codes: dict[str, str], languages: Sequence[str]) -> dict[str, str]:
+    """The codes of an evaluation set that mean one of these languages."""
+    return {code: language for code, language in codes.items() if language in languages}

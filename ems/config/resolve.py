@@ -7,6 +7,7 @@ from ems.config.codes import by_code, known_codes, unseen
 from ems.config.experiment import NTREX, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.config.objectives import check_objectives
 from ems.config.opus import default_cap, pair_caps, pair_files
+from ems.config.systems import build_vocabularies, check_systems, families, place
 from ems.errors import EmsError
 from ems.languages import Language, load_languages
 
@@ -25,12 +26,15 @@ def build(
     _check_distinct(corpora, validation)
     evalsets = _evalsets(value, languages, splits, sources)
     _check_held_out([*corpora, *([validation] if validation else [])], evalsets)
-    for key, system in systems.items():
+    vocabularies = build_vocabularies(value["vocabulary"], value["vocabularies"], list(languages))
+    placed = {key: place(f"systems.{key}", system, vocabularies) for key, system in systems.items()}
+    for key, system in placed.items():
         _check_system(f"systems.{key}", system)
-    _check_named("tables.systems", value["tables"].get("systems", []), systems, "systems")
+    shown, known = value["tables"].get("systems", []), {*systems, *value["systems"]}
+    _check_named("tables.systems", shown, known, "systems")
     named = set(value["segmenters"]) - {"default"}
     _check_languages("segmenters", named, {**load_languages(), **languages})
-    return Experiment(
+    experiment = Experiment(
         name=name,
         seed=value["seed"],
         languages=languages,
@@ -43,10 +47,14 @@ def build(
         clean=value["clean"],
         segmenters=_segmenters(value["segmenters"], languages),
         vocabulary=value["vocabulary"],
-        systems=systems,
+        vocabularies=vocabularies,
+        systems=placed,
+        families=families(value["systems"]),
         benchmarks=tuple(value["benchmarks"]),
         tables=value["tables"],
     )
+    check_systems(experiment)
+    return experiment
 
 
 def _languages(entries: list[str | dict[str, str]]) -> dict[str, Language]:

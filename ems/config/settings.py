@@ -63,19 +63,22 @@ def _segment(experiment: Experiment, pair: str) -> dict[str, Any]:
     return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
 
 
-def _vocabulary(experiment: Experiment) -> dict[str, Any]:
-    languages = list(experiment.languages)
-    return {"vocabulary": experiment.vocabulary, "seed": experiment.seed, "languages": languages}
+def _vocabulary(experiment: Experiment, vocabulary: str) -> dict[str, Any]:
+    own = experiment.of_vocabulary(vocabulary)
+    languages = list(own.languages)
+    return {"vocabulary": own.vocabulary, "seed": own.seed, "languages": languages}
 
 
 def _train(experiment: Experiment, system: str) -> dict[str, Any]:
-    own = {k: v for k, v in experiment.systems[system].items() if k != "kind"}
+    own = experiment.of_system(system)
+    system = {key: own.systems[system][key] for key in ("model", "objectives", "train")}
     watched = {"tensorboard"}  # what is written besides the model
+    training = {key: value for key, value in system["train"].items() if key not in watched}
     return {
-        "system": {**own, "train": {k: v for k, v in own["train"].items() if k not in watched}},
+        "system": {**system, "train": training},
         "seed": experiment.seed,
-        "languages": list(experiment.languages),
-        "segmenters": experiment.segmenters,
+        "languages": list(own.languages),
+        "segmenters": own.segmenters,
         "format_characters": experiment.clean["format_characters"],
     }
 
@@ -83,13 +86,19 @@ def _train(experiment: Experiment, system: str) -> dict[str, Any]:
 def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any]:
     own = _train(experiment, system) if experiment.systems[system]["kind"] == "encoder" else {}
     kind = experiment.systems[system]["kind"]
-    evalset = {**_evalset(experiment, benchmark), "spoken": experiment.spoken(benchmark)}
+    spoken = experiment.of_system(system).spoken(benchmark)
+    evalset = {**_evalset(experiment, benchmark), "spoken": spoken}
     return {"kind": kind, "system": own, "evalset": evalset}
 
 
 def _tables(experiment: Experiment) -> dict[str, Any]:
     sweep = {"sweep": [asdict(point) for point in experiment.sweep]} if experiment.sweep else {}
-    return {"tables": experiment.tables, "systems": experiment.shown, **sweep}
+    return {
+        "tables": experiment.tables,
+        "systems": experiment.shown,
+        "families": experiment.families,
+        **sweep,
+    }
 
 
 _STAGES = {

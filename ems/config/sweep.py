@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from ems.config.schema import check, merge
@@ -51,8 +50,8 @@ def written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def expand(
-    value: dict[str, Any], systems: dict[str, dict[str, Any]], schema: dict[str, Any], where: Path
+def swept(
+    value: dict[str, Any], systems: dict[str, dict[str, Any]], schema: dict[str, Any]
 ) -> tuple[tuple[Point, ...], dict[str, dict[str, Any]]]:
     """The points of the section `sweep` of an experiment, axis by axis, and the systems that they
     add to `systems`; nothing where there is no such section.
@@ -62,15 +61,6 @@ def expand(
     """
     if "sweep" not in value:
         return (), {}
-    try:
-        return _expand(value, systems, schema)
-    except EmsError as error:
-        raise EmsError(f"{where}: {error}") from None
-
-
-def _expand(
-    value: dict[str, Any], systems: dict[str, dict[str, Any]], schema: dict[str, Any]
-) -> tuple[tuple[Point, ...], dict[str, dict[str, Any]]]:
     sweep = value["sweep"]
     base = _base(sweep, systems)
     if value["validation"] is None:

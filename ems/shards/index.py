@@ -4,6 +4,7 @@ One file for the trainer to read and for the workflow to depend on: a training j
 inputs costs the scheduler more than many a stage, each time that it looks for a job to start.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ems.errors import EmsError
@@ -36,6 +37,15 @@ def shards_in(folder: Path) -> list[Path]:
                 f"{folder} and run again"
             )
     return [folder / name for name in sorted(listed)]
+
+
+def shards_of(folders: list[Path], languages: Sequence[str]) -> list[Path]:
+    """The shards that hold pairs of these languages only."""
+    return [
+        folder
+        for folder in folders
+        if set(read_json(folder / "manifest.json")["languages"]) <= set(languages)
+    ]
 
 
 def _check_manifest(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """What a pair of the shards is: its text, its pieces, and the line of the corpus it comes from.
 
-Where a shard lies says what it holds: `<experiment>/shards/<corpus>/<version>/<pair>/<shard>`. The
-vocabulary and the report of the clean stage, which knows the files of a corpus, lie beside it.
+Where a shard lies says what it holds: `<experiment>/shards/<vocabulary>/<corpus>/<version>/<pair>/
+<shard>`. The vocabulary and the report of the clean stage, which knows the files of a corpus, lie
+beside it.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,13 @@ class Place:
     @property
     def experiment(self) -> Path:
         """The folder of the experiment's results."""
-        return list(self.shard.folder.resolve().parents)[:5][-1]
+        return list(self.shard.folder.resolve().parents)[:6][-1]
+
+    @property
+    def vocabulary(self) -> Path:
+        """Where the workflow puts the vocabulary of the shard."""
+        name = self.shard.folder.resolve().parts[-5]
+        return self.experiment / "vocab" / name / "vocabulary.model"
 
 
 def find(shards: list[Path], pair: str | None, row: int) -> Place:
@@ -63,11 +70,11 @@ def inspect_folder(folder: Path, pair: str | None, row: int, vocabulary: Path | 
 def describe(place: Place, vocabulary: Path | None = None) -> str:
     """Where a pair comes from, and the text and the pieces of its sides, in lines.
 
-    `vocabulary` is the experiment's own if it is not given. Raises `EmsError` when it is not the
+    `vocabulary` is that of the workflow if it is not given. Raises `EmsError` when it is not the
     one that the shard was made with.
     """
     shard = place.shard
-    path = vocabulary or place.experiment / "vocab" / "vocabulary.model"
+    path = vocabulary or place.vocabulary
     if not path.exists() or sha256_file(path) != shard.vocabulary_sha256:
         raise EmsError(
             f"{path}: not the vocabulary that {shard.folder} was made with; give it, --vocabulary"

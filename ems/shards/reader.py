@@ -145,12 +145,19 @@ class Batch:
 
 
 class PairStore:
-    """All shards of an experiment's training (or validation) data, as one source of batches."""
+    """All shards of an experiment's training (or validation) data, as one source of batches.
 
-    def __init__(self, folders: list[Path], languages: list[str], max_tokens: int) -> None:
+    With a `share` below 1 a language pair is as if it had only so much of its sentence pairs, at
+    even distances.
+    """
+
+    def __init__(
+        self, folders: list[Path], languages: list[str], max_tokens: int, share: float = 1.0
+    ) -> None:
         self.shards = [Shard(folder) for folder in folders]
         self.languages = languages
         self.max_tokens = max_tokens
+        self.share = share
         vocabularies = {shard.vocabulary_sha256 for shard in self.shards}
         if len(vocabularies) != 1:
             raise EmsError(
@@ -170,10 +177,11 @@ class PairStore:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Sentence pairs of each language pair, int64[groups]."""
-        return np.array(
+        """Sentence pairs of each language pair that are used, int64[groups]."""
+        whole = np.array(
             [sum(self.shards[at].pairs for at in shards) for shards in self.groups.values()]
         )
+        return np.minimum(whole, np.maximum(1, (whole * self.share).astype(np.int64)))
 
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
@@ -233,6 +241,7 @@ class PairStore:
     def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(shard, row in it) of each pair, both int64[len(groups)]."""
         shard_of, row_of = np.empty_like(groups), np.empty_like(within)
+        within = (within / self.share).astype(np.int64)  # of all pairs: at even distances
         for group, shards in enumerate(self.groups.values()):
             members = np.flatnonzero(groups == group)
             ends = np.cumsum([self.shards[at].pairs for at in shards])

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
 from ems.tables.printed import in_paper_order
-from ems.tables.scores import Scores, only_seen, read_scores
+from ems.tables.scores import Families, Scores, joined, only_seen, read_scores
 
 BAR_WIDTH = 0.11  # inches
 GROUP_GAP = 0.18  # inches between two languages
@@ -24,13 +24,14 @@ MARGIN = 0.8  # inches for the vertical axis
 ROW_HEIGHT = 2.6  # inches
 
 
-def plot_tatoeba(scores: list[Path], out: Path) -> None:
+def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None) -> None:
     """Draw P@1 (percent, mean of both directions) of each system in each language.
 
     Writes .svg and .png beside `out`; languages stand in the paper's order, systems in that of
-    `scores`. A language that a system lacks has no bar. Raises `EmsError` as the table does.
+    `scores`, the `families` of them as one. A language that a system lacks has no bar. Raises
+    `EmsError` as the table does.
     """
-    systems = only_seen(read_scores(scores, "tatoeba"))
+    systems = joined(only_seen(read_scores(scores, "tatoeba")), families)
     with settings():
         save(_figure(systems), out)
 

@@ -20,7 +20,7 @@ from ems.tables.canvas import colour, dress, make_figure, save, settings
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.labels import place_labels
 from ems.tables.printed import in_paper_order
-from ems.tables.scores import Scores, only_seen, read_scores
+from ems.tables.scores import Families, Scores, joined, only_seen, read_scores
 
 COLUMNS = 2  # panels side by side
 WIDTH, HEIGHT = 6.4, 4.6  # inches of a panel
@@ -31,13 +31,15 @@ ROOM = 1.3  # factor left free at both ends of the axis, at least
 Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent
 
 
-def plot_pairs(scores: list[Path], report: Path, out: Path) -> None:
+def plot_pairs(
+    scores: list[Path], report: Path, out: Path, families: Families | None = None
+) -> None:
     """Draw P@1 (percent, mean of both directions) of each language against its training pairs.
 
-    `scores` are the systems' tatoeba.json, `report` is decontamination.json. Writes .svg and .png
-    beside `out`. Raises `EmsError` as `read_points` does.
+    `scores` are the systems' tatoeba.json, `report` is decontamination.json, `families` are systems
+    that share a panel. Writes .svg and .png beside `out`. Raises `EmsError` as `read_points` does.
     """
-    systems = only_seen(read_scores(scores, "tatoeba"))
+    systems = joined(only_seen(read_scores(scores, "tatoeba")), families)
     points = read_points(systems, report)
     if not any(pairs for shown in points.values() for pairs, _ in shown.values()):
         raise EmsError(f"{report}: no training pairs are kept of any language; see its corpora")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ems.errors import EmsError
 from ems.tables.printed import AVERAGE
-from ems.tables.scores import Scores
+from ems.tables.scores import Families, Scores
 from ems.tables.table import Block, Table, best_places, make_frame
 
 DAGGER_NOTE = "mean of the printed values over the languages shown"
@@ -62,6 +62,12 @@ def make_table(rows: list[Row], ours: int, blocks: list[Block], notes: list[str]
         notes=notes,
         footnote=DAGGER_NOTE if daggers else "",
     )
+
+
+def joined_notes(rows: list[Scores], families: Families | None) -> list[str]:
+    """Which rows are several systems."""
+    names = [row.system for row in rows if row.system in (families or {})]
+    return [f"A system of its own for each language: {', '.join(names)}."] if names else []
 
 
 def missing_notes(systems: list[Scores], languages: list[str]) -> list[str]:

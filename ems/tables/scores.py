@@ -5,7 +5,7 @@ and SHA-256 in each file, each system once, each code the same language in all o
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from ems.errors import EmsError
 from ems.files import read_json
 
+Families = Mapping[str, Sequence[str]]
 UNSEEN = "und"  # ISO 639-2's "undetermined": the language of a score that no encoder was trained on
 
 
@@ -65,6 +66,36 @@ def in_order(systems: list[Scores], order: Iterable[str]) -> list[Scores]:
     return [known[name] for name in dict.fromkeys([*order, *known])]
 
 
+def joined(systems: list[Scores], families: Families | None) -> list[Scores]:
+    """The systems, with one row for each family of systems that have no language in common.
+
+    `families`: its name -> its systems. The row stands where the first of them stood.
+    """
+    rows = {system.system: system for system in systems}
+    for name, members in (families or {}).items():
+        found = [rows[member] for member in members if member in rows]
+        codes = [code for member in found for code in member.values]
+        if len(found) > 1 and len(codes) == len(set(codes)):
+            row = _together(name, found)
+            last = {member.system for member in found[1:]}
+            rows = {
+                key: row if key == found[0].system else value
+                for key, value in rows.items()
+                if key not in last
+            }
+    return list(rows.values())
+
+
+def _together(name: str, systems: list[Scores]) -> Scores:
+    return replace(
+        systems[0],
+        system=name,
+        values={code: value for each in systems for code, value in each.values.items()},
+        languages={code: value for each in systems for code, value in each.languages.items()},
+        sentences={code: value for each in systems for code, value in each.sentences.items()},
+    )
+
+
 def only_seen(systems: list[Scores]) -> list[Scores]:
     """The systems with the values of languages trained on; `EmsError` when there are none."""
     found = [_narrowed(system, unseen=False) for system in systems]
@@ -78,7 +109,9 @@ def only_seen(systems: list[Scores]) -> list[Scores]:
 
 
 def only_unseen(systems: list[Scores]) -> list[Scores]:
-    """The systems with the values of languages never trained on; `EmsError` when there are none."""
+    """The systems that have values of languages never trained on, with these; `EmsError` when there
+    are none.
+    """
     found = [_narrowed(system, unseen=True) for system in systems]
     if not any(system.values for system in found):
         raise EmsError(
@@ -86,7 +119,7 @@ def only_unseen(systems: list[Scores]) -> list[Scores]:
             "found only languages trained on; let the experiment score unseen languages too, or "
             "leave this table out of it"
         )
-    return found
+    return [system for system in found if system.values]
 
 
 def _narrowed(system: Scores, unseen: bool) -> Scores:

@@ -21,8 +21,16 @@ from ems.tables.printed import (
     load_groups,
     load_models,
 )
-from ems.tables.rows import Row, make_table, mean, missing_notes, system_row
-from ems.tables.scores import Scores, in_order, only_seen, only_unseen, read_scores
+from ems.tables.rows import Row, joined_notes, make_table, mean, missing_notes, system_row
+from ems.tables.scores import (
+    Families,
+    Scores,
+    in_order,
+    joined,
+    only_seen,
+    only_unseen,
+    read_scores,
+)
 from ems.tables.table import Block, balanced_blocks
 from ems.tables.write import write_table
 
@@ -54,18 +62,25 @@ class _Columns:
 
 
 def write_tatoeba_table(
-    scores: list[Path], out: Path, printed: list[str], order: list[str] | None = None
+    scores: list[Path],
+    out: Path,
+    printed: list[str],
+    order: list[str] | None = None,
+    families: Families | None = None,
 ) -> None:
     """Write EMS v2 Tables IV and V of some systems as .tex, .md and .csv beside `out`.
 
     `scores` are the systems' tatoeba.json, of which the languages trained on are shown; `printed`
     names models of EMS v2 Table IV ("EMS", "LASER") to show as printed; `order` names the systems
-    that come first, the others follow as given.
+    that come first, the others follow as given; `families` are systems that share a row, each with
+    languages of its own.
     Raises `EmsError` for scores of different data, a system twice, and names nobody knows.
     """
     systems = in_order(only_seen(read_scores(scores, "tatoeba")), order or [])
-    columns = _columns(systems, load_groups())
-    _write(systems, columns, _printed_models(printed), SEEN_NOTES, out)
+    rows = joined(systems, families)
+    columns = _columns(rows, load_groups())
+    notes = [*SEEN_NOTES, *joined_notes(rows, families)]
+    _write(rows, columns, _printed_models(printed), notes, out)
 
 
 def write_unseen_table(
@@ -75,7 +90,7 @@ def write_unseen_table(
 
     Raises `EmsError` as that does, and when the scores have no unseen language.
     """
-    systems = in_order(only_unseen(read_scores(scores, "tatoeba")), order or [])
+    systems = only_unseen(in_order(read_scores(scores, "tatoeba"), order or []))
     _write(systems, _columns(systems, ()), _printed_models(printed), UNSEEN_NOTES, out)
 
 

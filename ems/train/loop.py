@@ -97,6 +97,7 @@ def train(
     the state is that of other settings (unless `afresh`: it is deleted), when a loss is not finite,
     and, with the exit status for requeueing, after SIGTERM or SIGUSR1.
     """
+    experiment = experiment.of_system(name)
     settings = experiment.systems[name]
     vocabulary = _checked_vocabulary(data)
     device = choose_device(settings["train"]["device"])

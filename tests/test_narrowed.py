@@ -1,0 +1,262 @@
+"""Laws of systems with some of the languages: their settings, hashes, data, models and scores."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from experiments_made import GONE, REAL, Settings, edited
+from mirror_made import write_tatoeba
+from safetensors.numpy import load_file
+from shards_made import contents, unpacked
+from train_made import Toy
+
+from ems.bench.baselines import CharNgramEncoder
+from ems.bench.search import evaluate
+from ems.config import stage_hash
+from ems.shards.index import write_index
+from ems.shards.reader import PairStore
+
+VOCABULARIES = {"de": {"languages": ["en", "de"]}, "ja": {"languages": ["ja", "en"], "size": 500}}
+OWN = REAL | {
+    "vocabularies": VOCABULARIES,
+    "systems": {
+        "all": {},
+        "some": {"languages": ["en", "ja"]},
+        "one": {"vocabulary": "de", "train": {"steps": 3}},
+        "pair": {"model": {"layers": 1}, "each": ["de", "ja"]},
+        "own": {"each": {"de": {}, "ja": {"model": {"layers": 3}, "train": {"steps": 7}}}},
+        "ngram": {"kind": "char-ngram"},
+    },
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, OWN)
+
+
+# --- settings
+
+
+def test_an_entry_with_each_is_a_system_for_each_vocabulary_with_its_overrides(project):
+    systems = project.load().systems
+    assert list(systems) == [
+        *("all", "some", "one", "pair-de", "pair-ja", "own-de", "own-ja", "ngram")
+    ]
+    assert [systems[name]["vocabulary"] for name in ("pair-de", "pair-ja")] == ["de", "ja"]
+    layers = {name: system["model"]["layers"] for name, system in systems.items()}
+    assert [layers[name] for name in ("all", "pair-de", "pair-ja", "own-ja")] == [6, 1, 1, 3]
+    steps = [systems[name]["train"]["steps"] for name in ("pair-ja", "own-de", "own-ja", "one")]
+    assert steps == [10, 10, 7, 3]
+
+
+def test_a_system_has_the_languages_of_its_vocabulary_or_those_it_names_in_that_order(project):
+    systems = project.load().systems
+    found = {name: system["languages"] for name, system in systems.items()}
+    assert found["all"] == found["ngram"] == ["en", "de", "ja"]
+    assert found["some"] == ["en", "ja"]
+    assert found["one"] == found["pair-de"] == ["en", "de"]
+    assert found["pair-ja"] == ["ja", "en"]
+    assert list(project.load().of_system("pair-ja").languages) == ["ja", "en"]
+
+
+def test_a_vocabulary_is_the_base_and_its_overrides(project):
+    experiment = project.load()
+    sizes = {name: own.settings["size"] for name, own in experiment.vocabularies.items()}
+    assert sizes == {"shared": 300, "de": 300, "ja": 500}
+    own = experiment.of_vocabulary("ja")
+    assert (own.vocabulary["size"], list(own.languages)) == (500, ["ja", "en"])
+    whole = experiment.of_vocabulary("shared")
+    assert (whole.vocabulary, whole.languages) == (experiment.vocabulary, experiment.languages)
+
+
+def test_the_shards_of_a_vocabulary_are_the_pairs_of_its_languages(project):
+    experiment = project.load()
+    found = {
+        name: [pair for _, pair in experiment.pairs_of("train", name)]
+        for name in experiment.vocabularies
+    }
+    assert found == {"shared": ["de-en", "en-ja"], "de": ["de-en"], "ja": ["en-ja"]}
+    assert [pair for _, pair in experiment.pairs_of("validation", "de")] == ["de-en"]
+
+
+def test_tables_name_an_entry_with_each_for_all_its_systems(project):
+    shown = project.load(edited(OWN, "tables.systems", ["own", "all", "pair-ja"])).shown
+    assert shown == ["own-de", "own-ja", "all", "pair-ja"]
+
+
+def test_a_system_of_some_languages_scores_no_language_as_unseen(project):
+    experiment = project.load(edited(OWN, "evalsets.tatoeba.languages", "all"))
+    assert experiment.of_system("pair-ja").spoken("tatoeba") == {"jpn": "ja"}
+    assert len(experiment.of_system("all").spoken("tatoeba")) == 112
+    assert experiment.scores_unseen("tatoeba", "all")
+    assert not experiment.scores_unseen("tatoeba", "pair-ja")
+
+
+MISTAKES = [
+    ("systems.one.vocabulary", "fr", ["systems.one.vocabulary: fr has no entry", "shared, de, ja"]),
+    ("systems.pair.each", ["de", "fr"], ["systems.pair.each: fr has no entry", "de, ja"]),
+    ("systems.pair.each", [], ["systems.pair.each: []"]),
+    ("systems.pair.each", {"de": {"layers": 1}}, ["systems.pair.each"]),
+    ("systems.pair.vocabulary", "de", ["systems.pair: `each` says", "take out `vocabulary`"]),
+    ("systems.pair-de", {}, ["systems.pair.each: makes pair-de", "another system's name"]),
+    ("systems.some.languages", ["en", "fr"], ["systems.some.languages: found 'fr'", "en, de, ja"]),
+    ("systems.one.languages", ["en", "ja"], ["systems.one.languages: found 'ja'", "are en, de"]),
+    ("systems.some.languages", ["de", "ja"], ["systems.some.languages: en is missing"]),
+    ("systems.some.languages", ["en"], ["systems.some.languages", "too short"]),
+    ("vocabularies.de.languages", ["en", "xx"], ["vocabularies.de.languages: found 'xx'"]),
+    ("vocabularies.de.languages", GONE, ["vocabularies.de.languages: this key is missing"]),
+    ("vocabularies.de.siz", 1, ["vocabularies.de.siz: unknown key (did you mean size?)"]),
+    ("vocabularies.shared", {"languages": ["en", "de"]}, ["vocabularies.shared", "rename it"]),
+    ("corpora.0.languages", ["de"], ["systems.some: no corpus has a pair", "en, ja"]),
+    ("evalsets.tatoeba.languages", ["ja"], ["systems.one: tatoeba has none", "en, de"]),
+    ("tables.systems", ["fr"], ["tables.systems: fr has no entry"]),
+    ("train.corpus_share", 0, ["train.corpus_share: 0"]),
+    ("train.corpus_share", 1.5, ["train.corpus_share: 1.5", "maximum of 1"]),
+]
+
+
+@pytest.mark.parametrize(("path", "new", "told"), MISTAKES)
+def test_a_wrong_setting_is_one_line_that_names_it(project, path, new, told):
+    message = project.told(edited(OWN, path, new))
+    assert all(words in message for words in told), message
+
+
+# --- hashes
+
+SYSTEMS = ["all", "some", "one", "pair-de", "pair-ja"]
+PAIR_DE, PAIR_JA = (("train pair-" + code, "bench pair-" + code) for code in ("de", "ja"))
+EDITS = [
+    ("vocabularies.de.size", 400, {"vocabulary de"}),
+    ("vocabularies.ja.temperature", 2, {"vocabulary ja"}),
+    ("vocabulary.size", 200, {"vocabulary shared", "vocabulary de"}),  # ja says its own
+    (
+        "vocabularies.ja.languages",
+        ["en", "ja"],
+        {"vocabulary ja", *PAIR_JA},
+    ),
+    # of a language more only they learn who have all
+    ("languages", ["en", "de", "ja", "fr"], {"vocabulary shared", "train all", "bench all"}),
+    ("systems.pair.train", {"steps": 2}, {*PAIR_DE, *PAIR_JA}),
+    ("vocabularies.fr", {"languages": ["en", "de"]}, set()),
+    ("systems.one.languages", ["en", "de"], set()),
+]
+
+
+def hashes(experiment):
+    jobs = {f"vocabulary {n}": ("vocabulary", {"vocabulary": n}) for n in ("shared", "de", "ja")}
+    for name in SYSTEMS:
+        jobs[f"train {name}"] = ("train", {"system": name})
+        jobs[f"bench {name}"] = ("bench", {"system": name, "benchmark": "tatoeba"})
+    return {name: stage_hash(experiment, job, **names) for name, (job, names) in jobs.items()}
+
+
+@pytest.mark.parametrize(("path", "new", "changed"), EDITS)
+def test_an_edit_reruns_the_vocabulary_and_the_systems_that_it_is_about(
+    project, path, new, changed
+):
+    base = edited(OWN, "evalsets.tatoeba.languages", ["de", "ja"])
+    before, after = hashes(project.load(base)), hashes(project.load(edited(base, path, new)))
+    assert {name for name in before if before[name] != after[name]} == changed
+
+
+# --- a share of the corpus
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return Toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.mark.parametrize("share", [0.125, 0.25, 0.3, 0.5, 0.999])
+def test_a_share_of_the_corpus_is_pairs_at_even_distances(toy, share):
+    whole = PairStore(toy.shards("training"), ["en", "de", "fr"], 20)
+    part = PairStore(toy.shards("training"), ["en", "de", "fr"], 20, share)
+    assert part.sizes.tolist() == [int(size * share) for size in whole.sizes.tolist()]
+    expected = []
+    for group, size in enumerate(whole.sizes.tolist()):
+        chosen = [int(at / share) for at in range(int(size * share))]
+        assert len(set(chosen)) == len(chosen)
+        assert max(np.diff(chosen)) - min(np.diff(chosen)) <= 1
+        batch = whole.assemble(np.full(len(chosen), group), np.array(chosen))
+        expected += unpacked(batch)
+    assert [pair for batch in part.in_order(50) for pair in unpacked(batch)] == expected
+    drawn = {pair for step in range(40) for pair in unpacked(part.draw(1, step, 64, 0.5))}
+    assert drawn == set(expected)
+
+
+def test_all_of_the_corpus_is_the_corpus_and_a_little_of_it_is_one_pair(toy):
+    folders = toy.shards("training")
+    whole, same = (PairStore(folders, ["en", "de", "fr"], 20, *rest) for rest in ((), (1.0,)))
+    assert whole.sizes.tolist() == same.sizes.tolist() == [160, 60]
+    for one, other in zip(whole.in_order(64), same.in_order(64), strict=True):
+        assert unpacked(one) == unpacked(other)
+    assert PairStore(folders, ["en", "de", "fr"], 20, 1e-9).sizes.tolist() == [1, 1]
+
+
+# --- training
+
+
+def run_train(toy, folder, system):
+    """`ems train`, as the workflow calls it; the model folder."""
+    command = [sys.executable, "-m", "ems.cli", "train", "--experiment", "mine"]
+    command += ["--system", system, "--shards", toy.index(), "--vocabulary", toy.vocabulary]
+    command += ["--out", folder / "model", "--state", folder / "state", "--log", folder / "log"]
+    done = subprocess.run(command, cwd=toy.folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "model", (folder / "log").read_text()
+
+
+def with_systems(toy, systems):
+    toy.settings.write(toy.settings.base | {"systems": systems})
+
+
+def test_a_system_of_some_languages_is_trained_on_their_pairs_with_heads_for_them(toy, tmp_path):
+    share = {"corpus_share": 0.25, "steps": 4}
+    with_systems(toy, {"all": {}, "fr": {"languages": ["fr", "en"], "train": share}})
+    folder, log = run_train(toy, tmp_path, "fr")
+    assert ", 15 pairs," in log  # a quarter of the 60 of en-fr; de-en has 160 more
+    description = json.loads((folder / "model.json").read_text())
+    assert description["languages"] == description["training"]["languages"] == ["fr", "en"]
+    assert set(description["segmenters"]) == {"fr", "en", "und"}
+    rows = [value.shape[0] for value in load_file(folder / "heads.safetensors").values()]
+    assert 2 in rows  # the language embedding
+    assert 3 not in rows
+
+
+def test_narrowing_by_the_settings_equals_an_experiment_of_those_languages_alone(toy, tmp_path):
+    """The same shards, vocabulary and seed: bytes of both models are the same."""
+    with_systems(toy, {"fr": {"languages": ["en", "fr"], "train": {"steps": 6}}, "all": {}})
+    narrowed, _ = run_train(toy, tmp_path / "narrowed", "fr")
+    shards = [shard for shard in toy.shards("training") if "fr" in str(shard)]
+    held_out = [shard for shard in toy.shards("validation") if "fr" in str(shard)]
+    toy.settings.write(
+        toy.settings.base | {"languages": ["en", "fr"], "systems": {"fr": {"train": {"steps": 6}}}}
+    )
+    write_index({"train": shards, "validation": held_out}, toy.folder / "fr.json")
+    toy.index = lambda: toy.folder / "fr.json"
+    alone, _ = run_train(toy, tmp_path / "alone", "fr")
+    del toy.index
+    weights = [contents(folder) for folder in (narrowed, alone)]
+    for name in ("model.safetensors", "heads.safetensors", "losses.jsonl"):
+        assert weights[0][name] == weights[1][name]
+
+
+# --- scores
+
+
+def test_a_system_is_scored_on_its_languages_and_says_that_the_data_are_the_same(tmp_path):
+    project = Settings(tmp_path, OWN)
+    experiment = project.load()
+    for code in ("deu", "jpn"):
+        lines = [(f"{code} {at}", f"{code} {at}") for at in range(8)]
+        write_tatoeba(tmp_path, code, lines)
+    scores = {}
+    for name in ("all", "pair-ja"):
+        names, out = {"system": name, "benchmark": "tatoeba"}, tmp_path / f"{name}.json"
+        scores[name] = evaluate(CharNgramEncoder(), experiment, names, tmp_path / "tatoeba", out)
+    assert set(scores["all"]["directions"]) == {"deu", "jpn"}
+    assert set(scores["pair-ja"]["directions"]) == {"jpn"}
+    assert scores["all"]["data_sha256"] == scores["pair-ja"]["data_sha256"]
