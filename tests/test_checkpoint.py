@@ -14,7 +14,7 @@ from ems.errors import EmsError
 from ems.shards.reader import PairStore
 from ems.train import checkpoint
 from ems.train.checkpoint import Keep
-from ems.train.identity import claim_identity, differences
+from ems.train.identity import asked_afresh, claim_identity, differences
 from ems.train.loop import Places, train
 
 
@@ -236,6 +236,19 @@ def test_afresh_does_not_throw_away_the_checkpoints_of_the_same_settings(
     train_until(toy, tmp_path, 10)
     assert contents(toy.train(tmp_path, afresh=True)) == contents(never_killed)
     assert "resumed at step 10" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable", "expected"),
+    [(True, "", True), (False, "1", True), (False, "", False), (False, None, False)],
+)
+def test_afresh_is_asked_for_by_the_flag_or_through_the_workflow(
+    flag, variable, expected, monkeypatch
+):
+    monkeypatch.delenv("EMS_AFRESH", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("EMS_AFRESH", variable)
+    assert asked_afresh(flag) is expected
 
 
 def test_other_data_and_another_source_are_refused_too(toy, tmp_path, monkeypatch):
