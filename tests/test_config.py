@@ -104,7 +104,7 @@ MISTAKES = [
     ("validation", "NTREX", ["validation: found 'NTREX', expected object or null"]),
     ("systems.b", None, ["systems.b: found None, expected object"]),
     # a value that is not allowed
-    ("train.schedule", "cosin", ["train.schedule: found 'cosin'", "constant, linear, cosine"]),
+    ("train.schedule", "cubic", ["train.schedule: found 'cubic'", "constant, linear"]),
     ("decontaminate.key", "fold", ["decontaminate.key: found 'fold'", "folded, plain"]),
     ("systems.b.kind", "encode", ["systems.b.kind: found 'encode'", "encoder, char-ngram"]),
     ("tables.printed", ["EMSS"], ["tables.printed.0: found 'EMSS'", "LaBSE-EMS-joint"]),

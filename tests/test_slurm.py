@@ -31,11 +31,14 @@ def project(cluster: slurm_cluster.Cluster, tmp_path_factory: pytest.TempPathFac
     """A project on the cluster; config.yaml names `demo`, so `tiny` comes from --config only."""
     project = copy_project(tmp_path_factory.mktemp("project"))
     project.edit("config.yaml", "experiment: tiny\n", "experiment: demo\n")
-    for name in ("SLURM_CONF", "PATH"):
-        extra = cluster.environment[name]
-        project.environment[name] = (
-            f"{project.environment['PATH'].split(':')[0]}:{extra}" if name == "PATH" else extra
-        )
+    return _on(cluster, project)
+
+
+def _on(cluster: slurm_cluster.Cluster, project: Project) -> Project:
+    """The project, with the environment of the cluster's users."""
+    first = project.environment["PATH"].split(":")[0]
+    project.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
+    project.environment["PATH"] = f"{first}:{cluster.environment['PATH']}"
     return project
 
 
@@ -106,3 +109,45 @@ def _check_nothing_leaked(project: Project) -> None:
     assert len(told) > 10
     assert all("experiment tiny, settings of stage" in text for text in told)
     assert not (project.folder / "results/demo").exists()
+
+
+# --- a warning before the time is over
+
+
+def _warn_after_a_checkpoint(cluster: slurm_cluster.Cluster, project: Project, run: object) -> str:
+    """Send the training job USR1 as `--signal=USR1@120` does, to its steps; the job's number."""
+    log = project.folder / "results/tiny/logs/train/ems.log"
+    while run.poll() is None:
+        if log.exists() and "checkpoint at step" in log.read_text():
+            running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+            cluster.call("scancel", "--signal=USR1", *running)
+            return running[0]
+        time.sleep(0.02)
+    return ""
+
+
+def test_a_training_that_slurm_warns_saves_and_is_submitted_again(
+    cluster: slurm_cluster.Cluster, finished: Project
+) -> None:
+    """It is warned in its first attempt; the second goes on and gives the same model."""
+    project = _on(cluster, finished)
+    model = project.folder / "results/tiny/models/ems"
+    expected = (model / "model.safetensors").read_bytes()
+    for path in model.iterdir():
+        path.unlink()
+    run = project.start(
+        "snakemake", "--profile", "slurm", "--", f"{model.relative_to(project.folder)}/model.json"
+    )
+    job = _warn_after_a_checkpoint(cluster, project, run)
+    output = (project.folder / "started.log").read_text
+    assert run.wait() == 0, output()[-5000:]
+    attempts = [entry for entry in cluster.jobs() if entry["Comment"].startswith("rule_train_")]
+    (first,) = (entry for entry in attempts if entry["JobId"] == job)
+    assert first["JobState"] == "FAILED"
+    text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
+    assert "resumed at step" in text
+    assert (model / "model.safetensors").read_bytes() == expected
+    stopped = [
+        path.read_text() for path in (project.folder / ".snakemake/slurm_logs").rglob("*.log")
+    ]
+    assert any("stopped by SIGUSR1 after step" in told for told in stopped)

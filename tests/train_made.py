@@ -38,8 +38,9 @@ BASE = changed(
 class Toy:
     """Shards, a vocabulary and the settings of an experiment in one folder."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, shard_pairs=1000):
         self.folder, self.settings = folder, Settings(folder, BASE)
+        self.shard_pairs = shard_pairs
         self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
         lines = [line for item in translations(200, LANGUAGES, 1) for line in item.values()]
         train_vocabulary(self.experiment(), write_lines(self.sample, lines), self.vocabulary)
@@ -51,7 +52,8 @@ class Toy:
         first, second = pair.split("-")
         lines = [f"{i[first]}\t{i[second]}\t1" for i in translations(count, LANGUAGES, seed)]
         source = write_lines(self.folder / part / f"{pair}.tsv", lines)
-        write_shards(source, self.vocabulary, source.with_suffix(""))
+        out = source.with_suffix("")
+        write_shards(source, self.vocabulary, out, pairs=self.shard_pairs)
 
     def experiment(self, **changes):
         """The experiment with `key={...}` laid over it."""

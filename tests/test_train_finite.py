@@ -1,0 +1,225 @@
+"""Laws of what is not finite: no weight ever sees it, and the batch is named."""
+
+import json
+import math
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from train_made import Toy, contents, rows, train_until
+
+from ems.errors import EmsError
+from ems.train import checkpoint, loop
+from ems.train.finite import NORM, Guard
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return Toy(tmp_path_factory.mktemp("toy"))
+
+
+def spoiled(monkeypatch, step, value, what):
+    """Make the loss, or one number of one gradient, of a step `value`."""
+    forward, backward = loop.Run.forward, loop.Run.backward
+
+    def bad_loss(run, batch):
+        parts = forward(run, batch)
+        if run.done.step == step and what == "loss":
+            parts["total"] = parts["total"] * value
+        return parts
+
+    def bad_gradient(run, parts):
+        backward(run, parts)
+        if run.done.step == step and what == "gradient":
+            run.system.encoder.layers[0].inner.bias.grad[0] = value
+
+    monkeypatch.setattr(loop.Run, "forward", bad_loss)
+    monkeypatch.setattr(loop.Run, "backward", bad_gradient)
+
+
+def as_on_a_gpu(monkeypatch):
+    """Nothing waits for the loss of a step."""
+    start = loop.Run.__init__
+
+    def unwaiting(run, *arguments):
+        start(run, *arguments)
+        run.waits = False
+
+    monkeypatch.setattr(loop.Run, "__init__", unwaiting)
+
+
+@pytest.mark.parametrize("device", ["cpu", "as on a GPU"])
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_it_stops_names_step_and_pairs_and_keeps_the_checkpoint(
+    value, what, device, toy, tmp_path, monkeypatch
+):
+    if device != "cpu":
+        as_on_a_gpu(monkeypatch)
+    spoiled(monkeypatch, 12, value, what)
+    with pytest.raises(EmsError, match=r"loss of step 12 is not finite") as error:
+        toy.train(tmp_path)
+    message = str(error.value)
+    assert "\n" not in message
+    assert f"{'total' if what == 'loss' else NORM} {value}" in message
+    (state,) = (path for path in (tmp_path / "state").iterdir() if path.is_dir())
+    assert [checkpoint.step_of(path) for path in checkpoint.checkpoints(state)] == [5, 10]
+    check_named(toy, state, message)
+    assert not (tmp_path / "model").exists()
+    monkeypatch.undo()
+    assert contents(toy.train(tmp_path)) == contents(toy.train(tmp_path / "whole"))
+
+
+def check_named(toy, state, message):
+    """The pairs of the message and the file are those of the batch, by their lines."""
+    path = state / "bad-batch-12.json"
+    pairs = json.loads(path.read_text())["pairs"]
+    assert str(path) in message
+    assert "all 8" in message
+    store = toy.store("training")
+    batch = store.draw(3, 12, 8, 0.5)
+    ends = batch.lengths.cumsum().tolist()
+    sentences = [batch.tokens[e - n : e].tolist() for e, n in zip(ends, batch.lengths, strict=True)]
+    by_row = dict(zip(batch.rows.tolist(), sentences, strict=True))
+    for at, pair in enumerate(pairs):
+        shard = next(s for s in store.shards if str(s.folder) == pair["shard"])
+        found = [shard.sentence(side, pair["row"]) for side in (0, 1)]
+        assert found == [by_row[at], by_row[8 + at]]
+        assert pair["line"] == shard.lines[pair["row"]]
+        assert pair["pair"] == "-".join(shard.languages)
+    first = pairs[0]
+    assert f"{first['pair']} line {first['line']}" in message
+
+
+def test_until_the_flag_is_read_no_step_changes_a_weight_or_a_moment(toy, tmp_path, monkeypatch):
+    """As on a GPU: step 12 is bad, steps 13 and 14 come before anybody looks."""
+    as_on_a_gpu(monkeypatch)
+    spoiled(monkeypatch, 12, math.nan, "gradient")
+    seen = {}
+    keep = loop.Run._keep
+
+    def look(run, done):
+        weights = [value.detach().clone() for value in run.system.parameters()]
+        state = run.optimizer.state_dict()["state"].values()
+        seen[done] = weights + [value.clone() for part in state for value in part.values()]
+        keep(run, done)
+
+    monkeypatch.setattr(loop.Run, "_keep", look)
+    with pytest.raises(EmsError, match="step 12"):
+        toy.train(tmp_path)
+    assert max(seen) == 15
+    for done in (13, 14, 15):
+        assert all(map(torch.equal, seen[12], seen[done]))
+    assert not all(map(torch.equal, seen[11], seen[12]))
+
+
+def test_the_guard_changes_nothing_of_a_run_without_fault(toy, tmp_path, monkeypatch):
+    """Also the fused optimiser with its flag at 0 gives the same bytes."""
+    plain = contents(toy.train(tmp_path / "plain"))
+    as_on_a_gpu(monkeypatch)
+    assert contents(toy.train(tmp_path / "flagged")) == plain
+
+
+def test_the_first_bad_step_is_remembered_with_its_values():
+    weight = torch.nn.Parameter(torch.zeros(2))
+    guard = Guard(torch.device("cpu"))
+    flags = []
+    for step, (loss, gradient) in enumerate([(1.0, 3.0), (2.0, math.inf), (math.nan, 1.0), (4, 4)]):
+        weight.grad = torch.tensor([gradient, 4.0])
+        flags.append(float(guard.look(step, {"total": torch.tensor(loss)}, [weight])))
+        if step == 0:
+            assert guard.found() is None
+    assert flags == [0, 1, 1, 1]
+    assert guard.found() == (1, {"total": 2.0, NORM: math.inf})
+
+
+def test_the_logged_losses_are_the_means_since_the_row_before(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "LOG_EVERY", 4)
+    values = []
+    forward = loop.Run.forward
+
+    def spy(run, batch):
+        parts = forward(run, batch)
+        values.append({name: part.item() for name, part in parts.items()})
+        return parts
+
+    monkeypatch.setattr(loop.Run, "forward", spy)
+    out = toy.train(tmp_path, train={"steps": 10})
+    found = rows(out, "train")
+    assert [row["step"] for row in found] == [4, 8, 10]
+    for row, steps in zip(found, (values[:4], values[4:8], values[8:]), strict=True):
+        for name in ("xtr", "contrastive", "total"):
+            mean = sum(step[name] for step in steps) / len(steps)
+            assert row[name] == pytest.approx(mean, rel=1e-5)
+
+
+def test_a_row_is_the_same_when_a_kill_falls_between_two_rows(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "LOG_EVERY", 7)
+    whole = contents(toy.train(tmp_path / "whole"))["losses.jsonl"]
+    for step in (5, 15, 25):
+        train_until(toy, tmp_path / "killed", step)
+    assert contents(toy.train(tmp_path / "killed"))["losses.jsonl"] == whole
+
+
+# --- averaging
+
+
+def test_the_model_is_the_mean_of_the_last_checkpoints(toy, tmp_path, monkeypatch):
+    settings = {"average_checkpoints": 3, "steps": 28, "keep_checkpoints": 1}
+    saved, save = {}, loop.save_checkpoint
+
+    def spy(state, modules, optimizer, done, keep):
+        save(state, modules, optimizer, done, keep)
+        path = state / f"step-{done.step:08}/model.safetensors"
+        saved[done.step] = {name: value.tolist() for name, value in load_file(path).items()}
+
+    monkeypatch.setattr(loop, "save_checkpoint", spy)
+    out = toy.train(tmp_path, train=settings)
+    assert sorted(saved) == [5, 10, 15, 20, 25, 28]
+    for file, part in (("model", "encoder."), ("heads", "heads.")):
+        found = load_file(out / f"{file}.safetensors")
+        assert {part + name for name in found} == {n for n in saved[28] if n.startswith(part)}
+        for name, tensor in found.items():
+            mean = plain_mean([saved[step][part + name] for step in (20, 25, 28)])
+            assert torch.equal(tensor, torch.tensor(mean, dtype=torch.float64).float()), name
+
+
+def plain_mean(values):
+    """The mean of numbers in nested lists, in Python's float64."""
+    if isinstance(values[0], list):
+        return [plain_mean(list(each)) for each in zip(*values, strict=True)]
+    return sum(values) / len(values)
+
+
+def test_an_average_is_the_same_after_stops_at_other_steps(toy, tmp_path, monkeypatch):
+    """A checkpoint that only a stopped run has is not averaged."""
+    import signal
+
+    settings = {"average_checkpoints": 2}
+    whole = contents(toy.train(tmp_path / "whole", train=settings))
+    backward = loop.Run.backward
+
+    def stopping(run, parts):
+        if run.done.step == 22:
+            signal.raise_signal(signal.SIGTERM)
+        backward(run, parts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Run, "backward", stopping)
+        with pytest.raises(EmsError, match="after step 23"):
+            toy.train(tmp_path / "stopped", train=settings)
+    assert contents(toy.train(tmp_path / "stopped", train=settings)) == whole
+    assert whole["model.safetensors"] != contents(toy.train(tmp_path / "x"))["model.safetensors"]
+
+
+def test_an_average_over_a_corrupt_checkpoint_is_refused_and_can_be_made_again(toy, tmp_path):
+    settings = {"average_checkpoints": 3}
+    state = train_until(toy, tmp_path, 30, train=settings)
+    path = state / "step-00000025/model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x00\x00")
+    with pytest.raises(EmsError, match=r"delete step-00000025, step-00000030 in .* run again"):
+        toy.train(tmp_path, train=settings)
+    for step in (25, 30):
+        checkpoint._remove(state / f"step-{step:08}")
+    whole = contents(toy.train(tmp_path / "whole", train=settings))
+    assert contents(toy.train(tmp_path, train=settings)) == whole

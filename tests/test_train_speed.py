@@ -1,0 +1,187 @@
+"""Laws of what is logged about speed, of drawing ahead, and of memory."""
+
+import multiprocessing
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+from train_made import Toy, contents, json_rows
+
+from ems.files import sha256_file, write_json
+from ems.train import loop
+from ems.train.flops import StepFlops, peak_of
+from ems.train.meter import Meter
+from ems.train.prefetch import AHEAD, Made, Prefetched
+from ems.train.step import DeviceBatch, System
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return Toy(tmp_path_factory.mktemp("toy"))
+
+
+# --- FLOPs
+
+
+def counted(system, batch, backward):
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        if backward:
+            system(batch)["total"].backward()
+        else:
+            with torch.no_grad():
+                system(batch)
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("output", ["own", "shared"])
+@pytest.mark.parametrize("length", [1, 7])
+def test_the_flops_of_a_step_are_those_that_torch_counts(toy, output, length):
+    """On sentences of one length, where nothing is padded."""
+    still = {"dropout": 0.0, "attention_dropout": 0.0, "layers": 2}
+    experiment = toy.experiment(model=still, objectives={"head": {"output": output}})
+    system = System(experiment.systems["ems"], 3, 300)
+    pairs = 40
+    lengths = np.full(2 * pairs, length)
+    tokens = torch.arange(int(lengths.sum())) % 300
+    rows, languages = torch.arange(2 * pairs), torch.arange(2 * pairs) // pairs
+    batch = DeviceBatch(tokens, torch.from_numpy(lengths), rows, languages, pairs)
+    flops = StepFlops(system)(lengths)
+    assert flops == 3 * counted(system, batch, backward=False)
+    assert flops == counted(system, batch, backward=True)
+
+
+def test_the_peak_of_a_gpu_is_found_by_its_name():
+    assert peak_of("NVIDIA H200", half=True) == 989e12
+    assert peak_of("NVIDIA H100 80GB HBM3", half=False) == 67e12
+    assert peak_of("NVIDIA H100 PCIe", half=True) == 756e12
+    assert peak_of("NVIDIA A100-SXM4-80GB", half=True) == 312e12
+    assert peak_of("NVIDIA L40S", half=True) == 362e12
+    assert peak_of("Tesla T4", half=True) is None
+    assert peak_of("Tesla V100-SXM2-32GB", half=False) == 15.7e12
+    assert peak_of("Some other", half=True) is None
+
+
+def test_a_meter_tells_the_rates_since_it_was_read():
+    meter = Meter(peak=1e6, since=100.0)
+    meter.add(pairs=30, tokens=1000, flops=600_000, waited=0.5)
+    meter.add(pairs=30, tokens=1000, flops=600_000, waited=0.1)
+    text = meter.read(102.0)
+    assert text == "30 pairs/s, 1,000 tokens/s, MFU 60.0 %, 30.0 % waiting for data"
+    meter.add(pairs=8, tokens=80, flops=1, waited=0.0)
+    assert meter.read(103.0).startswith("8 pairs/s, 80 tokens/s, MFU 0.0 %, 0.0 %")
+    assert "MFU -" in Meter().read(time.monotonic())
+
+
+def test_the_times_hold_the_tokens_read_and_the_seconds_waited(toy, tmp_path):
+    toy.train(tmp_path)
+    store = toy.store("training")
+    tokens = [0, *np.cumsum([store.draw(3, t, 8, 0.5).lengths.sum() for t in range(30)]).tolist()]
+    found = json_rows(tmp_path / "times.jsonl")
+    assert [row["tokens"] for row in found] == [tokens[row["step"]] for row in found]
+    assert all(0 <= row["wait"] <= row["seconds"] for row in found)
+    assert b"wait" not in contents(tmp_path / "model")["losses.jsonl"]
+
+
+# --- drawing ahead
+
+
+def test_batches_come_in_order_and_no_more_than_two_wait():
+    made = []
+
+    def make(step):
+        made.append(step)
+        return step * step
+
+    with Prefetched(make, 5, 50) as batches:
+        assert [batches.next() for _ in range(10)] == [step * step for step in range(5, 15)]
+        time.sleep(0.3)
+        assert len(made) <= 10 + AHEAD + 1
+    assert made == list(range(5, 5 + len(made)))
+    assert not [thread for thread in threading.enumerate() if thread.name == "batches"]
+
+
+def test_an_error_while_drawing_is_raised_where_the_batch_is_asked_for():
+    def make(step):
+        if step == 3:
+            raise OSError("the disk is gone")
+        return step
+
+    with Prefetched(make, 0, 10) as batches:
+        assert [batches.next() for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(OSError, match="the disk is gone"):
+            batches.next()
+
+
+def test_drawing_ahead_changes_no_byte_of_the_model(toy, tmp_path, monkeypatch):
+    plain = contents(toy.train(tmp_path / "plain"))
+    used = []
+
+    class Spy(Prefetched):
+        def next(self):
+            used.append(1)
+            return super().next()
+
+    monkeypatch.setattr(loop.Run, "_batches", lambda run, *steps: Spy(run.draw, *steps))
+    assert contents(toy.train(tmp_path / "ahead")) == plain
+    assert len(used) == 30
+    assert Made(lambda step: step, 4, 9).next() == 4
+
+
+# --- memory
+
+
+def big_shard(toy, folder, pairs):
+    """A shard of random tokens, ten a sentence, as the writer leaves one."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(pairs)
+    for code in ("de", "en"):
+        random.integers(3, 300, 10 * pairs, np.uint16).tofile(folder / f"{code}.ids")
+        (10 * np.arange(pairs + 1, dtype=np.int64)).tofile(folder / f"{code}.offsets")
+    np.arange(1, pairs + 1, dtype=np.int64).tofile(folder / "lines")
+    files = sorted(folder.iterdir())
+    manifest = {
+        "languages": ["de", "en"],
+        "pairs": pairs,
+        "tokens": {"de": 10 * pairs, "en": 10 * pairs},
+        "vocabulary_sha256": sha256_file(toy.vocabulary),
+        "sha256": {path.name: sha256_file(path) for path in files},
+    }
+    write_json(folder / "manifest.json", manifest)
+    return folder
+
+
+def anonymous_memory(toy, shards, folder, out):
+    """Train 60 steps in this process; write its anonymous memory after the last, in bytes."""
+    from ems.shards.reader import PairStore
+    from ems.train.loop import Data, Places, train
+
+    experiment = toy.experiment(train={"steps": 60, "batch_pairs": 64, "checkpoint_every": 60})
+    data = Data(PairStore(shards, ["en", "de", "fr"], 20), None, toy.vocabulary)
+    train(experiment, "ems", data, Places(folder / "model", folder / "state"))
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    out.value = int(status["RssAnon"].split()[0]) * 1024
+
+
+def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
+    """Four shards of 15,000 pairs, and of 16 times as many: 58 MB more on disk."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ems.train.loop"])
+    found = []
+    for pairs in (15_000, 240_000):
+        shards = [big_shard(toy, tmp_path / f"{pairs}-{at}/c/v/de-en/0", pairs) for at in range(4)]
+        out = context.Value("q", 0)
+        arguments = (toy, shards, tmp_path / f"run{pairs}", out)
+        process = context.Process(target=anonymous_memory, args=arguments)
+        process.start()
+        process.join(120)
+        assert process.exitcode == 0
+        found.append(out.value)
+    assert found[0] > 0
+    assert found[1] - found[0] < 8e6, found

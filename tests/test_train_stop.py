@@ -1,0 +1,232 @@
+"""Laws of stopping: whatever kills a run, and whenever, the run that goes on ends the same."""
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from conftest import ROOT
+from safetensors.torch import load_file
+from train_made import Toy, contents, json_rows, rows, train_until
+
+from ems.errors import REQUEUE, EmsError
+from ems.train import checkpoint, loop
+from ems.train.loop import Places, train
+
+# Several shards of each language pair, and more draws (20 steps of 16) than there are pairs (220).
+LONG = {"steps": 20, "batch_pairs": 16, "validate_every": 10, "checkpoint_every": 4}
+AFTER = 20  # the step whose weights and moments are compared
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return Toy(tmp_path_factory.mktemp("toy"), shard_pairs=50)
+
+
+@pytest.fixture(scope="module")
+def never_killed(toy, tmp_path_factory):
+    """(model folder, tensors after step 20) of a run that nothing stops."""
+    folder = tmp_path_factory.mktemp("whole")
+    return finished(toy, folder)
+
+
+def finished(toy, folder):
+    """Train on to the end: the model folder, and the weights and moments of the last checkpoint."""
+    state = train_until(toy, folder, AFTER, train=LONG)
+    last = state / f"step-{AFTER:08}"
+    tensors = {name: load_file(last / name) for name in checkpoint.FILES[:2]}
+    return contents(toy.train(folder, train=LONG)), tensors
+
+
+def assert_same(found, expected):
+    (model, tensors), (other, others) = found, expected
+    assert model == other
+    for name, values in others.items():
+        assert set(tensors[name]) == set(values)
+        assert all(torch.equal(tensors[name][key], value) for key, value in values.items())
+
+
+def test_the_data_of_these_tests_has_shard_borders_and_an_epoch(toy):
+    assert len(toy.shards("training")) == 4 + 2
+    assert 20 * 16 > toy.store("training").sizes.sum() == 220
+
+
+# --- SIGKILL at a point of a step
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_step(step, method):
+    """Die at the start of a method of step `step`."""
+    one = getattr(loop.Run, method)
+
+    def wrapped(run, *arguments):
+        if run.done.step == step and run.system.training:
+            die()
+        return one(run, *arguments)
+
+    setattr(loop.Run, method, wrapped)
+
+
+def in_save(calls, name):
+    """Die the `calls`-th time that the checkpoint module calls its function `name`."""
+    one, seen = getattr(checkpoint, name), []
+
+    def wrapped(*arguments):
+        seen.append(1)
+        if len(seen) == calls:
+            die()
+        return one(*arguments)
+
+    setattr(checkpoint, name, wrapped)
+
+
+KILLS = {
+    "forward of the first step": (in_step, 0, "forward"),
+    "backward": (in_step, 6, "backward"),
+    "optimiser step": (in_step, 9, "update"),
+    "after the optimiser step": (in_step, 11, "_keep"),
+    "weights of a checkpoint": (in_save, 3, "save_tensors"),
+    "moments of a checkpoint": (in_save, 4, "save_tensors"),
+    "its logs": (in_save, 3, "write_text"),
+    "its manifest": (in_save, 2, "write_json"),
+    "old checkpoint half removed": (in_save, 1, "_remove"),
+}
+
+
+def train_and_die(toy, folder, kill):
+    place, *arguments = KILLS[kill]
+    place(*arguments)
+    toy.train(folder, train=LONG)
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_killed_at_this_point_and_resumed_equals_never_killed(kill, toy, never_killed, tmp_path):
+    """SIGKILL of a process of its own; a server forks it, so that torch is imported once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ems.train.loop"])
+    process = context.Process(target=train_and_die, args=(toy, tmp_path, kill))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    assert_same(finished(toy, tmp_path), never_killed)
+
+
+def command(toy, folder, **changes):
+    toy.experiment(train=LONG, **changes)
+    words = [sys.executable, "-m", "ems.cli", "train", "--experiment", "mine", "--system", "ems"]
+    words += ["--shards", toy.index(), "--vocabulary", toy.vocabulary]
+    return [*words, "--out", folder / "model", "--state", folder / "state"]
+
+
+def started(words, folder):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def test_killed_at_random_times_and_run_again_equals_never_killed(toy, never_killed, tmp_path):
+    """The command itself, from outside, in the middle of whatever it does."""
+    draw = random.Random()
+    print("seed of the times:", seed := draw.randrange(10**6))  # shown when the test fails
+    draw.seed(seed)
+    for _ in range(3):
+        with started(command(toy, tmp_path), toy.folder) as process:
+            before = seen(tmp_path)
+            while process.poll() is None and seen(tmp_path) == before:
+                time.sleep(0.001)
+            time.sleep(draw.uniform(0, 0.1))
+            process.kill()
+    if (tmp_path / "model/model.json").exists():  # it was faster
+        assert contents(tmp_path / "model") == never_killed[0]
+    else:
+        assert_same(finished(toy, tmp_path), never_killed)
+
+
+def seen(folder):
+    return {path.name for path in folder.glob("state/*/step-*")}
+
+
+# --- SIGTERM and SIGUSR1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_warned_run_finishes_its_step_saves_and_exits_for_requeueing(
+    number, toy, never_killed, tmp_path
+):
+    with started(command(toy, tmp_path), toy.folder) as process:
+        while process.poll() is None and not seen(tmp_path):
+            time.sleep(0.001)
+        process.send_signal(number)
+        _, text = process.communicate(timeout=60)
+    assert process.returncode == REQUEUE == 75, text
+    step = max(int(name[5:]) for name in seen(tmp_path) if name.startswith("step-"))
+    assert f"stopped by {number.name} after step {step:,}, which is saved" in text
+    assert "error" not in text
+    assert not (tmp_path / "model").exists()
+    assert_same(finished(toy, tmp_path), never_killed)
+
+
+@pytest.mark.parametrize("step", [1, 7, 10, 19])
+def test_a_signal_in_any_step_loses_no_step_and_changes_nothing(
+    step, toy, never_killed, tmp_path, monkeypatch, caplog
+):
+    caplog.set_level("INFO", "ems")
+    signal_in_step(monkeypatch, step)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(EmsError, match=f"SIGTERM after step {step + 1}") as error:
+        toy.train(tmp_path, train={**LONG, "steps": 21})
+    assert error.value.status == REQUEUE
+    assert signal.getsignal(signal.SIGTERM) is before
+    monkeypatch.undo()
+    toy.train(tmp_path / "whole", train={**LONG, "steps": 21})
+    caplog.clear()
+    toy.train(tmp_path, train={**LONG, "steps": 21})
+    assert f"resumed at step {step + 1}" in caplog.text
+    assert contents(tmp_path / "model") == contents(tmp_path / "whole/model")
+
+
+def signal_in_step(monkeypatch, step):
+    one = loop.Run.backward
+
+    def backward(run, parts):
+        if run.done.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        one(run, parts)
+
+    monkeypatch.setattr(loop.Run, "backward", backward)
+
+
+def test_a_signal_in_validation_ends_it_and_it_is_done_after_the_run_is_resumed(
+    toy, never_killed, tmp_path, monkeypatch
+):
+    validate = loop.validate
+    asked = []
+
+    def interrupted(system, *arguments):
+        asked.append(1)
+        if len(asked) == 2:
+            signal.raise_signal(signal.SIGUSR1)
+            pytest.fail("validation went on")
+        return validate(system, *arguments)
+
+    monkeypatch.setattr(loop, "validate", interrupted)
+    with pytest.raises(EmsError, match="SIGUSR1 after step 10,"):
+        toy.train(tmp_path, train=LONG)
+    monkeypatch.undo()
+    assert_same(finished(toy, tmp_path), never_killed)
+    assert [row["step"] for row in rows(tmp_path / "model", "validation")] == [0, 10, 20]
+
+
+def test_a_signal_in_the_last_step_lets_the_run_end(toy, never_killed, tmp_path, monkeypatch):
+    signal_in_step(monkeypatch, 19)
+    places = Places(tmp_path / "model", tmp_path / "state", tmp_path / "times.jsonl")
+    train(toy.experiment(train=LONG), "ems", toy.data(validation=False), places)
+    assert (tmp_path / "model/model.json").exists()
+    assert json_rows(tmp_path / "times.jsonl")[-1]["step"] == 20
