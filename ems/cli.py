@@ -101,7 +101,8 @@ FORMAT = {
     }
 }
 TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", "filters"]
-TABLES += ["vocabulary"]
+TABLES += ["vocabulary", "sweep"]
+FIGURES = ["tatoeba", "pairs", "learning", "learning_languages"]
 EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc"]
 STAGES = [
     Stage(
@@ -241,7 +242,14 @@ STAGES = [
         stages.run_train,
         "train a system",
         (*PLANNED, "system"),
-        {"shards": ONE, "vocabulary": ONE, "state": ONE, "times": MAYBE, "out": ONE},
+        {
+            "shards": ONE,
+            "vocabulary": ONE,
+            "state": ONE,
+            "times": MAYBE,
+            "scalars": MAYBE,
+            "out": ONE,
+        },
         {
             "--afresh": {
                 "action": "store_true",
@@ -282,7 +290,7 @@ STAGES = [
         "plot scores, or how training went",
         PLANNED,
         {"sources": SOME, "out": ONE},
-        {"figure": {"choices": ["tatoeba", "pairs", "learning"]}},
+        {"figure": {"choices": FIGURES}},
     ),
     Stage("costs", stages.run_costs, "write the costs table", (), {"folder": ONE, "out": ONE}),
     Stage(

@@ -15,6 +15,7 @@ from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.evalsets.check import check_evalsets
 from ems.text.segment import check_available
+from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
 LOOKS = {  # words of Snakemake's command line with which no job runs
@@ -65,7 +66,7 @@ def plan(
     both.
 
     Raises `EmsError` for a bad setting, an unknown corpus, an evaluation set that is not there, or
-    what cannot run here: a segmenter, or OpusTools where a corpus comes through it. With
+    what cannot run here: a segmenter, OpusTools where a corpus comes through it, TensorBoard. With
     `elsewhere` (no text is segmented here) the plan tells of missing segmenters in `missing`.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
@@ -76,6 +77,9 @@ def plan(
 
         opus_get()
     check_evalsets(experiment)
+    watched = [s for s in experiment.systems.values() if s["train"]["tensorboard"]]
+    if watched and not elsewhere:
+        check_tensorboard()
     missing = _missing(sorted(set(experiment.segmenters.values())))
     if missing and not elsewhere:
         raise EmsError(missing[0])

@@ -50,13 +50,15 @@ def run_check(options: argparse.Namespace) -> None:
 
     overrides = {"experiment": options.experiment} if options.experiment else {}
     experiment = plan(overrides).experiment
+    swept = {point.system for point in experiment.sweep if point.added}
     corpora = ", ".join(f"{role} {c.label}/{c.version}" for role, c in experiment.all_corpora())
     log.info(
         "experiment %s is fine: %s languages, %s, systems %s",
         experiment.name,
         len(experiment.languages),
         corpora,
-        ", ".join(experiment.systems),
+        ", ".join(name for name in experiment.systems if name not in swept)
+        + (f" and {len(swept)} of the sweep" if swept else ""),
     )
 
 
@@ -245,7 +247,7 @@ def run_train(options: argparse.Namespace) -> None:
     held_out = folders["validation"]
     validation = PairStore(held_out, languages, limit) if held_out else None
     data = Data(training, validation, options.vocabulary)
-    places = Places(options.out, options.state, options.times)
+    places = Places(options.out, options.state, options.times, options.scalars)
     train(experiment, options.system, data, places, asked_afresh(options.afresh))
 
 
@@ -289,7 +291,7 @@ def run_encode(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write a LaTeX table."""
-    from ems.tables import corpora, filters, ntrex, tatoeba, vocabulary
+    from ems.tables import corpora, filters, ntrex, sweep, tatoeba, vocabulary
 
     experiment = _experiment(options, "tables")
     order, printed = experiment.shown, experiment.tables["printed"]
@@ -304,6 +306,8 @@ def run_table(options: argparse.Namespace) -> None:
         corpora.write_corpora_table(options.sources[0], options.out)
     elif options.table == "filters":
         filters.write_filters_table(options.sources[0], options.out)
+    elif options.table == "sweep":
+        sweep.write_sweep_table(experiment.sweep, _losses(options), options.out)
     elif options.table == "vocabulary":
         vocabulary.write_vocabulary_table(options.sources[0], options.out)
     else:
@@ -313,7 +317,7 @@ def run_table(options: argparse.Namespace) -> None:
 
 def run_figure(options: argparse.Namespace) -> None:
     """Plot scores, or how training went."""
-    from ems.tables import curves, figures, pairs
+    from ems.tables import curves, figures, languages, pairs
 
     experiment = _experiment(options, "tables")
     if options.figure == "tatoeba":
@@ -322,9 +326,16 @@ def run_figure(options: argparse.Namespace) -> None:
         *scores, report = options.sources
         pairs.plot_pairs(scores, report, options.out)
     else:
-        losses = {path.parent.name: path for path in options.sources}
-        curves.plot_curves({n: losses[n] for n in experiment.shown if n in losses}, options.out)
+        learning = options.figure == "learning"
+        plot = curves.plot_curves if learning else languages.plot_languages
+        losses = _losses(options)
+        plot({name: losses[name] for name in experiment.shown if name in losses}, options.out)
     _log_written(options)
+
+
+def _losses(options: argparse.Namespace) -> dict[str, Path]:
+    """System -> its losses.jsonl, of models/<system>/losses.jsonl."""
+    return {path.parent.name: path for path in options.sources}
 
 
 def run_costs(options: argparse.Namespace) -> None:
@@ -339,7 +350,7 @@ def run_learning_in_time(options: argparse.Namespace) -> None:
     """Plot the learning curves against minutes."""
     from ems.tables.curves import plot_curves_in_time
 
-    losses = {path.parent.name: path for path in options.sources}
+    losses = _losses(options)
     times = {path.name.removesuffix(".times.jsonl"): path for path in options.times}
     plot_curves_in_time(losses, times, options.out)
     _log_written(options)

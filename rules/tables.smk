@@ -8,6 +8,7 @@ CAPTIONS = {
     "filters": "Sentence pairs removed, by reason.",
     "vocabulary": "The subword vocabulary by language and by script.",
 }
+LOSSES = f"{RESULTS}/models/{{system}}/losses.jsonl"
 REPORT = f"{RESULTS}/reports/decontamination.json"
 SCORES = {
     benchmark: expand(f"{RESULTS}/scores/{{system}}/{benchmark}.json", system=SYSTEMS)
@@ -21,19 +22,25 @@ SOURCES = {
     "vocabulary": [VOCABULARY_REPORT],
 }
 TABLES = [table for table in CAPTIONS if table in SOURCES]
+SWEPT = dict.fromkeys(point.system for point in EXPERIMENT.sweep)
+if SWEPT:  # not among TABLES, which `all` makes: only when asked for
+    SOURCES["sweep"] = expand(LOSSES, system=SWEPT)
 FIGURES = [
     *(["tatoeba", "pairs"] if "tatoeba" in SCORES else []),
     *(["learning"] if LEARNING else []),
+    *(["learning_languages"] if LEARNING and EXPERIMENT.validation else []),
 ]
 FIGURE_SOURCES = {
     "tatoeba": SCORES.get("tatoeba", []),
     "pairs": [*SCORES.get("tatoeba", []), REPORT],
-    "learning": expand(f"{RESULTS}/models/{{system}}/losses.jsonl", system=LEARNING),
+    "learning": expand(LOSSES, system=LEARNING),
+    "learning_languages": expand(LOSSES, system=LEARNING),
 }
 FIGURE_LABELS = {
     "tatoeba": "P@1 per language",
     "pairs": "P@1 against training pairs",
     "learning": "Learning curves",
+    "learning_languages": "Learning curves per language",
 }
 
 
@@ -51,6 +58,8 @@ rule table:
         md="results/tables/{table}.md",
     log:
         f"{LOGS}/table/{{table}}.log",
+    wildcard_constraints:
+        table="|".join(SOURCES),
     resources:
         mem_mb=1000,
         runtime=10,

@@ -27,10 +27,12 @@ rule train:
         out=folder_of_output,
         state=f"{RESULTS}/state/{{system}}",
         times=f"{COSTS}/train/{{system}}.times.jsonl",
+        scalars=f"{LOGS}/tensorboard/{{system}}",
         costs=f"{COSTS}/train/{{system}}.json",
     shell:
         "exec ems train --experiment {params.experiment} --expect {params.expect}"
         " --system {wildcards.system} --shards {input.shards}"
         " --vocabulary {input.vocabulary}"
-        " --state {params.state} --times {params.times} --out {params.out}"
+        " --state {params.state} --times {params.times} --scalars {params.scalars}"
+        " --out {params.out}"
         " --costs {params.costs} --log {log} --processes {resources.gpu}"

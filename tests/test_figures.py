@@ -13,6 +13,7 @@ from ems.tables.canvas import COLOURS, make_figure, settings
 from ems.tables.curves import plot_curves, plot_curves_in_time
 from ems.tables.figures import plot_tatoeba
 from ems.tables.labels import place_labels
+from ems.tables.languages import plot_languages
 from ems.tables.losses import read_losses, read_times
 from ems.tables.pairs import plot_pairs, read_points
 from ems.tables.printed import load_models
@@ -242,6 +243,7 @@ def test_rows_are_read_as_written_and_a_step_that_is_there_twice_has_its_last_ti
         ("train", 2, 2_000_000),
         ("validation", 2, 2_000_000),
     ]
+    assert [e.total for e in entries] == [12.0, 10.0, 5.0, 4.0]
     assert entries[0].values == {"xtr": 6.0, "contrastive": 6.0, "p1": 5.0}
     assert entries[2].values == {"xtr": 2.5, "contrastive": 2.5}  # neither total nor lr
     rows = [{"step": step, "pairs": 0, "seconds": s} for step, s in ((0, 1), (50, 8), (50, 9.5))]
@@ -272,13 +274,16 @@ GOOD = {"part": "train", "step": 1, "pairs": 9, "xtr": 1.0, "total": 1.0, "lr": 
         ({**GOOD, "xtr": "low"}, "under `xtr`, found 'low'"),
         ({**GOOD, "xtr": float("nan")}, "under `xtr`, found nan"),
         ({**GOOD, "part": "validation"}, "under `p1`, found None"),
+        ({**GOOD, "total": None}, "under `total`, found None"),
+        ({**GOOD, "p1_by_language": [1.0]}, "under `p1_by_language`, found \\[1.0"),
+        ({**GOOD, "p1_by_language": {"de": "high"}}, "under `de`, found 'high'"),
     ],
 )
 def test_a_malformed_row_of_losses_is_an_error_that_names_file_and_line(tmp_path, row, message):
     path = write_lines(tmp_path / "losses.jsonl", [GOOD, row, GOOD])
     with pytest.raises(EmsError, match=message) as error:
         plot_curves({"ems": path}, tmp_path / "f.svg")
-    assert f"{path}, line 2: expected" in str(error.value)
+    assert f"{path}, line 2" in str(error.value)
     assert not list(tmp_path.glob("f.*"))
 
 
@@ -314,6 +319,62 @@ def test_a_system_or_a_step_without_a_time_is_an_error(tmp_path, runs):
         plot_curves({"ems": tmp_path / "missing.jsonl"}, tmp_path / "f.svg")
 
 
+# --- P@1 per language over time
+
+
+def language_rows(values, steps=2):
+    """Rows of validation; `values`: code -> P@1 after the last step, reached evenly from 0."""
+    rows = []
+    for step in range(steps + 1):
+        scores = {code: value * step / steps for code, value in values.items()}
+        rows.append({**validation_row(step, ("xtr",)), "p1_by_language": scores})
+    return rows
+
+
+def languages_of(folder, **systems):
+    return {
+        name: write_lines(folder / name / "losses.jsonl", language_rows(values))
+        for name, values in systems.items()
+    }
+
+
+def test_each_language_has_a_panel_with_the_last_value_of_the_best_system(tmp_path):
+    losses = languages_of(tmp_path, a={"de": 40.0, "fr": 61.25}, b={"de": 50.04, "fr": 7.0})
+    plot_languages(losses, tmp_path / "f.svg")
+    said = texts(tmp_path / "f.svg")
+    for text in ("de", "fr", "50.0", "61.3", "a", "b", "2M"):
+        assert text in said, text
+    assert said.index("de") < said.index("fr")
+    assert not {"40.0", "7.0"} & set(said)
+
+
+def test_a_language_that_one_system_lacks_still_has_its_panel(tmp_path):
+    losses = languages_of(tmp_path, a={"de": 40.0}, b={"de": 50.0, "zh": 7.0})
+    plot_languages(losses, tmp_path / "f.svg")
+    assert {"de", "zh", "50.0", "7.0"} <= set(texts(tmp_path / "f.svg"))
+
+
+def test_61_languages_stand_in_rows_of_like_panels_each_row_as_high_as_the_next(tmp_path):
+    sizes = []
+    codes = ["".join(pair) for pair in itertools.product("abcdefgh", repeat=2)][:61]
+    for count in (3, 9, 18, 61):
+        plot_languages(
+            languages_of(tmp_path, a=dict.fromkeys(codes[:count], 50.0)), tmp_path / "f.svg"
+        )
+        sizes.append(pixels(tmp_path / "f.svg"))
+    (few, _), (one_row, height), (two_rows, taller), (most, tallest) = sizes
+    assert few < one_row == two_rows == most < 2100
+    assert tallest - taller == pytest.approx(5 * (taller - height), abs=5)
+    assert set(codes) <= set(texts(tmp_path / "f.svg"))
+
+
+def test_a_log_of_before_p1_was_written_per_language_says_to_train_again(tmp_path, runs):
+    with pytest.raises(EmsError, match="no row has P@1 per language") as error:
+        plot_languages({"ems": runs[0]["ems"]}, tmp_path / "f.svg")
+    assert str(runs[0]["ems"]) in str(error.value)
+    assert not list(tmp_path.glob("f.*"))
+
+
 # --- the same inputs give the same bytes
 
 
@@ -327,8 +388,9 @@ def test_figures_depend_only_on_their_inputs(tmp_path):
         plot_pairs(scores, report, folder / "pairs.svg")
         plot_curves({"A": losses}, folder / "curves.svg")
         plot_curves_in_time({"A": losses}, {"A": times}, folder / "time.svg")
+        plot_languages(languages_of(folder, A={"de": 40.0}), folder / "languages.svg")
         made = sorted([*folder.glob("*.svg"), *folder.glob("*.png")])
         written.append([path.read_bytes() for path in made])
-    assert len(written[0]) == 8
+    assert len(written[0]) == 10
     assert written[0] == written[1]
     assert str(tmp_path).encode() not in b"".join(written[0])

@@ -79,6 +79,11 @@ EDITS = [
     ("systems.b.train", {"precision": "bfloat16"}, OF_B),
     ("tables.printed", ["EMS"], {"tables"}),
     ("tables.systems", ["a"], {"tables"}),
+    (
+        "sweep",
+        {"base": "a", "axes": {"model.layers": [6, 2]}},
+        {"tables"},
+    ),
     ("splits", {"Other": {"documents": "d", "parts": {"a": 0.5, "b": 0.5}}}, set()),
     # what is the default anyway
     ("model.layers", 6, set()),
@@ -89,6 +94,7 @@ EDITS = [
     ("evalsets.tatoeba.languages", "experiment", set()),
     ("evalsets.tatoeba.languages", ["ja", "de"], set()),
     ("train.precision", "float32", set()),
+    ("train.tensorboard", False, set()),
     ("clean", {"undecodable": "error", "format_characters": "keep", "max_words": 0}, set()),
     ("vocabulary.byte_fallback", False, set()),
 ]

@@ -355,6 +355,10 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
             first, second = by_row[:size], by_row[size:]
             scores += [naive_p1(first, second), naive_p1(second, first)]
     assert pairs == 27
+    assert found["p1_by_language"] == {
+        "de": pytest.approx(sum(scores[:2]) / 2),
+        "fr": pytest.approx(sum(scores[2:]) / 2),
+    }
     assert found["p1"] == pytest.approx(sum(scores) / len(scores))
     for name, value in sums.items():
         assert found[name] == pytest.approx(value / pairs, rel=1e-5), name
@@ -372,4 +376,7 @@ def test_the_loss_falls_and_p1_rises_in_60_steps(toy, tmp_path):
     for part in ("xtr", "contrastive", "total"):
         assert last[part] < 0.8 * first[part], part
     assert last["p1"] > first["p1"] + 20
+    for row in validation:
+        assert list(row["p1_by_language"]) == ["de", "fr"]
+        assert row["p1"] == pytest.approx(sum(row["p1_by_language"].values()) / 2, rel=1e-5)
     assert last["pairs"] == 60 * 32

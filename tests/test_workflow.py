@@ -30,6 +30,7 @@ def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run: Project) ->
         "figures/tatoeba",
         "figures/pairs",
         "figures/learning",
+        "figures/learning_languages",
         "tiny/costs/summary/learning",
     ]
     assert all((results / f"{figure}.svg").stat().st_size > 5000 for figure in figures)
@@ -98,6 +99,32 @@ def test_another_experiment_is_one_word_away_and_nothing_leaks(finished: Project
     assert model["training"]["system"]["train"]["steps"] == 5
     finished.snakemake("all")
     assert finished.tables() == before
+
+
+def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished: Project) -> None:
+    models = finished.folder / "results/tiny/models"
+    ordinary = {path.name for path in models.iterdir()}
+    assert ordinary == {"ems", "untrained"}
+    before = finished.tables()
+    finished.snakemake("results/tables/sweep.tex")
+    swept = {path.name for path in models.iterdir()} - ordinary
+    assert swept == {"ems.chosen", "ems.layers-2", "ems.contrastive.temperature-0.5"}
+    with open(finished.folder / "results/tables/sweep.csv", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert [row["Value"] for row in rows] == ["1", "2", "0.1", "0.5"]
+    losses = (models / "ems.layers-2/losses.jsonl").read_text().splitlines()
+    assert rows[1]["Loss"] == f"{json.loads(losses[-1])['total']:.3f}"
+    assert "Nothing to be done" in finished.snakemake("all", "results/tables/sweep.tex")
+    tables = finished.tables()
+    assert {name: tables[name] for name in before} == before
+
+
+def test_without_a_sweep_there_is_no_such_table(fresh: Project) -> None:
+    text = (fresh.folder / "configs/tiny.yaml").read_text()
+    start, end = text.index("sweep:"), text.index("benchmarks:")
+    (fresh.folder / "configs/tiny.yaml").write_text(text[:start] + text[end:])
+    output = fresh.snakemake("-n", "results/tables/sweep.tex", expect=1)
+    assert "No rule to produce results/tables/sweep.tex" in output
 
 
 def test_a_changed_training_setting_reruns_training_and_what_follows_only(

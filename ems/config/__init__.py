@@ -8,6 +8,7 @@ Notable choices:
 - `settings.stage_settings` is the one list of which settings a stage reads.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ems.config.opus import pair_name
 from ems.config.resolve import build
 from ems.config.schema import check, load_yaml, merge, with_defaults
 from ems.config.settings import stage_hash, stage_settings
+from ems.config.sweep import expand
 from ems.errors import EmsError
 
 __all__ = [
@@ -65,8 +67,9 @@ def load_experiment(
     check(value, schema, path)
     value = with_defaults(value, schema, schema["$defs"])
     systems = {key: _system(value, overrides) for key, overrides in value["systems"].items()}
+    sweep, added = expand(value, systems, schema, path)
     try:
-        return build(name, value, site, systems)
+        return replace(build(name, value, site, {**systems, **added}), sweep=sweep)
     except EmsError as error:
         raise EmsError(f"{path}: {error}") from None
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from ems.config.sweep import Point
 from ems.errors import EmsError
 from ems.languages import Language
 
@@ -102,6 +103,7 @@ class Experiment:
     systems: dict[str, dict[str, Any]]
     benchmarks: tuple[str, ...]
     tables: dict[str, Any]
+    sweep: tuple[Point, ...] = ()
 
     def all_corpora(self) -> list[tuple[str, Corpus]]:
         """(role, corpus) of every corpus: those trained on, then the validation corpus."""
@@ -137,4 +139,5 @@ class Experiment:
     @property
     def shown(self) -> list[str]:
         """The systems of the tables; others are trained only when they are asked for by name."""
-        return list(self.tables.get("systems", self.systems))
+        swept = {point.system for point in self.sweep if point.added}
+        return list(self.tables.get("systems", [n for n in self.systems if n not in swept]))

@@ -69,8 +69,10 @@ def _vocabulary(experiment: Experiment) -> dict[str, Any]:
 
 
 def _train(experiment: Experiment, system: str) -> dict[str, Any]:
+    own = {k: v for k, v in experiment.systems[system].items() if k != "kind"}
+    watched = {"tensorboard"}  # what is written besides the model
     return {
-        "system": {k: v for k, v in experiment.systems[system].items() if k != "kind"},
+        "system": {**own, "train": {k: v for k, v in own["train"].items() if k not in watched}},
         "seed": experiment.seed,
         "languages": list(experiment.languages),
         "segmenters": experiment.segmenters,
@@ -86,7 +88,8 @@ def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any
 
 
 def _tables(experiment: Experiment) -> dict[str, Any]:
-    return {"tables": experiment.tables, "systems": experiment.shown}
+    sweep = {"sweep": [asdict(point) for point in experiment.sweep]} if experiment.sweep else {}
+    return {"tables": experiment.tables, "systems": experiment.shown, **sweep}
 
 
 _STAGES = {

@@ -20,9 +20,9 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from ems.errors import EmsError
 from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
-from ems.tables.losses import P1, TRAIN, VALIDATION, Entry, read_losses, read_times
+from ems.tables.losses import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
 
-LABELS = {P1: "validation P@1 (%)", "xtr": "XTR loss", "contrastive": "contrastive loss"}
+LABELS = {P1: "validation P@1 (%)", **{name: f"{text} loss" for name, text in PARTS.items()}}
 WIDTH = 9.0  # inches
 TALL, LOW = 3.0, 2.4  # inches of the panel of P@1 and of one part of the loss
 STYLES = ("-", "--", ":")  # the next one where the colours start over
@@ -115,10 +115,11 @@ def _lines(axes: Axes, rows: list[tuple[float, Entry]], panel: str, number: int)
             if entry.part == part and panel in entry.values
         ]
         if points:
-            axes.plot(*zip(*points, strict=True), **_style(number), **look)
+            axes.plot(*zip(*points, strict=True), **line_style(number), **look)
 
 
-def _style(number: int) -> dict[str, str]:
+def line_style(number: int) -> dict[str, str]:
+    """Colour and dashes of the system of this number."""
     style = STYLES[number // len(COLOURS) % len(STYLES)]
     return {"color": colour(number), "linestyle": style}
 
@@ -137,7 +138,7 @@ def _dress(axes: Axes, panel: str) -> None:
 
 def _legend(figure: Figure, numbers: dict[str, int], both: bool) -> None:
     """Below all panels: the systems, and how training differs from validation."""
-    keys = [Line2D([], [], **_style(number), label=name) for name, number in numbers.items()]
+    keys = [Line2D([], [], **line_style(number), label=name) for name, number in numbers.items()]
     if both:
         keys.append(Line2D([], [], color="black", label="training", **THIN))
         keys.append(Line2D([], [], color="black", label="validation", **MARKED))

@@ -16,19 +16,33 @@ from typing import Any
 from ems.errors import EmsError
 
 TRAIN, VALIDATION = "train", "validation"
-NOT_PARTS = {"part", "step", "pairs", "total", "p1", "lr"}  # all else in a row is part of the loss
-P1 = "p1"
+P1, BY_LANGUAGE = "p1", "p1_by_language"
+NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, "lr"}  # all else: parts of the loss
+
+PARTS = {  # as the log names them -> as people read them; others stand as they are
+    "xtr": "XTR",
+    "ugt": "UGT",
+    "mlm": "MLM",
+    "smlm": "SMLM",
+    "contrastive": "contrastive",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of losses.jsonl: where it was measured, steps and pairs seen until then, and by name
-    the parts of the loss ("xtr", "contrastive") and, in validation, P@1 in percent ("p1")."""
+    """One row of losses.jsonl: where it was measured, steps and pairs seen until then, the total
+    loss, and by name its parts ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
+
+    `languages`: P@1 in percent by language, the mean of both directions; empty in training, and in
+    the logs of models that were trained before it was written down.
+    """
 
     part: str
     step: int
     pairs: int
+    total: float
     values: dict[str, float]
+    languages: dict[str, float]
 
 
 def read_losses(path: Path) -> list[Entry]:
@@ -75,8 +89,17 @@ def _entry(where: str, row: dict[str, Any]) -> Entry:
         part=part,
         step=_count(where, row, "step"),
         pairs=_count(where, row, "pairs"),
+        total=_number(where, row, "total"),
         values={name: _number(where, row, name) for name in names},
+        languages=_languages(where, row),
     )
+
+
+def _languages(where: str, row: dict[str, Any]) -> dict[str, float]:
+    found = row.get(BY_LANGUAGE, {})
+    if not isinstance(found, dict):
+        raise _malformed(where, f"P@1 of each language under `{BY_LANGUAGE}`", repr(found))
+    return {code: _number(f"{where}, `{BY_LANGUAGE}`", found, code) for code in found}
 
 
 def _count(where: str, row: dict[str, Any], key: str) -> int:

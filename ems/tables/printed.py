@@ -162,6 +162,15 @@ def in_table_one_order(languages: Iterable[str]) -> list[str]:
     return sorted(languages, key=lambda name: (name not in known, name))
 
 
+@cache
+def load_grid() -> dict[str, dict[str, bool]]:
+    """EMS v2 Table II by our name of the setting: value as printed -> whether it was chosen."""
+    grid: dict[str, dict[str, bool]] = {}
+    for row in _rows("ems-v2-table02-grid.csv"):
+        grid.setdefault(row["setting"], {})[row["value"]] = row["chosen"] == "1"
+    return grid
+
+
 def load_pair_totals() -> PrintedPairs:
     """The totals of EMS v2 Table I as printed."""
     return _pairs()[TOTAL]

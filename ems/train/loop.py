@@ -53,6 +53,7 @@ from ems.train.memory import GradCache
 from ems.train.meter import Meter
 from ems.train.output import write_model
 from ems.train.prefetch import Made, Prefetched
+from ems.train.scalars import BY_LANGUAGE, Scalars, rounded
 from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
 from ems.train.stopping import Stop, StoppedError
@@ -77,11 +78,13 @@ class Data:
 
 @dataclass
 class Places:
-    """Where a run writes: the model folder, the state for resuming, and the time per step."""
+    """Where a run writes: the model folder, the state for resuming, the time per step, and (with
+    `train.tensorboard`) the folder of its event file."""
 
     out: Path
     state: Path
     times: Path | None = None
+    scalars: Path | None = None
 
 
 def train(
@@ -102,7 +105,9 @@ def train(
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(experiment, name, data, seed, device)
         run = Run(system, settings["train"], seed, data, state, device, world)
-        run.steps(name)
+        writes = settings["train"]["tensorboard"] and world.leads
+        with Scalars(places.scalars if writes else None) as run.scalars:
+            run.steps(name)
         run.average(name)
         if world.leads:
             if places.times:
@@ -199,6 +204,7 @@ class Run:
         self.waits = device.type == "cpu"  # for the loss of each step
         self.meter = Meter(peak_flops(device, settings["precision"] == "bfloat16"), self.world.size)
         self.flops = StepFlops(system)
+        self.scalars = Scalars(None)
         self.started = time.monotonic()
 
     def steps(self, name: str) -> None:
@@ -403,7 +409,8 @@ class Run:
         with self.stop.at_once() if self.world.size == 1 else nullcontext():
             parts = self._validated(self.data.validation)
         self._record("validation", done, parts)
-        log.info("validation at step %d: %s", done, json.dumps(self.done.losses[-1]))
+        row = {k: v for k, v in self.done.losses[-1].items() if k != BY_LANGUAGE}
+        log.info("validation at step %d: %s", done, json.dumps(row))
 
     def average(self, name: str) -> None:
         """Load the mean of the last checkpoints, if the settings ask for it, and validate it."""
@@ -414,15 +421,16 @@ class Run:
         log.info("train %s: the weights are the means of those of steps %s", name, steps)
         if self.data.validation is not None:
             parts = self._validated(self.data.validation)
+            parts.pop(BY_LANGUAGE)
             log.info("validation of the mean: %s", json.dumps(parts))
 
-    def _validated(self, store: PairStore) -> dict[str, float]:
+    def _validated(self, store: PairStore) -> dict[str, Any]:
         return validate(self.system, store, self.settings["batch_pairs"], self.world)
 
-    def _record(self, part: str, step: int, values: dict[str, float], **more: float) -> None:
+    def _record(self, part: str, step: int, values: dict[str, Any], **more: float) -> None:
         row = {"part": part, "step": step, "pairs": step * self.settings["batch_pairs"]}
-        rounded = {key: float(f"{value:.6g}") for key, value in {**values, **more}.items()}
-        self.done.losses.append({**row, **rounded})
+        self.done.losses.append({**row, **rounded({**values, **more})})
+        self.scalars.write(self.done.losses)
         times = {"step": step, "pairs": row["pairs"], "seconds": self._seconds()}
         self.done.times.append(
             {**times, "tokens": self.done.tokens, "wait": round(self.done.waited, 2)}

@@ -1,5 +1,7 @@
 """Validation: loss parts and P@1 on held-out pairs, in eval mode, without randomness."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -9,15 +11,16 @@ from ems.shards.reader import PairStore
 from ems.train.distributed import World
 from ems.train.step import DeviceBatch, System
 
+ENGLISH = "en"
 P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 
 
 @torch.no_grad()
 def validate(
     system: System, store: PairStore, batch_pairs: int, world: World | None = None
-) -> dict[str, float]:
-    """Mean loss parts over all pairs, and `p1`: mean P@1 (percent) over language pairs and
-    directions.
+) -> dict[str, Any]:
+    """Mean loss parts over all pairs; `p1_by_language`: P@1 (percent, mean of both directions) of
+    each language pair, by its language that is not English; and `p1`, the mean of these.
 
     The contrastive part depends on the pairs of a group of negatives, as in training; batches hold
     one language pair here. Several processes share batches and language pairs, and all know the
@@ -33,7 +36,8 @@ def validate(
     *totals, pairs = values[: len(sums)]
     losses = {name: total / pairs for name, total in zip(sums, totals, strict=False)}
     system.train()
-    return {**losses, "p1": float(np.mean(values[len(sums) :]))}
+    scores = dict(zip(map(_other, store.groups), values[len(sums) :], strict=True))
+    return {**losses, "p1": float(np.mean(list(scores.values()))), "p1_by_language": scores}
 
 
 def _sums(system: System, store: PairStore, batch_pairs: int, world: World) -> dict[str, float]:
@@ -49,6 +53,11 @@ def _sums(system: System, store: PairStore, batch_pairs: int, world: World) -> d
             sums[name] += float(value) * batch.pairs
         sums["pairs"] += batch.pairs
     return sums
+
+
+def _other(pair: tuple[str, ...]) -> str:
+    """The language of a pair with English, "de"; of another pair both, "de-fr"."""
+    return "-".join(code for code in pair if code != ENGLISH)
 
 
 def _p1(system: System, store: PairStore, group: int) -> float:

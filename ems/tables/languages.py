@@ -1,0 +1,102 @@
+"""Validation P@1 of each language against the pairs seen: which languages learn, and which lag.
+
+Notable choices:
+- a panel per language, one line per system in the colours of the learning curves: 61 languages in
+  one panel would be a tangle, and 61 lines of one system could not be told apart;
+- all panels have the same axes, so that the eye compares heights;
+- the number above a panel is the last value of the best system, in its colour.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator
+
+from ems.errors import EmsError
+from ems.tables.canvas import dress, legend_columns, make_figure, save, settings
+from ems.tables.curves import line_style
+from ems.tables.losses import Entry, read_losses
+from ems.tables.printed import in_table_one_order
+from ems.tables.table import one_decimal
+
+MOST_COLUMNS = 9
+PANEL_WIDTH, PANEL_HEIGHT = 1.45, 1.2  # inches
+LEAST_WIDTH = 5.0  # inches; few panels are wider instead
+
+Curves = dict[str, list[Entry]]  # system -> its rows of validation
+
+
+def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
+    """Draw P@1 per language (percent, mean of both directions) of the systems (name ->
+    losses.jsonl) against the sentence pairs seen.
+
+    Writes .svg and .png beside `out`. Raises `EmsError` for a malformed row, and for a system
+    without P@1 per language.
+    """
+    curves = {system: _rows(path) for system, path in losses.items()}
+    with settings():
+        save(_figure(curves), out)
+
+
+def _rows(path: Path) -> list[Entry]:
+    rows = [entry for entry in read_losses(path) if entry.languages]
+    if not rows:
+        raise EmsError(
+            f"{path}: no row has P@1 per language (`p1_by_language`); train this system again, "
+            "with `validation`"
+        )
+    return rows
+
+
+def _figure(curves: Curves) -> Figure:
+    entries = [entry for rows in curves.values() for entry in rows]
+    codes = in_table_one_order({code for entry in entries for code in entry.languages})
+    columns = min(MOST_COLUMNS, len(codes))
+    lines = -(-len(codes) // columns)
+    width = max(LEAST_WIDTH, columns * PANEL_WIDTH)
+    figure = make_figure(width, lines * PANEL_HEIGHT + 1.1)
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    for axes, code in zip(panels, codes, strict=False):
+        _panel(axes, code, curves)
+    for axes in panels[len(codes) :]:
+        axes.set_visible(False)
+    for axes in panels[len(codes) - columns : len(codes)]:
+        axes.tick_params(labelbottom=True)  # the lowest of its column
+    _dress(panels[0])
+    figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
+    _legend(figure, list(curves), width)
+    return figure
+
+
+def _panel(axes: Axes, code: str, curves: Curves) -> None:
+    """One language: a line per system, and the last value of the best in its colour."""
+    last: dict[int, float] = {}
+    for number, rows in enumerate(curves.values()):
+        points = [(row.pairs, row.languages[code]) for row in rows if code in row.languages]
+        if points:
+            axes.plot(*zip(*points, strict=True), **line_style(number), linewidth=1.2)
+            last[number] = points[-1][1]
+    best = max(last, key=lambda number: last[number])
+    axes.set_title(code, loc="left", fontsize=8, pad=2)
+    shown = {"color": line_style(best)["color"], "fontsize": 8, "pad": 2}
+    axes.set_title(one_decimal(last[best]), loc="right", **shown)
+    axes.tick_params(labelsize=7)
+    dress(axes)
+
+
+def _dress(axes: Axes) -> None:
+    """The axes that all panels share."""
+    axes.set_ylim(0, 100)
+    axes.yaxis.set_major_locator(FixedLocator((0, 50, 100)))
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(2))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def _legend(figure: Figure, names: list[str], width: float) -> None:
+    keys = [Line2D([], [], **line_style(number), label=n) for number, n in enumerate(names)]
+    columns = legend_columns(names, width)
+    figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)

@@ -1,0 +1,131 @@
+"""The table of a sweep: one setting at a time around the chosen point (EMS v2 Table II, IV-C).
+
+Notable choices:
+- the paper chose by validation loss: the total of the last validation is what is bold, the lowest
+  of each axis, and P@1 beside it, the highest;
+- a setting of the loss itself (the temperature, a weight, the negatives of a batch) changes what
+  the number measures: along such an axis only P@1 can be compared, so only P@1 is bold;
+- the values that the paper chose carry a dagger, whether or not they are ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from ems.config.sweep import Point
+from ems.errors import EmsError
+from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
+from ems.tables.printed import load_grid
+from ems.tables.table import Block, Place, Table, Value, make_frame, one_decimal
+from ems.tables.write import write_table
+
+OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
+    *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
+    *("target", "sampled", "dimensions", "batch_pairs"),
+}
+NAMES = {
+    "model.layers": "layers",
+    "model.dropout": "dropout",
+    "model.attention_dropout": "attention dropout",
+    "objectives.contrastive.temperature": "temperature",
+    "train.learning_rate": "learning rate",
+    "train.weight_decay": "weight decay",
+    "train.warmup_steps": "warm-up steps",
+}
+LABEL, VALUE, TOTAL, PRECISION = "Setting", "Value", "Loss", "P@1"
+
+
+def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: Path) -> None:
+    """Write the last validation of each point as .tex, .md and .csv beside `out`; `losses`: system
+    -> losses.jsonl.
+
+    Raises `EmsError` for a point whose system has no losses, or no validation among them.
+    """
+    last = {point.system: _last(point.system, losses) for point in points}
+    parts = list(dict.fromkeys(n for entry in last.values() for n in entry.values if n != P1))
+    columns = [VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION]
+    rows = [_row(point, last[point.system], parts) for point in points]
+    axes = [point.axis for point in points]
+    starts = {at for at, axis in enumerate(axes) if at and axis != axes[at - 1]}
+    chosen = {(at, VALUE) for at, point in enumerate(points) if _is_papers(point)}
+    table = Table(
+        frame=make_frame([LABEL, *columns], rows),
+        blocks=[Block(columns)],
+        bold=_best(points, last),
+        dagger=chosen,
+        rules=starts,
+        once={LABEL},
+        notes=_notes(points, last),
+        footnote="chosen in EMS v2, Table II" if chosen else "",
+    )
+    write_table(table, out)
+
+
+def _last(system: str, losses: Mapping[str, Path]) -> Entry:
+    """The last validation of a system."""
+    if system not in losses:
+        raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")
+    found = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
+    if not found:
+        raise EmsError(f"{losses[system]}: no row of validation; set `validation` and train again")
+    return found[-1]
+
+
+def _row(point: Point, entry: Entry, parts: list[str]) -> list[Value]:
+    losses: list[Value] = [
+        _loss(entry.values[name]) if name in entry.values else None for name in parts
+    ]
+    name = NAMES.get(point.axis, point.axis)
+    return [name, point.shown, _loss(entry.total), *losses, entry.values[P1]]
+
+
+def _loss(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _is_papers(point: Point) -> bool:
+    grid = load_grid().get(point.axis, {})
+    return any(same for value, same in grid.items() if Decimal(value) == _number(point.value))
+
+
+def _number(value: Any) -> Decimal | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Decimal(repr(value)) if number else None
+
+
+def _best(points: Sequence[Point], last: Mapping[str, Entry]) -> set[Place]:
+    """The lowest loss and the highest P@1 of each axis, as they are shown; ties all bold."""
+    places: set[Place] = set()
+    for axis in dict.fromkeys(point.axis for point in points):
+        members = {at: last[p.system] for at, p in enumerate(points) if p.axis == axis}
+        if len(members) < 2:
+            continue
+        scores = {at: Decimal(one_decimal(entry.values[P1])) for at, entry in members.items()}
+        places |= {(at, PRECISION) for at in scores if scores[at] == max(scores.values())}
+        if not _changes_the_loss(axis):
+            totals = {at: Decimal(_loss(entry.total)) for at, entry in members.items()}
+            places |= {(at, TOTAL) for at in totals if totals[at] == min(totals.values())}
+    return places
+
+
+def _changes_the_loss(axis: str) -> bool:
+    return axis.rpartition(".")[2] in OF_THE_LOSS
+
+
+def _notes(points: Sequence[Point], last: Mapping[str, Entry]) -> list[str]:
+    chosen = {point.axis: point for point in points if point.chosen}
+    centre = ", ".join(f"{NAMES.get(a, a)} {point.shown}" for a, point in chosen.items())
+    counts = sorted({entry.pairs for entry in last.values()})
+    seen = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+    notes = [
+        f"One setting at a time around {centre}; {len(last)} systems, each trained on {seen} "
+        "sentence pairs. Loss, its parts and P@1 (percent, mean over language pairs and "
+        "directions): the last validation. Bold: the best of each setting."
+    ]
+    if any(_changes_the_loss(point.axis) for point in points):
+        notes.append(
+            "A setting of the loss itself (temperature, weight, batch) changes what the loss "
+            "measures: along it only P@1 is compared."
+        )
+    return notes

@@ -1,0 +1,118 @@
+"""Laws of the scalars: what TensorBoard reads is the loss log, and no model depends on it."""
+
+import pytest
+from conftest import needs
+from experiments_made import MINIMAL, Settings, edited
+from train_made import Toy, contents, json_rows, train_into
+
+from ems.config import stage_hash
+from ems.errors import EmsError
+from ems.train import scalars as module
+from ems.train.loop import Places, train
+from ems.train.scalars import rounded, scalars
+
+ON = {"train": {"tensorboard": True}}
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return Toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture
+def read():
+    """Reads a folder as TensorBoard does: tag -> its (step, value) in order."""
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ModuleNotFoundError:
+        needs(False, "tensorboard is not installed (pip install -e .[tensorboard])")
+
+    def tags(folder):
+        board = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+        return {
+            tag: [(event.step, event.value) for event in board.Scalars(tag)]
+            for tag in board.Tags()["scalars"]
+        }
+
+    return tags
+
+
+def run(toy, folder, **changes):
+    """Train with the setting on; the folders of the model and of the event files."""
+    places = Places(folder / "model", folder / "state", None, folder / "scalars")
+    train(toy.experiment(**(ON | changes)), "ems", toy.data(), places)
+    return folder / "model", folder / "scalars"
+
+
+def by_tag(model):
+    """The loss log in the shape of `read`."""
+    found = {}
+    for row in json_rows(model / "losses.jsonl"):
+        for tag, value in scalars(row).items():
+            found.setdefault(tag, []).append((row["step"], pytest.approx(value, rel=1e-6)))
+    return found
+
+
+def test_tensorboard_reads_every_value_of_the_loss_log(toy, tmp_path, read):
+    model, folder = run(toy, tmp_path)
+    found = read(folder)
+    assert found == by_tag(model)
+    tags = {"train/xtr", "train/contrastive", "train/total", "train/lr", "validation/total"}
+    assert {*tags, "validation/p1", "p1/de", "p1/fr"} <= set(found)
+    assert [step for step, _ in found["p1/de"]] == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize("step", [3, 8, 12, 24])
+def test_killed_and_resumed_nothing_is_missing_or_there_twice(step, toy, tmp_path, read):
+    """Steps were done after the last checkpoint, validated and written down, and are done again."""
+    folder = tmp_path / "scalars"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("train_made.Places", lambda out, state, _: Places(out, state, None, folder))
+        train_into(toy, tmp_path, step, train={"checkpoint_every": 7, "tensorboard": True})
+    assert read(folder)["validation/p1"]
+    model, _ = run(toy, tmp_path, train={"checkpoint_every": 7, "tensorboard": True})
+    assert read(folder) == by_tag(model)
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_another_training_replaces_the_scalars_of_the_one_before(toy, tmp_path, read):
+    run(toy, tmp_path)
+    model, folder = run(toy, tmp_path, train={"tensorboard": True, "steps": 10})
+    assert read(folder) == by_tag(model)
+    assert [step for step, _ in read(folder)["p1/de"]] == [0, 10]
+
+
+def test_the_model_is_the_same_byte_for_byte_with_and_without(toy, tmp_path, read):
+    model, _ = run(toy, tmp_path / "with")
+    assert contents(toy.train(tmp_path / "without")) == contents(model)
+
+
+def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: name)  # as if it were installed
+    project = Settings(tmp_path)
+    off, on = project.load(), project.load(edited(MINIMAL, "train.tensorboard", True))
+    assert on.systems["ems"]["train"]["tensorboard"]
+    for stage, names in (("train", {}), ("bench", {"benchmark": "tatoeba"}), ("tables", None)):
+        wildcards = {} if names is None else {"system": "ems", **names}
+        assert stage_hash(on, stage, **wildcards) == stage_hash(off, stage, **wildcards), stage
+
+
+def test_without_the_setting_nothing_is_written(toy, tmp_path):
+    places = Places(tmp_path / "model", tmp_path / "state", None, tmp_path / "scalars")
+    train(toy.experiment(train={"steps": 5}), "ems", toy.data(), places)
+    assert not (tmp_path / "scalars").exists()
+
+
+def test_without_the_package_the_setting_is_an_error_before_anything_runs(
+    toy, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(EmsError, match=r"tensorboard is not installed; `pip install .*tensorboard"):
+        toy.experiment(**ON)
+
+
+def test_numbers_have_six_digits_at_every_depth():
+    assert rounded({"a": 1.23456789, "b": {"c": 98.7654321, "d": 0}}) == {
+        "a": 1.23457,
+        "b": {"c": 98.7654, "d": 0.0},
+    }
