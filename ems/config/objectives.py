@@ -25,7 +25,6 @@ def check_objectives(key: str, system: dict[str, Any]) -> None:
             f"{key}: objectives.contrastive.negatives: {group} pairs a group do not divide "
             f"train.batch_pairs, {pairs}; say `batch` or a divisor of it"
         )
-    _check_shares(key, objectives["contrastive"]["negatives"], system["train"])
     if "mlm" in on and system["train"]["grad_cache"]:
         raise EmsError(
             f"{key}: train.grad_cache keeps only the embeddings of sentences, and mlm needs the "
@@ -33,14 +32,6 @@ def check_objectives(key: str, system: dict[str, Any]) -> None:
         )
     if "matryoshka" in on:
         _check_dimensions(f"{key}: objectives.matryoshka", objectives["matryoshka"], width)
-
-
-def _check_shares(key: str, negatives: Any, train: dict[str, Any]) -> None:
-    if negatives != "batch" and train["batch_pairs"] % negatives:
-        raise EmsError(
-            f"{key}: objectives.contrastive.negatives: {negatives} pairs a group do not divide "
-            f"train.batch_pairs, {train['batch_pairs']}; say `batch` or a divisor of it"
-        )
 
 
 def _check_dimensions(key: str, settings: dict[str, Any], width: int) -> None:
