@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 from distributed_made import PAIRS, ROOT, SIZES, grouped_loss, made_pairs, torchrun
+from experiments_made import MINIMAL, Settings, changed
 
 from ems.errors import EmsError
 from ems.objectives.negatives import Groups
@@ -79,6 +80,25 @@ def test_gradients_are_the_same_bits_on_all_processes_and_in_buckets_of_any_size
 def test_a_group_size_that_does_not_divide_the_batch_is_a_clear_error():
     with pytest.raises(EmsError, match=r"negatives: 5 pairs.*batch_pairs, 12.*divisor"):
         Groups.of_batch(12, 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"objectives": {"contrastive": {"negatives": 5}}, "train": {"batch_pairs": 12}},
+            ["negatives: 5 pairs", "train.batch_pairs, 12", "divisor"],
+        ),
+        (
+            {"objectives": {"mlm": {"weight": 1}}, "train": {"grad_cache": 2}},
+            ["train.grad_cache", "mlm needs", "leave one"],
+        ),
+    ],
+    ids=["group size", "GradCache and MLM"],
+)
+def test_what_cannot_go_together_is_told_before_anything_runs(changes, told, tmp_path):
+    message = Settings(tmp_path).told(changed(MINIMAL, changes))
+    assert all(part in message for part in told), message
 
 
 # --- the processes

@@ -91,6 +91,8 @@ def assert_same_training(found, expected):
     assert len(mine) == len(theirs) > 3
     for row, other in zip(mine, theirs, strict=True):
         assert row.pop("part") == other.pop("part")
+        scores, theirs = (each.pop("p1_by_language", {}) for each in (row, other))
+        assert scores == pytest.approx(theirs, rel=1e-4)
         assert row == pytest.approx(other, rel=1e-4), (row, other)
 
 

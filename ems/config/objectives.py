@@ -25,6 +25,11 @@ def check_objectives(key: str, system: dict[str, Any]) -> None:
             f"{key}: objectives.contrastive.negatives: {group} pairs a group do not divide "
             f"train.batch_pairs, {pairs}; say `batch` or a divisor of it"
         )
+    if "mlm" in on and system["train"]["grad_cache"]:
+        raise EmsError(
+            f"{key}: train.grad_cache keeps only the embeddings of sentences, and mlm needs the "
+            "states of their tokens; leave one of them out"
+        )
     if "matryoshka" in on:
         _check_dimensions(f"{key}: objectives.matryoshka", objectives["matryoshka"], width)
 

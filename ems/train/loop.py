@@ -106,9 +106,8 @@ def train(
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(experiment, name, data, seed, device)
         run = Run(system, settings["train"], seed, data, state, device, world)
-        if world.leads and settings["train"]["tensorboard"]:
-            run.scalars = Scalars(places.scalars)
-        with run.scalars:
+        writes = settings["train"]["tensorboard"] and world.leads
+        with Scalars(places.scalars if writes else None) as run.scalars:
             run.steps(name)
         run.average(name)
         if world.leads:
@@ -423,6 +422,7 @@ class Run:
         log.info("train %s: the weights are the means of those of steps %s", name, steps)
         if self.data.validation is not None:
             parts = self._validated(self.data.validation)
+            parts.pop(BY_LANGUAGE)
             log.info("validation of the mean: %s", json.dumps(parts))
 
     def _validated(self, store: PairStore) -> dict[str, Any]:

@@ -35,10 +35,9 @@ def validate(
     values = world.sum(values.to(system.encoder.tokens.weight.device)).tolist()
     *totals, pairs = values[: len(sums)]
     losses = {name: total / pairs for name, total in zip(sums, totals, strict=False)}
-    by_language = dict(zip(map(_other, store.groups), values[len(sums) :], strict=True))
     system.train()
-    p1 = float(np.mean(list(by_language.values())))
-    return {**losses, "p1": p1, "p1_by_language": by_language}
+    scores = dict(zip(map(_other, store.groups), values[len(sums) :], strict=True))
+    return {**losses, "p1": float(np.mean(list(scores.values()))), "p1_by_language": scores}
 
 
 def _sums(system: System, store: PairStore, batch_pairs: int, world: World) -> dict[str, float]:
