@@ -1,4 +1,4 @@
-"""Laws of the objectives' options: margins over steps, duplicates, validation, the ends of floats."""
+"""Laws of the objectives' options: margins, duplicates, validation, the ends of floats."""
 
 import math
 
