@@ -1,0 +1,97 @@
+"""Laws of the objectives' options: margins, duplicates, validation, the ends of floats."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from objectives_made import system_settings
+
+from ems.objectives.contrastive import duplicates, in_batch_loss, margin_at
+from ems.objectives.similarity import similarity_loss
+from ems.shards.reader import Batch
+from ems.train.step import DeviceBatch, System
+
+CPU = torch.device("cpu")
+MODEL = {"layers": 0, "width": 8, "heads": 1, "dropout": 0, "max_tokens": 9}
+OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
+
+
+def made(**objectives):
+    torch.manual_seed(0)
+    return System(system_settings(MODEL, {**OFF, **objectives}), 2, 30)
+
+
+def batch(seed=0, pairs=6):
+    random = np.random.default_rng(seed)
+    lengths = np.sort(random.integers(1, 9, 2 * pairs))
+    tokens = random.integers(5, 30, lengths.sum())
+    return Batch(tokens, lengths, random.permutation(2 * pairs), random.integers(0, 2, 2 * pairs))
+
+
+def total(system, seed, step):
+    """The loss of one batch, prepared for a step."""
+    return system(DeviceBatch.of(system.prepared(batch(), seed, step), CPU))["total"].item()
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"), [(0, 0.0), (1, 0.03), (5, 0.15), (10, 0.3), (11, 0.3), (9999, 0.3)]
+)
+def test_the_margin_rises_linearly_from_zero_and_then_stays(step, expected):
+    assert margin_at(0.3, 10, step) == pytest.approx(expected)
+    assert margin_at(0.3, 0, step) == 0.3
+
+
+def test_a_step_has_its_margin_and_validation_the_whole():
+    own = {"weight": 1, "width": 0}
+    rising = made(contrastive={**own, "margin": 0.3, "margin_warmup_steps": 10})
+    none, half, whole = (made(contrastive={**own, "margin": m}) for m in (0, 0.15, 0.3))
+    expected = [total(system, 1, 0) for system in (none, half, whole)]
+    assert [total(rising, 1, step) for step in (0, 5, 10)] == pytest.approx(expected)
+    assert expected[0] < expected[1] < expected[2]
+    rising.eval()
+    assert total(rising, 1, 0) == pytest.approx(expected[2])
+
+
+def test_pairs_that_share_a_sentence_on_any_side_are_duplicates():
+    keys = torch.tensor([[1, 2], [1, 3], [4, 2], [2, 5], [6, 7]])
+    found = duplicates(keys, keys)
+    shared = {(0, 1), (0, 2), (0, 3), (2, 3)}  # 1 on the left; 2 on the right; 2 across
+    expected = [[i == j or (min(i, j), max(i, j)) in shared for j in range(5)] for i in range(5)]
+    assert found.tolist() == expected
+
+
+def test_without_duplicates_masking_them_changes_nothing_and_with_them_the_loss_is_lower():
+    generator = torch.Generator().manual_seed(1)
+    vectors = torch.randn(10, 4, generator=generator)
+    plain = in_batch_loss(vectors, 0.1).item()
+    assert in_batch_loss(vectors, 0.1, keys=torch.arange(10)).item() == pytest.approx(plain)
+    twice = torch.tensor([0, 1, 2, 0, 4, 5, 6, 7, 8, 9])
+    assert in_batch_loss(vectors, 0.1, keys=twice).item() < plain - 1e-3
+    assert in_batch_loss(vectors, 0.1, keys=torch.zeros(10)).item() == pytest.approx(0, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["ugt", "smlm", "mlm"])
+def test_masked_objectives_differ_between_steps_and_not_between_validations(objective):
+    system = made(**{objective: {"weight": 1}}).eval()
+    assert total(system, 0, 3) == total(system, 0, 3)
+    assert total(system, 0, 3) != total(system, 0, 4)
+
+
+def test_the_similarity_loss_is_finite_with_a_gradient_where_a_cosine_is_zero():
+    """softmax 1 in one language and 0 in the other: cos(pi/2) of float32 would be below zero."""
+    first = torch.tensor([[30.0, 0.0], [0.0, 30.0]], requires_grad=True)
+    second = torch.tensor([[1.0, 0.0], [40.0, 0.0]], requires_grad=True)
+    loss = similarity_loss(first, second)
+    loss.backward()
+    assert math.isfinite(loss.item())
+    assert loss.item() > 20
+    for side in (first, second):
+        assert side.grad.isfinite().all()
+
+
+def test_equal_similarities_on_both_sides_cost_nothing():
+    vectors = torch.randn(5, 4, generator=torch.Generator().manual_seed(2))
+    turned = vectors @ torch.linalg.qr(torch.randn(4, 4)).Q
+    assert similarity_loss(vectors, turned).item() == pytest.approx(0, abs=1e-5)
+    assert similarity_loss(vectors, 2 * turned).item() > 1e-3
