@@ -1,8 +1,8 @@
 """Cross-entropy of sparse label rows against a sample of the vocabulary (option `xtr.sampled`).
 
-The normaliser Z = sum_w exp z(w) of each row is estimated from the pieces that are a label anywhere
-in the batch, all of them, and n others drawn uniformly without replacement, each counted (V - L) / n
-times, L being the number of distinct labels (importance correction).
+The normaliser Z = sum_w exp z(w) of each row is estimated from the pieces that are a label
+anywhere in the batch, all of them, and n others drawn uniformly without replacement, each counted
+(V - L) / n times, L being the number of distinct labels (importance correction).
 
 Notable choices:
 - the estimate of Z is unbiased, but the loss is not: log is concave, so log Z is too low by about
