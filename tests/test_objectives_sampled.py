@@ -30,7 +30,9 @@ def test_with_all_pieces_it_is_the_full_loss_gradients_included(count, biased):
     found = sampled_cross_entropy(states, output, target, count, bias)
     expected = fused_cross_entropy(states, output, target, bias)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
-    pairs = zip(torch.autograd.grad(found, leaves), torch.autograd.grad(expected, leaves))
+    pairs = zip(
+        torch.autograd.grad(found, leaves), torch.autograd.grad(expected, leaves), strict=True
+    )
     for one, other in pairs:
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
@@ -39,9 +41,10 @@ def by_loops(states, output, target, bias, chosen, others, count):
     """The estimator, from its definition, in plain Python."""
     labels = set(target.token.tolist())
     loss = 0.0
-    for row, token, weight in zip(*(part.tolist() for part in vars(target).values())):
+    for row, token, weight in zip(*(part.tolist() for part in vars(target).values()), strict=True):
         logit = [
-            sum(s * o for s, o in zip(states[row].tolist(), output[w].tolist())) + bias[w].item()
+            sum(s * o for s, o in zip(states[row].tolist(), output[w].tolist(), strict=True))
+            + bias[w].item()
             for w in range(PIECES)
         ]
         normaliser = sum(

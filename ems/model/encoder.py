@@ -117,11 +117,11 @@ class Encoder(nn.Module):
         if settings.start == "pytorch":
             _as_the_authors(self)
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
         """Packed tokens[T] of N sentences, lengths[N] ascending -> mean-pooled states [N, d] (Eq.
-        1).
+        1). The packing of these lengths can be made before (so that no GPU is waited for).
         """
-        packing = pack(lengths)
+        packing = packing or pack(lengths)
         states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
         if torch.is_autocast_enabled(tokens.device.type):
             states = rounded(states, -(-len(tokens) // ROWS) * ROWS)  # (T or more, d)
