@@ -157,6 +157,24 @@ def test_each_token_knows_its_sentence_and_its_position(name):
     assert packing.position.tolist() == [at for size in lengths for at in range(size)]
 
 
+@pytest.mark.parametrize("name", MIXES)
+def test_a_packing_that_is_moved_is_the_same_and_one_given_is_used(name):
+    lengths = torch.tensor(MIXES[name])
+    packing = pack(lengths)
+    moved = packing.to(torch.device("cpu"))
+    for one, other in zip(packing.groups, moved.groups, strict=True):
+        for key, value in vars(one).items():
+            assert torch.equal(value, vars(other)[key])
+            assert value.dtype == vars(other)[key].dtype
+    for key in ("position", "sentence", "lengths"):
+        assert torch.equal(getattr(packing, key), getattr(moved, key))
+    encoder, tokens = make_encoder(), torch.cat(random_sentences(MIXES[name]))
+    assert torch.equal(encoder(tokens, lengths, moved), encoder(tokens, lengths))
+    moved.position.zero_()
+    if max(MIXES[name]) > 1:
+        assert not torch.equal(encoder(tokens, lengths, moved), encoder(tokens, lengths))
+
+
 # --- padding and back
 
 SEVERAL = [name for name in MIXES if "groups" in name or "many short" in name or "too much" in name]

@@ -5,8 +5,8 @@ Notable choices:
   layers of width 256). Four elements out of one 64-bit number of NumPy's SFC64, compared as 16-bit
   integers, take a tenth of that;
 - so the share dropped is a multiple of 1/65536 (0.1 becomes 0.100006), and the scale of what is
-  kept is that of the share truly dropped: the mean is exact. Shares below 1/256 or above 255/256 are
-  left to PyTorch;
+  kept is that of the share truly dropped: the mean is exact. Shares below 1/256 or above 255/256
+  are left to PyTorch;
 - SFC64 is seeded from PyTorch's generator, so a mask is a function of torch.manual_seed;
 - on a GPU it is PyTorch's dropout, which is fused there.
 """

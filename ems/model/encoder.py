@@ -121,15 +121,17 @@ class Encoder(nn.Module):
         if settings.start == "pytorch":
             _as_the_authors(self)
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
         """Packed tokens[T] of N sentences, lengths[N] ascending -> mean-pooled states [N, d] (Eq.
-        1).
+        1). The packing of these lengths can be made before (so that no GPU is waited for).
         """
-        return self.both(tokens, lengths)[1]
+        return self.both(tokens, lengths, packing)[1]
 
-    def both(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def both(
+        self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The states [T, d] of the tokens, and what `forward` gives."""
-        packing = pack(lengths)
+        packing = packing or pack(lengths)
         states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
         if torch.is_autocast_enabled(tokens.device.type):
             states = rounded(states, -(-len(tokens) // ROWS) * ROWS)  # (T or more, d)

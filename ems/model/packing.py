@@ -35,9 +35,25 @@ class Packing:
     lengths: Tensor
     groups: list[Group]
 
+    def to(self, device: torch.device) -> "Packing":
+        """The same on a device: one copy, from pinned memory to a GPU, which nothing waits for."""
+        parts = [self.position, self.sentence, self.lengths]
+        parts += [part for group in self.groups for part in (group.index, group.real, group.places)]
+        flat = torch.cat([part.flatten().long() for part in parts])
+        flat = flat.pin_memory() if device.type == "cuda" else flat
+        moved = flat.to(device, non_blocking=True).split([part.numel() for part in parts])
+        shaped = [new.view(old.shape) for new, old in zip(moved, parts, strict=True)]
+        triples = zip(shaped[3::3], shaped[4::3], shaped[5::3], strict=True)
+        groups = [Group(index, real.bool(), places) for index, real, places in triples]
+        return Packing(*shaped[:3], groups)
+
 
 def pack(lengths: Tensor) -> Packing:
-    """The packing of sentences with `lengths[N]`, ascending and all at least 1 (on any device)."""
+    """The packing of sentences with `lengths[N]`, ascending and all at least 1 (on any device).
+
+    Of lengths on a GPU it waits for the GPU, whose sizes Python must know: pack them on the CPU and
+    move the packing instead.
+    """
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
     position = torch.arange(len(sentence), device=lengths.device) - starts[sentence]

@@ -6,6 +6,8 @@ Notable choices:
   replacement;
 - the draw of step t is made by a generator keyed with (seed, t), so any step can be made again
   without the steps before it, and nothing as long as an epoch is ever held or shuffled;
+- a batch has few pairs of each of many shards, so a slice for each sentence and one concatenation
+  cost less than vectorised indexing shard by shard;
 - rows are ordered by length, so that attention can work on groups of like length
   (model/packing.py);
 - how the pairs of a language pair are cut into shards changes nothing: they are counted through;
@@ -68,36 +70,33 @@ class Shard:
     @cached_property
     def ids(self) -> list[np.ndarray]:
         """uint16[tokens] of both sides."""
-        return [np.memmap(self.folder / f"{code}.ids", np.uint16, "r") for code in self.languages]
+        return [mapped(self.folder / f"{code}.ids", np.uint16) for code in self.languages]
 
     @cached_property
     def offsets(self) -> list[np.ndarray]:
         """int64[pairs + 1] of both sides."""
-        return [
-            np.memmap(self.folder / f"{code}.offsets", np.int64, "r") for code in self.languages
-        ]
+        return [mapped(self.folder / f"{code}.offsets", np.int64) for code in self.languages]
 
     @cached_property
     def lines(self) -> np.ndarray:
         """int64[pairs]: the line of the corpus that each pair comes from, counted from 1."""
-        return np.memmap(self.folder / "lines", np.int64, "r")
+        return mapped(self.folder / "lines", np.int64)
 
     def sentence(self, side: int, row: int) -> list[int]:
         """The tokens of one side of one pair."""
         start, end = self.offsets[side][row : row + 2]
         return self.ids[side][start:end].tolist()
 
-    def gather(self, side: int, rows: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-        """(tokens[T], lengths[len(rows)]) of one side of some pairs, each cut to `limit` tokens."""
-        starts = self.offsets[side][rows]
-        lengths = np.minimum(self.offsets[side][rows + 1] - starts, limit)
-        return self.ids[side][spans(starts, lengths)].astype(np.int64), lengths
+    def piece(self, side: int, row: int, limit: int) -> np.ndarray:
+        """The tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
+        offsets = self.offsets[side]
+        start = offsets[row]
+        return self.ids[side][start : min(offsets[row + 1], start + limit)]
 
 
-def spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The indices start, start + 1, ... start + length - 1 of every span, one after the other."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+def mapped(path: Path, dtype: type) -> np.ndarray:
+    """The numbers of a file, memory-mapped; a plain array, since np.memmap is slow to index."""
+    return np.memmap(path, dtype, "r").view(np.ndarray)
 
 
 def allow_open_files(more: int) -> None:
@@ -176,12 +175,17 @@ class PairStore:
         return dict(sorted(groups.items()))
 
     @cached_property
-    def sizes(self) -> np.ndarray:
-        """Sentence pairs of each language pair that are used, int64[groups]."""
-        whole = np.array(
+    def _whole(self) -> np.ndarray:
+        """Sentence pairs of each language pair, int64[groups]."""
+        return np.array(
             [sum(self.shards[at].pairs for at in shards) for shards in self.groups.values()]
         )
-        return np.minimum(whole, np.maximum(1, (whole * self.share).astype(np.int64)))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Sentence pairs of each language pair that are used, int64[groups]."""
+        shares = np.maximum(1, (self._whole * self.share).astype(np.int64))
+        return np.minimum(self._whole, shares)
 
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
@@ -218,20 +222,34 @@ class PairStore:
 
     def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
         """The batch of pairs `within[i]` of language pair `groups[i]`."""
-        count = len(groups)
         shard_of, row_of = self._locate(groups, within)
-        tokens, lengths, rows = [], [], []
-        languages = np.zeros(2 * count, np.int64)
-        for at in np.unique(shard_of):
-            members = np.flatnonzero(shard_of == at)
-            for side in (0, 1):
-                ids, sizes = self.shards[at].gather(side, row_of[members], self.max_tokens)
-                tokens.append(ids)
-                lengths.append(sizes)
-                rows.append(members + side * count)
-                code = self.shards[at].languages[side]
-                languages[rows[-1]] = self.languages.index(code)
-        return _by_length(*map(np.concatenate, (tokens, lengths, rows)), languages)
+        places = list(zip(shard_of.tolist(), row_of.tolist(), strict=True))
+        pieces = [
+            self.shards[at].piece(side, row, self.max_tokens)
+            for side in (0, 1)
+            for at, row in places
+        ]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        rows = np.argsort(lengths, kind="stable")  # by length, ties by row
+        tokens = np.concatenate([pieces[row] for row in rows.tolist()]).astype(np.int64)
+        languages = self._codes[shard_of].T.flatten()  # (2B,)
+        return Batch(tokens, lengths[rows], rows, languages)
+
+    @cached_property
+    def _codes(self) -> np.ndarray:
+        """The language index of both sides of each shard, int64[shards, 2]."""
+        return np.array(
+            [[self.languages.index(code) for code in shard.languages] for shard in self.shards]
+        )
+
+    @cached_property
+    def _counted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Shards language pair by language pair, where each ends when all pairs are counted
+        through, and where each language pair begins.
+        """
+        order = np.array([at for shards in self.groups.values() for at in shards])
+        ends = np.cumsum([self.shards[at].pairs for at in order])
+        return order, ends, np.cumsum(self._whole) - self._whole
 
     def places(self, groups: np.ndarray, within: np.ndarray) -> list[tuple[Shard, int]]:
         """The shard of each pair and its row there."""
@@ -240,25 +258,9 @@ class PairStore:
 
     def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(shard, row in it) of each pair, both int64[len(groups)]."""
-        shard_of, row_of = np.empty_like(groups), np.empty_like(within)
+        order, ends, begins = self._counted
         within = (within / self.share).astype(np.int64)  # of all pairs: at even distances
-        for group, shards in enumerate(self.groups.values()):
-            members = np.flatnonzero(groups == group)
-            ends = np.cumsum([self.shards[at].pairs for at in shards])
-            which = np.searchsorted(ends, within[members], side="right")
-            shard_of[members] = np.array(shards)[which]
-            row_of[members] = within[members] - np.concatenate([[0], ends])[which]
-        return shard_of, row_of
-
-
-def _by_length(
-    tokens: np.ndarray, lengths: np.ndarray, rows: np.ndarray, languages: np.ndarray
-) -> Batch:
-    """Sentences reordered: by length, ties by row, so that the order depends on the content
-    only.
-    """
-    starts = np.cumsum(lengths) - lengths
-    order = np.lexsort((rows, lengths))
-    return Batch(
-        tokens[spans(starts[order], lengths[order])], lengths[order], rows[order], languages
-    )
+        place = begins[groups] + within
+        which = np.searchsorted(ends, place, side="right")
+        shard_of = order[which]
+        return shard_of, place - np.concatenate([[0], ends])[which]
