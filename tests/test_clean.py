@@ -289,7 +289,9 @@ def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
         "removed": {"cap": 0, "both_empty": 0, "one_empty": 1, "evaluation": 2},
         "changed": {},
         "by_benchmark": {"tatoeba": {"pairs": 2, "de": 1, "en": 1}},
+        "threshold": None,
         "files": {"de-en": 5},
+        "archives": {"de-en": "C/v1/moses/x.zip"},
     }
     assert json.loads(out.with_suffix(".json").read_text()) == entry
     merge_reports(experiment(), [entry, entry], tmp_path / "report.json")

@@ -89,7 +89,7 @@ def plain_keys(texts: list[str]) -> list[str]:
 
 
 def folded_keys(texts: list[str]) -> list[str]:
-    """The folded key of each text, '' for one without letters and digits; none may hold a line feed."""
+    """The folded key of each text, '' for one without letters and digits; none holds a LF."""
     plain = [text for text in texts if text.isascii()]
     if len(plain) == len(texts):
         return _folded_ascii(texts)
