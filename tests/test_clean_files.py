@@ -102,7 +102,7 @@ def test_of_mined_pairs_those_with_the_score_are_read(tmp_path, threshold, kept)
     lines, entry = cleaned.run(path)
     assert [int(line[2]) for line in lines] == list(range(1, kept + 1))
     assert (entry["read"], entry["files"]) == (kept, {PAIR: kept})
-    assert entry["archives"] == {PAIR: "laser/WikiMatrix/v1/WikiMatrix.en-zh.tsv.gz"}
+    assert entry["archives"] == {PAIR: "C/v1/mined/WikiMatrix.en-zh.tsv.gz"}
     assert entry["threshold"] == threshold
 
 

@@ -92,7 +92,9 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         "kept": report.kept,
         "threshold": corpus.threshold,
         "files": dict(zip(corpus.files(source.pair), lines, strict=True)),
-        "archives": {name: _place(path) for path, _, name in _places(corpus, source)},
+        "archives": {
+            name: _among_corpora(corpus, path) for path, _, name in _places(corpus, source)
+        },
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
@@ -107,9 +109,10 @@ def _nothing_left(corpus: Corpus, source: Source, report: Report) -> None:
     log.warning("%s", line)
 
 
-def _place(archive: Path) -> str:
+def _among_corpora(corpus: Corpus, archive: Path) -> str:
     """Where an archive lies among the corpora: "A/v1/moses/de-en.txt.zip"."""
-    return "/".join(archive.parts[-4:])
+    folder = "mined" if corpus.mined else "moses"
+    return f"{corpus.name}/{corpus.version}/{folder}/{archive.name}"
 
 
 Place = tuple[Path, str, str]  # an archive, its corpus, the name of the pair in it

@@ -9,7 +9,7 @@ EMS v2 section IV-B: "we removed the sentences that appear in any evaluation dat
 does not say how they were compared.
 
 Notable choices:
-- `tidy`, `plain_key` and `folded_key` say what is meant, one text at a time; `tidy_lines` and
+- `tidy` and `plain_key` say what is meant, one text at a time; `tidy_lines` and
   `keys_function` are the same for many at once, several times faster: most lines are tidy already,
   ASCII goes through one table of bytes, all else through one table of characters;
 - format characters (bidi controls, soft hyphens, zero-width spaces) stay unless an experiment drops
@@ -83,18 +83,13 @@ def plain_key(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
-def folded_key(text: str) -> str:
-    """NFKC, lower case, letters, digits and marks only. '' for a sentence without any of them."""
-    return _NOT_TEXT.sub("", unicodedata.normalize("NFKC", text).lower())
-
-
 def plain_keys(texts: list[str]) -> list[str]:
     """`plain_key` of each text."""
     return [plain_key(text) for text in texts]
 
 
 def folded_keys(texts: list[str]) -> list[str]:
-    """`folded_key` of each text; none of them may hold a line feed."""
+    """The folded key of each text, '' for one without letters and digits; none holds a LF."""
     plain = [text for text in texts if text.isascii()]
     if len(plain) == len(texts):
         return _folded_ascii(texts)
@@ -129,18 +124,11 @@ def _is_text() -> np.ndarray:
     return table
 
 
-KEYS: dict[str, Callable[[str], str]] = {"plain": plain_key, "folded": folded_key}
-_KEYS_OF_MANY = {"plain": plain_keys, "folded": folded_keys}
-
-
-def key_function(name: str) -> Callable[[str], str]:
-    """The key function of that name. Raises `EmsError` with the allowed names."""
-    if name not in KEYS:
-        raise EmsError(f"decontaminate.key: found {name!r}; allowed values: {', '.join(KEYS)}")
-    return KEYS[name]
+_KEYS = {"plain": plain_keys, "folded": folded_keys}
 
 
 def keys_function(name: str) -> Callable[[list[str]], list[str]]:
-    """`key_function` for many tidy texts at once."""
-    key_function(name)
-    return _KEYS_OF_MANY[name]
+    """From tidy texts to the keys of that name. Raises `EmsError` with the allowed names."""
+    if name not in _KEYS:
+        raise EmsError(f"decontaminate.key: found {name!r}; allowed values: {', '.join(_KEYS)}")
+    return _KEYS[name]

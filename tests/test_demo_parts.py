@@ -1,0 +1,79 @@
+"""Laws of the parts that the demo corpus is made of: quotas, free files, the grammar."""
+
+import pytest
+
+from ems.corpora.demo.draw import quotas
+from ems.corpora.demo.free import read_free
+from ems.corpora.demo.grammar import (
+    LANGUAGES,
+    compile_template,
+    read_category,
+    read_lexicon,
+)
+from ems.errors import EmsError
+
+
+def test_quotas_are_equal_up_to_the_capacities():
+    assert quotas([100, 5, 100], 45) == [20, 5, 20]
+    with pytest.raises(EmsError, match="too small"):
+        quotas([1, 2], 4)
+
+
+HEAD = "\t".join(LANGUAGES)
+GOOD = [HEAD] + ["\t".join(f"{code} {n}" for code in LANGUAGES) for n in range(120)]
+
+
+def test_a_well_formed_free_file_is_read(tmp_path):
+    path = tmp_path / "free.tsv"
+    path.write_text("\n".join(GOOD) + "\n", "utf-8")
+    assert len(read_free(path)) == 120
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([HEAD.replace("zh\tja", "ja\tzh"), *GOOD[1:]], "line 1: expected the tab-separated head"),
+        ([*GOOD[:9], GOOD[9] + "\tmore", *GOOD[10:]], "line 10: expected 8 cells, found 9"),
+        ([*GOOD[:9], GOOD[9].replace("de 8", ""), *GOOD[10:]], "line 10: de is empty"),
+        ([*GOOD[:9], GOOD[9].replace("fr 8", "fr  8"), *GOOD[10:]], "line 10: fr .* stray spaces"),
+        ([*GOOD[:9], GOOD[9].replace("ru 8", "ru 7"), *GOOD[10:]], "lines 9 and 10 .* same in ru"),
+        ([*GOOD[:9], "", *GOOD[9:]], "line 10: expected 8 cells, found 1"),
+        (GOOD[:50], "expected at least 120 sentences, found 49"),
+    ],
+)
+def test_a_malformed_free_file_is_an_error_that_names_the_line(tmp_path, lines, message):
+    path = tmp_path / "free.tsv"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(EmsError, match=message):
+        read_free(path)
+
+
+def test_a_missing_or_undecodable_free_file_is_an_error(tmp_path):
+    with pytest.raises(EmsError, match="no such file"):
+        read_free(tmp_path / "free.tsv")
+    (tmp_path / "free.tsv").write_bytes(b"\xff\xfe")
+    with pytest.raises(EmsError, match="expected UTF-8"):
+        read_free(tmp_path / "free.tsv")
+
+
+def test_a_cell_with_a_form_too_few_is_an_error(tmp_path):
+    path = tmp_path / "thing.tsv"
+    path.write_text("en:a,all\tde\tfr\tes\tru\tzh\tja\tar\na/b\t" + "\t".join("cdefghi") + "\n")
+    assert read_category(path).column("en", "all") == ["b"]
+    path.write_text("en:a,all,of\tde\tfr\tes\tru\tzh\tja\tar\na/b\t" + "\t".join("cdefghi") + "\n")
+    with pytest.raises(EmsError, match="line 2: expected the forms a, all, of, found 'a/b'"):
+        read_category(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"de": "{pet.acc} schläft."}, "no such slot or form"),
+        ({"de": "Schläft."}, "de: slots .* do not all appear"),
+        ({"de": "{pet} schläft {pet."}, "do not all appear, or a typo"),
+    ],
+)
+def test_a_frame_with_a_wrong_slot_is_an_error(change, message):
+    frames = dict.fromkeys(LANGUAGES, "{pet}.") | change
+    with pytest.raises(EmsError, match=message):
+        compile_template("sleeps", False, frames, read_lexicon())
