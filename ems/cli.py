@@ -5,7 +5,9 @@ Notable choices:
   the rest did not; an error is its last line;
 - `--costs FILE` gets the seconds and the memory of a stage that succeeded;
 - `--expect HASH` is what the workflow planned with: a stage whose settings say something else by
-  now refuses to run, on this machine and inside a cluster's job alike.
+  now refuses to run, on this machine and inside a cluster's job alike;
+- of the processes that torchrun starts, only the first writes the log and the costs; the others
+  say on the terminal what went wrong.
 """
 
 import argparse
@@ -16,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ems import stages
+from ems import stages, torchrun
 from ems.config import SHARED
 from ems.costs import measured
-from ems.errors import EmsError
+from ems.errors import FAILED, EmsError
 from ems.evalsets.registry import PER_LANGUAGE
 from ems.orphan import stop_with_snakemake
 
@@ -27,17 +29,19 @@ log = logging.getLogger("ems")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one stage; 0, or 1 after an error that was printed as one line."""
+    """Run one stage; 0, 1 after an error that was printed as one line, or 75 for a training that
+    was stopped from outside and saved.
+    """
     options = _parser().parse_args(arguments)
     _set_up_log(options.log)
     stop_with_snakemake()
     log.info("ems %s", " ".join(sys.argv[1:] if arguments is None else arguments))
     try:
-        with measured(options.stage, options.costs):
+        with measured(options.stage, None if torchrun.rank() else options.costs):
             options.run(options)
     except EmsError as error:
-        log.error("error: %s", error)
-        return 1
+        log.error("%s%s", "error: " if error.status == FAILED else "", error)
+        return error.status
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         log.error("error: %s%s", where, error.strerror or error)
@@ -52,14 +56,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _set_up_log(path: Path | None) -> None:
-    log.setLevel(logging.INFO)
+    rank = torchrun.rank()
+    log.setLevel(logging.WARNING if rank else logging.INFO)
     log.handlers.clear()
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
-    if path is not None:
+    if path is not None and not rank:
         path.parent.mkdir(parents=True, exist_ok=True)
         handlers.append(logging.FileHandler(path, "w", encoding="utf-8"))
     for handler in handlers:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        who = f"process {rank}: " if rank else ""
+        handler.setFormatter(logging.Formatter(f"%(asctime)s {who}%(message)s", "%H:%M:%S"))
         log.addHandler(handler)
 
 
@@ -240,6 +246,12 @@ STAGES = [
         "train a system",
         (*PLANNED, "system"),
         {"shards": ONE, "vocabulary": ONE, "state": ONE, "times": MAYBE, "out": ONE},
+        {
+            "--afresh": {
+                "action": "store_true",
+                "help": "delete the checkpoints of an unfinished run of other settings",
+            }
+        },
     ),
     Stage(
         "bench",

@@ -4,6 +4,7 @@ file.
 
 import logging
 import time
+from collections.abc import Callable
 
 log = logging.getLogger("ems")
 
@@ -23,13 +24,15 @@ class Progress:
         self.last = self.started
         log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
-    def add(self, count: int = 1, note: str = "") -> None:
-        """Count `count` more units; log when the last line is `every` seconds old."""
+    def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
+        """Count `count` more units; log when the last line is `every` seconds old. A `note` that
+        costs something to know is a function, called only then.
+        """
         self.done += count
         now = time.monotonic()
         if now - self.last >= self.every:
             self.last = now
-            log.info("%s", self.line(now, note))
+            log.info("%s", self.line(now, note() if callable(note) else note))
 
     def line(self, now: float, note: str = "") -> str:
         """The progress line at time `now` (of `time.monotonic`)."""

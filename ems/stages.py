@@ -234,6 +234,7 @@ def run_train(options: argparse.Namespace) -> None:
     """Train a system."""
     from ems.shards.index import read_index, shards_of
     from ems.shards.reader import PairStore
+    from ems.train.identity import asked_afresh
     from ems.train.loop import Data, Places, train
 
     experiment = _experiment(options, "train", system=options.system)
@@ -248,7 +249,7 @@ def run_train(options: argparse.Namespace) -> None:
     validation = PairStore(held_out, languages, limit) if held_out else None
     data = Data(training, validation, options.vocabulary)
     places = Places(options.out, options.state, options.times)
-    train(experiment, options.system, data, places)
+    train(experiment, options.system, data, places, asked_afresh(options.afresh))
 
 
 def run_bench(options: argparse.Namespace) -> None:

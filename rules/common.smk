@@ -1,5 +1,6 @@
 # What every stage needs: the checked plan, where things lie, and the hashes for `params:`.
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.evalsets.sets import AMONG_CORPORA, FILES, data_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
-from ems.plan import check_cluster, plan, segments_elsewhere
+from ems.plan import SLURM, check_cluster, plan, segments_elsewhere
 from ems.tables.pdf import check_latex
+from ems.train import AFRESH
 
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 
 # Snakemake 9.27 wakes its scheduler once a second for each job that has finished, as long as another
@@ -32,6 +35,9 @@ for line in PLAN.missing if MAIN else ():
     logger.warning(f"not on this machine, needed where segment jobs run: {line}")
 
 EXPERIMENT = PLAN.experiment
+# Not in `params:`, where a changed value would train again what is finished.
+os.environ[AFRESH] = "1" if PLAN.site["afresh"] else ""
+ON_CLUSTER = MAIN and bool(SLURM & set(WORDS))
 DATA = PLAN.site["data"]
 MIRROR = f"{DATA}/embedded"  # where ems writes the demo's data
 ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"

@@ -14,9 +14,10 @@ rule train:
         f"{MODEL}/losses.jsonl",
     log:
         f"{LOGS}/train/{{system}}.log",
+    retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
     threads: lambda wildcards: training(wildcards)["threads"]
     resources:
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
         runtime=2880,
         gpu=PLAN.site["gpus"],
     params:
@@ -28,7 +29,7 @@ rule train:
         times=f"{COSTS}/train/{{system}}.times.jsonl",
         costs=f"{COSTS}/train/{{system}}.json",
     shell:
-        "ems train --experiment {params.experiment} --expect {params.expect}"
+        "exec ems train --experiment {params.experiment} --expect {params.expect}"
         " --system {wildcards.system} --shards {input.shards}"
         " --vocabulary {input.vocabulary}"
         " --state {params.state} --times {params.times} --out {params.out}"

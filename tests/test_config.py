@@ -105,7 +105,7 @@ MISTAKES = [
     ("validation", "NTREX", ["validation: found 'NTREX', expected object or null"]),
     ("systems.b", None, ["systems.b: found None, expected object"]),
     # a value that is not allowed
-    ("train.schedule", "cosine", ["train.schedule: found 'cosine'", "constant, linear"]),
+    ("train.schedule", "cosin", ["train.schedule: found 'cosin'", "constant, linear, cosine"]),
     ("decontaminate.key", "fold", ["decontaminate.key: found 'fold'", "folded, plain"]),
     ("systems.b.kind", "encode", ["systems.b.kind: found 'encode'", "encoder, char-ngram"]),
     ("tables.printed", ["EMSS"], ["tables.printed.0: found 'EMSS'", "LaBSE-EMS-joint"]),
@@ -147,6 +147,31 @@ MISTAKES = [
         "systems.b.objectives",
         {"xtr": {"weight": 0}, "contrastive": {"weight": 0}},
         ["systems.b: every objective has weight 0"],
+    ),
+    (
+        "systems.b.objectives",
+        {"mlm": {"weight": 1}, "ugt": {"weight": 1}},
+        ["systems.b: mlm masks 15 % of the tokens, ugt one of each pair", "choose one"],
+    ),
+    (
+        "systems.b",
+        {"objectives": {"mlm": {"weight": 1}}, "train": {"input_mask": "one"}},
+        ["systems.b: mlm masks 15 %", "train.input_mask: one"],
+    ),
+    (
+        "systems.b.objectives.matryoshka",
+        {"weight": 1},
+        ["systems.b: objectives.matryoshka.dimensions: this list is empty"],
+    ),
+    (
+        "systems.b.objectives.matryoshka",
+        {"weight": 1, "dimensions": [16, 33]},
+        ["systems.b: objectives.matryoshka.dimensions: 33 is more than model.width, 32"],
+    ),
+    (
+        "systems.b.objectives.contrastive.negatives",
+        10,
+        ["systems.b: objectives.contrastive.negatives: 10 pairs", "train.batch_pairs, 152"],
     ),
 ]
 

@@ -10,7 +10,7 @@ from conftest import ROOT
 # What stands further down may import what stands further up, and nothing else of ems.
 LAYERS = [
     {"errors"},
-    {"files", "progress", "orphan"},
+    {"files", "progress", "orphan", "torchrun"},
     {"costs"},
     {"languages"},
     {"config"},
@@ -27,6 +27,7 @@ LAYERS = [
     {"plan", "downloads"},
     {"stages"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 FILES = sorted((ROOT / "ems").rglob("*.py"))

@@ -42,7 +42,7 @@ def test_there_is_a_time_for_each_row_of_the_loss_log_and_they_grow(toy, tmp_pat
     assert {step for step, _ in places(times)} == {0, 10, 20, 30}
     seconds = [row["seconds"] for row in times]
     assert seconds == sorted(set(seconds))
-    assert all(set(row) == {"step", "pairs", "seconds"} for row in times)
+    assert all(set(row) == {"step", "pairs", "seconds", "tokens", "wait"} for row in times)
 
 
 def test_on_the_real_clock_no_time_is_before_another_and_all_are_within_the_run(toy, tmp_path):

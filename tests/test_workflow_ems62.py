@@ -37,7 +37,7 @@ SIZES = {
     "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
     "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
     "model": {"layers": 1, "width": 16, "heads": 2, "feed_forward": 32, "max_tokens": 40},
-    "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8}},
+    "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8, "negatives": 8}},
     "train": {
         "steps": 6,
         "batch_pairs": 16,
@@ -46,6 +46,10 @@ SIZES = {
         "checkpoint_every": 3,
         "threads": 1,
         "device": "cpu",
+    },
+    "systems": {
+        "ems-batch-200": {},
+        "ems-matryoshka": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [8]}}},
     },
     "tables": {"systems": ["ems", "ems-no-xtr", "char-ngram"], "printed": ["EMS"]},
 }

@@ -6,6 +6,8 @@ import pytest
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import translations, write_lines
 
+from ems.config.provenance import digest
+from ems.files import sha256_file, write_json
 from ems.shards.index import shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
@@ -72,10 +74,10 @@ class Toy:
         held_out = self.store("validation") if validation else None
         return Data(self.store("training"), held_out, self.vocabulary)
 
-    def train(self, folder, validation=True, **changes):
+    def train(self, folder, validation=True, afresh=False, **changes):
         """Train into `folder`/model, state and times beside it; the model folder."""
         places = Places(folder / "model", folder / "state", folder / "times.jsonl")
-        train(self.experiment(**changes), "ems", self.data(validation), places)
+        train(self.experiment(**changes), "ems", self.data(validation), places, afresh)
         return folder / "model"
 
 
@@ -87,8 +89,8 @@ def train_until(toy, folder, step, **changes):
     """Train until the checkpoint of `step` is there, then die; the state folder of the run."""
     save = checkpoint.save_checkpoint
 
-    def save_and_die(state, modules, optimizer, done):
-        save(state, modules, optimizer, done)
+    def save_and_die(state, modules, optimizer, done, keep):
+        save(state, modules, optimizer, done, keep)
         if done.step == step:
             raise Killed
 
@@ -99,10 +101,10 @@ def train_into(toy, folder, step, **changes):
     """Train and die within `step`, some steps after a checkpoint; the state folder of the run."""
     one = loop.Run._step
 
-    def step_or_die(run, at):
+    def step_or_die(run, at, batch):
         if at == step:
             raise Killed
-        return one(run, at)
+        return one(run, at, batch)
 
     return _killed(toy, folder, (loop.Run, "_step", step_or_die), changes)
 
@@ -112,8 +114,17 @@ def _killed(toy, folder, patched, changes):
         patch.setattr(*patched)
         with pytest.raises(Killed):
             toy.train(folder, **changes)
-    (state,) = (folder / "state").iterdir()
+    (state,) = (path for path in (folder / "state").iterdir() if path.is_dir())
     return state
+
+
+def sealed(folder):
+    """Write into state.json what the files of a checkpoint are now; the folder."""
+    value = json.loads((folder / "state.json").read_text())
+    del value["check"]
+    value["sha256"] = {name: sha256_file(folder / name) for name in value["sha256"]}
+    write_json(folder / "state.json", {**value, "check": digest(value)})
+    return folder
 
 
 def contents(folder):

@@ -19,6 +19,12 @@ def check_objectives(key: str, system: dict[str, Any]) -> None:
             f"{key}: mlm masks 15 % of the tokens, {' and '.join(others)} one of each pair, and "
             "all objectives see the same input; choose one of them"
         )
+    group, pairs = objectives["contrastive"]["negatives"], system["train"]["batch_pairs"]
+    if group != "batch" and pairs % group:
+        raise EmsError(
+            f"{key}: objectives.contrastive.negatives: {group} pairs a group do not divide "
+            f"train.batch_pairs, {pairs}; say `batch` or a divisor of it"
+        )
     if "matryoshka" in on:
         _check_dimensions(f"{key}: objectives.matryoshka", objectives["matryoshka"], width)
 

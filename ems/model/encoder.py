@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from ems.model.packing import Packing, pack, pad, rounded, unpad
 
@@ -99,6 +100,9 @@ class Encoder(nn.Module):
         self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.dropout = nn.Dropout(settings.dropout)
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
+        self.checkpoint_layers = (
+            False  # keep a layer's input only and run it again for its gradient
+        )
         start_values(self, settings.start)
         if settings.start == "pytorch":
             _as_the_authors(self)
@@ -117,7 +121,10 @@ class Encoder(nn.Module):
             states = rounded(states, -(-len(tokens) // ROWS) * ROWS)  # (T or more, d)
         states = self.dropout(self.input_norm(states))
         for layer in self.layers:
-            states = layer(states, packing)
+            if self.checkpoint_layers:
+                states = checkpoint(layer, states, packing, use_reentrant=False)
+            else:
+                states = layer(states, packing)
         states = states[: len(tokens)]  # (T, d)
         sums = states.new_zeros(len(lengths), states.shape[1])
         sums = sums.index_add(0, packing.sentence, states)  # (N, d)

@@ -1,16 +1,19 @@
 """The sentence alignment loss of the Lightweight paper (Eq. 5)."""
 
-import torch
 from torch import Tensor
 
 from ems.objectives.contrastive import softmax_loss
+from ems.objectives.negatives import Groups
 
 
-def align_loss(first: Tensor, second: Tensor) -> Tensor:
+def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
     """-sum_j log softmax(u_j v_k) at k = j, rows and columns (Eq. 5): first[B, d], second[B, d].
 
-    The inner product itself: no cosine, no temperature, no MLP. A sum over both directions.
+    The inner product itself: no cosine, no temperature, no MLP. A sum over both directions; k runs
+    over the pairs of j's group (all, if None).
     """
-    scores = first @ second.T  # (B, B)
-    positive = torch.arange(len(scores), device=scores.device)
-    return softmax_loss(scores, positive) + softmax_loss(scores.T, positive)
+    groups = groups or Groups.of_batch(len(first))
+    positive = groups.positives(first.device)  # (n, a)
+    forward = groups.anchors(first) @ groups.candidates(second).mT  # (n, a, g)
+    backward = groups.anchors(second) @ groups.candidates(first).mT
+    return softmax_loss(forward, positive) + softmax_loss(backward, positive)

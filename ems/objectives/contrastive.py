@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ems.objectives.negatives import Groups
+
 
 def softmax_loss(
     scores: Tensor, positive: Tensor, mask: Tensor | None = None, margin: float = 0.0
@@ -52,22 +54,45 @@ def in_batch_loss(
     margin: float = 0.0,
     both_sides: bool = False,
     keys: Tensor | None = None,
+    groups: Groups | None = None,
 ) -> Tensor:
     """Eq. 8 of vectors[2B, k], rows i and B + i a pair: both directions, summed over pairs.
 
-    `keys[2B]` say which sentences have the same text; then duplicates are no negatives.
+    `keys[2B]` say which sentences have the same text; then duplicates are no negatives. The
+    negatives of a pair are those of its group (all pairs, if None).
     """
     pairs = len(vectors) // 2
-    rows = torch.arange(2 * pairs, device=vectors.device)
-    same = None if keys is None else duplicates(keys.view(2, pairs).T, keys.view(2, pairs).T)
+    groups = groups or Groups.of_batch(pairs)
+    sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
+    anchors, candidates = groups.anchors(sides), groups.candidates(sides)  # (n, a or g, 2, k)
+    same = None
+    if keys is not None:
+        keys = keys.view(2, pairs).T  # (B, 2)
+        same = duplicates(groups.anchors(keys), groups.candidates(keys))  # (n, a, g)
+    positive = groups.positives(vectors.device)  # (n, a)
     how = {"temperature": temperature, "margin": margin}
     if both_sides:
-        mask = rows[:, None] == rows[None, :]  # (2B, 2B): no sentence is its own negative
-        mask = mask if same is None else mask | same.repeat(2, 2)
-        return contrastive_loss(vectors, vectors, rows.roll(pairs), mask, **how)
-    first, second = vectors.split(pairs)
-    forward = contrastive_loss(first, second, rows[:pairs], same, **how)
-    return forward + contrastive_loss(second, first, rows[:pairs], same, **how)
+        return _both_sides_loss(anchors, candidates, positive, same, how)
+    forward = contrastive_loss(anchors[:, :, 0], candidates[:, :, 1], positive, same, **how)
+    return forward + contrastive_loss(anchors[:, :, 1], candidates[:, :, 0], positive, same, **how)
+
+
+def _both_sides_loss(
+    anchors: Tensor,
+    candidates: Tensor,
+    positive: Tensor,
+    same: Tensor | None,
+    how: dict[str, float],
+) -> Tensor:
+    """All 2g sentences of a group are candidates of each of its sentences, but for itself."""
+    size = candidates.shape[1]
+    anchors, candidates = (part.transpose(1, 2).flatten(1, 2) for part in (anchors, candidates))
+    itself = torch.cat([positive, positive + size], 1)  # (n, 2a)
+    true = torch.cat([positive + size, positive], 1)  # (n, 2a)
+    mask = functional.one_hot(itself, 2 * size).bool()  # (n, 2a, 2g)
+    if same is not None:
+        mask |= same.repeat(1, 2, 2)
+    return contrastive_loss(anchors, candidates, true, mask, **how)
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:

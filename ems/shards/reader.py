@@ -183,20 +183,38 @@ class PairStore:
         )
         return np.minimum(whole, np.maximum(1, (whole * self.share).astype(np.int64)))
 
-    def draw(self, seed: int, step: int, batch_pairs: int, alpha: float) -> Batch:
-        """The batch of a training step: a pure function of (seed, step) and of the data."""
+    def draw(
+        self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
+    ) -> Batch:
+        """The batch of a training step: a pure function of (seed, step) and of the data.
+
+        `share` are the pairs of one of the processes that share the step.
+        """
+        chosen, within = self.drawn(seed, step, batch_pairs, alpha)
+        return self.assemble(chosen[share], within[share])
+
+    def drawn(
+        self, seed: int, step: int, batch_pairs: int, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which pairs a step takes: the language pair of each and its place in that, int64[B]."""
         random = np.random.Generator(np.random.Philox(key=[seed, step]))
         weights = self.sizes.astype(np.float64) ** alpha
         chosen = random.choice(len(weights), size=batch_pairs, p=weights / weights.sum())
         within = (random.random(batch_pairs) * self.sizes[chosen]).astype(np.int64)
-        return self.assemble(chosen, within)
+        return chosen, within
 
-    def in_order(self, batch_pairs: int) -> Iterator[Batch]:
-        """Every pair once, language pair by language pair, for validation."""
-        for group, size in enumerate(self.sizes):
-            for start in range(0, int(size), batch_pairs):
-                within = np.arange(start, min(start + batch_pairs, int(size)))
-                yield self.assemble(np.full(len(within), group), within)
+    def in_order(self, batch_pairs: int, first: int = 0, every: int = 1) -> Iterator[Batch]:
+        """Every pair once, language pair by language pair, for validation; of these batches the
+        `first` (from 0) and each `every`-th after it.
+        """
+        starts = [
+            (group, start)
+            for group, size in enumerate(self.sizes)
+            for start in range(0, int(size), batch_pairs)
+        ]
+        for group, start in starts[first::every]:
+            within = np.arange(start, min(start + batch_pairs, int(self.sizes[group])))
+            yield self.assemble(np.full(len(within), group), within)
 
     def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
         """The batch of pairs `within[i]` of language pair `groups[i]`."""
@@ -214,6 +232,11 @@ class PairStore:
                 code = self.shards[at].languages[side]
                 languages[rows[-1]] = self.languages.index(code)
         return _by_length(*map(np.concatenate, (tokens, lengths, rows)), languages)
+
+    def places(self, groups: np.ndarray, within: np.ndarray) -> list[tuple[Shard, int]]:
+        """The shard of each pair and its row there."""
+        shards, rows = self._locate(groups, within)
+        return [(self.shards[at], row) for at, row in zip(shards, rows.tolist(), strict=True)]
 
     def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(shard, row in it) of each pair, both int64[len(groups)]."""

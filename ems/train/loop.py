@@ -6,38 +6,56 @@ Notable choices:
   bit;
 - the state for resuming lives outside of what Snakemake and DVC delete, in a folder named by a
   hash;
-- a loss that is not finite stops the run before the optimiser step; the last good checkpoint stays;
-- the number of CPU threads is a setting of the experiment, since it changes the last bits of a sum.
+- no step waits for a GPU: losses are summed on the device and read when a row of the log is due, so
+  a row is the mean over the steps since the row before; whether all of them are finite is read then
+  too, and what was not has changed no weight (finite.py);
+- the number of CPU threads is a setting of the experiment, since it changes the last bits of a sum;
+- several processes (distributed.py) are one run: what is logged, checked and saved is of all of
+  them, and is the same in each; the first one writes it.
 """
 
 import json
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from ems.config import Experiment, stage_settings
-from ems.config.provenance import digest, source_hash
+from ems.config import Experiment
+from ems.config.provenance import digest
 from ems.errors import EmsError
-from ems.files import atomic_path, sha256_file, write_json, write_text
+from ems.files import sha256_file, write_text
 from ems.model.device import choose_device, has_bfloat16
 from ems.progress import Progress, log
-from ems.shards.reader import PairStore
+from ems.shards.reader import Batch, PairStore
 from ems.text.subwords import load_vocabulary
+from ems.train.averaging import averaged
 from ems.train.checkpoint import (
+    Keep,
     Progressed,
     claimed,
+    clean,
     json_lines,
     load_checkpoint,
     save_checkpoint,
-    save_tensors,
 )
+from ems.train.distributed import AGREE_EVERY, GradientSum, World, dropout_seed, joined
+from ems.train.finite import Guard, batch_pairs, write_bad_batch
+from ems.train.flops import StepFlops, peak_flops
+from ems.train.identity import claim_identity, identity_of
 from ems.train.masking import Pieces
+from ems.train.memory import GradCache
+from ems.train.meter import Meter
+from ems.train.output import write_model
+from ems.train.prefetch import Made, Prefetched
 from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
+from ems.train.stopping import Stop, StoppedError
 from ems.train.validate import validate
 
 LOG_EVERY = 50  # steps between two lines of the loss log
@@ -51,6 +69,11 @@ class Data:
     validation: PairStore | None
     vocabulary: Path
 
+    def stores(self) -> dict[str, PairStore]:
+        """The shards by role."""
+        stores = {"train": self.training, "validation": self.validation}
+        return {role: store for role, store in stores.items() if store is not None}
+
 
 @dataclass
 class Places:
@@ -61,19 +84,58 @@ class Places:
     times: Path | None = None
 
 
-def train(experiment: Experiment, name: str, data: Data, places: Places) -> None:
+def train(
+    experiment: Experiment, name: str, data: Data, places: Places, afresh: bool = False
+) -> None:
     """Train system `name` and write its model folder; resume from the state when possible.
 
-    The times, {"step", "pairs", "seconds"} for each row of the loss log, lie apart from the model:
-    they differ from run to run, the model does not.
+    The times, {"step", "pairs", "seconds", "tokens", "wait"} for each row of the loss log, lie
+    apart from the model: they differ from run to run, the model does not. Raises `EmsError` when
+    the state is that of other settings (unless `afresh`: it is deleted), when a loss is not finite,
+    and, with the exit status for requeueing, after SIGTERM or SIGUSR1.
     """
     experiment = experiment.of_system(name)
     settings = experiment.systems[name]
-    _check_vocabulary(data)
-    identity = _identity(experiment, name, data)
-    state = places.state / identity
-    seed = settings["train"].get("seed", experiment.seed)
+    vocabulary = _checked_vocabulary(data)
     device = choose_device(settings["train"]["device"])
+    identity = identity_of(experiment, name, data.stores(), vocabulary)
+    seed = settings["train"].get("seed", experiment.seed)
+    with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
+        system = _untrained(experiment, name, data, seed, device)
+        run = Run(system, settings["train"], seed, data, state, device, world)
+        run.steps(name)
+        run.average(name)
+        if world.leads:
+            if places.times:
+                write_text(places.times, json_lines(run.done.times))
+            found = (data.vocabulary, system, run.done.losses, digest(identity))
+            write_model(experiment, name, *found, places.out)
+
+
+@contextmanager
+def _claimed(folder: Path, identity: dict[str, Any], afresh: bool, world: World) -> Iterator[Path]:
+    """The state folder of this identity; removed at the end, unless by an error. The first process
+    holds it for all.
+    """
+    if not world.leads:
+        world.wait()  # until it is claimed
+        yield folder / digest(identity)
+        world.wait()
+        return
+    with claimed(folder):
+        state = claim_identity(folder, identity, afresh)
+        clean(state)
+        world.wait()
+        yield state
+        world.wait()  # until the others have read what they need
+        shutil.rmtree(state)
+
+
+def _untrained(
+    experiment: Experiment, name: str, data: Data, seed: int, device: torch.device
+) -> System:
+    """The system with its start values, a function of the seed; sets the number of threads."""
+    settings = experiment.systems[name]
     torch.set_num_threads(settings["train"]["threads"])
     torch.manual_seed(seed)
     vocabulary = load_vocabulary(data.vocabulary)
@@ -81,42 +143,26 @@ def train(experiment: Experiment, name: str, data: Data, places: Places) -> None
     if precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     sizes = len(experiment.languages), vocabulary.get_piece_size()
-    system = System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
-    run = Run(system, settings["train"], seed, data, state, device)
-    with claimed(state):
-        run.steps(name)
-        if places.times:
-            write_text(places.times, json_lines(run.done.times))
-        _write_model(experiment, name, data.vocabulary, run, identity, places.out)
-        shutil.rmtree(state, ignore_errors=True)
+    return System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
 
 
-def _check_vocabulary(data: Data) -> None:
+def _checked_vocabulary(data: Data) -> str:
+    """The sha256 of the vocabulary. Raises `EmsError` for shards that another one made."""
     expected = sha256_file(data.vocabulary)
-    for store in filter(None, (data.training, data.validation)):
+    for store in data.stores().values():
         if store.vocabulary_sha256 != expected:
             raise EmsError(
                 f"{data.vocabulary}: the shards in {store.shards[0].folder.parent} were made with "
                 "another vocabulary; run the shards stage again"
             )
-
-
-def _identity(experiment: Experiment, name: str, data: Data) -> str:
-    """Hash of all that the model depends on: settings, data, vocabulary, source."""
-    stores = [data.training, *([data.validation] if data.validation else [])]
-    shards = [shard.sha256 for store in stores for shard in store.shards]
-    return digest(
-        {
-            "settings": stage_settings(experiment, "train", system=name),
-            "shards": shards,
-            "vocabulary": sha256_file(data.vocabulary),
-            "source": source_hash("ems.train"),
-        }
-    )
+    return expected
 
 
 class Run:
-    """One training run: the system, its optimiser, and the loss log so far."""
+    """One training run: the system, its optimiser, and the loss log so far.
+
+    A step is `draw`, `forward`, `backward`, `update`.
+    """
 
     def __init__(
         self,
@@ -126,54 +172,190 @@ class Run:
         data: Data,
         state: Path,
         device: torch.device,
+        world: World | None = None,
     ) -> None:
         self.system, self.settings, self.seed = system, settings, seed
         self.data, self.state, self.device = data, state, device
+        self.world = world or World()
+        self.share = self.world.share(settings["batch_pairs"])
+        self.gradients = GradientSum(system.parameters(), self.world)
+        system.encoder.checkpoint_layers = settings["checkpoint_layers"]
+        parts = settings["grad_cache"]
+        self.cache = GradCache(system, parts) if parts else None
         self.optimizer = torch.optim.Adam(
-            system.parameters(), weight_decay=settings["weight_decay"], fused=True
+            system.parameters(),
+            weight_decay=settings["weight_decay"],
+            amsgrad=settings["amsgrad"],
+            fused=True,
+        )
+        self.keep = Keep(
+            settings["keep_checkpoints"],
+            settings["average_checkpoints"],
+            settings["checkpoint_every"],
+            settings["steps"],
         )
         self.done = Progressed()
+        self.sums: dict[str, Tensor] = {}  # float64 scalars on the device
+        self.guard, self.stop = Guard(device), Stop()
+        self.waits = device.type == "cpu"  # for the loss of each step
+        self.meter = Meter(peak_flops(device, settings["precision"] == "bfloat16"), self.world.size)
+        self.flops = StepFlops(system)
         self.started = time.monotonic()
 
     def steps(self, name: str) -> None:
         """Run from the newest checkpoint (or from nothing) to the last step."""
         total = self.settings["steps"]
-        self.done = load_checkpoint(self.state, self.system, self.optimizer)
-        self.started = time.monotonic() - self.done.seconds
+        self._resume()
         start = self.done.step
         log.info("train %s: %s", name, f"resumed at step {start}" if start else "from step 0")
         log.info("train %s: %s", name, self._facts())
-        if start == 0:
-            self._validate(0)
-        progress = Progress(f"train {name}", total - start, "steps")
         self.system.train()
-        for step in range(start, total):
-            parts = self._step(step)
-            self.done.step = step + 1
-            self._keep(step + 1, parts, last=step + 1 == total)
-            progress.add(1, self._note(step + 1, parts))
+        with self.stop.heeded():
+            try:
+                self._validate_if_due()  # of step 0, or what a signal cut short
+                self._loop(Progress(f"train {name}", total, "steps", before=start))
+            except StoppedError:
+                self._save_and_stop()
+
+    def _resume(self) -> None:
+        self.done = load_checkpoint(self.state, self.system, self.optimizer)
+        self.world.check_same(self.done.step)
+        self.started = time.monotonic() - self.done.seconds
+        self.sums = {
+            name: torch.tensor(value, dtype=torch.float64, device=self.device)
+            for name, value in self.done.sums.items()
+        }
+
+    def _loop(self, progress: Progress) -> None:
+        start, total = self.done.step, self.settings["steps"]
+        self.meter.restart()
+        with self._batches(start, total) as batches:
+            for step in range(start, total):
+                self._step(step, self._next(batches))
+                self.done.step = step + 1
+                self._keep(step + 1)
+                progress.add(1, self._note)
         progress.close()
 
-    def _keep(self, done: int, parts: dict[str, float], last: bool) -> None:
-        """Log, validate and save after `done` steps, each when it is due and after the last
-        step.
-        """
-        if done % LOG_EVERY == 0 or last:
-            self._record("train", done, parts, lr=self._rate(done - 1))
-        validating = done % self.settings["validate_every"] == 0 or last
-        saving = done % self.settings["checkpoint_every"] == 0 or last
-        if validating or saving:
-            self._check_weights(done)
-        if validating:
-            self._validate(done)
-        if saving:
-            self.done.seconds = self._seconds()
-            save_checkpoint(self.state, self.system, self.optimizer, self.done)
-            log.info("checkpoint at step %d", done)
+    def _batches(self, start: int, total: int) -> Prefetched[Batch] | Made[Batch]:
+        """The batches of the steps, drawn ahead where there is a core to do it."""
+        alone = self.device.type == "cpu" and self.settings["threads"] == 1
+        return (Made if alone else Prefetched)(self.draw, start, total)
 
-    def _note(self, done: int, parts: dict[str, float]) -> str:
-        losses = ", ".join(f"{name} {value:.3f}" for name, value in parts.items())
-        return f"{self.settings['batch_pairs']} pairs a step, step {done}, loss {losses}"
+    def _next(self, batches: Prefetched[Batch] | Made[Batch]) -> Batch:
+        before = time.monotonic()
+        batch = batches.next()
+        waited = time.monotonic() - before
+        tokens = int(batch.lengths.sum())
+        self.done.tokens += tokens * self.world.size  # about: the other processes' are like these
+        self.done.waited += waited
+        self.meter.add(batch.pairs, tokens, self.flops(batch.lengths), waited)
+        return batch
+
+    # --- a step
+
+    def _step(self, step: int, batch: Batch) -> None:
+        torch.manual_seed(dropout_seed(self.seed, step, self.world.rank))
+        parts = self.forward(batch)
+        self.backward(parts)
+        parts = self.world.sums(parts)
+        self.update(step, parts)
+        values = {name: part.detach().double() for name, part in parts.items()}
+        self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
+        self.done.summed += 1
+
+    def draw(self, step: int) -> Batch:
+        """This process's share of the batch of a step."""
+        total, alpha = (self.settings[name] for name in ("batch_pairs", "sampling_alpha"))
+        batch = self.data.training.draw(self.seed, step, total, alpha, self.share)
+        return self.system.prepared(batch, self.seed, step, self.share.start, total)
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss parts of a batch and their `total`, of this process's pairs."""
+        share = (self.share.start, self.settings["batch_pairs"])
+        on_device = DeviceBatch.of(batch, self.device, *share)
+        if self.cache is None:
+            return self.system(on_device)
+        keys = (self.seed, batch.step, self.world.rank)
+        return self.cache.forward(on_device, lambda part: dropout_seed(*keys, part))
+
+    def backward(self, parts: dict[str, Tensor]) -> None:
+        """The gradient of the total, summed over all processes."""
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.cache is None:
+            parts["total"].backward()
+        else:
+            with self.gradients.waiting():  # each parameter has several backward passes
+                self.cache.backward(parts["total"])
+        self.gradients.finish()
+
+    def update(self, step: int, parts: dict[str, Tensor]) -> None:
+        """The optimiser step, which does nothing once a loss or gradient was not finite.
+
+        On a CPU that raises `EmsError` at once; on a GPU nothing waits here.
+        """
+        bad = self.guard.look(step, parts, self.system.parameters())
+        if self.waits:
+            self._check_finite()
+        else:
+            self.optimizer.found_inf = bad
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(step)
+        self.optimizer.step()
+
+    def _rate(self, step: int) -> float:
+        s = self.settings
+        period = s.get("schedule_steps")
+        return learning_rate(
+            step, s["steps"], s["learning_rate"], s["warmup_steps"], s["schedule"], period
+        )
+
+    # --- after a step
+
+    def _keep(self, done: int) -> None:
+        """Log, validate and save after `done` steps, each when it is due and after the last step;
+        save and stop when a signal asked for it.
+        """
+        last = done == self.settings["steps"]
+        if done % LOG_EVERY == 0 or last:
+            self._check_finite()
+            self._record("train", done, self._means(), lr=self._rate(done - 1))
+            self.sums, self.done.summed = {}, 0
+        if not last and self._asked_to_stop():
+            self._save_and_stop()
+        self._validate_if_due()
+        if done % self.settings["checkpoint_every"] == 0 or last:
+            self._save()
+
+    def _asked_to_stop(self) -> bool:
+        """Whether a signal came to any process; several ask one another where that is cheap."""
+        if self.world.size > 1 and not self.waits and self.done.step % AGREE_EVERY:
+            return False
+        return self.world.any(bool(self.stop.name))
+
+    def _means(self) -> dict[str, float]:
+        """The loss parts, means over the steps since the last row of the log."""
+        return {name: float(value) / self.done.summed for name, value in self.sums.items()}
+
+    def _save(self) -> None:
+        self._check_finite()
+        self._check_weights(self.done.step)
+        self.done.seconds = self._seconds()
+        self.done.sums = {name: float(value) for name, value in self.sums.items()}
+        if self.world.leads:
+            save_checkpoint(self.state, self.system, self.optimizer, self.done, self.keep)
+        self.world.wait()
+        log.info("checkpoint at step %d", self.done.step)
+
+    def _save_and_stop(self) -> None:
+        self._save()
+        raise self.stop.error(self.done.step)
+
+    def _note(self) -> str:
+        """Rates and losses as words."""
+        losses = ", ".join(f"{name} {value:.3f}" for name, value in self._means().items())
+        rates = self.meter.read(time.monotonic())
+        return f"{rates}, step {self.done.step}" + (f", loss {losses}" if losses else "")
 
     def _facts(self) -> str:
         parameters = sum(value.numel() for value in self.system.parameters())
@@ -182,25 +364,21 @@ class Run:
             self.settings
         )
 
-    def _rate(self, step: int) -> float:
+    def _check_finite(self) -> None:
+        """Raise `EmsError` when a loss or a gradient was not finite; wait for the device."""
+        found = self.guard.found()
+        if found is None:
+            return
+        step, values = found
+        if not self.world.leads:
+            raise self._diverged(f"the loss of step {step} is not finite")
         s = self.settings
-        return learning_rate(step, s["steps"], s["learning_rate"], s["warmup_steps"], s["schedule"])
-
-    def _step(self, step: int) -> dict[str, float]:
-        torch.manual_seed(self.seed * 1_000_003 + step)  # dropout as a function of (seed, step)
-        s = self.settings
-        batch = self.data.training.draw(self.seed, step, s["batch_pairs"], s["sampling_alpha"])
-        batch = self.system.prepared(batch, self.seed, step)
-        parts = self.system(DeviceBatch.of(batch, self.device))
-        values = {name: float(value.detach()) for name, value in parts.items()}
-        if not torch.isfinite(parts["total"]):
-            raise self._diverged(f"the loss of step {step} is not finite ({values})")
-        self.optimizer.zero_grad(set_to_none=True)
-        parts["total"].backward()
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._rate(step)
-        self.optimizer.step()
-        return values
+        pairs = batch_pairs(
+            self.data.training, self.seed, step, s["batch_pairs"], s["sampling_alpha"]
+        )
+        words = write_bad_batch(self.state / f"bad-batch-{step}.json", pairs, values)
+        named = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
+        raise self._diverged(f"the loss of step {step} is not finite ({named}); its pairs: {words}")
 
     def _check_weights(self, done: int) -> None:
         """Raise `EmsError` when the last step spoiled a weight; its own loss was finite still."""
@@ -214,50 +392,43 @@ class Run:
             f"The checkpoints in {self.state} are from before it"
         )
 
-    def _validate(self, step: int) -> None:
-        if self.data.validation is None:
+    def _validate_if_due(self) -> None:
+        """Validate after `done.step` steps when that is due and was not done yet."""
+        done, s = self.done.step, self.settings
+        known = any(r["part"] == "validation" and r["step"] == done for r in self.done.losses)
+        due = done % s["validate_every"] == 0 or done == s["steps"]
+        if self.data.validation is None or known or not due:
             return
-        parts = validate(self.system, self.data.validation, self.settings["batch_pairs"])
-        self._record("validation", step, parts)
-        log.info("validation at step %d: %s", step, json.dumps(self.done.losses[-1]))
+        self._check_finite()
+        self._check_weights(done)
+        with self.stop.at_once() if self.world.size == 1 else nullcontext():
+            parts = self._validated(self.data.validation)
+        self._record("validation", done, parts)
+        log.info("validation at step %d: %s", done, json.dumps(self.done.losses[-1]))
+
+    def average(self, name: str) -> None:
+        """Load the mean of the last checkpoints, if the settings ask for it, and validate it."""
+        if not self.settings["average_checkpoints"] or not self.done.step:
+            return
+        weights, steps = averaged(self.state, self.keep)
+        self.system.load_state_dict(weights)
+        log.info("train %s: the weights are the means of those of steps %s", name, steps)
+        if self.data.validation is not None:
+            parts = self._validated(self.data.validation)
+            log.info("validation of the mean: %s", json.dumps(parts))
+
+    def _validated(self, store: PairStore) -> dict[str, float]:
+        return validate(self.system, store, self.settings["batch_pairs"], self.world)
 
     def _record(self, part: str, step: int, values: dict[str, float], **more: float) -> None:
         row = {"part": part, "step": step, "pairs": step * self.settings["batch_pairs"]}
         rounded = {key: float(f"{value:.6g}") for key, value in {**values, **more}.items()}
         self.done.losses.append({**row, **rounded})
-        self.done.times.append({"step": step, "pairs": row["pairs"], "seconds": self._seconds()})
+        times = {"step": step, "pairs": row["pairs"], "seconds": self._seconds()}
+        self.done.times.append(
+            {**times, "tokens": self.done.tokens, "wait": round(self.done.waited, 2)}
+        )
 
     def _seconds(self) -> float:
         """Wall seconds of training up to now, those before a kill included."""
         return round(time.monotonic() - self.started, 2)
-
-
-def _write_model(
-    experiment: Experiment, name: str, vocabulary: Path, run: Run, identity: str, out: Path
-) -> None:
-    """The model folder: weights first, model.json last."""
-    system = run.system
-    for file, module in (
-        ("model.safetensors", system.encoder),
-        ("heads.safetensors", system.heads),
-    ):
-        with atomic_path(out / file) as temporary:
-            save_tensors(module.state_dict(), temporary)
-    with atomic_path(out / "vocabulary.model") as temporary:
-        shutil.copyfile(vocabulary, temporary)
-    write_text(out / "losses.jsonl", json_lines(run.done.losses))
-    settings = stage_settings(experiment, "train", system=name)
-    description = {
-        "experiment": experiment.name,
-        "name": name,
-        "identity": identity,
-        "model": settings["system"]["model"],
-        "training": settings,
-        "languages": list(experiment.languages),
-        "segmenters": experiment.segmenters,
-        "format_characters": experiment.clean["format_characters"],
-        "sha256": {
-            file: sha256_file(out / file) for file in ("model.safetensors", "vocabulary.model")
-        },
-    }
-    write_json(out / "model.json", description)

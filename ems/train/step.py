@@ -5,7 +5,10 @@ Notable choices:
   never called;
 - all of them see the same encoded batch, one forward pass: where tokens are masked, all see them
   masked (Lightweight 3.3: "the masked token is omitted in the following equations");
-- each part is a sum over B pairs, divided by B (EMS v2 Eq. 12); parts are logged unweighted.
+- each part is a sum over pairs, divided by the B pairs of the step (EMS v2 Eq. 12), also where the
+  batch is one process's share of them; parts are logged unweighted;
+- what looks at several pairs at once (contrastive, align, similarity) does so within each group of
+  negatives.
 """
 
 from collections.abc import Callable
@@ -23,6 +26,7 @@ from ems.objectives.contrastive import in_batch_loss, margin_at
 from ems.objectives.fused import Target, fused_cross_entropy, kl_loss
 from ems.objectives.matryoshka import matryoshka_loss
 from ems.objectives.mlm import mlm_target
+from ems.objectives.negatives import Groups
 from ems.objectives.similarity import similarity_loss
 from ems.objectives.smlm import smlm_target
 from ems.objectives.ugt import ugt_target
@@ -74,17 +78,26 @@ class System(nn.Module):
 
     def forward(self, batch: "DeviceBatch") -> dict[str, Tensor]:
         """The loss parts of a batch by name, and their weighted `total`."""
-        with self._mixed(batch):
-            states, vectors = self.encoder.both(batch.inputs, batch.lengths)  # (T, d), (2B, d)
+        return self.losses(batch, *self.encode(batch.inputs, batch.lengths))
+
+    def encode(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Packed tokens[T] of N sentences -> states[T, d] of the tokens, and embeddings[N, d]."""
+        with self._mixed(tokens):
+            return self.encoder.both(tokens, lengths)
+
+    def losses(
+        self, batch: "DeviceBatch", states: Tensor | None, vectors: Tensor
+    ) -> dict[str, Tensor]:
+        """What `forward` gives, of a batch that is encoded; only `mlm` needs the states."""
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         encoded = Encoded(batch, states, sentences)
-        parts = {name: OBJECTIVES[name](self, encoded) / batch.pairs for name in self.objectives}
+        parts = {name: OBJECTIVES[name](self, encoded) / batch.total for name in self.objectives}
         total = sum(self.objectives[name]["weight"] * part for name, part in parts.items())
         return {**parts, "total": total}
 
-    def _mixed(self, batch: "DeviceBatch") -> torch.autocast:
+    def _mixed(self, tokens: Tensor) -> torch.autocast:
         """Matrix products of the encoder in half precision; its residual stream stays float32."""
-        return torch.autocast(batch.tokens.device.type, torch.bfloat16, enabled=self.half)
+        return torch.autocast(tokens.device.type, torch.bfloat16, enabled=self.half)
 
     def generate(
         self, loss: Callable[..., Tensor], states: Tensor, languages: Tensor, target: Target
@@ -100,7 +113,18 @@ class System(nn.Module):
         own = self.contrast
         warmup = own["margin_warmup_steps"] if self.training else 0
         margin = margin_at(own["margin"], warmup, batch.step)
-        return in_batch_loss(vectors, own["temperature"], margin, own["both_sides"], batch.keys)
+        how = (own["temperature"], margin, own["both_sides"], batch.keys)
+        return in_batch_loss(vectors, *how, self.groups(batch))
+
+    @property
+    def negatives(self) -> int | None:
+        """Pairs of a group; None for all of a step."""
+        return None if self.contrast["negatives"] == "batch" else self.contrast["negatives"]
+
+    def groups(self, batch: "DeviceBatch") -> Groups:
+        """Which pairs are negatives of which; a batch smaller than a group (validation) is one."""
+        size = min(self.negatives or batch.total, batch.total)
+        return Groups(size, batch.pairs, batch.first, batch.total)
 
 
 def _on(objectives: dict[str, Any], name: str) -> bool:
@@ -109,7 +133,10 @@ def _on(objectives: dict[str, Any], name: str) -> bool:
 
 @dataclass
 class DeviceBatch:
-    """A `Batch` as tensors on a device; the fields are those of `Batch`."""
+    """A `Batch` as tensors on a device; the fields are those of `Batch`.
+
+    Its pairs are those from `first` on of the `total` of the step.
+    """
 
     tokens: Tensor
     lengths: Tensor
@@ -120,9 +147,13 @@ class DeviceBatch:
     places: Tensor | None = None
     keys: Tensor | None = None
     step: int = 0
+    first: int = 0
+    total: int = 0
 
     @classmethod
-    def of(cls, batch: Batch, device: torch.device) -> "DeviceBatch":
+    def of(
+        cls, batch: Batch, device: torch.device, first: int = 0, total: int | None = None
+    ) -> "DeviceBatch":
         arrays = (batch.tokens, batch.lengths, batch.rows, batch.languages)
         tensors = [torch.from_numpy(array).to(device) for array in arrays]
         more = [
@@ -131,7 +162,8 @@ class DeviceBatch:
         ]
         masked = batch.inputs is not None
         inputs = torch.from_numpy(batch.inputs).to(device) if masked else tensors[0]
-        return cls(*tensors, batch.pairs, inputs, *more, batch.step)
+        share = (first, total or batch.pairs)
+        return cls(*tensors, batch.pairs, inputs, *more, batch.step, *share)
 
     @cached_property
     def row(self) -> Tensor:
@@ -151,10 +183,13 @@ class DeviceBatch:
 
 @dataclass
 class Encoded:
-    """A batch and its states[T, d] of tokens, in the batch's order, and sentences[2B, d] by row."""
+    """A batch and its states[T, d] of tokens, in the batch's order, and sentences[2B, d] by row.
+
+    There are no states where the batch is encoded in parts (ems.train.memory).
+    """
 
     batch: DeviceBatch
-    states: Tensor
+    states: Tensor | None
     sentences: Tensor
 
 
@@ -205,11 +240,13 @@ def _contrastive(system: System, encoded: Encoded) -> Tensor:
 
 
 def _align(system: System, encoded: Encoded) -> Tensor:
-    return align_loss(*encoded.sentences.split(encoded.batch.pairs))
+    sides = encoded.sentences.split(encoded.batch.pairs)
+    return align_loss(*sides, system.groups(encoded.batch))
 
 
 def _similarity(system: System, encoded: Encoded) -> Tensor:
-    return similarity_loss(*encoded.sentences.split(encoded.batch.pairs))
+    sides = encoded.sentences.split(encoded.batch.pairs)
+    return similarity_loss(*sides, system.groups(encoded.batch))
 
 
 def _matryoshka(system: System, encoded: Encoded) -> Tensor:

@@ -6,32 +6,49 @@ import torch
 from ems.model.embed import embed_tokens
 from ems.retrieval import normalised, precision_at_1
 from ems.shards.reader import PairStore
+from ems.train.distributed import World
 from ems.train.step import DeviceBatch, System
 
 P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 
 
 @torch.no_grad()
-def validate(system: System, store: PairStore, batch_pairs: int) -> dict[str, float]:
+def validate(
+    system: System, store: PairStore, batch_pairs: int, world: World | None = None
+) -> dict[str, float]:
     """Mean loss parts over all pairs, and `p1`: mean P@1 (percent) over language pairs and
     directions.
 
-    The contrastive part depends on `batch_pairs`, as in training; batches hold one language pair
-    here.
+    The contrastive part depends on the pairs of a group of negatives, as in training; batches hold
+    one language pair here. Several processes share batches and language pairs, and all know the
+    result.
     """
+    world = world or World()
     system.eval()
-    device = system.encoder.tokens.weight.device
-    sums: dict[str, float] = {}
-    count = 0
-    for at, batch in enumerate(store.in_order(batch_pairs)):
-        batch = system.prepared(batch, 0, at)  # masks are the same in each validation
-        for name, value in system(DeviceBatch.of(batch, device)).items():
-            sums[name] = sums.get(name, 0.0) + float(value) * batch.pairs
-        count += batch.pairs
-    losses = {name: value / count for name, value in sums.items()}
-    scores = [_p1(system, store, group) for group in range(len(store.sizes))]
+    sums = _sums(system, store, system.negatives or batch_pairs, world)
+    own = range(world.rank, len(store.sizes), world.size)
+    scores = [_p1(system, store, at) if at in own else 0.0 for at in range(len(store.sizes))]
+    values = torch.tensor([*sums.values(), *scores], dtype=torch.float64)
+    values = world.sum(values.to(system.encoder.tokens.weight.device)).tolist()
+    *totals, pairs = values[: len(sums)]
+    losses = {name: total / pairs for name, total in zip(sums, totals, strict=False)}
     system.train()
-    return {**losses, "p1": float(np.mean(scores))}
+    return {**losses, "p1": float(np.mean(values[len(sums) :]))}
+
+
+def _sums(system: System, store: PairStore, batch_pairs: int, world: World) -> dict[str, float]:
+    """The sum over pairs of each loss part, and last the number of pairs, of this process's
+    batches.
+    """
+    device = system.encoder.tokens.weight.device
+    sums = dict.fromkeys([*system.objectives, "total", "pairs"], 0.0)
+    for at, batch in enumerate(store.in_order(batch_pairs, world.rank, world.size)):
+        number = world.rank + at * world.size
+        batch = system.prepared(batch, 0, number)  # masks are the same in each validation
+        for name, value in system(DeviceBatch.of(batch, device)).items():
+            sums[name] += float(value) * batch.pairs
+        sums["pairs"] += batch.pairs
+    return sums
 
 
 def _p1(system: System, store: PairStore, group: int) -> float:

@@ -1,0 +1,7 @@
+"""`python -m ems <stage> ...`, as torchrun starts it: the same as `ems <stage> ...`."""
+
+import sys
+
+from ems.cli import main
+
+sys.exit(main())

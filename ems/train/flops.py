@@ -1,0 +1,90 @@
+"""Floating-point operations of a training step by arithmetic, and what a device could do.
+
+Model FLOPs utilisation (MFU; Chowdhery et al. 2022, PaLM, appendix B) is the operations that the
+model needs over those that the device could have done in the same time. With T real tokens in 2B
+sentences of L_i tokens, forward:
+
+    layers      2 T weights of their linear layers
+    attention   4 d sum L_i^2 of each layer (queries by keys, shares by values)
+    heads       2 (2B) weights of their linear layers, the output over the vocabulary included
+    contrast    2 B^2 k, the similarities of k-wide vectors
+
+and twice that backward. Padding, softmax, norms, the optimiser and what is computed twice to save
+memory are not counted: they are what the utilisation is lost to.
+"""
+
+import numpy as np
+import torch
+from torch import nn
+
+from ems.train.step import System
+
+PASSES = 3  # forward, and twice as much backward
+# Dense peak in FLOP/s of bfloat16 matrix products and of float32, by the makers' data sheets; the
+# first name that the device's own contains counts.
+PEAKS = {
+    "B200": (2.25e15, 7.5e13),
+    "H200": (9.89e14, 6.7e13),
+    "H100 PCIe": (7.56e14, 5.1e13),
+    "H100": (9.89e14, 6.7e13),
+    "A100": (3.12e14, 1.95e13),
+    "L40S": (3.62e14, 9.16e13),
+    "L4": (1.21e14, 3.03e13),
+    "A10": (1.25e14, 3.12e13),
+    "RTX 4090": (1.65e14, 8.26e13),
+    "RTX 3090": (7.1e13, 3.56e13),
+    "V100": (None, 1.57e13),
+    "T4": (None, 8.1e12),
+}
+
+
+class StepFlops:
+    """How many operations a step of a system takes, forward and backward."""
+
+    def __init__(self, system: System) -> None:
+        settings = system.encoder.settings
+        self.of_token = 2 * _weights(system.encoder.layers)
+        self.of_sentence = 2 * (_weights(system.heads) + _shared_output(system))
+        self.of_square = 4 * settings.width * settings.layers
+        self.of_similarity = _similarity(system)
+
+    def __call__(self, lengths: np.ndarray) -> int:
+        """FLOPs of a batch whose sentences, two a pair, have `lengths[2B]` tokens."""
+        lengths = lengths.astype(np.int64)
+        pairs = len(lengths) // 2
+        forward = self.of_token * int(lengths.sum()) + self.of_square * int((lengths**2).sum())
+        forward += self.of_sentence * len(lengths) + self.of_similarity * pairs**2
+        return PASSES * forward
+
+
+def _weights(module: nn.Module) -> int:
+    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    return sum(part.weight.numel() for part in linear)
+
+
+def _shared_output(system: System) -> int:
+    """Weights of an output layer that is the encoder's token embeddings, where a head says so."""
+    heads = system.heads
+    shared = "generative" in heads and heads["generative"].output is None
+    return system.encoder.tokens.weight.numel() if shared else 0
+
+
+def _similarity(system: System) -> int:
+    """Operations of the similarity of two vectors that the contrastive head makes."""
+    heads = system.heads
+    return 2 * heads["contrastive"].outer.out_features if "contrastive" in heads else 0
+
+
+def peak_flops(device: torch.device, half: bool) -> float | None:
+    """The FLOP/s that a device could do in bfloat16 (`half`) or float32; None if not known, as of
+    every CPU.
+    """
+    if device.type != "cuda":
+        return None
+    return peak_of(torch.cuda.get_device_name(device), half)
+
+
+def peak_of(name: str, half: bool) -> float | None:
+    """`peak_flops` by the name of a GPU."""
+    known = [peaks for part, peaks in PEAKS.items() if part in name.split("-")[0]]
+    return known[0][0 if half else 1] if known else None

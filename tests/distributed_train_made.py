@@ -1,0 +1,41 @@
+"""Processes that torchrun starts, and that train one experiment after the other: a start costs
+seconds.
+
+    torchrun --standalone --nproc-per-node 2 tests/distributed_train_made.py FOLDER JOB ...
+
+FOLDER is that of a `Toy` (train_made.py), JOB an experiment in it. The exit status of each process
+is left in FOLDER/JOB/status<rank>.
+"""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+
+from ems import cli
+from ems.train import loop
+from ems.train.distributed import joined
+
+
+def words(folder: Path, job: str, experiment: str = ""):
+    """`train ...` of an experiment into FOLDER/JOB."""
+    out = folder / job
+    command = ["train", "--experiment", experiment or job, "--system", "ems"]
+    command += ["--shards", folder / "index.json", "--vocabulary", folder / "vocabulary.model"]
+    command += ["--state", out / "state", "--out", out / "model", "--times", out / "times.jsonl"]
+    return [str(word) for word in [*command, "--log", out / "log", "--costs", out / "costs.json"]]
+
+
+def main(folder: Path, *jobs: str):
+    with joined(torch.device("cpu")) as world:
+        loop.joined = lambda device: nullcontext(world)  # the processes stay joined
+        for job in jobs:
+            (folder / job).mkdir(exist_ok=True)
+            status = cli.main(words(folder, job))
+            (folder / job / f"status{world.rank}").write_text(str(status))
+            world.wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

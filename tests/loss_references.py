@@ -1,0 +1,343 @@
+"""Every objective by its equation, in float64: loops over pairs and tokens, gradients by autograd.
+
+Imports nothing from ems. Each reference takes `change`, the name of one term to get wrong, which
+the tests must notice (CHANGES).
+"""
+
+import math
+
+import torch
+
+MASK = 2
+CHANGES = {
+    "xtr": ["no entropy", "one direction", "mean", "own language", "own tokens", "no bias"],
+    "xtr distinct": ["counted", "add up to 1", "no mask"],
+    "ugt": ["no entropy", "no half", "half for both", "overwritten", "mask in labels"],
+    "ugt distinct": ["both halves", "counted", "no mask in labels"],
+    "smlm": ["own side only", "other side only", "mean", "language of the translation"],
+    "mlm": ["sum over tokens", "first side only", "pooled", "language of the translation"],
+    "contrastive": ["no temperature", "one direction", "mean", "inner product", "no mlp"],
+    "margin": [
+        "no margin",
+        "margin for all",
+        "margin after temperature",
+        "margin in one direction",
+    ],
+    "both sides": ["other side only", "self"],
+    "duplicates": ["none masked", "only the same sentence", "positive masked"],
+    "groups": ["one group", "neighbours overlap"],
+    "groups of both sides": ["one group", "other side only", "no margin"],
+    "align in groups": ["one group", "cosine"],
+    "align": ["cosine", "temperature", "one direction", "mean"],
+    "similarity": ["pi", "no diagonal", "cosine", "mean", "no logarithm"],
+    "matryoshka": ["sum", "all dimensions", "last dimensions", "one size"],
+}
+
+
+def layer_norm(x, gain, bias, eps=1e-5):
+    centre = x.sum() / len(x)
+    spread = ((x - centre) ** 2).sum() / len(x)
+    return (x - centre) / torch.sqrt(spread + eps) * gain + bias
+
+
+def states_of(w, sentence):
+    """The states of an encoder without layers, a list over tokens."""
+    gain, bias = w["encoder.input_norm.weight"], w["encoder.input_norm.bias"]
+    return [
+        layer_norm(
+            w["encoder.tokens.weight"][token] + w["encoder.positions.weight"][at], gain, bias
+        )
+        for at, token in enumerate(sentence["input"])
+    ]
+
+
+def embedding(w, sentence):
+    """Eq. 1 of EMS v2."""
+    states = states_of(w, sentence)
+    return sum(states) / len(states)
+
+
+def log_shares(w, vector, language, change=None):
+    """log softmax of Eq. 2-5 over the pieces; every optional part that has weights is used."""
+    head = {k.removeprefix("heads.generative."): v for k, v in w.items() if "generative" in k}
+    if "languages.weight" in head:
+        told = head["languages.weight"][language]
+        if "language_norm.weight" in head:
+            told = layer_norm(told, head["language_norm.weight"], head["language_norm.bias"])
+        vector = torch.cat([told, vector])
+    mixed = head["mix.weight"] @ vector + head["mix.bias"]
+    state = mixed / (1 + torch.exp(-mixed))
+    if "norm.weight" in head:
+        state = layer_norm(state, head["norm.weight"], head["norm.bias"])
+    output = head.get("output.weight", w["encoder.tokens.weight"])
+    logits = [(piece * state).sum() for piece in output]
+    if "bias" in head and change != "no bias":
+        logits = [logit + shift for logit, shift in zip(logits, head["bias"], strict=True)]
+    log_sum = torch.log(sum(torch.exp(logit) for logit in logits))
+    return [logit - log_sum for logit in logits]
+
+
+def kl(shares, log_q, change=None):
+    """sum_w p(w) (log p(w) - log q(w))."""
+    total = 0.0
+    for word, p in shares.items():
+        own = 0.0 if change == "no entropy" else math.log(p)
+        total = total + p * (own - log_q[word])
+    return total
+
+
+def counted(tokens, share=1.0):
+    """N_w / |S| (Eq. 7), times `share`."""
+    return {word: share * tokens.count(word) / len(tokens) for word in set(tokens)}
+
+
+def distinct(tokens, share=1.0):
+    """1 / |S| for each distinct token, as the authors' code."""
+    return {word: share / len(tokens) for word in set(tokens)}
+
+
+def sides(pairs):
+    """(own, other) of each pair in both directions."""
+    return [(a, b) for a, b in pairs] + [(b, a) for a, b in pairs]
+
+
+def mean_if(change, total, pairs):
+    return total / len(pairs) if change == "mean" else total
+
+
+def xtr(w, pairs, change=None, **_):
+    total = 0.0
+    directed = sides(pairs)[: len(pairs)] if change == "one direction" else sides(pairs)
+    for own, other in directed:
+        language = own["language"] if change == "own language" else other["language"]
+        words = own["tokens"] if change == "own tokens" else other["tokens"]
+        log_q = log_shares(w, embedding(w, own), language, change)
+        total = total + kl(counted(words), log_q, change)
+    return mean_if(change, total, pairs)
+
+
+def xtr_distinct(w, pairs, change=None, **_):
+    """With the input masked, the labels hold <mask> (original-code.md 9)."""
+    total = 0.0
+    for own, other in sides(pairs):
+        words = other["tokens"] if change == "no mask" else other["input"]
+        shares = counted(words) if change == "counted" else distinct(words)
+        if change == "add up to 1":
+            shares = {word: p / sum(shares.values()) for word, p in shares.items()}
+        total = total + kl(shares, log_shares(w, embedding(w, own), other["language"]))
+    return total
+
+
+def ugt(w, pairs, change=None, **_):
+    """Lightweight Eq. 3 where the translation has the mask, Eq. 4 where the sentence itself has."""
+    total = 0.0
+    for own, other in sides(pairs):
+        words = other["input"] if change == "mask in labels" else other["tokens"]
+        hidden = list(own["hidden"].values())
+        if change == "half for both" and not hidden:
+            hidden = list(other["hidden"].values())
+        if hidden and change != "no half":
+            shares = counted(words, 0.5)
+            for word in hidden:
+                before = 0.0 if change == "overwritten" else shares.get(word, 0.0)
+                shares[word] = before + 0.5
+        else:
+            shares = counted(words)
+        log_q = log_shares(w, embedding(w, own), other["language"])
+        total = total + kl(shares, log_q, change)
+    return total
+
+
+def ugt_distinct(w, pairs, change=None, **_):
+    """As the code: 0.5 is written first, then 1 / |S'| or half of it over the tokens of S'."""
+    total = 0.0
+    for own, other in sides(pairs):
+        words = other["tokens"] if change == "no mask in labels" else other["input"]
+        shares = dict.fromkeys(own["hidden"].values(), 0.5)
+        share = 0.5 if own["hidden"] else 1.0
+        over = counted(words, share) if change == "counted" else distinct(words, share)
+        for word, p in over.items():
+            shares[word] = p + (shares.get(word, 0.0) if change == "both halves" else 0.0)
+        total = total + kl(shares, log_shares(w, embedding(w, own), other["language"]))
+    return total
+
+
+def smlm(w, pairs, change=None, **_):
+    """Lightweight Eq. 1 for the choice of l that the mask makes."""
+    total = 0.0
+    for own, other in sides(pairs):
+        for word in own["hidden"].values():
+            told = other if change == "language of the translation" else own
+            by_own = log_shares(w, embedding(w, own), told["language"])[word]
+            by_other = log_shares(w, embedding(w, other), told["language"])[word]
+            if change != "other side only":
+                total = total - by_own
+            if change != "own side only":
+                total = total - by_other
+    return mean_if(change, total, pairs)
+
+
+def mlm(w, pairs, change=None, **_):
+    """Each masked token from its own state; the mean over those of a sentence."""
+    total = 0.0
+    directed = sides(pairs)[: len(pairs)] if change == "first side only" else sides(pairs)
+    for own, other in directed:
+        told = other if change == "language of the translation" else own
+        states, loss = states_of(w, own), 0.0
+        for at, word in own["hidden"].items():
+            state = embedding(w, own) if change == "pooled" else states[at]
+            loss = loss - log_shares(w, state, told["language"])[word]
+        total = total + (loss if change == "sum over tokens" else loss / len(own["hidden"]))
+    return total
+
+
+def projected(w, vector):
+    """h of EMS v2 Eq. 10-11, or the embedding itself where there is no MLP."""
+    if "heads.contrastive.inner.weight" not in w:
+        return vector
+    inner = w["heads.contrastive.inner.weight"] @ vector + w["heads.contrastive.inner.bias"]
+    inner = torch.stack([value if value > 0 else value * 0 for value in inner])
+    return w["heads.contrastive.outer.weight"] @ inner + w["heads.contrastive.outer.bias"]
+
+
+def cosine(first, second):
+    product = (first * second).sum()
+    return product / torch.sqrt((first * first).sum() * (second * second).sum())
+
+
+def related(a, b, change):
+    """Whether two pairs (of token lists) share a sentence."""
+    if change == "only the same sentence":
+        return False
+    return any(one == other for one in a for other in b)
+
+
+def eq8(vectors, texts, settings, change=None):
+    """Eq. 8 with all options: vectors[j] and texts[j] are both sides of pair j."""
+    temperature = 1.0 if change == "no temperature" else settings.get("temperature", 1.0)
+    margin = 0.0 if change == "no margin" else settings.get("margin", 0.0)
+    both = settings.get("both_sides", False) and change != "other side only"
+    total, count = 0.0, len(vectors)
+    for side in (0, 1) if change != "one direction" else (0,):
+        for j in range(count):
+            scores = {}
+            for k in range(count):
+                for of in (0, 1):
+                    self_, true = (k == j and of == side), (k == j and of != side)
+                    if (of == side and not both) or (self_ and change != "self"):
+                        continue
+                    if settings.get("mask_duplicates") and change != "none masked" and not self_:
+                        same = texts[k][of] in (texts[j][0], texts[j][1])
+                        shared = same or related(texts[j], texts[k], change)
+                        if shared and (k != j or change == "positive masked"):
+                            continue
+                    a, b = vectors[j][side], vectors[k][of]
+                    plain = (a * b).sum() if change == "inner product" else cosine(a, b)
+                    off = margin if true or change == "margin for all" else 0.0
+                    if change == "margin in one direction" and side == 1:
+                        off = 0.0
+                    if change == "margin after temperature":
+                        scores[k, of] = plain / temperature - off
+                    else:
+                        scores[k, of] = (plain - off) / temperature
+            true = scores.get((j, 1 - side), torch.zeros((), dtype=torch.float64))
+            total = total - true + torch.log(sum(torch.exp(score) for score in scores.values()))
+    return mean_if(change, total, vectors)
+
+
+def texts_of(pairs):
+    return [(a["tokens"], b["tokens"]) for a, b in pairs]
+
+
+def contrastive(w, pairs, change=None, settings=None, **_):
+    h = (lambda vector: vector) if change == "no mlp" else (lambda vector: projected(w, vector))
+    vectors = [tuple(h(embedding(w, side)) for side in pair) for pair in pairs]
+    return eq8(vectors, texts_of(pairs), settings["contrastive"], change)
+
+
+def in_groups(loss):
+    """The sum of a loss over neighbouring pairs, so many at a time: EMS v2 IV-C, negatives of a
+    GPU.
+    """
+
+    def grouped(w, pairs, change=None, settings=None, **_):
+        size = len(pairs) if change == "one group" else settings["contrastive"]["negatives"]
+        step = 1 if change == "neighbours overlap" else size
+        starts = range(0, len(pairs), step)
+        parts = [pairs[start : start + size] for start in starts]
+        return sum(loss(w, part, change, settings=settings) for part in parts)
+
+    return grouped
+
+
+def align(w, pairs, change=None, **_):
+    """Lightweight Eq. 5: the inner product."""
+    total = 0.0
+    u, v = ([embedding(w, pair[side]) for pair in pairs] for side in (0, 1))
+
+    def score(a, b):
+        plain = cosine(a, b) if change == "cosine" else (a * b).sum()
+        return plain / 0.1 if change == "temperature" else plain
+
+    for j in range(len(pairs)):
+        true = score(u[j], v[j])
+        row = sum(torch.exp(score(u[j], v[k])) for k in range(len(pairs)))
+        column = sum(torch.exp(score(u[k], v[j])) for k in range(len(pairs)))
+        total = total - (true - torch.log(row))
+        if change != "one direction":
+            total = total - (true - torch.log(column))
+    return mean_if(change, total, pairs)
+
+
+def similarity(w, pairs, change=None, **_):
+    """Lightweight Eq. 6."""
+    total = 0.0
+    factor = math.pi if change == "pi" else math.pi / 2
+    u, v = ([embedding(w, pair[side]) for pair in pairs] for side in (0, 1))
+
+    def share(vectors, j1, j2):
+        product = cosine if change == "cosine" else (lambda a, b: (a * b).sum())
+        every = [product(vectors[j1], other) for other in vectors]
+        own = every[j2]
+        return torch.exp(own) / sum(torch.exp(value) for value in every)
+
+    for j1 in range(len(pairs)):
+        for j2 in range(len(pairs)):
+            if change == "no diagonal" and j1 == j2:
+                continue
+            value = torch.cos(factor * (share(u, j1, j2) - share(v, j1, j2)))
+            total = total - (value - 1 if change == "no logarithm" else torch.log(value))
+    return mean_if(change, total, pairs)
+
+
+def matryoshka(w, pairs, change=None, settings=None, **_):
+    """Ours: Eq. 8 of the first k values of the embedding, the mean over k."""
+    sizes = settings["matryoshka"]["dimensions"]
+    sizes = sizes[:1] if change == "one size" else sizes
+    total = 0.0
+    for size in sizes:
+        part = slice(None) if change == "all dimensions" else slice(size)
+        part = slice(-size, None) if change == "last dimensions" else part
+        vectors = [tuple(embedding(w, side)[part] for side in pair) for pair in pairs]
+        total = total + eq8(vectors, texts_of(pairs), settings["contrastive"])
+    return total if change == "sum" else total / len(sizes)
+
+
+REFERENCES = {
+    "xtr": xtr,
+    "xtr distinct": xtr_distinct,
+    "ugt": ugt,
+    "ugt distinct": ugt_distinct,
+    "smlm": smlm,
+    "mlm": mlm,
+    "contrastive": contrastive,
+    "margin": contrastive,
+    "both sides": contrastive,
+    "duplicates": contrastive,
+    "groups": in_groups(contrastive),
+    "groups of both sides": in_groups(contrastive),
+    "align": align,
+    "align in groups": in_groups(align),
+    "similarity": similarity,
+    "matryoshka": matryoshka,
+}

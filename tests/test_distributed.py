@@ -1,0 +1,116 @@
+"""Laws of data parallel training: N processes equal one, with negatives in groups of any size.
+
+The references are loops over pairs that know nothing of groups, blocks or processes.
+"""
+
+import json
+import math
+
+import pytest
+import torch
+from distributed_made import PAIRS, ROOT, SIZES, grouped_loss, made_pairs, torchrun
+
+from ems.errors import EmsError
+from ems.objectives.negatives import Groups
+from ems.train.distributed import World, dropout_seed
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["two", "three"])
+def found(request, tmp_path_factory):
+    """What each process found, by its rank."""
+    folder = tmp_path_factory.mktemp("ranks")
+    torchrun(request.param, ROOT / "tests" / "distributed_made.py", folder)
+    return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(request.param)]
+
+
+def loss_by_loops(size):
+    """(loss, gradients) of a step: every pair against the pairs of its group, one by one."""
+    first, second, weights = made_pairs()
+    first, second = (side @ weights[0] + weights[1] for side in (first, second))
+    total = 0
+    for pair in range(PAIRS):
+        group = [other for other in range(PAIRS) if other // size == pair // size]
+        for anchors, others in ((first, second), (second, first)):
+            scores = [anchors[pair] @ others[other] for other in group]
+            total -= scores[group.index(pair)] - torch.stack(scores).exp().sum().log()
+    loss = total / PAIRS
+    loss.backward()
+    return loss.item(), [weight.grad.tolist() for weight in weights]
+
+
+# --- groups
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_negatives_in_groups_on_one_process_equal_loops(size):
+    first, second, weights = made_pairs()
+    first, second = (side @ weights[0] + weights[1] for side in (first, second))
+    loss = grouped_loss(first, second, Groups.of_batch(PAIRS, size)) / PAIRS
+    loss.backward()
+    expected, gradients = loss_by_loops(size)
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
+    for weight, gradient in zip(weights, gradients, strict=True):
+        torch.testing.assert_close(weight.grad, torch.tensor(gradient, dtype=torch.float64))
+
+
+def test_groups_of_different_sizes_have_different_losses():
+    losses = [loss_by_loops(size)[0] for size in SIZES]
+    assert len({round(loss, 3) for loss in losses}) == len(SIZES)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_losses_and_gradients_of_n_processes_equal_those_of_one(size, found):
+    expected, gradients = loss_by_loops(size)
+    for rank in found:
+        loss, made = rank[str(size)]
+        assert loss == pytest.approx(expected, rel=1e-12)
+        for mine, theirs in zip(made, gradients, strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-6, atol=0)
+
+
+def test_gradients_are_the_same_bits_on_all_processes_and_in_buckets_of_any_size(found):
+    for rank in found:
+        for size in SIZES:
+            assert rank[str(size)] == found[0][str(size)]
+    if len(found) == 2:  # of three numbers the order counts
+        assert found[0]["small buckets"] == found[0]["4"]
+
+
+def test_a_group_size_that_does_not_divide_the_batch_is_a_clear_error():
+    with pytest.raises(EmsError, match=r"negatives: 5 pairs.*batch_pairs, 12.*divisor"):
+        Groups.of_batch(12, 5)
+
+
+# --- the processes
+
+
+def test_what_one_process_found_all_know(found):
+    assert [rank["any"] for rank in found] == [[True, False]] * len(found)
+
+
+def test_processes_that_read_different_checkpoints_stop(found):
+    for rank in found:
+        same, different = rank["same"]
+        assert not same
+        assert f"step 7 and of step {6 + len(found)}" in different
+
+
+def test_each_pair_of_a_step_belongs_to_one_process():
+    shares = [World(rank, 4).share(608) for rank in range(4)]
+    assert [row for share in shares for row in range(608)[share]] == list(range(608))
+    assert World().share(7) == slice(0, 7)
+    with pytest.raises(EmsError, match=r"batch_pairs: 7 pairs.*2 processes.*multiple of 2"):
+        World(0, 2).share(7)
+
+
+def test_dropout_differs_from_process_to_process_in_the_bits_that_a_cpu_uses():
+    keys = [(step, rank, part) for step in range(50) for rank in range(8) for part in range(4)]
+    seeds = {dropout_seed(3, *key) & 0xFFFFFFFF for key in keys}
+    assert len(seeds) == len(keys)
+    assert dropout_seed(3, 7) == 3 * 1_000_003 + 7
+    drawn = []
+    for seed in (dropout_seed(3, 7), dropout_seed(3, 7, 1), dropout_seed(3, 7)):
+        torch.manual_seed(seed)
+        drawn.append(torch.rand(8).tolist())
+    assert drawn[0] == drawn[2] != drawn[1]
+    assert math.isfinite(sum(drawn[1]))

@@ -1,0 +1,161 @@
+"""Laws of a training run on several processes: it is the run of one process, and cannot be fooled.
+
+With dropout the masks are each process's own, so what is compared with one process has none.
+"""
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+import torch
+from conftest import ROOT
+from distributed_made import start, torchrun
+from distributed_train_made import words
+from experiments_made import changed
+from safetensors.torch import load_file
+from train_made import BASE, Toy, contents, json_rows, train_until
+
+SCRIPT = ROOT / "tests" / "distributed_train_made.py"
+NO_DROPOUT = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
+SHORT = {"train": {"steps": 8, "validate_every": 4, "checkpoint_every": 4}}
+ALIKE = changed(NO_DROPOUT, SHORT)
+IN_BATCH = {"both_sides": True, "mask_duplicates": True, "margin": 0.2, "margin_warmup_steps": 4}
+JOBS = {  # what two processes must do as one does
+    "gathered": {},
+    "grouped": {"objectives": {"contrastive": {"negatives": 4}}},
+    "astride": {"objectives": {"contrastive": {"negatives": 2}}, "train": {"batch_pairs": 6}},
+    "in-batch": {"objectives": {"contrastive": IN_BATCH, "xtr": {"weight": 0}}},
+    "lightweight": {
+        "objectives": {
+            "ugt": {"weight": 1},
+            "align": {"weight": 1},
+            "similarity": {"weight": 2},
+            "contrastive": {"weight": 0},
+            "xtr": {"weight": 0},
+        }
+    },
+    "small-memory": {"train": {"grad_cache": 3, "checkpoint_layers": True}},
+}
+LONG = {"train": {"steps": 60, "validate_every": 30, "checkpoint_every": 5, "threads": 1}}
+DIVERGING = {"train": {"learning_rate": 1e38, "warmup_steps": 0, "checkpoint_every": 1}}
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """Settings, shards, and a folder for each job, all trained by two processes."""
+    toy = Toy(tmp_path_factory.mktemp("toy"))
+    toy.index()
+    jobs = {name: changed(ALIKE, changes) for name, changes in JOBS.items()}
+    jobs |= {"changed": ALIKE, "long": LONG, "diverging": DIVERGING}
+    for name, changes in jobs.items():
+        toy.settings.write(changed(BASE, changes), name)
+    train_until(toy, toy.folder / "changed", 4, **ALIKE)  # two processes go on with it
+    torchrun(2, SCRIPT, toy.folder, *jobs, cwd=toy.folder)
+    return toy
+
+
+@pytest.fixture(scope="module")
+def alone(toy, tmp_path_factory):
+    """The model folder of a job, trained by one process; each once."""
+    made = {}
+
+    def model(job):
+        if job not in made:
+            folder = tmp_path_factory.mktemp(job)
+            made[job] = toy.train(folder, **changed(ALIKE, JOBS.get(job, {})))
+        return made[job]
+
+    return model
+
+
+def assert_same_training(found, expected):
+    """Weights and losses of two model folders, up to rounding."""
+    for file in ("model.safetensors", "heads.safetensors"):
+        mine, theirs = load_file(found / file), load_file(expected / file)
+        assert mine.keys() == theirs.keys()
+        for name, value in theirs.items():
+            torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=2e-4, msg=name)
+    mine, theirs = json_rows(found / "losses.jsonl"), json_rows(expected / "losses.jsonl")
+    assert len(mine) == len(theirs) > 3
+    for row, other in zip(mine, theirs, strict=True):
+        assert row == pytest.approx(other, rel=1e-4), (row, other)
+
+
+def statuses(toy, job):
+    return [(toy.folder / job / f"status{rank}").read_text() for rank in range(2)]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_two_processes_equal_one_in_weights_and_losses(job, toy, alone):
+    assert statuses(toy, job) == ["0", "0"]
+    assert_same_training(toy.folder / job / "model", alone(job))
+
+
+def test_the_jobs_differ_so_that_each_of_them_says_something(alone):
+    losses = [json_rows(alone(job) / "losses.jsonl")[-1]["total"] for job in JOBS]
+    same = {round(losses[list(JOBS).index(job)], 3) for job in ("gathered", "small-memory")}
+    assert len(same) == 1
+    assert len({round(loss, 3) for loss in losses}) == len(JOBS) - 1
+
+
+def test_two_processes_go_on_with_the_checkpoint_of_one(toy, alone):
+    assert "resumed at step 4" in (toy.folder / "changed" / "log").read_text()
+    assert_same_training(toy.folder / "changed" / "model", alone("gathered"))
+
+
+def test_the_first_process_alone_writes(toy):
+    folder = toy.folder / "gathered"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"model", "times.jsonl", "log", "costs.json", "status0", "status1"}
+    lines = (folder / "log").read_text().splitlines()
+    assert len([line for line in lines if "train ems: from step 0" in line]) == 1
+    assert "ems train" in lines[0]
+
+
+def test_a_loss_that_is_not_finite_stops_all_processes_and_leaves_no_model(toy):
+    assert statuses(toy, "diverging") == ["1", "1"]
+    assert "not finite" in (toy.folder / "diverging" / "log").read_text()
+    assert not (toy.folder / "diverging" / "model").exists()
+
+
+# --- processes that die
+
+
+def started(toy, job):
+    """Two processes that train the experiment `long`, as the workflow starts them."""
+    command = ["--signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"]
+    command += ["-m", "ems", *words(toy.folder, job, "long")]
+    return start(2, *command, cwd=toy.folder)
+
+
+def when_it_has_saved(process, state):
+    """Wait for one more checkpoint than there are now; the processes that train."""
+    known = set(state.glob("*/step-*"))
+    while process.poll() is None and not set(state.glob("*/step-*")) - known:
+        time.sleep(0.01)
+    assert process.poll() is None
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if "RANK" in child.environ()]
+
+
+def test_stopped_killed_and_resumed_on_two_processes_equals_never_killed_bit_for_bit(toy):
+    state = toy.folder / "killed" / "state"
+    for number, only_one in ((signal.SIGTERM, False), (signal.SIGKILL, True)):
+        process = started(toy, "killed")
+        workers = when_it_has_saved(process, state)
+        assert len(workers) == 2
+        last = next(worker for worker in workers if worker.environ()["RANK"] == "1")
+        os.kill(last.pid if only_one else process.pid, number)
+        assert process.wait(timeout=60) != 0
+        assert not any(worker.is_running() for worker in workers)  # one gone, all gone
+        assert not (toy.folder / "killed" / "model").exists()
+        if not only_one:
+            assert "stopped by SIGTERM" in (toy.folder / "killed" / "log").read_text()
+    process = started(toy, "killed")
+    assert process.wait(timeout=120) == 0
+    assert "resumed at step" in (toy.folder / "killed" / "log").read_text()
+    expected, found = (contents(toy.folder / job / "model") for job in ("long", "killed"))
+    expected.pop("model.json"), found.pop("model.json")  # the experiment's name is the same
+    assert found == expected

@@ -1,0 +1,195 @@
+"""Law of every objective: its value and all its gradients are those of its equation, in float64.
+
+The references (loss_references.py) are loops that import nothing from ems, from tokens to loss; and
+each term of them counts: a reference with one term changed is noticed.
+"""
+
+import numpy as np
+import pytest
+import torch
+from loss_references import CHANGES, MASK, REFERENCES
+from objectives_made import system_settings
+
+from ems.shards.reader import Batch
+from ems.train.masking import sentence_keys
+from ems.train.step import DeviceBatch, System
+
+PIECES, WIDTH, LANGUAGES = 13, 6, 3
+MODEL = {"layers": 0, "width": WIDTH, "heads": 1, "dropout": 0, "max_tokens": 7}
+HEAD = {"language_width": 3, "bias": True}
+OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
+ONE = {"input_mask": "one"}
+CASES = {  # name: (the objective, its settings, those of training)
+    "xtr": ("xtr", {"xtr": {"weight": 1}, "head": HEAD}, {}),
+    "xtr distinct": ("xtr", {"xtr": {"weight": 1, "target": "distinct"}, "head": HEAD}, ONE),
+    "ugt": ("ugt", {"ugt": {"weight": 1}, "head": HEAD}, {}),
+    "ugt distinct": ("ugt", {"ugt": {"weight": 1, "target": "distinct"}, "head": HEAD}, {}),
+    "smlm": ("smlm", {"smlm": {"weight": 1}, "head": HEAD}, {}),
+    "mlm": ("mlm", {"mlm": {"weight": 1}, "head": HEAD}, {}),
+    "contrastive": ("contrastive", {"contrastive": {"weight": 1, "width": 3}}, {}),
+    "margin": ("contrastive", {"contrastive": {"weight": 1, "width": 0, "margin": 0.3}}, {}),
+    "both sides": ("contrastive", {"contrastive": {"weight": 1, "both_sides": True}}, {}),
+    "duplicates": ("contrastive", {"contrastive": {"weight": 1, "mask_duplicates": True}}, {}),
+    "groups": ("contrastive", {"contrastive": {"weight": 1, "negatives": 3}}, {}),
+    "groups of both sides": (
+        "contrastive",
+        {"contrastive": {"weight": 1, "negatives": 2, "both_sides": True, "margin": 0.2}},
+        {},
+    ),
+    "align": ("align", {"align": {"weight": 1}}, {}),
+    "align in groups": (
+        "align",
+        {"align": {"weight": 1}, "contrastive": {"weight": 0, "negatives": 3}},
+        {},
+    ),
+    "similarity": ("similarity", {"similarity": {"weight": 1}}, {}),
+    "matryoshka": ("matryoshka", {"matryoshka": {"weight": 1, "dimensions": [2, 4]}}, {}),
+}
+# (language, tokens) of both sides, repeated tokens in most; pairs 0 and 3 share their first side
+PAIRS = [
+    ((0, [6, 7, 7, 9]), (1, [10, 11])),
+    ((2, [8]), (0, [6, 6, 12, 8, 6])),
+    ((1, [9, 10, 9]), (0, [7, 11, 7, 7])),
+    ((0, [6, 7, 7, 9]), (2, [12, 12, 8])),
+    ((1, [11, 12]), (0, [9, 6])),
+    ((2, [7, 7, 10]), (0, [11])),
+]
+# of UGT and SMLM, one of each pair: in S1 and in S2, a token that the other side has too or not,
+# twice in its own sentence or once
+ONE_EACH = [(0, 1), (1, 3), (0, 1), (1, 1), (1, 0), (0, 1)]  # (side, position) of each pair
+OF_MLM = {  # positions of each row
+    **{0: [1, 3], 1: [0], 2: [2], 3: [0], 4: [1], 5: [0]},
+    **{6: [1], 7: [0, 2, 4], 8: [3], 9: [1], 10: [0], 11: [0]},
+}
+
+
+def sentences(hide):
+    """Rows 0 .. B - 1 are first sides, B .. 2B - 1 second sides; what is hidden by position."""
+    rows = [PAIRS[at % len(PAIRS)][at // len(PAIRS)] for at in range(2 * len(PAIRS))]
+    places = {"none": {}, "mlm": OF_MLM}.get(hide)
+    if places is None:
+        places = {at + side * len(PAIRS): [place] for at, (side, place) in enumerate(ONE_EACH)}
+    made = []
+    for row, (language, tokens) in enumerate(rows):
+        hidden = {at: tokens[at] for at in places.get(row, [])}
+        seen = [MASK if at in hidden else token for at, token in enumerate(tokens)]
+        made.append({"language": language, "tokens": tokens, "input": seen, "hidden": hidden})
+    return made
+
+
+def batch_of(made, hide):
+    """The same as a `Batch`: shortest first, ties by row."""
+    order = sorted(range(len(made)), key=lambda row: (len(made[row]["tokens"]), row))
+    starts = dict(
+        zip(order, np.cumsum([0, *(len(made[r]["tokens"]) for r in order)]), strict=False)
+    )
+    hidden = [(row, at) for row in order for at in sorted(made[row]["hidden"])]
+    if hide == "one":  # in the order of the pairs
+        hidden.sort(key=lambda place: place[0] % len(PAIRS))
+    batch = Batch(
+        np.concatenate([made[row]["tokens"] for row in order]),
+        np.array([len(made[row]["tokens"]) for row in order]),
+        np.array(order),
+        np.array([sentence["language"] for sentence in made]),
+        inputs=np.concatenate([made[row]["input"] for row in order]),
+        places=np.array([starts[row] + at for row, at in hidden], dtype=np.int64),
+    )
+    batch.keys = sentence_keys(batch)
+    return batch
+
+
+def hidden_by(name):
+    return {"ugt": "one", "ugt distinct": "one", "smlm": "one", "xtr distinct": "one"}.get(
+        name, "mlm" if name == "mlm" else "none"
+    )
+
+
+def made_system(name, **head):
+    _, changes, train = CASES[name]
+    objectives = {**OFF, **changes}
+    if head:
+        objectives["head"] = {**objectives["head"], **head}
+    torch.manual_seed(4)
+    settings = system_settings(MODEL, objectives, train)
+    system = System(settings, LANGUAGES, PIECES).double()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():  # away from neutral start values
+        for value in system.parameters():
+            noise = torch.randn(value.shape, dtype=torch.float64, generator=generator)
+            value.add_(0.4 * noise)
+    return system, settings["objectives"]
+
+
+def found(name, **head):
+    """(loss, gradient by parameter) of the system."""
+    system, _ = made_system(name, **head)
+    hide = hidden_by(name)
+    batch = batch_of(sentences(hide), hide)
+    if not CASES[name][1].get("contrastive", {}).get("mask_duplicates"):
+        batch.keys = None
+    parts = system(DeviceBatch.of(batch, torch.device("cpu")))
+    assert set(parts) == {CASES[name][0], "total"}
+    parts["total"].backward()
+    return parts["total"].item(), {n: p.grad for n, p in system.named_parameters()}
+
+
+def expected(name, change=None, **head):
+    """The same of the reference, whose sum is divided by the pairs (Eq. 12)."""
+    system, objectives = made_system(name, **head)
+    weights = {n: p.detach().clone().requires_grad_() for n, p in system.named_parameters()}
+    rows = sentences(hidden_by(name))
+    pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
+    loss = REFERENCES[name](weights, pairs, change, settings=objectives) / len(PAIRS)
+    loss.backward()
+    return loss.item(), {n: w.grad for n, w in weights.items()}
+
+
+def same(first, second):
+    """Whether two (loss, gradients) agree to rounding."""
+    (loss, gradients), (other_loss, others) = first, second
+    if loss != pytest.approx(other_loss, rel=1e-9):
+        return False
+    for name, gradient in gradients.items():
+        other = torch.zeros_like(gradient) if others[name] is None else others[name]
+        if not torch.allclose(gradient, other, rtol=1e-7, atol=1e-10):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_an_objective_and_its_gradients_by_all_weights_equal_its_equation(name):
+    assert same(found(name), expected(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [(name, change) for name in CASES for change in CHANGES[name]]
+)
+def test_a_reference_with_one_term_changed_is_noticed(name, change):
+    assert not same(found(name), expected(name, change))
+
+
+VARIANTS = {
+    "not told the language": {"language_width": 0},
+    "shared": {"output": "shared"},
+    "shared, not told": {"output": "shared", "language_width": 0},
+    "no bias": {"bias": False},
+    "layer norm": {"layer_norm": True},
+}
+
+
+@pytest.mark.parametrize("variant", list(VARIANTS))
+@pytest.mark.parametrize("name", ["xtr", "ugt", "smlm", "mlm"])
+def test_each_generative_objective_equals_its_equation_with_every_head(name, variant):
+    assert same(found(name, **VARIANTS[variant]), expected(name, **VARIANTS[variant]))
+
+
+def test_all_four_cases_of_the_labels_of_ugt_are_in_the_batch():
+    """w_t masked in S1 or S2, labels of side 1 or 2: with w_t in the translation and without."""
+    made = sentences("one")
+    cases = set()
+    for row, sentence in enumerate(made):
+        other = made[(row + len(PAIRS)) % len(made)]
+        for word in sentence["hidden"].values():
+            cases.add((row < len(PAIRS), word in other["tokens"]))
+    assert len({case[0] for case in cases}) == 2
+    assert {True, False} == {case[1] for case in cases}

@@ -1,0 +1,279 @@
+"""Laws of the papers' systems: what each overrides, its losses, its size, and that it trains."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT
+
+from ems.config import load_experiment, load_site
+from ems.config.schema import load_yaml
+from ems.shards.reader import Batch
+from ems.train.step import DeviceBatch, System
+
+EXPERIMENTS = ["demo-full", "ems62"]
+BOTH = ["xtr", "contrastive"]
+# the keys that a system overrides, and its loss parts
+SYSTEMS = {
+    "ems": ([], BOTH),
+    "ems-no-langs": (["objectives.head.language_width"], BOTH),
+    "ems-no-cntrs": (["objectives.contrastive.weight"], ["xtr"]),
+    "ems-no-xtr": (["objectives.xtr.weight"], ["contrastive"]),
+    "ems-no-mlp": (["objectives.contrastive.width"], BOTH),
+    "ems-shared": (["objectives.head.output"], BOTH),
+    "ems-ugt": (["objectives.xtr.weight", "objectives.ugt.weight"], ["ugt", "contrastive"]),
+    "ems-batch-200": (
+        ["objectives.contrastive.negatives", "train.batch_pairs", "train.steps"],
+        BOTH,
+    ),
+    "ems-2-layers": (["model.layers"], BOTH),
+    "ems-4-layers": (["model.layers"], BOTH),
+    "ems-12-layers": (["model.layers"], BOTH),
+    "labse-ems-vanilla": (
+        [
+            "objectives.xtr.weight",
+            "objectives.contrastive.margin",
+            "objectives.contrastive.width",
+        ],
+        ["contrastive"],
+    ),
+    "labse-ems-mlp": (
+        ["objectives.xtr.weight", "objectives.contrastive.margin"],
+        ["contrastive"],
+    ),
+    "labse-ems-joint": (["objectives.contrastive.margin"], BOTH),
+    "ems-both-sides": (["objectives.contrastive.both_sides"], BOTH),
+    "ems-mask-duplicates": (["objectives.contrastive.mask_duplicates"], BOTH),
+    "ems-margin-schedule": (
+        ["objectives.contrastive.margin", "objectives.contrastive.margin_warmup_steps"],
+        BOTH,
+    ),
+    "ems-matryoshka": (
+        ["objectives.matryoshka.weight", "objectives.matryoshka.dimensions"],
+        [*BOTH, "matryoshka"],
+    ),
+}
+RELEASED = {  # original-code.md sections 8 to 10
+    "model.start": "pytorch",
+    "model.norm_eps": 1e-12,
+    "objectives.head.layer_norm": True,
+    "objectives.head.dropout": 0.1,
+    "objectives.xtr.target": "distinct",
+    "train.amsgrad": True,
+    "train.schedule": "cosine",
+    "train.input_mask": "one",
+}
+ALL = {**SYSTEMS, "ems-released": (list(RELEASED), BOTH)}
+
+
+def experiment(name):
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    return load_experiment(name, site, ROOT / "configs", ROOT / "schemas")
+
+
+@pytest.fixture(scope="module", params=EXPERIMENTS)
+def loaded(request):
+    """(its entries under `systems` as written, the experiment)."""
+    written = load_yaml(ROOT / "configs" / f"{request.param}.yaml")["systems"]
+    return written, experiment(request.param)
+
+
+def leaves(value, front=""):
+    """The dotted keys of nested mappings, with their values."""
+    if not isinstance(value, dict):
+        return {front.rstrip("."): value}
+    return {k: v for key, part in value.items() for k, v in leaves(part, f"{front}{key}.").items()}
+
+
+# --- sizes, counted from what the papers say of the layers
+
+
+def norm(width):
+    return 2 * width
+
+
+def encoder_size(model, pieces):
+    width, inner = model["width"], model["feed_forward"]
+    attention = 4 * (width * width + width)
+    feed_forward = width * inner + inner + inner * width + width
+    layer = attention + norm(width) + feed_forward + norm(width)
+    return (pieces + model["max_tokens"]) * width + norm(width) + model["layers"] * layer
+
+
+def generative_size(model, head, languages, pieces):
+    told, joined = head["language_width"], head["language_width"] + model["width"]
+    out = model["width"] if head["output"] == "shared" else joined
+    norms = norm(told) + norm(out) if head["layer_norm"] else 0
+    own = 0 if head["output"] == "shared" else pieces * out
+    return languages * told + joined * out + out + norms + own + (pieces if head["bias"] else 0)
+
+
+def contrastive_size(width, out):
+    return width * width + width + width * out + out if out else 0
+
+
+def expected_size(settings, languages, pieces, parts):
+    objectives = settings["objectives"]
+    size = encoder_size(settings["model"], pieces)
+    if {"xtr", "ugt"} & set(parts):
+        size += generative_size(settings["model"], objectives["head"], languages, pieces)
+    if "contrastive" in parts:
+        size += contrastive_size(settings["model"]["width"], objectives["contrastive"]["width"])
+    return size
+
+
+def made(settings, languages, pieces, device="meta"):
+    """Its system; on the meta device, shapes without memory."""
+    with torch.device(device):
+        return System(settings, languages, pieces)
+
+
+def count(module):
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+# --- each system
+
+
+def test_both_experiments_have_exactly_these_systems(loaded):
+    written, _ = loaded
+    assert set(written) - {"untrained", "char-ngram"} == set(ALL)
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_a_system_overrides_at_most_three_settings_and_these(loaded, name):
+    written, _ = loaded
+    assert sorted(leaves(written[name])) == sorted(SYSTEMS[name][0])
+    assert len(SYSTEMS[name][0]) <= 3
+
+
+def test_the_released_code_is_all_of_its_differences(loaded):
+    written, _ = loaded
+    found = leaves(written["ems-released"])
+    assert {key: found.pop(key) for key in RELEASED} == RELEASED
+    assert set(found) <= {"train.schedule_steps"}
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_every_override_says_something_else_than_the_base(loaded, name):
+    _, found = loaded
+    base, own = leaves(found.systems["ems"]), leaves(found.systems[name])
+    assert sorted(k for k in own if own[k] != base[k]) == sorted(SYSTEMS[name][0])
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_a_system_has_the_heads_and_the_parameters_of_its_parts(loaded, name):
+    _, found = loaded
+    pieces, languages = found.vocabulary["size"], len(found.languages)
+    system = made(found.systems[name], languages, pieces)
+    assert list(system.objectives) == ALL[name][1]
+    expected = expected_size(found.systems[name], languages, pieces, ALL[name][1])
+    assert count(system) == expected
+
+
+def batch(pieces, languages, pairs):
+    """Random pairs, shortest sentence first, prepared as in training."""
+    random = np.random.default_rng(0)
+    lengths = np.sort(random.integers(1, 12, 2 * pairs))
+    tokens = random.integers(3 + languages, pieces, lengths.sum())
+    rows, of = random.permutation(2 * pairs), random.integers(0, languages, 2 * pairs)
+    return Batch(tokens, lengths, rows, of)
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name):
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    settings = copy.deepcopy(experiment("demo-full").systems[name])
+    settings["model"].update(dropout=0.0, attention_dropout=0.0)
+    settings["objectives"]["head"]["dropout"] = 0.0
+    system = made(settings, 8, 200, "cpu")
+    first = {key: value.clone() for key, value in system.named_parameters()}
+    optimizer = torch.optim.Adam(system.parameters(), lr=0.003)
+    prepared = system.prepared(
+        batch(200, 8, 2 * system.negatives), 1, 200
+    )  # the margin is whole by then
+    totals = []
+    for _ in range(5):
+        parts = system(DeviceBatch.of(prepared, torch.device("cpu")))
+        assert set(parts) == {*ALL[name][1], "total"}
+        optimizer.zero_grad()
+        parts["total"].backward()
+        optimizer.step()
+        totals.append(parts["total"].item())
+    assert totals[-1] < totals[0]
+    still = [key for key, value in system.named_parameters() if torch.equal(value, first[key])]
+    assert still == []
+
+
+# --- the papers' numbers
+
+
+def paper(name):
+    found = experiment("ems62")
+    return made(found.systems[name], 62, 60_000)
+
+
+def test_ems_has_208_8_million_weights_137_in_its_encoder_and_147_without_input_embedding():
+    system = paper("ems")
+    assert count(system) == 208_779_264
+    assert count(system.encoder) == 137_142_272
+    assert count(system) - system.encoder.tokens.weight.numel() == 147_339_264
+
+
+def test_the_authors_code_counts_a_position_of_padding_more_than_ems_released():
+    """208,782,848 weights, 137,143,296 of them in its encoder (original-code.md 8)."""
+    system = paper("ems-released")
+    assert count(system) + 1024 == 208_782_848
+    assert count(system.encoder) + 1024 == 137_143_296
+    assert count(system) - count(paper("ems")) == norm(128) + norm(1152)
+
+
+def test_ems_with_a_shared_embedding_is_the_authors_139_5_million():
+    """139,515,008 with their layer norms and their position of padding."""
+    assert count(paper("ems-shared")) + norm(128) + norm(1024) + 1024 == 139_515_008
+
+
+def test_lightweight_has_30_2_million_weights():
+    """30,223,184 in the authors' code, whose head has a layer norm and a position of padding."""
+    settings = copy.deepcopy(experiment("ems62").systems["ems"])
+    settings["model"].update(layers=2, width=512, heads=8, feed_forward=1024, max_tokens=200)
+    objectives = settings["objectives"]
+    objectives["head"].update(language_width=0, output="shared", bias=True)
+    objectives["contrastive"]["weight"] = objectives["xtr"]["weight"] = 0
+    for name in ("ugt", "align", "similarity"):
+        objectives[name]["weight"] = 1
+    assert count(made(settings, 2, 50_000)) == 30_221_648
+    objectives["head"]["layer_norm"] = True
+    assert count(made(settings, 2, 50_000)) + 512 == 30_223_184
+
+
+# --- start values of the authors' code
+
+
+def test_the_start_values_of_the_authors_code_are_pytorchs_and_all_layers_are_alike():
+    settings = copy.deepcopy(experiment("demo-full").systems["ems-released"])
+    torch.manual_seed(0)
+    system = made(settings, 8, 3000, "cpu")
+    encoder = system.encoder
+    assert not encoder.tokens.weight[0].any()  # <pad>
+    assert encoder.tokens.weight[1:].std().item() == pytest.approx(1, rel=0.02)
+    assert encoder.positions.weight.std().item() == pytest.approx(1, rel=0.05)
+    first = encoder.layers[0].state_dict()
+    for layer in encoder.layers[1:]:
+        assert all(torch.equal(value, first[key]) for key, value in layer.state_dict().items())
+    bound = 1 / settings["model"]["width"] ** 0.5  # U(+-1 / sqrt(fan in))
+    for linear in (encoder.layers[0].inner, system.heads["contrastive"].inner):
+        for values in (linear.weight, linear.bias):
+            assert 0.9 * bound < values.abs().max().item() <= bound
+    eps = [part.eps for part in system.modules() if isinstance(part, torch.nn.LayerNorm)]
+    assert set(eps) == {1e-12}
+    assert len(eps) == 1 + 2 * len(encoder.layers) + 2  # with both norms of the generative head
+
+
+def test_ours_starts_with_layers_that_differ():
+    torch.manual_seed(0)
+    system = made(experiment("demo-full").systems["ems"], 8, 3000, "cpu")
+    first, second = (layer.inner.weight for layer in system.encoder.layers[:2])
+    assert not torch.equal(first, second)
