@@ -194,8 +194,8 @@ sources: {opus: mirror/opus, tatoeba: mirror/tatoeba}
 languages: [en, fr, de]
 corpora: [{name: Tatoeba, version: v2021-08-07}]
 validation: {name: NTREX, version: v1}
-vocabulary: {size: 300, sample_lines: 1000, character_coverage: 1.0}
-vocabularies: {fr: {languages: [en, fr]}, de: {languages: [en, de], size: 320}}
+vocabulary: {size: 240, sample_lines: 1000, character_coverage: 1.0}
+vocabularies: {fr: {languages: [en, fr]}, de: {languages: [en, de], size: 230}}
 model: {layers: 1, width: 16, heads: 2, feed_forward: 24, max_tokens: 40}
 train: {steps: 6, batch_pairs: 8, validate_every: 6, threads: 1, device: cpu}
 systems:
@@ -253,8 +253,8 @@ def test_the_workflow_makes_a_vocabulary_and_shards_for_each_and_the_text_once(r
 def test_a_changed_vocabulary_reruns_its_own_shards_and_systems_only(run):
     path = run.folder / "configs/mine.yaml"
     text = path.read_text()
-    assert text.count("size: 320") == 1
-    path.write_text(text.replace("size: 320", "size: 310"))
+    assert text.count("size: 230") == 1
+    path.write_text(text.replace("size: 230", "size: 220"))
     plan = run.snakemake("-n", "all")
     path.write_text(text)
     assert "results/mine/shards/de/" in plan
