@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from ems import cli
-from ems.train import loop
+from ems.train import job as training
 from ems.train.distributed import joined
 
 
@@ -31,7 +31,7 @@ def words(folder: Path, job: str, experiment: str = ""):
 def main(folder: Path, *jobs: str):
     os.chdir(folder)  # where config.yaml is
     with joined(torch.device("cpu")) as world:
-        loop.joined = lambda device: nullcontext(world)  # the processes stay joined
+        training.joined = lambda device: nullcontext(world)  # the processes stay joined
         for job in jobs:
             (folder / job).mkdir(exist_ok=True)
             status = cli.main(words(folder, job))

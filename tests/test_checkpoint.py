@@ -15,7 +15,7 @@ from ems.shards.reader import PairStore
 from ems.train import checkpoint
 from ems.train.checkpoint import Keep
 from ems.train.identity import asked_afresh, claim_identity, differences
-from ems.train.loop import Places, train
+from ems.train.job import Places, train
 
 
 @pytest.fixture(scope="module")

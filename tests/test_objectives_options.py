@@ -95,3 +95,21 @@ def test_equal_similarities_on_both_sides_cost_nothing():
     turned = vectors @ torch.linalg.qr(torch.randn(4, 4)).Q
     assert similarity_loss(vectors, turned).item() == pytest.approx(0, abs=1e-5)
     assert similarity_loss(vectors, 2 * turned).item() > 1e-3
+
+
+def test_xtr_of_a_sample_of_all_pieces_is_xtr_and_validation_never_samples():
+    full, every, few = (made(xtr={"weight": 1, "sampled": n}) for n in (0, 30, 2))
+    expected = total(full, 1, 0)
+    assert total(every, 1, 0) == pytest.approx(expected, rel=1e-5)
+    assert total(few, 1, 0) != pytest.approx(expected, rel=1e-3)
+    few.eval()
+    assert total(few, 1, 0) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_sample_of_xtr_is_a_function_of_the_seed_of_the_step():
+    few = made(xtr={"weight": 1, "sampled": 2})
+    found = []
+    for seed in (1, 2, 1):
+        torch.manual_seed(seed)
+        found.append(total(few, 1, 0))
+    assert found[0] == found[2] != found[1]

@@ -8,7 +8,7 @@ from train_made import Toy, contents, json_rows, train_into
 from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.train import scalars as module
-from ems.train.loop import Places, train
+from ems.train.job import Places, train
 from ems.train.scalars import rounded, scalars
 
 ON = {"train": {"tensorboard": True}}

@@ -23,7 +23,7 @@ from ems.encode import SentenceEncoder
 from ems.errors import EmsError
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint
-from ems.train.loop import Places, train
+from ems.train.job import Places, train
 from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
 

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from train_made import Toy, contents, json_rows
 
 from ems.files import sha256_file, write_json
+from ems.shards.reader import Batch
 from ems.train import loop
 from ems.train.flops import StepFlops, peak_of
 from ems.train.meter import Meter
@@ -30,8 +31,14 @@ def toy(tmp_path_factory):
 # --- FLOPs
 
 
+def addmm_flops(added, first, second, **_):
+    return 2 * first[0] * first[1] * second[1]
+
+
 def counted(system, batch, backward):
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+    known = {torch.ops.aten.addmm_: addmm_flops}  # torch knows only the one not in place
+    counter = FlopCounterMode(display=False, custom_mapping=known)
+    with sdpa_kernel(SDPBackend.MATH), counter:
         if backward:
             system(batch)["total"].backward()
         else:
@@ -40,21 +47,35 @@ def counted(system, batch, backward):
     return counter.get_total_flops()
 
 
-@pytest.mark.parametrize("output", ["own", "shared"])
+NO_XTR, NO_CONTRASTIVE = {"xtr": {"weight": 0}}, {"contrastive": {"weight": 0}}
+OBJECTIVES = [
+    {},
+    {"head": {"output": "shared"}},
+    {**NO_XTR, "contrastive": {"width": 0}},
+    {**NO_XTR, "contrastive": {"negatives": 8}},
+    {**NO_XTR, "contrastive": {"both_sides": True}},
+    {**NO_XTR, "ugt": {"weight": 1}},
+    {**NO_XTR, **NO_CONTRASTIVE, "smlm": {"weight": 1}, "align": {"weight": 1}},
+    {"mlm": {"weight": 1}, "similarity": {"weight": 1}},
+    {"matryoshka": {"weight": 1, "dimensions": [2, 8]}},
+]
+
+
+@pytest.mark.parametrize("objectives", OBJECTIVES, ids=str)
 @pytest.mark.parametrize("length", [1, 7])
-def test_the_flops_of_a_step_are_those_that_torch_counts(toy, output, length):
+def test_the_flops_of_a_step_are_those_that_torch_counts(toy, objectives, length):
     """On sentences of one length, where nothing is padded."""
     still = {"dropout": 0.0, "attention_dropout": 0.0, "layers": 2}
-    experiment = toy.experiment(model=still, objectives={"head": {"output": output}})
+    experiment = toy.experiment(model=still, objectives=objectives)
     system = System(experiment.systems["ems"], 3, 300)
     pairs = 40
     lengths = np.full(2 * pairs, length)
-    tokens = torch.arange(int(lengths.sum())) % 300
-    rows, languages = torch.arange(2 * pairs), torch.arange(2 * pairs) // pairs
-    batch = DeviceBatch(tokens, torch.from_numpy(lengths), rows, languages, pairs)
+    tokens = 10 + np.arange(lengths.sum()) % 290
+    rows = np.arange(2 * pairs)
+    batch = system.prepared(Batch(tokens, lengths, rows, rows // pairs), 0, 0)
     flops = StepFlops(system)(lengths)
-    assert flops == 3 * counted(system, batch, backward=False)
-    assert flops == counted(system, batch, backward=True)
+    assert flops == 3 * counted(system, DeviceBatch.of(batch, CPU), backward=False)
+    assert flops == counted(system, DeviceBatch.of(batch, CPU), backward=True)
 
 
 def test_the_peak_of_a_gpu_is_found_by_its_name():
@@ -160,7 +181,8 @@ def big_shard(toy, folder, pairs):
 def anonymous_memory(toy, shards, folder, out):
     """Train 60 steps in this process; write its anonymous memory after the last, in bytes."""
     from ems.shards.reader import PairStore
-    from ems.train.loop import Data, Places, train
+    from ems.train.job import Places, train
+    from ems.train.loop import Data
 
     experiment = toy.experiment(train={"steps": 60, "batch_pairs": 64, "checkpoint_every": 60})
     data = Data(PairStore(shards, ["en", "de", "fr"], 20), None, toy.vocabulary)
@@ -172,7 +194,7 @@ def anonymous_memory(toy, shards, folder, out):
 def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
     """Four shards of 15,000 pairs, and of 16 times as many: 58 MB more on disk."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ems.train.loop"])
+    context.set_forkserver_preload(["ems.train.job"])
     found = []
     for pairs in (15_000, 240_000):
         shards = [big_shard(toy, tmp_path / f"{pairs}-{at}/c/v/de-en/0", pairs) for at in range(4)]

@@ -16,7 +16,7 @@ from train_made import Toy, contents, json_rows, rows, train_until
 
 from ems.errors import REQUEUE, EmsError
 from ems.train import checkpoint, loop
-from ems.train.loop import Places, train
+from ems.train.job import Places, train
 
 # Several shards of each language pair, and more draws (20 steps of 16) than there are pairs (220).
 LONG = {"steps": 20, "batch_pairs": 16, "validate_every": 10, "checkpoint_every": 4}
@@ -111,7 +111,7 @@ def train_and_die(toy, folder, kill):
 def test_killed_at_this_point_and_resumed_equals_never_killed(kill, toy, never_killed, tmp_path):
     """SIGKILL of a process of its own; a server forks it, so that torch is imported once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ems.train.loop"])
+    context.set_forkserver_preload(["ems.train.job"])
     process = context.Process(target=train_and_die, args=(toy, tmp_path, kill))
     process.start()
     process.join(60)

@@ -7,7 +7,7 @@ import pytest
 from train_made import Toy, contents, json_rows, train_into, train_until
 
 from ems.train import loop
-from ems.train.loop import Places, train
+from ems.train.job import Places, train
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint, loop
-from ems.train.loop import Data, Places, train
+from ems.train.job import Places, train
+from ems.train.loop import Data
 
 PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
 LANGUAGES = ["en", "de", "fr"]

@@ -110,10 +110,12 @@ def _count(where: str, row: dict[str, Any], key: str) -> int:
 
 
 def _number(where: str, row: dict[str, Any], key: str) -> float:
-    value = row.get(key)
+    """A number of at least 0; in training a sampled loss may be below it by chance."""
+    value, least = row.get(key), -math.inf if row.get("part") == TRAIN else 0
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0:
-        raise _malformed(where, f"a number of at least 0 under `{key}`", repr(value))
+    if not number or not math.isfinite(value) or value < least:
+        expected = "a number" if least else "a number of at least 0"
+        raise _malformed(where, f"{expected} under `{key}`", repr(value))
     return float(value)
 
 

@@ -122,7 +122,7 @@ def _mlm(
     order, how, which = grid[row % batch.pairs, row // batch.pairs, position].T  # (T,) each
     sentence = np.repeat(np.arange(len(batch.rows)), batch.lengths)
     ranked = np.lexsort((order, sentence))  # tokens of a sentence stay together
-    quota = np.maximum(1, np.rint(SHARE * layout.lengths[row]))  # (T,)
+    quota = masked_count(layout.lengths[row])  # (T,)
     places = np.sort(ranked[position < quota])  # `position` is the rank now
     inputs, text = batch.tokens.copy(), np.flatnonzero(masker.pieces.text)
     how, which = how[places], which[places]
@@ -130,6 +130,11 @@ def _mlm(
     drawn = np.where(how < REPLACED, MASK, drawn)
     inputs[places] = np.where(how < REPLACED + RANDOM, drawn, batch.tokens[places])
     return places, inputs
+
+
+def masked_count(lengths: np.ndarray) -> np.ndarray:
+    """How many tokens of sentences of `lengths` MLM hides."""
+    return np.maximum(1, np.rint(SHARE * lengths)).astype(np.int64)
 
 
 def masker_of(settings: dict[str, Any], pieces: Pieces) -> Masker | None:

@@ -13,20 +13,23 @@ Notable choices:
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.model.heads import ContrastiveHead, GenerativeHead, HeadSettings
+from ems.model.packing import Packing, pack
 from ems.objectives.align import align_loss
 from ems.objectives.contrastive import in_batch_loss, margin_at
 from ems.objectives.fused import Target, fused_cross_entropy, kl_loss
 from ems.objectives.matryoshka import matryoshka_loss
 from ems.objectives.mlm import mlm_target
 from ems.objectives.negatives import Groups
+from ems.objectives.sampled import sampled_kl_loss
 from ems.objectives.similarity import similarity_loss
 from ems.objectives.smlm import smlm_target
 from ems.objectives.ugt import ugt_target
@@ -78,12 +81,14 @@ class System(nn.Module):
 
     def forward(self, batch: "DeviceBatch") -> dict[str, Tensor]:
         """The loss parts of a batch by name, and their weighted `total`."""
-        return self.losses(batch, *self.encode(batch.inputs, batch.lengths))
+        return self.losses(batch, *self.encode(batch.inputs, batch.lengths, batch.packing))
 
-    def encode(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(
+        self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Packed tokens[T] of N sentences -> states[T, d] of the tokens, and embeddings[N, d]."""
         with self._mixed(tokens):
-            return self.encoder.both(tokens, lengths)
+            return self.encoder.both(tokens, lengths, packing)
 
     def losses(
         self, batch: "DeviceBatch", states: Tensor | None, vectors: Tensor
@@ -144,6 +149,7 @@ class DeviceBatch:
     languages: Tensor
     pairs: int
     inputs: Tensor
+    packing: Packing | None = None
     places: Tensor | None = None
     keys: Tensor | None = None
     step: int = 0
@@ -154,16 +160,29 @@ class DeviceBatch:
     def of(
         cls, batch: Batch, device: torch.device, first: int = 0, total: int | None = None
     ) -> "DeviceBatch":
-        arrays = (batch.tokens, batch.lengths, batch.rows, batch.languages)
-        tensors = [torch.from_numpy(array).to(device) for array in arrays]
-        more = [
-            None if array is None else torch.from_numpy(array).to(device)
-            for array in (batch.places, batch.keys)
-        ]
-        masked = batch.inputs is not None
-        inputs = torch.from_numpy(batch.inputs).to(device) if masked else tensors[0]
-        share = (first, total or batch.pairs)
-        return cls(*tensors, batch.pairs, inputs, *more, batch.step, *share)
+        def moved(array: np.ndarray | None) -> Tensor | None:
+            if array is None or device.type == "cpu":
+                return None if array is None else torch.from_numpy(array)
+            return torch.from_numpy(array).pin_memory().to(device, non_blocking=True)
+
+        tokens, lengths, rows, languages = map(
+            moved, (batch.tokens, batch.lengths, batch.rows, batch.languages)
+        )
+        packing = pack(torch.from_numpy(batch.lengths))  # here, where no GPU is waited for
+        return cls(
+            tokens,
+            lengths,
+            rows,
+            languages,
+            batch.pairs,
+            tokens if batch.inputs is None else moved(batch.inputs),
+            packing if device.type == "cpu" else packing.to(device),
+            moved(batch.places),
+            moved(batch.keys),
+            batch.step,
+            first,
+            total or batch.pairs,
+        )
 
     @cached_property
     def row(self) -> Tensor:
@@ -197,11 +216,15 @@ class Encoded:
 
 
 def _xtr(system: System, encoded: Encoded) -> Tensor:
-    """Each sentence predicts the tokens of the other side, told that side's language."""
-    batch, sentences = encoded.batch, encoded.sentences
+    """Each sentence predicts the tokens of the other side, told that side's language; in validation
+    against the whole vocabulary, whatever training does.
+    """
+    batch, sentences, own = encoded.batch, encoded.sentences, system.objectives["xtr"]
     labels = batch.labels(system.masked_labels)
-    target = xtr_target(*labels, sentences.dtype, system.objectives["xtr"]["target"])
-    return system.generate(kl_loss, sentences, batch.languages[batch.other], target)
+    target = xtr_target(*labels, sentences.dtype, own["target"])
+    sampled = own["sampled"] if system.training else 0
+    loss = partial(sampled_kl_loss, count=sampled) if sampled else kl_loss
+    return system.generate(loss, sentences, batch.languages[batch.other], target)
 
 
 def _ugt(system: System, encoded: Encoded) -> Tensor:

@@ -1,0 +1,120 @@
+"""Training one system as a job: from shards and a vocabulary to its model folder.
+
+Notable choices:
+- the state for resuming lives outside of what Snakemake and DVC delete, in a folder named by a
+  hash; one process holds it;
+- the number of CPU threads is a setting of the experiment, since it changes the last bits of a sum;
+- of several processes the first one claims the state and writes the model.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ems.config import Experiment
+from ems.config.provenance import digest
+from ems.errors import EmsError
+from ems.files import sha256_file, write_text
+from ems.model.device import choose_device, has_bfloat16
+from ems.progress import log
+from ems.text.subwords import load_vocabulary
+from ems.train.checkpoint import claimed, clean, json_lines
+from ems.train.distributed import World, joined
+from ems.train.identity import claim_identity, identity_of
+from ems.train.loop import Data, Run
+from ems.train.masking import Pieces
+from ems.train.output import write_model
+from ems.train.scalars import Scalars
+from ems.train.step import System
+
+
+@dataclass
+class Places:
+    """Where a run writes: the model folder, the state for resuming, the time per step, and (with
+    `train.tensorboard`) the folder of its event file."""
+
+    out: Path
+    state: Path
+    times: Path | None = None
+    scalars: Path | None = None
+
+
+def train(
+    experiment: Experiment, name: str, data: Data, places: Places, afresh: bool = False
+) -> None:
+    """Train system `name` and write its model folder; resume from the state when possible.
+
+    The times, {"step", "pairs", "seconds", "tokens", "wait"} for each row of the loss log, lie
+    apart from the model: they differ from run to run, the model does not. Raises `EmsError` when
+    the state is that of other settings (unless `afresh`: it is deleted), when a loss is not finite,
+    and, with the exit status for requeueing, after SIGTERM or SIGUSR1.
+    """
+    experiment = experiment.of_system(name)
+    settings = experiment.systems[name]
+    vocabulary = _checked_vocabulary(data)
+    device = choose_device(settings["train"]["device"])
+    identity = identity_of(experiment, name, data.stores(), vocabulary)
+    seed = settings["train"].get("seed", experiment.seed)
+    with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
+        system = _untrained(experiment, name, data, seed, device)
+        run = Run(system, settings["train"], seed, data, state, device, world)
+        writes = settings["train"]["tensorboard"] and world.leads
+        with Scalars(places.scalars if writes else None) as run.scalars:
+            run.steps(name)
+        run.average(name)
+        if world.leads:
+            if places.times:
+                write_text(places.times, json_lines(run.done.times))
+            found = (data.vocabulary, system, run.done.losses, digest(identity))
+            write_model(experiment, name, *found, places.out)
+
+
+@contextmanager
+def _claimed(folder: Path, identity: dict[str, Any], afresh: bool, world: World) -> Iterator[Path]:
+    """The state folder of this identity; removed at the end, unless by an error. The first process
+    holds it for all.
+    """
+    if not world.leads:
+        world.wait()  # until it is claimed
+        yield folder / digest(identity)
+        world.wait()
+        return
+    with claimed(folder):
+        state = claim_identity(folder, identity, afresh)
+        clean(state)
+        world.wait()
+        yield state
+        world.wait()  # until the others have read what they need
+        shutil.rmtree(state)
+
+
+def _untrained(
+    experiment: Experiment, name: str, data: Data, seed: int, device: torch.device
+) -> System:
+    """The system with its start values, a function of the seed; sets the number of threads."""
+    settings = experiment.systems[name]
+    torch.set_num_threads(settings["train"]["threads"])
+    torch.manual_seed(seed)
+    vocabulary = load_vocabulary(data.vocabulary)
+    precision = settings["train"]["precision"]
+    if precision == "bfloat16" and not has_bfloat16(device):
+        log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
+    sizes = len(experiment.languages), vocabulary.get_piece_size()
+    return System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
+
+
+def _checked_vocabulary(data: Data) -> str:
+    """The sha256 of the vocabulary. Raises `EmsError` for shards that another one made."""
+    expected = sha256_file(data.vocabulary)
+    for store in data.stores().values():
+        if store.vocabulary_sha256 != expected:
+            raise EmsError(
+                f"{data.vocabulary}: the shards in {store.shards[0].folder.parent} were made with "
+                "another vocabulary; run the shards stage again"
+            )
+    return expected
