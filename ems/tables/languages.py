@@ -92,7 +92,7 @@ def _dress(axes: Axes) -> None:
     axes.set_ylim(0, 100)
     axes.yaxis.set_major_locator(FixedLocator((0, 50, 100)))
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(2))
+    axes.xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
