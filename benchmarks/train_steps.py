@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ems.objectives.contrastive import contrastive_loss
+from ems.objectives.contrastive import in_batch_loss
 from ems.shards.reader import PairStore
 from ems.train.step import DeviceBatch, System
 
@@ -165,7 +165,8 @@ def plain(job: Job) -> float:
         sides = [[part.to(job.device, non_blocking=True) for part in side] for side in sides]
         with torch.autocast(job.device.type, torch.bfloat16, job.precision == "bfloat16"):
             first, second = (model(*side) for side in sides)
-        loss = contrastive_loss(first.float(), second.float(), contrastive["temperature"])
+        both = torch.cat([first, second]).float()  # (2B, k)
+        loss = in_batch_loss(both, contrastive["temperature"])
         optimizer.zero_grad(set_to_none=True)
         (loss / job.batch).backward()
         optimizer.step()

@@ -133,6 +133,7 @@ def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
     shutil.copy(copy.folder / "configs/tiny.yaml", copy.folder / "configs/other.yaml")
     copy.edit("configs/other.yaml", "[en, de, zh, ja]", "[en, de]")
     copy.edit("configs/other.yaml", "  ems: {}\n", "")
+    copy.edit("configs/other.yaml", "  base: ems\n", "  base: untrained\n")
     copy.edit("config.yaml", "experiment: tiny\n", "experiment: other\n")
     _repro(copy)
     stages = yaml.safe_load((copy.folder / "dvc.lock").read_text())["stages"]
@@ -168,7 +169,11 @@ BY_HAND = {"tables_pdf"}  # needs LaTeX, so no stage makes it
 def test_every_rule_of_the_workflow_may_run_in_exactly_one_stage() -> None:
     """What no stage allows is missing to its outputs; what two allow would be made by both."""
     sources = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
-    rules = re.findall(r"^rule (\w+):", "".join(map(Path.read_text, sources)), re.MULTILINE)
+    rules = re.findall(
+        r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:",
+        "".join(map(Path.read_text, sources)),
+        re.MULTILINE,
+    )
     allowed = []
     for stage in yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values():
         words = stage["do"]["cmd"].split()

@@ -192,8 +192,8 @@ def test_an_embedding_does_not_depend_on_the_language_that_the_head_is_told(lang
     made.encoder.register_forward_hook(lambda *_: pytest.fail("the encoder was called otherwise"))
     both = made.encoder.both
 
-    def spy(tokens, lengths):
-        states, vectors = both(tokens, lengths)
+    def spy(tokens, lengths, packing):
+        states, vectors = both(tokens, lengths, packing)
         seen.append((tokens.clone(), vectors))
         return states, vectors
 

@@ -118,8 +118,8 @@ def _warn_after_a_checkpoint(cluster: slurm_cluster.Cluster, project: Project, r
     """Send the training job USR1 as `--signal=USR1@120` does, to its steps; the job's number."""
     log = project.folder / "results/tiny/logs/train/ems.log"
     while run.poll() is None:
-        if log.exists() and "checkpoint at step" in log.read_text():
-            running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+        running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+        if running and log.exists() and "checkpoint at step" in log.read_text():
             cluster.call("scancel", "--signal=USR1", *running)
             return running[0]
         time.sleep(0.02)
@@ -133,7 +133,7 @@ def test_a_training_that_slurm_warns_saves_and_is_submitted_again(
     project = _on(cluster, finished)
     model = project.folder / "results/tiny/models/ems"
     expected = (model / "model.safetensors").read_bytes()
-    for path in model.iterdir():
+    for path in (*model.iterdir(), project.folder / "results/tiny/logs/train/ems.log"):
         path.unlink()
     run = project.start(
         "snakemake", "--profile", "slurm", "--", f"{model.relative_to(project.folder)}/model.json"

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 from train_made import LANGUAGES, Toy, contents, rows, train_until
 
-from ems.train import loop
+from ems.train import job
 from ems.train.step import DeviceBatch, System
 
 
@@ -102,9 +102,9 @@ def test_products_in_bfloat16_give_the_losses_and_gradients_of_float32_nearly(to
 def test_the_logits_of_xtr_are_of_the_precision_that_is_set(toy, monkeypatch):
     softmax, seen = torch.softmax, []
 
-    def spy(logits, dim):
+    def spy(logits, **how):
         seen.append(logits.dtype)
-        return softmax(logits, dim=dim)
+        return softmax(logits, **how)
 
     monkeypatch.setattr(torch, "softmax", spy)
     for system in systems(toy):
@@ -135,7 +135,7 @@ def test_the_same_seed_gives_the_same_bytes_in_bfloat16_and_others_than_in_float
 def test_a_machine_whose_products_in_bfloat16_are_slow_is_warned_about(
     toy, tmp_path, monkeypatch, caplog, able
 ):
-    monkeypatch.setattr(loop, "has_bfloat16", lambda device: able)
+    monkeypatch.setattr(job, "has_bfloat16", lambda device: able)
     caplog.set_level("WARNING", "ems")
     toy.train(tmp_path / "full", train={"steps": 0})
     assert not caplog.records

@@ -142,6 +142,7 @@ def test_all_makes_the_figures_and_the_summary_of_costs(run: Project) -> None:
         "tatoeba.svg",
         "pairs.svg",
         "learning.svg",
+        "learning_languages.svg",
     }
     summary = results / "mini/costs/summary"
     assert {path.name for path in summary.iterdir()} == {
@@ -256,7 +257,7 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
     assert (jobs["fetch_documents"], jobs["evalkeys"], jobs["vocabulary"]) == (1, 1, 1)
     systems = value["tables"].get("systems", list(value["systems"]))
     assert jobs["bench"] == 2 * len(systems)
-    assert (jobs["table"], jobs["figure"], jobs["costs"]) == (7, 3, 1)
+    assert (jobs["table"], jobs["figure"], jobs["costs"]) == (7, 4, 1)
     assert not (fresh.folder / "results").exists()
 
 
