@@ -104,9 +104,18 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
             )
         case ("data", "fetch-evalset", name):
             return name.partition("-")[0] in experiment.evalsets
-        case ("text", _, *_, name):
-            return name in {f"{c.label}-{c.version}-{pair}" for c in corpora for pair in c.pairs}
+        case ("text", "sample" | "vocabulary", vocabulary):
+            return vocabulary in experiment.vocabularies
+        case ("text", "shards", vocabulary, name):
+            return vocabulary in experiment.vocabularies and name in _cleaned(corpora)
+        case ("text", _, name):
+            return name in _cleaned(corpora)
     return True
+
+
+def _cleaned(corpora: list[Corpus]) -> set[str]:
+    """The pairs of some corpora, as the costs of their text are named."""
+    return {f"{c.label}-{c.version}-{pair}" for c in corpora for pair in c.pairs}
 
 
 def _fetched(corpora: list[Corpus]) -> set[str]:
