@@ -15,7 +15,7 @@ all: setup
 
 # two at a time; a file stays together, so that a run which its tests share is made once
 test: setup
-	python -m pytest -n 2 --dist loadfile
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # -e: the sources are used in place; --no-deps: the lock has said it all
 setup: .venv/installed

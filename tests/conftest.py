@@ -10,6 +10,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
+LONG = ["workflow_ems62", "workflow", "dvc", "slurm", "workflow_mirror"]  # these files take minutes
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long files first, so that at the end no worker waits for another one's."""
+    ranks = {f"test_{name}": rank for rank, name in enumerate(LONG)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(LONG)))
 
 
 def needs(present: object, message: str) -> None:
