@@ -23,7 +23,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -32,10 +31,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import psutil
 import yaml
+from measured import demo_lines, figures, say
 
-from ems.config import load_experiment, load_site
+from ems.config import load_experiment, load_site, pair_name
 from ems.corpora.moses import read_pairs
 from ems.files import write_json
 
@@ -63,10 +62,6 @@ tables: {}
 """
 
 
-def pair_of(code: str) -> str:
-    return "-".join(sorted(("en", code)))
-
-
 class Work:
     """The folder of a measurement: its experiment and its data at each scale."""
 
@@ -90,18 +85,12 @@ class Work:
 
 def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]:
     """`count` pairs of a language, of several corpora."""
-    pair = pair_of(code)
+    pair = pair_name("en", code)
     paths = [
         (name, shared / "opus" / name / v / "moses" / f"{pair}.txt.zip") for name, v in SOURCES
     ]
     every = (line for name, path in paths if path.exists() for line in read_pairs(path, name, pair))
     return islice(every, count)
-
-
-def demo_lines(mirror: Path, code: str) -> Iterator[tuple[str, str]]:
-    """300 pairs of the embedded demo corpus."""
-    path = mirror / "opus" / "Demo" / "v1" / "moses" / f"{pair_of(code)}.txt.zip"
-    return islice(read_pairs(path, "Demo", pair_of(code)), 300)
 
 
 def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
@@ -131,7 +120,7 @@ def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
     (folder / "bench.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
     work = Work(folder)
     for code in codes:
-        write_zips(work, pair_of(code), list(source(code=code)))
+        write_zips(work, pair_name("en", code), list(source(code=code)))
     write_eval_keys(
         work.experiment.decontaminate["key"],
         eval_files(work.experiment, {evalset: place}),
@@ -269,40 +258,8 @@ def cpu_seconds() -> float:
 def measure(name: str, work: Work, scale: int) -> dict[str, float]:
     """{"cpu", "wall", "anon_mb"} of one run in a fresh process."""
     command = [sys.executable, __file__, "--inside", name, "--folder", str(work.folder)]
-    run = subprocess.Popen([*command, "--scale", str(scale)], stdout=subprocess.PIPE)
-    peak = [0]
-    sampler = threading.Thread(target=watch, args=(run.pid, peak), daemon=True)
-    sampler.start()
-    output, _ = run.communicate()
-    sampler.join()
-    if run.returncode:
-        sys.exit(f"{name} at {scale}x failed")
-    return {**json.loads(output), "anon_mb": peak[0] / 1e6}
-
-
-def watch(pid: int, peak: list[int]) -> None:
-    """Keep the highest sum of RssAnon, in bytes, of a process and its descendants in `peak`."""
-    while psutil.pid_exists(pid):
-        try:
-            process = psutil.Process(pid)
-            # a child that has not yet started its program shares its parent's memory
-            own, others = process.cmdline(), process.children(recursive=True)
-            family = [pid, *(other.pid for other in others if other.cmdline() != own)]
-            peak[0] = max(peak[0], sum(map(anon, family)))
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return
-        except psutil.NoSuchProcess:  # it or one of its tools has just gone
-            pass
-        time.sleep(0.03)
-
-
-def anon(pid: int) -> int:
-    """Anonymous resident memory of a process in bytes; 0 when it is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+    found, anon_mb = figures([*command, "--scale", str(scale)], f"{name} at {scale}x")
+    return {**found, "anon_mb": anon_mb}
 
 
 def run_all(work: Work, repeats: int) -> dict[str, dict[int, dict[str, float]]]:
@@ -376,10 +333,6 @@ def summary(found: dict[str, dict[int, dict[str, float]]], lines: int, size: int
     }
     hours = PAPER_LINES / rate / 3600
     return {"lines": lines, "bytes": size, "table": table, "core_hours_143m": hours, **last}
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def show(found: dict[str, Any]) -> None:

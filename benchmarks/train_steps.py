@@ -93,7 +93,7 @@ def ours(job: Job, objectives: set[str]) -> float:
     languages = len(job.store.languages)
     system = System(job.settings, languages, job.pieces, job.precision).to(job.device).train()
     if job.compiled:
-        system.compile()
+        system.encoder.compile_layers()
     optimizer = torch.optim.Adam(system.parameters(), lr=RATE, fused=True)
     clock = Clock(job)
     for step, pairs in enumerate(job.chosen):

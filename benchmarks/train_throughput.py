@@ -10,34 +10,35 @@ Notable choices:
 - pairs/s counts whole steps: batch, forward, backward, optimiser; the first are off the clock;
 - memory is the peak of RssAnon of the process, or of what PyTorch holds on the GPU;
 - 20,000 pairs each of Tatoeba de, fr, es, ja, ru, and 6,000 each of bible-uedin sw, et, uk;
-- MFU counts the FLOPs of matrix products on real tokens (backward twice the forward), and attention
-  at each sentence's own length, against the card's dense bfloat16 peak.
+- MFU is that of the trainer's own log (ems.train.flops), of all trainers alike.
 """
 
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import yaml
-from text_throughput import pair_of, say, watch
+from measured import demo_lines, figures, say
 from train_steps import HOW_TO_INSTALL, TRAINERS, Job, has_peer
 
-from ems.config import load_experiment, load_site
+from ems.config import load_experiment, load_site, pair_name
 from ems.corpora.moses import read_pairs
 from ems.files import write_json
 from ems.model.device import choose_device
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
+from ems.train.flops import StepFlops, peak_flops
+from ems.train.step import System
 
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 3
@@ -48,7 +49,6 @@ SIZES: dict[str, dict[str, int]] = {
     "ems": {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096},
 }
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}
-PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L4": 121e12}  # FLOP/s, dense bfloat16
 NAMES = {
     "contrastive": "ours, contrastive only",
     "ems": "ours, full EMS loss",
@@ -78,13 +78,9 @@ tables: {}
 
 def real_lines(shared: Path, code: str) -> Iterator[tuple[str, str]]:
     name, version, count = SOURCES[code]
-    path = shared / "opus" / name / version / "moses" / f"{pair_of(code)}.txt.zip"
-    return islice(read_pairs(path, name, pair_of(code)), count)
-
-
-def demo_lines(mirror: Path, code: str) -> Iterator[tuple[str, str]]:
-    path = mirror / "opus" / "Demo" / "v1" / "moses" / f"{pair_of(code)}.txt.zip"
-    return islice(read_pairs(path, "Demo", pair_of(code)), 300)
+    pair = pair_name("en", code)
+    path = shared / "opus" / name / version / "moses" / f"{pair}.txt.zip"
+    return islice(read_pairs(path, name, pair), count)
 
 
 def prepare(folder: Path, options: argparse.Namespace) -> dict[int, int]:
@@ -113,7 +109,7 @@ def prepare(folder: Path, options: argparse.Namespace) -> dict[int, int]:
 
 def write_tsv(folder: Path, code: str, lines: Iterator[tuple[str, str]]) -> Path:
     """A pair file of cleaned lower-case text, as the segmenter `none` leaves it."""
-    path = folder / f"{pair_of(code)}.tsv"
+    path = folder / (pair_name("en", code) + ".tsv")
     path.parent.mkdir(exist_ok=True)
     rows = ([" ".join(side.lower().split()) for side in sides] for sides in lines)
     both = (row for row in rows if all(row))
@@ -168,30 +164,24 @@ def inside(options: argparse.Namespace) -> None:
     pairs = job.steps * job.batch
     found = {"pairs_per_s": pairs / seconds, "ms_per_step": 1000 * seconds / job.steps}
     if job.device.type == "cuda":
-        name = torch.cuda.get_device_name()
-        peak = next((value for part, value in PEAKS.items() if part in name), None)
         found["gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
-        if peak:
+        if peak := peak_flops(job.device, job.precision == "bfloat16"):
             found["mfu"] = flops(job, options.inside) / seconds / peak
     say(json.dumps(found))
 
 
-def flops(job: Job, trainer: str) -> float:
-    """FLOPs of the measured steps on real tokens: 6 a weight and token, 12 L d a token of a
-    sentence of L tokens in each attention.
-    """
-    model, objectives = job.settings["model"], job.settings["objectives"]
-    layers, width, inner = model["layers"], model["width"], model["feed_forward"]
-    lengths = torch.tensor([len(side) for pair in job.sentences() for side in pair])
-    lengths = lengths[2 * job.warm * job.batch :].double()
-    tokens, rows = float(lengths.sum()), len(lengths)
-    encoder = 6 * tokens * layers * (4 * width**2 + 2 * width * inner)
-    attention = 12 * layers * width * float((lengths**2).sum())
-    head = 0 if trainer == "st" else 6 * rows * width * (width + objectives["contrastive"]["width"])
-    if trainer == "ems":
-        joined = width + objectives["head"]["language_width"]
-        head += 6 * rows * joined * (joined + job.pieces)
-    return encoder + attention + head
+def flops(job: Job, trainer: str) -> int:
+    """FLOPs of the measured steps of a trainer, as the trainer's own log counts them."""
+    objectives = deepcopy(job.settings["objectives"])
+    objectives["xtr"]["weight"] = int(trainer == "ems")
+    if trainer == "st":
+        objectives["contrastive"]["width"] = 0  # no MLP
+    with torch.device("meta"):  # shapes only
+        languages = len(job.store.languages)
+        system = System({**job.settings, "objectives": objectives}, languages, job.pieces)
+    of_step = StepFlops(system)
+    lengths = np.array([len(side) for pair in job.sentences() for side in pair])
+    return sum(map(of_step, lengths.reshape(-1, 2 * job.batch)[job.warm :]))
 
 
 # --- measuring
@@ -203,15 +193,8 @@ def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -
     command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--{key}={getattr(options, key)}" for key in keys] + [f"--pieces={pieces}"]
     command += ["--compile"] if options.compile else []
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    peak = [0]
-    sampler = threading.Thread(target=watch, args=(run.pid, peak), daemon=True)
-    sampler.start()
-    output, _ = run.communicate()
-    sampler.join()
-    if run.returncode:
-        sys.exit(f"{name} with {pieces:,} pieces failed")
-    return {"rss_anon_mb": peak[0] / 1e6} | json.loads(output.splitlines()[-1])
+    found, anon_mb = figures(command, f"{name} with {pieces:,} pieces")
+    return {"rss_anon_mb": anon_mb} | found
 
 
 def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:

@@ -51,15 +51,14 @@ def run_check(options: argparse.Namespace) -> None:
 
     overrides = {"experiment": options.experiment} if options.experiment else {}
     experiment = plan(overrides).experiment
-    swept = {point.system for point in experiment.sweep if point.added}
+    swept = len(experiment.systems) - len(experiment.listed)
     corpora = ", ".join(f"{role} {c.label}/{c.version}" for role, c in experiment.all_corpora())
     log.info(
         "experiment %s is fine: %s languages, %s, systems %s",
         experiment.name,
         len(experiment.languages),
         corpora,
-        ", ".join(name for name in experiment.systems if name not in swept)
-        + (f" and {len(swept)} of the sweep" if swept else ""),
+        ", ".join(experiment.listed) + (f" and {swept} of the sweep" if swept else ""),
     )
 
 

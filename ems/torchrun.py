@@ -7,8 +7,12 @@ One process alone is rank 0 of 1. `--` keeps torchrun's parser from reading our 
 """
 
 import os
+import signal
 import sys
 
+from ems.errors import FAILED, REQUEUE
+
+STOPS = (signal.SIGTERM, signal.SIGUSR1)  # upon which the processes save
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # that torchrun hands on to the processes
 
 
@@ -41,10 +45,34 @@ def become(count: int, threads: int, arguments: list[str]) -> None:
     """Turn this process into torchrun with `count` processes of `ems` and these arguments.
 
     It keeps its process id, so whoever sends signals to it reaches torchrun. When one of the
-    processes ends with an error, torchrun ends the others and exits with 1.
+    processes ends with an error, torchrun ends the others and exits with 1, or with 75 where the
+    error was to be stopped from outside.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    words = ["-m", "ems.torchrun", "--standalone", "--nproc-per-node", str(count)]
     words += ["--signals-to-handle", SIGNALS, "-m", "--", "ems", *arguments]
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *words])
+
+
+def main() -> int:
+    """torchrun with its own flags; its status tells stopped (75: the same command goes on) from
+    failed.
+    """
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    try:
+        run.main()
+    except SignalException as error:
+        return REQUEUE if error.sigval in STOPS else 128 + error.sigval
+    except ChildFailedError as error:
+        print(error, file=sys.stderr)
+        codes = {failure.exitcode for failure in error.failures.values()}
+        return REQUEUE if codes == {REQUEUE} else FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,8 +5,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from train_made import Toy
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
@@ -115,3 +119,23 @@ def finished(tiny_run: Project, tmp_path: Path) -> Project:
     """A copy of the project of `tiny_run`, times kept: a run to spoil."""
     shutil.copytree(tiny_run.folder, tmp_path / "project", symlinks=True)
     return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> None:
+    """What EMS logs at INFO is in `caplog`."""
+    caplog.set_level("INFO", "ems")
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> "Toy":
+    """Shards, a vocabulary and settings to train on in seconds. Tests must not change it."""
+    from train_made import Toy  # PyTorch: not for tests that do without
+
+    return Toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="session")
+def never_killed(toy: "Toy", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model folder of a run of the unchanged settings from the first step to the last."""
+    return toy.train(tmp_path_factory.mktemp("whole"))

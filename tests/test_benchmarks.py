@@ -9,19 +9,23 @@ from conftest import ROOT, needs
 from tools_made import runs
 
 
-def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
-    needs(runs("moses"), "the segmenter moses cannot run here")
-    script = ROOT / "benchmarks" / "text_throughput.py"
-    out = tmp_path / "out.json"
+def demo(name, out):
+    """The lines that a benchmark prints, on the demo corpus, and what it writes to `out`."""
+    script = ROOT / "benchmarks" / f"{name}.py"
     command = [sys.executable, str(script), "--demo", "--repeats", "1", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), json.loads(out.read_text())
+
+
+def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    lines, found = demo("text_throughput", tmp_path / "out.json")
     number = r"(\d+(?:\.\d+)?)"
     form = rf"vs_perl={number} vs_plain={number} lines_per_s_core={number} anon_growth_16x={number}"
-    last = re.fullmatch(form, done.stdout.splitlines()[-1])
+    last = re.fullmatch(form, lines[-1])
     assert last
     assert all(float(value) > 0 for value in last.groups())
-    found = json.loads(out.read_text())
     assert found["lines"] == 2 * 3 * 300
     path = found["table"]["zip to shard"]["cpu_s"]
     parts = [found["table"][stage]["cpu_s"] for stage in ("clean", "segment", "sample", "encode")]
@@ -31,17 +35,12 @@ def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
 
 
 def test_the_throughput_of_the_trainer_ends_in_its_five_figures(tmp_path):
-    script = ROOT / "benchmarks" / "train_throughput.py"
-    out = tmp_path / "out.json"
-    command = [sys.executable, str(script), "--demo", "--repeats", "1", "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    *_, told, last = done.stdout.splitlines()
+    lines, found = demo("train_throughput", tmp_path / "out.json")
+    *_, told, last = lines
     number = r"(\d+(?:\.\d+)?|nan)"
     names = ("contrastive_vs_st", "ems_vs_st", "ems32k_vs_st", "contrastive_vs_plain", "peak_mb")
     figures = re.fullmatch(" ".join(f"{name}={number}" for name in names), last)
     assert figures
-    found = json.loads(out.read_text())
     ours = {"contrastive", "ems", "plain"}
     assert ours <= set(found["trainers"]) <= ours | {"st"}
     assert ("pip install" in told) == ("st" not in found["trainers"])

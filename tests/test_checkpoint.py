@@ -8,7 +8,7 @@ import signal
 import pytest
 import torch
 from safetensors.torch import load_file
-from train_made import LANGUAGES, MAX_TOKENS, Toy, contents, train_until
+from train_made import LANGUAGES, MAX_TOKENS, contents, train_until
 
 from ems.errors import EmsError
 from ems.shards.reader import PairStore
@@ -17,21 +17,7 @@ from ems.train.checkpoint import Keep
 from ems.train.identity import asked_afresh, claim_identity, differences
 from ems.train.job import Places, train
 
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(scope="module")
-def never_killed(toy, tmp_path_factory):
-    """The model folder of a run of the unchanged settings from the first step to the last."""
-    return toy.train(tmp_path_factory.mktemp("whole"))
-
-
-@pytest.fixture(autouse=True)
-def _log(caplog):
-    caplog.set_level("INFO", "ems")
+pytestmark = pytest.mark.usefixtures("logged")
 
 
 def steps(state):

@@ -10,7 +10,6 @@ from experiments_made import GONE, REAL, Settings, edited
 from mirror_made import write_tatoeba
 from safetensors.numpy import load_file
 from shards_made import contents, unpacked
-from train_made import Toy
 
 from ems.bench.baselines import CharNgramEncoder
 from ems.bench.search import evaluate
@@ -163,11 +162,6 @@ def test_an_edit_reruns_the_vocabulary_and_the_systems_that_it_is_about(
 
 
 # --- a share of the corpus
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.mark.parametrize("share", [0.125, 0.25, 0.3, 0.5, 0.999])

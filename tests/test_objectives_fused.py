@@ -74,6 +74,14 @@ def test_its_gradients_by_states_output_and_bias_equal_finite_differences(rows, 
     )
 
 
+def test_a_second_backward_pass_over_one_graph_gives_the_same_gradients():
+    factors, target = problem()
+    loss = fused_cross_entropy(*factors[:2], target, factors[2]) * 3
+    first = torch.autograd.grad(loss, factors, retain_graph=True)
+    for one, other in zip(torch.autograd.grad(loss, factors), first, strict=True):
+        assert torch.equal(one, other)
+
+
 def test_a_bias_of_zero_is_no_bias():
     (states, output, bias), target = problem()
     zero = torch.zeros_like(bias)

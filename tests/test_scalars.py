@@ -3,7 +3,7 @@
 import pytest
 from conftest import needs
 from experiments_made import MINIMAL, Settings, edited
-from train_made import Toy, contents, json_rows, train_into
+from train_made import contents, json_rows, train_into
 
 from ems.config import stage_hash
 from ems.errors import EmsError
@@ -12,11 +12,6 @@ from ems.train.job import Places, train
 from ems.train.scalars import rounded, scalars
 
 ON = {"train": {"tensorboard": True}}
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import torch
 from conftest import ROOT
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from train_made import LANGUAGES, Toy, contents, rows, sealed, train_until
+from train_made import LANGUAGES, contents, rows, sealed, train_until
 
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
@@ -27,21 +27,7 @@ from ems.train.job import Places, train
 from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
 
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(scope="module")
-def never_killed(toy, tmp_path_factory):
-    """The model folder of a run of the unchanged settings from the first step to the last."""
-    return toy.train(tmp_path_factory.mktemp("whole"))
-
-
-@pytest.fixture(autouse=True)
-def _log(caplog):
-    caplog.set_level("INFO", "ems")
+pytestmark = pytest.mark.usefixtures("logged")
 
 
 def saved(state):

@@ -6,16 +6,11 @@ import math
 import pytest
 import torch
 from safetensors.torch import load_file
-from train_made import Toy, contents, rows, train_until
+from train_made import contents, rows, train_until
 
 from ems.errors import EmsError
 from ems.train import checkpoint, loop
 from ems.train.finite import NORM, Guard
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
 
 
 def spoiled(monkeypatch, step, value, what):

@@ -5,14 +5,9 @@ import math
 import pytest
 import torch
 from safetensors.torch import load_file
-from train_made import Toy, contents, train_until
+from train_made import contents, train_until
 
 from ems.train.schedule import learning_rate
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
 
 
 def test_the_learning_rate_rises_linearly_then_stays():

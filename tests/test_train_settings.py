@@ -5,15 +5,10 @@ import math
 import pytest
 import torch
 from safetensors.torch import load_file
-from train_made import LANGUAGES, Toy, contents, rows, train_until
+from train_made import LANGUAGES, contents, rows, train_until
 
 from ems.train import job
 from ems.train.step import DeviceBatch, System
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture(scope="module")

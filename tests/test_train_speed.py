@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
-from train_made import Toy, contents, json_rows
+from train_made import contents, json_rows
 
 from ems.files import sha256_file, write_json
 from ems.shards.reader import Batch
@@ -21,11 +21,6 @@ from ems.train.prefetch import AHEAD, Made, Prefetched
 from ems.train.step import DeviceBatch, System
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
 
 
 # --- FLOPs

@@ -4,15 +4,10 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
-from train_made import Toy, contents, json_rows, train_into, train_until
+from train_made import contents, json_rows, train_into, train_until
 
 from ems.train import loop
 from ems.train.job import Places, train
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture

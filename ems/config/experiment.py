@@ -195,10 +195,15 @@ class Experiment:
         ]
 
     @property
+    def listed(self) -> list[str]:
+        """The systems of the file, without those that only the sweep has."""
+        swept = {point.system for point in self.sweep if point.added}
+        return [name for name in self.systems if name not in swept]
+
+    @property
     def shown(self) -> list[str]:
         """The systems of the tables; others are trained only when they are asked for by name."""
-        swept = {point.system for point in self.sweep if point.added}
-        named = self.tables.get("systems", [name for name in self.systems if name not in swept])
+        named = self.tables.get("systems", self.listed)
         return [system for name in named for system in self.families.get(name, (name,))]
 
 

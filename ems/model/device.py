@@ -1,6 +1,7 @@
 """Where tensors live: `auto` takes a GPU when there is one."""
 
 import torch
+from torch import Tensor
 
 from ems.errors import EmsError
 
@@ -11,6 +12,13 @@ def choose_device(setting: str) -> torch.device:
     if setting == "cuda" and not present:
         raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
     return torch.device("cuda" if present and setting != "cpu" else "cpu")
+
+
+def onto(device: torch.device, tensor: Tensor) -> Tensor:
+    """A tensor of the host on a device: to a GPU by way of pinned memory, so that nothing waits."""
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def has_bfloat16(device: torch.device) -> bool:

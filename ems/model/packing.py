@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ems.model.device import onto
+
 SLACK = 1.15  # a group is closed when its padded size would exceed its tokens by this factor
 LEAST = 32  # sentences that a group holds at least, so that groups stay few
 
@@ -36,12 +38,11 @@ class Packing:
     groups: list[Group]
 
     def to(self, device: torch.device) -> "Packing":
-        """The same on a device: one copy, from pinned memory to a GPU, which nothing waits for."""
+        """The same on a device, in one copy that nothing waits for."""
         parts = [self.position, self.sentence, self.lengths]
         parts += [part for group in self.groups for part in (group.index, group.real, group.places)]
         flat = torch.cat([part.flatten().long() for part in parts])
-        flat = flat.pin_memory() if device.type == "cuda" else flat
-        moved = flat.to(device, non_blocking=True).split([part.numel() for part in parts])
+        moved = onto(device, flat).split([part.numel() for part in parts])
         shaped = [new.view(old.shape) for new, old in zip(moved, parts, strict=True)]
         triples = zip(shaped[3::3], shaped[4::3], shaped[5::3], strict=True)
         groups = [Group(index, real.bool(), places) for index, real, places in triples]

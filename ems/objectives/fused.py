@@ -15,6 +15,7 @@ Notable choices:
 - bfloat16 halves the bytes and uses the matrix units that have it; sums stay of the weights' dtype.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,39 +55,60 @@ class _FusedCrossEntropy(torch.autograd.Function):
         token: Tensor,
         weight: Tensor,
     ) -> Tensor:
-        target = Target(row, token, weight)
-        needs = any(ctx.needs_input_grad)
-        mass = target.mass(len(states))  # (N,)
-        logsumexp, made = _softmax_part(states, output, bias, mass, needs)
-        expected = _label_means(output, target, len(states))  # (N, k)
-        total = mass @ logsumexp - (states.to(weight.dtype) * expected).sum()
-        if bias is not None:
-            total -= weight @ bias[token].to(weight.dtype)
-        if needs:
-            grad_states, grad_output, grad_bias = made
-            grad_states -= expected
-            pull = states[row].to(weight.dtype) * weight[:, None]  # (T, k)
-            grad_output.index_add_(0, token, pull, alpha=-1)
-            if grad_bias is not None:
-                grad_bias.index_add_(0, token, weight, alpha=-1)
-        ctx.save_for_backward(*made)
+        ctx.save_for_backward(states, output, bias, row, token, weight)
+        total, ctx.made = _value_and_gradients(
+            states, output, bias, Target(row, token, weight), ctx.needs_input_grad
+        )
         return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        made = (None if part is None else part * grad for part in ctx.saved_tensors)
-        return *made, None, None, None
+        """Scales the gradients where they lie: a copy would cost as much as a product. A second
+        pass over the same graph makes them anew.
+        """
+        made, ctx.made = ctx.made, None
+        if made is None:
+            *factors, row, token, weight = ctx.saved_tensors
+            target = Target(row, token, weight)
+            _, made = _value_and_gradients(*factors, target, ctx.needs_input_grad)
+        return *(None if part is None else part.mul_(grad) for part in made), None, None, None
+
+
+def _value_and_gradients(
+    states: Tensor,
+    output: Tensor,
+    bias: Tensor | None,
+    target: Target,
+    needs: tuple[bool, ...],
+) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    """The sum over rows, and its gradients by states, output and bias as far as `needs` has them:
+    of states and output together, of a bias that is no parameter (a correction) not.
+    """
+    mass = target.mass(len(states))  # (N,)
+    logsumexp, made = _softmax_part(states, output, bias, mass, any(needs), needs[2])
+    expected = _label_means(output, target, len(states))  # (N, k)
+    total = mass @ logsumexp - (states.to(mass.dtype) * expected).sum()
+    if bias is not None:
+        total -= target.weight @ bias[target.token].to(mass.dtype)
+    if any(needs):
+        grad_states, grad_output, grad_bias = made
+        grad_states -= expected
+        pull = states[target.row].to(mass.dtype) * target.weight[:, None]  # (T, k)
+        grad_output.index_add_(0, target.token, pull, alpha=-1)
+        if grad_bias is not None:
+            grad_bias.index_add_(0, target.token, target.weight, alpha=-1)
+    return total, made
 
 
 def _softmax_part(
-    states: Tensor, output: Tensor, bias: Tensor | None, mass: Tensor, needs: bool
+    states: Tensor, output: Tensor, bias: Tensor | None, mass: Tensor, needs: bool, needs_bias: bool
 ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
     """logsumexp[N] of the logits, and the gradients of mass @ logsumexp if they are needed."""
     sums = {"dtype": mass.dtype, "device": states.device}
     logsumexp = [mass.new_empty(0)]
     grad_states = torch.empty(states.shape, **sums) if needs else None
     grad_output = torch.zeros(output.shape, **sums) if needs else None
-    grad_bias = torch.zeros(len(output), **sums) if needs and bias is not None else None
+    grad_bias = torch.zeros(len(output), **sums) if needs_bias else None
     step = _rows_at_once(len(states), len(output))
     held = states.new_empty(step, len(output))  # (step, V)
     for first in range(0, len(states), step):
@@ -160,10 +182,12 @@ def kl_loss(
     target: Target,
     bias: Tensor | None = None,
     dtype: torch.dtype | None = None,
+    cross_entropy: Callable[..., Tensor] = fused_cross_entropy,
 ) -> Tensor:
     """Sum over rows of KL(p || softmax(states output^T + bias)), p the rows of `target`.
 
-    As `fused_cross_entropy`, less the entropy of the target: a constant, but then 0 is perfect.
+    As `fused_cross_entropy` (or `cross_entropy`, of the same arguments), less the entropy of the
+    target: a constant, but then 0 is perfect.
     """
-    cross_entropy = fused_cross_entropy(states, output, target, bias, dtype)
-    return cross_entropy - entropy(target, output.shape[0])
+    crossed = cross_entropy(states, output, target, bias=bias, dtype=dtype)
+    return crossed - entropy(target, len(output))

@@ -15,7 +15,7 @@ Notable choices:
 import torch
 from torch import Tensor
 
-from ems.objectives.fused import Target, entropy, fused_cross_entropy
+from ems.objectives.fused import Target, fused_cross_entropy
 
 
 def sampled_cross_entropy(
@@ -35,20 +35,6 @@ def sampled_cross_entropy(
     offset = correction if bias is None else bias[chosen] + correction
     labels = Target(target.row, token, target.weight)
     return fused_cross_entropy(states, output[chosen], labels, offset, dtype)
-
-
-def sampled_kl_loss(
-    states: Tensor,
-    output: Tensor,
-    target: Target,
-    bias: Tensor | None = None,
-    dtype: torch.dtype | None = None,
-    *,
-    count: int,
-) -> Tensor:
-    """`kl_loss` with Z estimated as in `sampled_cross_entropy`; by chance it can be below 0."""
-    cross_entropy = sampled_cross_entropy(states, output, target, count, bias, dtype)
-    return cross_entropy - entropy(target, output.shape[0])
 
 
 @torch.no_grad()

@@ -96,7 +96,7 @@ def _figure(curves: Curves, numbers: dict[str, int], axis: str) -> Figure:
     rows[-1, 0].set_xlabel(axis)
     rows[-1, 0].xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     figure.suptitle(f"Learning curves against {axis}")
-    _legend(figure, numbers, any(panel != P1 for panel in panels))
+    legend(figure, numbers, WIDTH, any(panel != P1 for panel in panels))
     return figure
 
 
@@ -136,11 +136,13 @@ def _dress(axes: Axes, panel: str) -> None:
     dress(axes)
 
 
-def _legend(figure: Figure, numbers: dict[str, int], both: bool) -> None:
-    """Below all panels: the systems, and how training differs from validation."""
+def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = False) -> None:
+    """Below all panels, `width` inches: the systems, and with `both` how training differs from
+    validation.
+    """
     keys = [Line2D([], [], **line_style(number), label=name) for name, number in numbers.items()]
     if both:
         keys.append(Line2D([], [], color="black", label="training", **THIN))
         keys.append(Line2D([], [], color="black", label="validation", **MARKED))
-    columns = legend_columns([str(key.get_label()) for key in keys], WIDTH)
+    columns = legend_columns([str(key.get_label()) for key in keys], width)
     figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)

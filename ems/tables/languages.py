@@ -12,12 +12,11 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator
 
 from ems.errors import EmsError
-from ems.tables.canvas import dress, legend_columns, make_figure, save, settings
-from ems.tables.curves import line_style
+from ems.tables.canvas import dress, make_figure, save, settings
+from ems.tables.curves import legend, line_style
 from ems.tables.losses import Entry, read_losses
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import one_decimal
@@ -67,7 +66,7 @@ def _figure(curves: Curves) -> Figure:
         axes.tick_params(labelbottom=True)  # the lowest of its column
     _dress(panels[0])
     figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
-    _legend(figure, list(curves), width)
+    legend(figure, {name: number for number, name in enumerate(curves)}, width)
     return figure
 
 
@@ -94,9 +93,3 @@ def _dress(axes: Axes) -> None:
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-
-
-def _legend(figure: Figure, names: list[str], width: float) -> None:
-    keys = [Line2D([], [], **line_style(number), label=n) for number, n in enumerate(names)]
-    columns = legend_columns(names, width)
-    figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)

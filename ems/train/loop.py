@@ -82,6 +82,8 @@ class Run:
         self.share = self.world.share(settings["batch_pairs"])
         self.gradients = GradientSum(system.parameters(), self.world)
         system.encoder.checkpoint_layers = settings["checkpoint_layers"]
+        if settings["compile"]:
+            system.encoder.compile_layers()
         parts = settings["grad_cache"]
         self.cache = GradCache(system, parts) if parts else None
         self.optimizer = torch.optim.Adam(
@@ -298,9 +300,8 @@ class Run:
     def _validate_if_due(self) -> None:
         """Validate after `done.step` steps when that is due and was not done yet."""
         done, s = self.done.step, self.settings
-        known = any(r["part"] == "validation" and r["step"] == done for r in self.done.losses)
         due = done % s["validate_every"] == 0 or done == s["steps"]
-        if self.data.validation is None or known or not due:
+        if self.data.validation is None or not due or self._is_validated(done):
             return
         self._check_finite()
         self._check_weights(done)
@@ -309,6 +310,10 @@ class Run:
         self._record("validation", done, parts)
         row = {k: v for k, v in self.done.losses[-1].items() if k != BY_LANGUAGE}
         log.info("validation at step %d: %s", done, json.dumps(row))
+
+    def _is_validated(self, step: int) -> bool:
+        rows = (row for row in self.done.losses if row["step"] == step)
+        return any(row["part"] == "validation" for row in rows)
 
     def average(self, name: str) -> None:
         """Load the mean of the last checkpoints, if the settings ask for it, and validate it."""

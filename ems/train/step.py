@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ems.model.device import onto
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.model.heads import ContrastiveHead, GenerativeHead, HeadSettings
 from ems.model.packing import Packing, pack
@@ -29,7 +30,7 @@ from ems.objectives.fused import Target, fused_cross_entropy, kl_loss
 from ems.objectives.matryoshka import matryoshka_loss
 from ems.objectives.mlm import mlm_target
 from ems.objectives.negatives import Groups
-from ems.objectives.sampled import sampled_kl_loss
+from ems.objectives.sampled import sampled_cross_entropy
 from ems.objectives.similarity import similarity_loss
 from ems.objectives.smlm import smlm_target
 from ems.objectives.ugt import ugt_target
@@ -149,7 +150,7 @@ class DeviceBatch:
     languages: Tensor
     pairs: int
     inputs: Tensor
-    packing: Packing | None = None
+    sizes: Tensor  # the lengths on the host, where the packing is made: no GPU is waited for
     places: Tensor | None = None
     keys: Tensor | None = None
     step: int = 0
@@ -161,14 +162,11 @@ class DeviceBatch:
         cls, batch: Batch, device: torch.device, first: int = 0, total: int | None = None
     ) -> "DeviceBatch":
         def moved(array: np.ndarray | None) -> Tensor | None:
-            if array is None or device.type == "cpu":
-                return None if array is None else torch.from_numpy(array)
-            return torch.from_numpy(array).pin_memory().to(device, non_blocking=True)
+            return None if array is None else onto(device, torch.from_numpy(array))
 
         tokens, lengths, rows, languages = map(
             moved, (batch.tokens, batch.lengths, batch.rows, batch.languages)
         )
-        packing = pack(torch.from_numpy(batch.lengths))  # here, where no GPU is waited for
         return cls(
             tokens,
             lengths,
@@ -176,13 +174,19 @@ class DeviceBatch:
             languages,
             batch.pairs,
             tokens if batch.inputs is None else moved(batch.inputs),
-            packing if device.type == "cpu" else packing.to(device),
+            torch.from_numpy(batch.lengths),
             moved(batch.places),
             moved(batch.keys),
             batch.step,
             first,
             total or batch.pairs,
         )
+
+    @cached_property
+    def packing(self) -> Packing:
+        """Where its tokens belong; not made for a batch that is encoded in parts."""
+        packing, device = pack(self.sizes), self.tokens.device
+        return packing if device.type == "cpu" else packing.to(device)
 
     @cached_property
     def row(self) -> Tensor:
@@ -223,7 +227,10 @@ def _xtr(system: System, encoded: Encoded) -> Tensor:
     labels = batch.labels(system.masked_labels)
     target = xtr_target(*labels, sentences.dtype, own["target"])
     sampled = own["sampled"] if system.training else 0
-    loss = partial(sampled_kl_loss, count=sampled) if sampled else kl_loss
+    cross_entropy = (
+        partial(sampled_cross_entropy, count=sampled) if sampled else fused_cross_entropy
+    )
+    loss = partial(kl_loss, cross_entropy=cross_entropy)
     return system.generate(loss, sentences, batch.languages[batch.other], target)
 
 

@@ -1,0 +1,69 @@
+"""What the benchmarks share: a measurement in a fresh process, its memory, and demo text."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ems.config import pair_name
+from ems.corpora.moses import read_pairs
+
+
+def figures(command: list[str], what: str) -> tuple[dict[str, Any], float]:
+    """The JSON of the last line that a command prints, and its peak of RssAnon in MB.
+
+    Ends the program when the command fails; `what` says in words what it was to measure.
+    """
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak = [0]
+    sampler = threading.Thread(target=watch, args=(run.pid, peak), daemon=True)
+    sampler.start()
+    output, _ = run.communicate()
+    sampler.join()
+    if run.returncode:
+        sys.exit(f"{what} failed")
+    return json.loads(output.splitlines()[-1]), peak[0] / 1e6
+
+
+def watch(pid: int, peak: list[int]) -> None:
+    """Keep the highest sum of RssAnon, in bytes, of a process and its descendants in `peak`."""
+    while psutil.pid_exists(pid):
+        try:
+            process = psutil.Process(pid)
+            # a child that has not yet started its program shares its parent's memory
+            own, others = process.cmdline(), process.children(recursive=True)
+            family = [pid, *(other.pid for other in others if other.cmdline() != own)]
+            peak[0] = max(peak[0], sum(map(anon, family)))
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return
+        except psutil.NoSuchProcess:  # it or one of its tools has just gone
+            pass
+        time.sleep(0.03)
+
+
+def anon(pid: int) -> int:
+    """Anonymous resident memory of a process in bytes; 0 when it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+
+def say(text: str) -> None:
+    """Print a line at once, also into a pipe."""
+    print(text, flush=True)
+
+
+def demo_lines(mirror: Path, code: str) -> Iterator[tuple[str, str]]:
+    """300 pairs of English with a language, of the embedded demo corpus."""
+    pair = pair_name("en", code)
+    path = mirror / "opus" / "Demo" / "v1" / "moses" / f"{pair}.txt.zip"
+    return islice(read_pairs(path, "Demo", pair), 300)
