@@ -1,8 +1,9 @@
-"""Cosine search between two aligned sets of embeddings."""
+"""Cosine search between two aligned sets of embeddings, or between every two of many."""
 
 import numpy as np
 
 from ems.errors import EmsError
+from ems.progress import Progress
 
 BLOCK = 1024  # queries scored at once
 
@@ -21,11 +22,39 @@ def normalised(vectors: np.ndarray, where: str) -> np.ndarray:
 def precision_at_1(queries: np.ndarray, candidates: np.ndarray) -> float:
     """Percent of queries[N, d] whose nearest candidate[N, d] by cosine is the one of the same row.
 
+    As `nearest_is_own`.
+    """
+    return 100 * int(nearest_is_own(queries, candidates).sum()) / len(queries)
+
+
+def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """bool[N]: is the candidate[N, d] of the same row the nearest to the query[N, d] by cosine?
+
     Both are normalised already. A tie with another candidate counts as a miss unless it is the
     first.
     """
-    hits = 0
-    for start in range(0, len(queries), BLOCK):
-        nearest = (queries[start : start + BLOCK] @ candidates.T).argmax(axis=1)
-        hits += int((nearest == np.arange(start, start + len(nearest))).sum())
-    return 100 * hits / len(queries)
+    nearest = [
+        (queries[start : start + BLOCK] @ candidates.T).argmax(axis=1)
+        for start in range(0, len(queries), BLOCK)
+    ]
+    return np.concatenate(nearest) == np.arange(len(queries))
+
+
+def all_directions(vectors: np.ndarray, progress: Progress | None = None) -> np.ndarray:
+    """bool[L, L, N] of vectors[L, N, d], the same N sentences in L languages, normalised already.
+
+    [i, j] is `nearest_is_own` of queries in language i among candidates in language j; [i, i] is
+    False. One product serves both directions of a pair: 4 N^2 bytes at a time. `progress` counts
+    pairs of languages.
+    """
+    count, sentences, _ = vectors.shape
+    hits = np.zeros((count, count, sentences), bool)
+    own = np.arange(sentences)
+    for one in range(count):
+        for other in range(one + 1, count):
+            cosines = vectors[one] @ vectors[other].T  # (N, N)
+            hits[one, other] = cosines.argmax(axis=1) == own
+            hits[other, one] = cosines.argmax(axis=0) == own
+            if progress:
+                progress.add(1)
+    return hits

@@ -10,7 +10,8 @@ from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 
 from ems import retrieval
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.search import evaluate
+from ems.bench.hits import unpacked
+from ems.bench.registry import evaluate
 from ems.corpora.split import part_of_line
 from ems.errors import EmsError
 from ems.languages import load_tatoeba_codes
@@ -90,6 +91,10 @@ EXPECTED = {
     "deu": {"language": "de", "sentences": 3, "to_english": 200 / 3, "from_english": 100.0},
     "fra": {"language": "fr", "sentences": 2, "to_english": 100.0, "from_english": 50.0},
 }
+HITS = {
+    "deu": {"to_english": [True, False, True], "from_english": [True, True, True]},
+    "fra": {"to_english": [True, True], "from_english": [False, True]},
+}
 
 
 class AngleEncoder:
@@ -133,13 +138,19 @@ def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path):
         "system",
         "system_hash",
         "data_sha256",
+        "versions",
         "directions",
     }
     found = [scores[key] for key in ("benchmark", "version", "metric", "system")]
     assert found == ["tatoeba", "toy", "P@1", "ems"]
     assert set(scores["directions"]) == set(EXPECTED)
     for code, expected in EXPECTED.items():
-        assert scores["directions"][code] == pytest.approx(expected)
+        found = scores["directions"][code]
+        assert {key: found[key] for key in expected} == pytest.approx(expected)
+        for way, hits in HITS[code].items():
+            assert unpacked(found["hits"][way], found["sentences"]).tolist() == hits
+            low, high = found["intervals"][way]
+            assert 0 <= low <= found[way] <= high <= 100
 
 
 def test_each_side_is_encoded_as_its_own_language(folder, tmp_path):

@@ -78,7 +78,9 @@ def test_generated_files_keep_no_lock_that_would_hold_them(mirror, tmp_path, nam
     fetch_evalset(name, str(mirror / name), code, tmp_path / "out", locked=False)
     for file in ON_DISK[name]:
         text = (mirror / name / file).read_text(encoding="utf-8")
-        write_lines(mirror / name / file, [*text.removesuffix("\n").split("\n")[:-1], "1\tx\tnew"])
+        write_lines(
+            mirror / name / file, [*text.removesuffix("\n").split("\n")[:-1], "1\ttravel\tnew"]
+        )
     fetch_evalset(name, str(mirror / name), code, tmp_path / "out", locked=False)
     assert all("new" in (tmp_path / "out" / file).read_text() for file in ON_DISK[name])
 

@@ -41,6 +41,9 @@ FILES = {  # set -> unit -> (file, content)
     "marc": {
         f"de.{name.partition('/')[0]}": (name, content) for name, content in made.marc().items()
     },
+    "counterfactual": {
+        "DE_test.tsv": ("DE_test.tsv", b"sentence\tis_counterfactual\nWenn.\t1\nIst.\t0\n")
+    },
 }
 READ = {  # what a unit counts
     "de-en.training": 3,
@@ -55,6 +58,7 @@ READ = {  # what a unit counts
     "de.train": 3,
     "de.dev": 3,
     "de.test": 3,
+    "DE_test.tsv": 2,
 }
 UNITS = [(name, unit) for kind in (ARCHIVES, FILES) for name, of in kind.items() for unit in of]
 every_unit = pytest.mark.parametrize(("name", "unit"), UNITS)
@@ -294,4 +298,4 @@ def test_the_table_of_units_is_of_sets_that_exist_and_its_sums_look_like_sums():
         assert name in archives.READ
     assert set(EVALSETS) == set(archives.READ) | set(PER_LANGUAGE)
     documented = {name for (name, _), unit in registry.units().items() if unit.sha256}
-    assert documented == {"flores200", "bucc2018", "xnli", "marc"}
+    assert documented == {"flores200", "bucc2018", "xnli", "marc", "counterfactual"}

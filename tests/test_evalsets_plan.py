@@ -15,6 +15,7 @@ from ems.evalsets.sets import FILES, SIDES, data_files, read_sides, set_files, u
 from ems.text.evalkeys import eval_files, write_eval_keys
 
 NEW = ("bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "mldoc", "rcv2", "paracrawl")
+NEW += ("counterfactual",)
 BASE = MINIMAL | {"languages": ["en", "de", "fr", "ja"]}
 
 
@@ -49,6 +50,7 @@ def test_each_set_names_the_languages_by_its_own_codes(project, tmp_path):
         "mldoc": {"english": "en", "german": "de"},
         "rcv2": {"english": "en", "german": "de"},
         "paracrawl": {"de": "de", "fr": "fr"},
+        "counterfactual": {"EN": "en", "DE": "de", "JP": "ja"},
     }
 
 
@@ -184,7 +186,7 @@ def test_every_set_of_the_schema_is_known_and_says_what_training_must_not_see():
     known = set(schema["evalsets"]["properties"])
     assert known == set(FILES) == set(sets())
     against = set(schema["decontaminate"]["properties"]["against"]["items"]["enum"])
-    assert against == known - {"paracrawl"}
+    assert against == known - {"paracrawl", "europarlxsr"}
     assert set(SIDES) == against - {"tatoeba", "flores200", "ntrex"}
 
 

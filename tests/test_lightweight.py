@@ -8,7 +8,7 @@ from conftest import ROOT, Project, copy_project
 from mirror_made import translations, write_opus, write_tatoeba
 from train_made import LANGUAGES, MODEL, Toy
 
-from ems.bench.search import evaluate
+from ems.bench.registry import evaluate
 from ems.config import load_experiment, load_site
 from ems.config.schema import load_yaml
 from ems.encode import SentenceEncoder

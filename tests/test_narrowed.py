@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from shards_made import contents, unpacked
 
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.search import evaluate
+from ems.bench.registry import evaluate
 from ems.config import stage_hash
 from ems.shards.index import write_index
 from ems.shards.reader import PairStore

@@ -5,7 +5,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from ems.progress import Progress
 
-FEATURES = 1 << 14  # hash buckets of character n-grams
+FEATURES = 1 << 12  # hash buckets of character n-grams; classifiers learn on them too
 
 
 class CharNgramEncoder:

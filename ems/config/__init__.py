@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ems.config.experiment import SHARED, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.experiment import EMBEDDED, SHARED, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.config.opus import pair_name
 from ems.config.resolve import build
 from ems.config.schema import check, load_yaml, merge, with_defaults
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected experiment's
-EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
 OPUSTOOLS = "opustools"  # the source that means: through the package of that name
 
 

@@ -29,7 +29,9 @@ OF_SET: dict[str, dict[str, str]] = {
     "marc": _same("de en es fr ja zh"),
     "mldoc": REUTERS,
     "rcv2": REUTERS,
+    "counterfactual": {"en": "EN", "de": "DE", "ja": "JP"},
     "paracrawl": _same("bg cs da de el es et fi fr hr hu it lt lv nl pl pt ro sk sl sv"),  # Table X
+    "europarlxsr": _same("de es fr it"),  # Lightweight, Table 4
 }
 
 

@@ -10,6 +10,9 @@ from ems.languages import Language
 
 UNSEEN = "und"  # ISO 639 "undetermined": any language that the experiment does not train on
 NTREX = "NTREX"  # the corpus, in OPUS layout, that the benchmark ntrex is, or is a part of
+RETRIEVED = {"paracrawl": "ParaCrawl", "europarlxsr": "Europarl"}  # sets drawn of a corpus
+EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
+FETCHED = "tatoeba"  # copied from there as from any source; the other sets are used in place
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 
 
@@ -75,7 +78,9 @@ class EvalSet:
     `languages` maps the benchmark's own codes to languages of the table or of the experiment,
     UNSEEN where neither knows one: what it holds, whatever the experiment trains on. `part` is that
     of a corpus which `splits` divides; '' is all of it. `path` is the folder of a copy that the
-    user has, '' for none; `dev` means FLORES-200's dev part too.
+    user has, '' for none; `dev` means FLORES-200's dev part too; `protocol` is how it is scored,
+    of the benchmarks that leave a choice; `embedded` that it is the one that ems generates for the
+    demo, used in place.
     """
 
     name: str
@@ -84,6 +89,8 @@ class EvalSet:
     part: str = ""
     path: str = ""
     dev: bool = False
+    protocol: dict[str, Any] = field(default_factory=dict)
+    embedded: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,8 @@ class Experiment:
     families: dict[str, tuple[str, ...]]
     benchmarks: tuple[str, ...]
     tables: dict[str, Any]
+    probes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[str, Any] = field(default_factory=dict)
     sweep: tuple[Point, ...] = ()
 
     def all_corpora(self) -> list[tuple[str, Corpus]]:

@@ -3,13 +3,33 @@
 from dataclasses import replace
 from typing import Any
 
+from ems.config.benchmarks import check_sets
 from ems.config.codes import by_code, known_codes, unseen
-from ems.config.experiment import NTREX, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.experiment import (
+    EMBEDDED,
+    FETCHED,
+    NTREX,
+    RETRIEVED,
+    UNSEEN,
+    Corpus,
+    EvalSet,
+    Experiment,
+    Split,
+)
 from ems.config.objectives import check_objectives
 from ems.config.opus import default_cap, pair_caps, pair_files
-from ems.config.systems import build_vocabularies, check_systems, families, place
+from ems.config.systems import (
+    LOCATED,
+    build_vocabularies,
+    check_source,
+    check_systems,
+    families,
+    place,
+)
 from ems.errors import EmsError
 from ems.languages import Language, load_languages
+
+PROTOCOLS = ("flores200", "bucc2018", "paracrawl", "europarlxsr")  # sets whose scoring has settings
 
 
 def build(
@@ -52,6 +72,8 @@ def build(
         families=families(value["systems"]),
         benchmarks=tuple(value["benchmarks"]),
         tables=value["tables"],
+        probes=value["probes"],
+        documents=value["documents"],
     )
     check_systems(experiment)
     return experiment
@@ -223,14 +245,25 @@ def _check_distinct(corpora: tuple[Corpus, ...], validation: Corpus | None) -> N
 
 
 def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None:
-    """Raise `EmsError` when the part of NTREX that is the benchmark is trained or selected on."""
+    """Raise `EmsError` when the part of NTREX that is the benchmark is trained or selected on, or a
+    corpus of which a benchmark draws its sentences.
+    """
     held_out = evalsets.get("ntrex")
     for corpus in corpora if held_out else []:
         if (corpus.name, corpus.part) == (NTREX, held_out.part):
             raise EmsError(f"evalsets.ntrex.part: {corpus.label} is one of the corpora too")
+    for name, drawn in RETRIEVED.items():
+        if name in evalsets and drawn in {corpus.name for corpus in corpora}:
+            raise EmsError(
+                f"evalsets.{name}: {drawn} is one of the corpora too, so that sentences trained on "
+                "would be searched; take one of the two out"
+            )
 
 
 def _check_system(key: str, system: dict[str, Any]) -> None:
+    check_source(key, system)
+    if system["kind"] in LOCATED:
+        return
     model = system["model"]
     if "steps" not in system["train"]:
         raise EmsError("train.steps: this key is missing")
@@ -248,11 +281,9 @@ def _evalsets(
     sources: dict[str, str],
 ) -> dict[str, EvalSet]:
     entries = value["evalsets"]
-    for key, names in (
-        ("benchmarks", value["benchmarks"]),
-        ("decontaminate.against", value["decontaminate"]["against"]),
-    ):
-        _check_named(key, names, entries, "evalsets")
+    check_sets(value["benchmarks"], entries)
+    against = value["decontaminate"]["against"]
+    _check_named("decontaminate.against", against, entries, "evalsets")
     return {
         name: _evalset(name, entry, languages, splits, sources) for name, entry in entries.items()
     }
@@ -275,11 +306,13 @@ def _evalset(
             raise EmsError(f"{key}.part: a benchmark is divided by document, not by position")
     if entry.get("dev"):
         _check_dev(key, name, entry, sources)
+    if "protocol" in entry and name not in PROTOCOLS:
+        raise EmsError(f"{key}.protocol: only of {', '.join(PROTOCOLS)}")
     chosen = _codes(name, entry, languages)
     _check_left(key, entry, chosen, "none of the languages is in the benchmark")
-    return EvalSet(
-        name, entry["version"], chosen, part, entry.get("path", ""), entry.get("dev", False)
-    )
+    kept = {what: entry[what] for what in ("path", "dev", "protocol") if what in entry}
+    embedded = "path" not in entry and name != FETCHED and sources.get(name) == EMBEDDED
+    return EvalSet(name, entry["version"], chosen, part, embedded=embedded, **kept)
 
 
 def _check_dev(key: str, name: str, entry: dict[str, Any], sources: dict[str, str]) -> None:

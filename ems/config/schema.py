@@ -88,7 +88,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
 def with_defaults(value: Any, schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
     """A copy of `value` in which every absent key that has a `default` in `schema` holds it."""
     if "$ref" in schema:
-        schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
+        schema = merge(definitions[schema["$ref"].rpartition("/")[2]], schema)
     if not isinstance(value, dict) or "properties" not in schema:
         return value
     filled = dict(value)

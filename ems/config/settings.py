@@ -7,8 +7,10 @@ file says something else now.
 from dataclasses import asdict
 from typing import Any
 
+from ems.config.benchmarks import protocol_of, sets_of
 from ems.config.experiment import NTREX, Experiment
 from ems.config.provenance import digest
+from ems.config.systems import LOCATED
 
 
 def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> dict[str, Any]:
@@ -32,7 +34,9 @@ def _evalkeys(experiment: Experiment) -> dict[str, Any]:
 def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
     evalset = experiment.evalsets[name]
     entry = {**asdict(evalset), "split": _split(experiment, NTREX, evalset.part)}
-    del entry["path"]  # as a source: where a set lies does not say what it holds
+    for place in ("path", "embedded"):  # as a source: where a set lies does not say what it holds
+        del entry[place]
+    del entry["protocol"]  # how it is scored, which only the benchmark reads
     return entry if evalset.dev else {k: v for k, v in entry.items() if k != "dev"}
 
 
@@ -86,9 +90,26 @@ def _train(experiment: Experiment, system: str) -> dict[str, Any]:
 def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any]:
     own = _train(experiment, system) if experiment.systems[system]["kind"] == "encoder" else {}
     kind = experiment.systems[system]["kind"]
-    spoken = experiment.of_system(system).spoken(benchmark)
-    evalset = {**_evalset(experiment, benchmark), "spoken": spoken}
-    return {"kind": kind, "system": own, "evalset": evalset}
+    if kind in LOCATED:
+        said = experiment.systems[system]
+        own = {key: said[key] for key in (LOCATED[kind], "content") if key in said}
+    narrowed = experiment.of_system(system)
+    sets = {
+        name: {**_evalset(experiment, name), "spoken": narrowed.spoken(name)}
+        for name in sets_of(benchmark)
+    }
+    protocol = protocol_of(experiment, benchmark)
+    scored = {"protocol": protocol} if protocol else {}
+    probe = _probe(experiment, benchmark)
+    return {"kind": kind, "system": own, "evalsets": sets, **scored, **probe}
+
+
+def _probe(experiment: Experiment, benchmark: str) -> dict[str, Any]:
+    """What the classifiers of a benchmark depend on; nothing for a benchmark without any."""
+    if benchmark not in experiment.probes:
+        return {}
+    documents = {} if benchmark == "xnli" else {"documents": experiment.documents}
+    return {"probe": experiment.probes[benchmark], "seed": experiment.seed, **documents}
 
 
 def _tables(experiment: Experiment) -> dict[str, Any]:

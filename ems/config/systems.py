@@ -13,11 +13,14 @@ Notable choices:
 from collections.abc import Sequence
 from typing import Any
 
+from ems.config.benchmarks import check_languages
 from ems.config.experiment import SHARED, Experiment, Vocabulary
 from ems.config.schema import merge
 from ems.errors import EmsError
 
 Entries = dict[str, dict[str, Any]]
+# what a system says of an encoder that is not trained here, by kind
+LOCATED = {"folder": "model", "sentence-transformers": "model", "command": "command"}
 
 
 def expand(entries: Entries, vocabularies: Entries) -> Entries:
@@ -107,6 +110,23 @@ def _subset(key: str, codes: Sequence[str], known: Sequence[str]) -> tuple[str, 
     return tuple(codes)
 
 
+def check_source(key: str, system: dict[str, Any]) -> None:
+    """Raise `EmsError` unless a system says where its encoder comes from, as its kind needs it."""
+    wanted = LOCATED.get(system["kind"])
+    for name in ("model", "command"):
+        found = isinstance(system.get(name), str)
+        if name == wanted and not found:
+            raise EmsError(f"{key}.{name}: expected text, as kind: {system['kind']} needs it")
+        if found and name != wanted:
+            raise EmsError(f"{key}.{name}: found text, but kind: {system['kind']} takes none")
+    for field in ("{lines}", "{out}") if wanted == "command" else ():
+        if field not in system["command"]:
+            raise EmsError(
+                f"{key}.command: expected {field} in it, found none; {{lines}} is the file that it "
+                "reads, {out} the .npy that it writes"
+            )
+
+
 def check_systems(experiment: Experiment) -> None:
     """Raise `EmsError` for a system without a pair to train on, or without one to be scored on."""
     pairs = {pair for corpus in experiment.corpora for pair in corpus.pairs}
@@ -116,9 +136,4 @@ def check_systems(experiment: Experiment) -> None:
             raise EmsError(
                 f"systems.{name}: no corpus has a pair of its languages, {', '.join(own.languages)}"
             )
-        for benchmark in experiment.benchmarks:
-            if not own.evalsets[benchmark].languages:
-                raise EmsError(
-                    f"systems.{name}: {benchmark} has none of its languages, "
-                    f"{', '.join(own.languages)}"
-                )
+        check_languages(name, own)

@@ -21,7 +21,7 @@ from ems.corpora.download import DOWNLOADS as DEFAULTS
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.errors import EmsError
-from ems.evalsets import bucc2018, cls, marc, pawsx, xnli, xsimpp
+from ems.evalsets import bucc2018, cls, counterfactual, marc, pawsx, xnli, xsimpp
 from ems.evalsets.lines import numbered_lines
 from ems.evalsets.registry import Unit, sets
 from ems.evalsets.sets import manifest_name
@@ -156,6 +156,10 @@ def _read_marc(folder: Path, unit: str) -> int:
     return sum(1 for _ in marc.read_split(folder, code, split))
 
 
+def _read_counterfactual(folder: Path, unit: str) -> int:
+    return len(counterfactual.read_file(folder / unit))
+
+
 def _read_flores(folder: Path, unit: str) -> int:
     files = sorted(path for path in folder.glob("dev*/*") if path.is_file())
     return sum(len(read_sentences(path)) for path in files)
@@ -168,5 +172,6 @@ READ: dict[str, Callable[[Path, str], int]] = {
     "xsimpp": _read_xsimpp,
     "cls": _read_cls,
     "marc": _read_marc,
+    "counterfactual": _read_counterfactual,
     "flores200": _read_flores,
 }

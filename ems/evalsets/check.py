@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from ems.config import Experiment
+from ems.config import EMBEDDED, Experiment
+from ems.corpora.demo.grammar import LANGUAGES
+from ems.corpora.demo.sets import FOLDERS
 from ems.errors import EmsError
 from ems.evalsets.registry import sets
 from ems.evalsets.sets import UNITS, set_files
@@ -17,13 +19,16 @@ def check_evalsets(experiment: Experiment) -> None:
 
 
 def missing_evalsets(experiment: Experiment) -> list[str]:
-    """A line for each copy of the user's (`path`) that lacks a file, and each closed set without
-    one: how to obtain it, which key to set, and which files are expected.
+    """A line for each copy of the user's (`path`) that lacks a file, each set or language that the
+    embedded demo lacks, and each closed set without a copy: how to obtain it, which key to set, and
+    which files are expected.
     """
     lines = []
     for name, evalset in experiment.evalsets.items():
         if evalset.path:
             lines += _missing_of_copy(experiment, name, Path(evalset.path))
+        elif evalset.embedded:
+            lines += _missing_of_demo(experiment, name)
         elif sets()[name].status != "open" and name not in experiment.sources:
             lines.append(_how_to_obtain(experiment, name))
     return lines
@@ -42,6 +47,17 @@ def _missing_of_copy(experiment: Experiment, name: str, folder: Path) -> list[st
         if missing
         else []
     )
+
+
+def _missing_of_demo(experiment: Experiment, name: str) -> list[str]:
+    if name not in FOLDERS:
+        return [f"sources.{name}: found {EMBEDDED}, but the demo has only {', '.join(FOLDERS)}"]
+    unknown = set(experiment.evalsets[name].languages.values()) - set(LANGUAGES)
+    return [
+        f"evalsets.{name}.languages: the embedded demo has only {', '.join(LANGUAGES)}, found "
+        f"{code}"
+        for code in sorted(unknown)[:1]
+    ]
 
 
 def _how_to_obtain(experiment: Experiment, name: str) -> str:

@@ -45,6 +45,11 @@ def training_units(code: str) -> tuple[str, ...]:
     return (f"{code}.train",)
 
 
+def training_files(code: str) -> tuple[str, ...]:
+    """The file of one language that only training a classifier needs."""
+    return (file_name(code, "train"),)
+
+
 def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
     """The reviews of one file, one by one. Raises `EmsError` that names file and line."""
     path, number = folder / file_name(code, split), 0

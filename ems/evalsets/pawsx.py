@@ -50,6 +50,11 @@ def units(code: str) -> tuple[str, ...]:
 
 def read_split(folder: Path, code: str, split: str) -> list[Paraphrase]:
     """The pairs of one language of dev or test. Raises `EmsError` that names file and line."""
+    return [pair for _, pair in read_numbered(folder, code, split)]
+
+
+def read_numbered(folder: Path, code: str, split: str) -> list[tuple[int, Paraphrase]]:
+    """As `read_split`, each with the number of its row, which is the same in all languages."""
     place = SPLITS.index(split)
     path, flat = folder / file_names(code)[place], folder / flat_names(code)[place]
     if flat.is_file() and not path.is_file():
@@ -58,7 +63,11 @@ def read_split(folder: Path, code: str, split: str) -> list[Paraphrase]:
         lines = named_rows(path, COLUMNS)
     found = [_pair(path, number, *columns) for number, columns in lines]
     some(len(found), path, "pairs of sentences")
-    return [pair for pair in found if pair.first not in ABSENT and pair.second not in ABSENT]
+    return [
+        (row, pair)
+        for row, pair in enumerate(found)
+        if pair.first not in ABSENT and pair.second not in ABSENT
+    ]
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:

@@ -3,10 +3,11 @@
 Notable choices:
 - what decontamination takes of a set is every sentence of every split that a benchmark evaluates
   on (`read_sides`; each reader says which); what only trains a classifier stays out (XNLI, MARC and
-  MLDoc train), and ParaCrawl, whose sentences the benchmark draws, cannot be named at all;
+  MLDoc train), and ParaCrawl and Europarl, whose sentences the benchmark draws, cannot be named at
+  all;
 - sides are iterables: one language of BUCC is a million sentences, and none is kept here;
 - a set that is downloaded in archives stands in the workflow by the manifests of its units, except
-  under `path`: a copy of the user's is used in place, file by file.
+  under `path`: a copy of the user's is used in place, file by file, and so is the embedded one.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import ems.evalsets.bucc2018 as bucc2018  # one by one: the fetchers beside them
 import ems.evalsets.cls as cls  # must not be part of the source that a stage depends on
+import ems.evalsets.counterfactual as counterfactual
 import ems.evalsets.flores200 as flores200
 import ems.evalsets.marc as marc
 import ems.evalsets.mldoc as mldoc
@@ -26,7 +28,7 @@ import ems.evalsets.tatoeba as tatoeba
 import ems.evalsets.xnli as xnli
 import ems.evalsets.xsimpp as xsimpp
 from ems.config import Experiment
-from ems.config.experiment import NTREX
+from ems.config.experiment import EMBEDDED, NTREX, RETRIEVED
 
 Names = Callable[[str], tuple[str, ...]]  # of a language's code in the set
 Sides = Iterable[Iterable[str]]
@@ -44,7 +46,9 @@ FILES: dict[str, Names] = {
     "marc": marc.file_names,
     "mldoc": mldoc.file_names,
     "rcv2": rcv2.file_names,
+    "counterfactual": counterfactual.file_names,
     "paracrawl": paracrawl.file_names,
+    "europarlxsr": paracrawl.file_names,
 }
 OTHER_LAYOUTS: dict[str, Names] = {  # of a copy of the user's
     "pawsx": pawsx.flat_names,
@@ -57,9 +61,20 @@ UNITS: dict[str, Names] = {
     "xsimpp": xsimpp.units,
     "cls": cls.units,
     "marc": marc.units,
+    "counterfactual": counterfactual.units,
 }
-TRAINING_UNITS: dict[str, Names] = {"xnli": xnli.training_units, "marc": marc.training_units}
-AMONG_CORPORA = {"ntrex": NTREX, "paracrawl": paracrawl.CORPUS}  # lie in OPUS layout
+TRAINING_UNITS: dict[str, Names] = {
+    "xnli": xnli.training_units,
+    "marc": marc.training_units,
+    "counterfactual": counterfactual.training_units,
+}
+TRAINING_FILES: dict[str, Names] = {  # of a copy of the user's; MLDoc's depend on a setting
+    "xnli": xnli.training_files,
+    "marc": marc.training_files,
+    "counterfactual": counterfactual.training_files,
+}
+EMBEDDED_AS = {"mldoc": "reuters", "rcv2": "reuters"}  # folders of the demo that sets share
+AMONG_CORPORA = {"ntrex": NTREX, **RETRIEVED}  # lie in OPUS layout
 SIDES: dict[str, Callable[[Path, str], Sides]] = {
     "sib200": lambda folder, code: [sib200.read_language(folder, code)],
     "bucc2018": bucc2018.read_sides,
@@ -70,6 +85,7 @@ SIDES: dict[str, Callable[[Path, str], Sides]] = {
     "marc": marc.read_sides,
     "mldoc": mldoc.read_sides,
     "rcv2": rcv2.read_sides,
+    "counterfactual": counterfactual.read_sides,
 }
 
 
@@ -105,17 +121,47 @@ def units_of(experiment: Experiment, name: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
+    """Where a set lies: the user's copy, or below `data` the demo's, among the corpora, or by
+    itself.
+    """
+    evalset = experiment.evalsets[name]
+    if evalset.path:
+        return Path(evalset.path)
+    if evalset.embedded:
+        return data / EMBEDDED / EMBEDDED_AS.get(name, name)
+    place = f"opus/{AMONG_CORPORA[name]}" if name in AMONG_CORPORA else f"evalsets/{name}"
+    return data / place / evalset.version
+
+
 def manifest_name(unit: str) -> str:
     """The file that says a unit is there, in the set's folder."""
     return f"{unit}.manifest.json"
 
 
 def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    """The files of a set that lies in `folder`, in the layout that is there."""
+    """The files of a set that lies in `folder`, in the layout that is there.
+
+    What only trains a classifier is one of them where the set is one of the benchmarks.
+    """
     evalset = experiment.evalsets[name]
     paths = [path for code in evalset.languages for path in _files(evalset.dev, name, folder, code)]
+    if name in experiment.benchmarks:
+        paths += [folder / path for path in _training_files(experiment, name)]
     documents = [folder / experiment.splits[NTREX].documents] if evalset.part else []
     return list(dict.fromkeys([*paths, *documents]))
+
+
+def _training_files(experiment: Experiment, name: str) -> list[str]:
+    codes = experiment.evalsets[name].languages
+    if name == "mldoc":
+        count = experiment.probes[name]["train"]
+        return [mldoc.file_name(code, f"train.{count}") for code in codes]
+    return [path for code in codes for path in TRAINING_FILES.get(name, _none)(code)]
+
+
+def _none(code: str) -> tuple[str, ...]:
+    return ()
 
 
 def _files(dev: bool, name: str, folder: Path, code: str) -> list[Path]:
@@ -129,7 +175,8 @@ def _files(dev: bool, name: str, folder: Path, code: str) -> list[Path]:
 
 def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     """Every file that the scores of a benchmark depend on."""
-    units = [] if experiment.evalsets[name].path else units_of(experiment, name)
+    evalset = experiment.evalsets[name]
+    units = [] if evalset.path or evalset.embedded else units_of(experiment, name)
     if units:
         return [folder / manifest_name(unit) for unit in units]
     return set_files(experiment, name, folder)

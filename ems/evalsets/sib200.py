@@ -11,6 +11,15 @@ from ems.evalsets.tatoeba import read_sentences
 
 HEADER = ["index_id", "category", "text"]
 SPLITS = ("train", "dev", "test")
+LABELS = (
+    "entertainment",
+    "geography",
+    "health",
+    "politics",
+    "science/technology",
+    "sports",
+    "travel",
+)
 
 
 def file_names(code: str) -> tuple[str, ...]:
@@ -28,6 +37,11 @@ def read_split(path: Path) -> list[tuple[str, str]]:
             raise EmsError(f"{path}: line {number} has {len(line)} columns, expected {len(HEADER)}")
         if not line[-1].strip():
             raise EmsError(f"{path}: line {number} has an empty text")
+        if line[1] not in LABELS:
+            raise EmsError(
+                f"{path}: line {number}: found the category {line[1]!r}; expected "
+                f"{', '.join(LABELS)}"
+            )
     return [(category, text) for _, category, text in lines]
 
 

@@ -55,6 +55,11 @@ def training_units(code: str) -> tuple[str, ...]:
     return ("xnli-mt",)
 
 
+def training_files(code: str) -> tuple[str, ...]:
+    """The training part, which is English for all languages."""
+    return (TRAIN,)
+
+
 def split_path(folder: Path, split: str) -> Path:
     """The file of a split: the tab-separated one, or the .jsonl where only that is there."""
     path = folder / f"XNLI-1.0/xnli.{split}.tsv"

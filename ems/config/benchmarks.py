@@ -1,0 +1,67 @@
+"""What a benchmark is of: its evaluation sets, and the settings of how it is scored.
+
+Notable choices:
+- a benchmark is named as the one evaluation set that it scores, unless SETS says that its data are
+  another set's, those of several, or none but what its own module holds;
+- of several sets the first has the languages that are scored, and the `protocol`;
+- a benchmark between languages counts only those that a system is trained on, so it needs two.
+"""
+
+from typing import Any
+
+from ems.config.experiment import UNSEEN, Experiment
+from ems.errors import EmsError
+
+SETS: dict[str, tuple[str, ...]] = {
+    "xsim": ("flores200",),
+    "xsimpp": ("flores200", "xsimpp"),
+    "wordorder": (),
+}
+BETWEEN = {"flores200": "", "xsim": "en", "xsimpp": "en"}  # two languages: any, or this and another
+
+
+def sets_of(benchmark: str) -> tuple[str, ...]:
+    """The evaluation sets that a benchmark reads."""
+    return SETS.get(benchmark, (benchmark,))
+
+
+def protocol_of(experiment: Experiment, benchmark: str) -> dict[str, Any]:
+    """The settings of how a benchmark is scored; none for one that has nothing to set."""
+    sets = sets_of(benchmark)
+    return experiment.evalsets[sets[0]].protocol if sets else {}
+
+
+def check_sets(benchmarks: list[str], evalsets: dict[str, Any]) -> None:
+    """Raise `EmsError` for a benchmark of a set that `evalsets` does not name."""
+    for benchmark in benchmarks:
+        for name in sets_of(benchmark):
+            if name not in evalsets:
+                what = name if name == benchmark else f"{benchmark} is of {name}, which"
+                raise EmsError(f"benchmarks: {what} has no entry under evalsets")
+
+
+def check_languages(system: str, own: Experiment) -> None:
+    """Raise `EmsError` for a benchmark with none of a system's languages, or with too few.
+
+    `own`: the experiment with the languages of that system.
+    """
+    for benchmark in own.benchmarks:
+        for name in sets_of(benchmark):
+            if not own.evalsets[name].languages:
+                raise EmsError(
+                    f"systems.{system}: {name} has none of its languages, "
+                    f"{', '.join(own.languages)}"
+                )
+        if benchmark in BETWEEN:
+            _check_two(system, benchmark, own)
+
+
+def _check_two(system: str, benchmark: str, own: Experiment) -> None:
+    name, one = sets_of(benchmark)[0], BETWEEN[benchmark]
+    spoken = [language for language in own.spoken(name).values() if language != UNSEEN]
+    if len(spoken) < 2 or (one and one not in spoken):
+        expected = f"{one} and another" if one else "two"
+        raise EmsError(
+            f"systems.{system}: {benchmark} needs {expected} of its languages in {name}, found "
+            f"{', '.join(spoken) or 'none'}; see evalsets.{name}.languages"
+        )

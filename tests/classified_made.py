@@ -1,0 +1,192 @@
+"""Small benchmarks of classification in their publishers' layouts, and encoders that know them.
+
+A text says its class by a word, `topic2`, and how clear it is by another, `noise7`; the language of
+the encoder's call may shift the topic, so that a transfer fails in a way that is known beforehand.
+"""
+
+import json
+import random
+import re
+
+import numpy as np
+from evalsets_made import news, review, text
+from experiments_made import MINIMAL, Settings, changed
+from mirror_made import write_lines
+
+from ems.bench.registry import evaluate
+
+WIDTH = 16
+QUICK = {"seeds": 2, "epochs": 40, "hidden": [6], "dropout": 0, "learning_rate": 0.03}
+LANGUAGES = ["en", "de", "fr", "ja", "es", "it", "ru", "zh"]
+REUTERS = {
+    "en": "english",
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "it": "italian",
+    "ja": "japanese",
+    "ru": "russian",
+    "zh": "chinese",
+}
+NEWS = ("CCAT", "ECAT", "GCAT", "MCAT")
+
+
+class TopicEncoder:
+    """Embeds a text by its topic, turned by `shifts` of the language, and by a little noise."""
+
+    def __init__(self, shifts=None, noise=0.05):
+        self.shifts, self.noise, self.asked = shifts or {}, noise, []
+
+    def encode(self, lines, language, what="encode"):
+        self.asked.append((language, list(lines), what))
+        return np.stack([self.vector(line, language) for line in lines]).astype(np.float32)
+
+    def vector(self, line, language):
+        topic = int(re.search(r"topic(\d+)", line)[1])
+        count = int(re.search(r"of(\d+)", line)[1])
+        noise = np.random.default_rng(sum(line.encode())).normal(size=WIDTH)
+        return np.eye(WIDTH)[(topic + self.shifts.get(language, 0)) % count] + self.noise * noise
+
+
+def said(topic, of, number, where):
+    """The words of a text."""
+    return f"{where} item {number} topic{topic} of{of} says so"
+
+
+def labelled(count, classes, where, seed=0):
+    """(class, text) of `count` texts in random order, the classes even."""
+    order = list(range(count))
+    random.Random(f"{seed}{where}").shuffle(order)
+    return [
+        (classes[at % len(classes)], said(at % len(classes), len(classes), at, where))
+        for at in order
+    ]
+
+
+def write_mldoc(folder, languages=LANGUAGES, sizes=(16, 12, 20)):
+    """Reuters' corpora with MLDoc's indices: train.N, dev and test of each language."""
+    for code in languages:
+        number = 0
+        for split, count in zip((f"train.{sizes[0]}", "dev", "test"), sizes, strict=True):
+            names = []
+            for label, words in labelled(count, NEWS, f"{code} {split.partition('.')[0]}"):
+                number += 1
+                write_news(folder, code, number, label, words)
+                names.append(f"P-{number}newsML" if code == "en" else f"P-{number}")
+            write_lines(folder / "mldoc-indices" / f"{REUTERS[code]}.{split}", names)
+    return folder
+
+
+def write_news(folder, code, number, label, words, headline="no topic here"):
+    """One item of Reuters' news in its place."""
+    place = "rcv1" if code == "en" else f"RCV2_Multilingual_Corpus/{REUTERS[code]}"
+    name = f"{number}newsML" if code == "en" else str(number)
+    path = folder / place / "P" / f"{name}.xml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(news(number, (label,), headline, (words,)))
+
+
+def write_titles(folder, languages=LANGUAGES, count=60):
+    """Reuters' corpora with the topic in the headline."""
+    for code in languages:
+        for number, (label, words) in enumerate(labelled(count, NEWS, f"{code} title")):
+            write_news(folder, code, number, label, "no topic", words)
+    return folder
+
+
+def write_cls(folder, codes=("en", "de", "fr", "jp"), sizes=(16, 12)):
+    """Amazon reviews version 1: train and test of three domains."""
+    for code in codes:
+        for domain in ("books", "dvd", "music"):
+            for split, count in zip(("train", "test"), sizes, strict=True):
+                found = labelled(count, ("1.0", "5.0"), f"{code} {domain} {split}")
+                items = [review(stars, "Titel", words) for stars, words in found]
+                path = folder / code / domain / f"{split}.review"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(text(["<items>", *items, "</items>"]))
+    return folder
+
+
+def write_marc(folder, codes=("en", "de", "es", "fr", "ja", "zh"), sizes=(40, 20, 20)):
+    """Amazon reviews version 2, a fifth for each number of stars; three stars have no topic."""
+    for code in codes:
+        for split, count in zip(("train", "dev", "test"), sizes, strict=True):
+            lines = []
+            for at in range(count):
+                stars = at % 5 + 1
+                words = said(int(stars > 3), 2, at, f"{code} {split}")
+                lines.append(
+                    json.dumps(
+                        {
+                            "stars": str(stars),
+                            "review_title": "title",
+                            "review_body": words if stars != 3 else "three stars",
+                            "language": code,
+                        }
+                    )
+                )
+            write_lines(folder / split / f"dataset_{code}_{split}.json", lines)
+    return folder
+
+
+TOPICS = ("entertainment", "geography", "health", "politics", "science/technology", "sports")
+TOPICS += ("travel",)
+
+
+def write_sib200(folder, codes=("eng_Latn", "deu_Latn", "fra_Latn"), sizes=(35, 14, 21)):
+    """SIB-200: train, dev and test of each language."""
+    for code in codes:
+        for split, count in zip(("train", "dev", "test"), sizes, strict=True):
+            found = labelled(count, TOPICS, f"{code} {split}")
+            rows = [f"{at}\t{label}\t{words}" for at, (label, words) in enumerate(found)]
+            write_lines(folder / code / f"{split}.tsv", ["index_id\tcategory\ttext", *rows])
+    return folder
+
+
+def write_counterfactual(folder, codes=("EN", "DE", "JP"), sizes=(20, 10, 12)):
+    """Amazon counterfactual sentences; every third is quoted."""
+    for code in codes:
+        for split, count in zip(("train", "valid", "test"), sizes, strict=True):
+            rows = []
+            for at, (label, words) in enumerate(labelled(count, "01", f"{code} {split}")):
+                rows.append(f'"""{words}"""\t{label}' if at % 3 == 0 else f"{words}\t{label}")
+            lines = ["sentence\tis_counterfactual", *rows]
+            write_lines(folder / f"{code}_{split}.tsv", lines)
+    return folder
+
+
+WRITERS = {
+    "mldoc": write_mldoc,
+    "rcv2": write_titles,
+    "cls": write_cls,
+    "marc": write_marc,
+    "sib200": write_sib200,
+    "counterfactual": write_counterfactual,
+}
+SIZES = {
+    "mldoc": {"train": 16},
+    "marc": {"train": 12},
+    "rcv2": {"train": 20, "valid": 20, "test": 20},
+}
+
+
+def experiment_of(benchmark, root, folder, **changes):
+    """An experiment with this one benchmark, whose files are in `folder`."""
+    base = MINIMAL | {
+        "languages": LANGUAGES,
+        "evalsets": {benchmark: {"version": "v1", "path": str(folder)}},
+        "decontaminate": {"against": []},
+        "benchmarks": [benchmark],
+    }
+    own = {} if benchmark == "pawsx" else {**QUICK, **SIZES.get(benchmark, {})}
+    base["probes"] = {benchmark: own} if own else {}
+    return Settings(root).load(changed(base, changes))
+
+
+def run(benchmark, tmp_path, folder, encoder=None, system="ngram", **changes):
+    """Score on a benchmark; the written JSON."""
+    experiment = experiment_of(benchmark, tmp_path / "settings", folder, **changes)
+    out = tmp_path / "scores" / f"{benchmark}.json"
+    names = {"system": system, "benchmark": benchmark}
+    evaluate(encoder or TopicEncoder(), experiment, names, folder, out)
+    return json.loads(out.read_text())
