@@ -1,0 +1,267 @@
+"""Laws of xsim and xsim++: the best candidate is what plain loops find, and kinds of errors are
+those counted by hand."""
+
+import json
+
+import numpy as np
+import pytest
+from experiments_made import MINIMAL, Settings, changed, edited
+from mirror_made import write_flores, write_lines
+
+from ems.bench.hits import unpacked
+from ems.bench.registry import evaluate
+from ems.bench.xsim import best_by_margin, errors_of
+from ems.config import stage_hash
+from ems.errors import EmsError
+from ems.evalsets.xsimpp import AUGMENTED, KINDS, Negative
+
+# --- the margin
+
+
+def naive_best(queries, candidates, margin, k):
+    """The best candidate of each query: loops over plain floats of length 1."""
+
+    def cosine(one, other):
+        return sum(a * b for a, b in zip(one, other, strict=True))
+
+    def around(vector, others):
+        nearest = sorted((cosine(vector, other) for other in others), reverse=True)[:k]
+        return sum(nearest) / len(nearest)
+
+    found = []
+    for query in queries:
+        ranked = sorted(
+            range(len(candidates)), key=lambda place: (-cosine(query, candidates[place]), place)
+        )
+        scores = {}
+        for place in ranked[:k]:
+            value = cosine(query, candidates[place])
+            mean = (around(query, candidates) + around(candidates[place], queries)) / 2
+            ratio = value / mean if mean > 0 else 0
+            scores[place] = {"absolute": value, "ratio": ratio, "distance": value - mean}
+        found.append(max(scores, key=lambda place: scores[place][margin]))
+    return found
+
+
+def drawn(queries, candidates, seed=0):
+    """Vectors of length 1, the candidates around the queries and crowded: hubs among them."""
+    random = np.random.default_rng(seed)
+    first = random.normal(size=(queries, 5)) + 1
+    second = np.resize(first, (candidates, 5)) + 0.8 * random.normal(size=(candidates, 5))
+    lengths = [np.linalg.norm(each, axis=1, keepdims=True) for each in (first, second)]
+    return (first / lengths[0]).astype(np.float32), (second / lengths[1]).astype(np.float32)
+
+
+@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
+@pytest.mark.parametrize("k", [1, 2, 4, 40])
+def test_the_best_candidate_equals_plain_loops(margin, k):
+    queries, candidates = drawn(25, 33)
+    found = best_by_margin(queries, candidates, k, margin).tolist()
+    assert found == naive_best(queries.tolist(), candidates.tolist(), margin, k)
+
+
+def test_the_margins_and_the_number_of_neighbours_matter():
+    queries, candidates = drawn(25, 33)
+    ways = [(4, "ratio"), (2, "ratio"), (4, "distance"), (4, "absolute")]
+    found = {tuple(best_by_margin(queries, candidates, *way)) for way in ways}
+    assert len(found) >= 3
+    default = best_by_margin(queries, candidates)
+    assert (default == best_by_margin(queries, candidates, 4, "ratio")).all()
+
+
+def test_of_equal_candidates_the_first_is_the_best():
+    corners = np.eye(3, dtype=np.float32)
+    for margin in ("ratio", "distance", "absolute"):
+        found = best_by_margin(corners[:2], corners[[0, 0, 1, 1]], 2, margin)
+        assert found.tolist() == [0, 2]
+
+
+def test_where_no_neighbourhood_is_above_zero_a_ratio_does_not_prefer_the_farther_one():
+    queries = np.array([[1, 0]], np.float32)
+    candidates = np.array([[-1, 0], [0, -1]], np.float32)
+    assert best_by_margin(queries, candidates, 2, "ratio").tolist() == [1]
+
+
+# --- by hand
+
+ENGLISH = {"One.": 0, "Two.": 90, "Three.": 180, "Four.": 270}  # sentence -> its angle, degrees
+GERMAN = {"Eins.": 12, "Zwei.": 91, "Drei.": 195, "Vier.": 25}
+MADE = {"Not one.": 20, "Two of 3.": 120, "Nobody knows.": 200}
+TOLD = {
+    "Not one.": {"errtype": "causality_alternation", "src": "One."},
+    "Two of 3.": {"errtype": "number_replacement", "src": "Two."},
+}
+# By hand, by cosine: Eins (12) is nearest to One (12 away), with the made ones to Not one (8 away),
+# which is made of One; Zwei to Two; Drei (195) to Three (15 away), or to the one (5 away) of which
+# no kind is told; Vier (25) to One (25 away), or to Not one (5 away), made of another than Four.
+OF_XSIM = {
+    "languages": ["en", "de"],
+    "evalsets": {
+        "flores200": {"version": "v1", "protocol": {"margin": "absolute"}},
+        "xsimpp": {"version": "v2"},
+    },
+    "benchmarks": ["xsim", "xsimpp"],
+}
+BASE = MINIMAL | {**OF_XSIM, "languages": ["en", "de", "fr"], "decontaminate": {"against": []}}
+WITHOUT_PROTOCOL = ("evalsets.flores200", {"version": "v1"})
+
+
+class Angles:
+    """Looks up the vector of a sentence by its angle and writes down what it was asked."""
+
+    def __init__(self):
+        self.angles, self.asked = {**ENGLISH, **GERMAN, **MADE}, []
+
+    def encode(self, lines, language, what="encode"):
+        self.asked.append((language, lines))
+        radians = np.deg2rad([self.angles[line] for line in lines])
+        length = 1 + np.arange(len(lines))[:, None]  # cosine must not see it
+        return (np.stack([np.cos(radians), np.sin(radians)], 1) * length).astype(np.float32)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Both sets as they are published."""
+    write_flores(tmp_path, "eng_Latn", ENGLISH)
+    write_flores(tmp_path, "deu_Latn", GERMAN)
+    write_lines(tmp_path / "xsimpp" / AUGMENTED, MADE)
+    (tmp_path / "xsimpp" / KINDS).write_text(json.dumps(TOLD))
+    return {name: tmp_path / name for name in ("flores200", "xsimpp")}
+
+
+def run(tmp_path, folders, benchmark, encoder=None, **changes):
+    """The written file; the made sentences are a copy of the user's."""
+    out = tmp_path / "scores" / f"{benchmark}.json"
+    value = edited(changed(MINIMAL, OF_XSIM), "evalsets.xsimpp.path", str(tmp_path / "xsimpp"))
+    experiment = Settings(tmp_path / "settings", value).changed(**changes)
+    names = {"system": "ems", "benchmark": benchmark}
+    evaluate(encoder or Angles(), experiment, names, folders, out)
+    return out
+
+
+def test_xsim_is_the_error_rate_counted_by_hand(tmp_path, folders):
+    encoder = Angles()
+    scores = json.loads(run(tmp_path, folders, "xsim", encoder).read_text())
+    assert (scores["benchmark"], scores["metric"]) == ("xsim", "error rate")
+    assert (scores["version"], scores["protocol"]) == ("v1", {"k": 4, "margin": "absolute"})
+    assert list(scores["directions"]) == ["deu_Latn"]
+    found = scores["directions"]["deu_Latn"]
+    assert (found["language"], found["sentences"], found["error"]) == ("de", 4, 25.0)
+    assert unpacked(found["hits"], 4).tolist() == [True, True, True, False]
+    assert found["interval"][0] <= 25.0 <= found["interval"][1]
+    assert "kinds" not in found
+    assert encoder.asked == [("en", list(ENGLISH)), ("de", list(GERMAN))]
+
+
+def test_xsimpp_counts_the_kinds_of_errors_as_by_hand(tmp_path, folders):
+    encoder = Angles()
+    scores = json.loads(run(tmp_path, folders, "xsimpp", encoder).read_text())
+    assert (scores["benchmark"], scores["version"]) == ("xsimpp", "v1, v2")
+    found = scores["directions"]["deu_Latn"]
+    assert found["error"] == 75.0
+    assert unpacked(found["hits"], 4).tolist() == [False, True, False, False]
+    assert found["kinds"] == {"causality_alternation": 1, "misaligned": 2}
+    assert encoder.asked[0] == ("en", [*ENGLISH, *MADE])
+
+
+def test_the_same_text_on_another_line_is_found_and_its_own_made_sentence_is_not():
+    english = ["a", "a ", "b"]
+    made = [Negative("c", "kind", "a"), Negative("b", "kind", "a"), Negative("d", "", "b")]
+    assert errors_of(np.array([1, 0, 4]), english, made) == ["", "", ""]
+    assert errors_of(np.array([3, 4, 5]), english, made) == ["kind", "kind", "untold"]
+    assert errors_of(np.array([2, 5, 3]), english, made) == ["misaligned"] * 3
+
+
+def test_the_default_is_the_ratio_margin_with_four_neighbours(tmp_path, folders):
+    experiment = Settings(tmp_path / "settings").load(edited(BASE, *WITHOUT_PROTOCOL))
+    assert experiment.evalsets["flores200"].protocol == {"k": 4, "margin": "ratio"}
+    changes = {"flores200": {"protocol": {"margin": "ratio"}}}
+    scores = json.loads(run(tmp_path, folders, "xsim", evalsets=changes).read_text())
+    assert scores["protocol"] == {"k": 4, "margin": "ratio"}
+
+
+def test_the_same_inputs_give_the_same_bytes_and_either_set_counts_for_the_checksum(
+    tmp_path, folders
+):
+    first = run(tmp_path, folders, "xsimpp").read_bytes()
+    assert run(tmp_path, folders, "xsimpp").read_bytes() == first
+    sums = {json.loads(first)["data_sha256"]}
+    write_lines(folders["xsimpp"] / AUGMENTED, reversed(MADE))
+    sums.add(json.loads(run(tmp_path, folders, "xsimpp").read_text())["data_sha256"])
+    write_flores(tmp_path, "deu_Latn", reversed(GERMAN))
+    sums.add(json.loads(run(tmp_path, folders, "xsimpp").read_text())["data_sha256"])
+    assert len(sums) == 3
+
+
+@pytest.mark.parametrize("benchmark", ["xsim", "xsimpp"])
+def test_unequal_lines_are_an_error_that_names_the_file(tmp_path, folders, benchmark):
+    write_flores(tmp_path, "deu_Latn", ["Eins."])
+    with pytest.raises(EmsError, match=r"devtest: expected the .* lines of .*devtest, found"):
+        run(tmp_path, folders, benchmark)
+    assert not (tmp_path / "scores").exists()
+
+
+def test_files_of_xsimpp_that_do_not_belong_together_are_an_error(tmp_path, folders):
+    (folders["xsimpp"] / KINDS).write_text(json.dumps({"Other.": TOLD["Not one."]}))
+    with pytest.raises(EmsError, match="none of its 3 sentences is in"):
+        run(tmp_path, folders, "xsimpp")
+
+
+def test_a_folder_that_was_not_given_is_an_error_that_names_the_set(tmp_path, folders):
+    with pytest.raises(EmsError, match=r"xsimpp: expected the folder of xsimpp; .*NAME=FOLDER"):
+        run(tmp_path, {"flores200": folders["flores200"]}, "xsimpp")
+
+
+# --- benchmarks that are of another set
+
+MISTAKES = [
+    ("evalsets", {"xsimpp": {"version": "v1"}}, "benchmarks: xsim is of flores200, which has no"),
+    ("evalsets", {"flores200": {"version": "v1"}}, "benchmarks: xsimpp has no entry under"),
+    (
+        "evalsets.flores200.languages",
+        ["de", "fr"],
+        "systems.ems: xsim needs en and another of its languages in flores200, found de, fr; see "
+        "evalsets.flores200.languages",
+    ),
+    (
+        "evalsets.flores200.protocol.margin",
+        "ration",
+        "protocol.margin: found 'ration'; allowed values: ratio, distance, absolute",
+    ),
+    ("evalsets.flores200.protocol.k", 0, "evalsets.flores200.protocol.k: 0"),
+    ("evalsets.flores200.protocol.n", 4, "evalsets.flores200.protocol.n: unknown key"),
+    ("evalsets.xsimpp.protocol", {}, "evalsets.xsimpp.protocol: only of "),
+]
+
+
+@pytest.mark.parametrize(("path", "new", "told"), MISTAKES)
+def test_a_mistake_is_one_line_before_any_job(tmp_path, path, new, told):
+    assert told in Settings(tmp_path, BASE).told(edited(BASE, path, new))
+
+
+def test_flores_needs_two_languages_that_a_system_is_trained_on(tmp_path):
+    value = edited(BASE, "benchmarks", ["flores200"])
+    project = Settings(tmp_path, value)
+    told = project.told(edited(value, "evalsets.flores200.languages", ["fr"]))
+    assert "systems.ems: flores200 needs two of its languages in flores200, found fr; see" in told
+    assert project.load(edited(value, "evalsets.flores200.languages", ["fr", "de"]))
+
+
+def test_a_benchmark_runs_again_when_its_sets_or_its_protocol_change_and_only_then(tmp_path):
+    names = ["flores200", "xsim", "xsimpp", "wordorder"]
+    value = edited(edited(BASE, *WITHOUT_PROTOCOL), "benchmarks", names)
+    project = Settings(tmp_path, value)
+
+    def changed_by(path, new):
+        one, other = (
+            {name: stage_hash(each, "bench", system="ems", benchmark=name) for name in names}
+            for each in (project.load(value), project.load(edited(value, path, new)))
+        )
+        return {name for name in names if one[name] != other[name]}
+
+    of_flores = {"flores200", "xsim", "xsimpp"}
+    assert changed_by("evalsets.flores200.protocol.k", 5) == of_flores
+    assert changed_by("evalsets.flores200.protocol.k", 4) == set()
+    assert changed_by("evalsets.flores200.version", "v3") == of_flores
+    assert changed_by("evalsets.xsimpp.version", "v3") == {"xsimpp"}
+    assert changed_by("train.steps", 11) == set(names)

@@ -1,0 +1,95 @@
+"""The workflow's jobs for benchmarks that are of another set, of two, or of none: they run, and
+their tables and the map come out."""
+
+import csv
+import json
+
+import pytest
+import yaml
+from conftest import Project
+from experiments_made import MINIMAL
+from mirror_made import translations, write_flores, write_lines
+
+from ems.evalsets.xsimpp import AUGMENTED, KINDS
+
+FLORES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn"}
+OWN = MINIMAL | yaml.safe_load("""
+evalsets:
+  flores200: {version: v1, path: sets/flores200}
+  xsimpp: {version: v1, path: sets/xsimpp}
+decontaminate: {against: []}
+systems: {char-ngram: {kind: char-ngram}}
+benchmarks: [flores200, xsim, xsimpp, wordorder]
+tables: {printed: [EMS]}
+""")
+TABLES = [f"results/tables/{name}.tex" for name in ("flores", "xsim", "wordorder")]
+FIGURE = "results/figures/flores.svg"
+
+
+@pytest.fixture
+def project(fresh: Project) -> Project:
+    """A project whose experiment has these benchmarks and a system that needs no training."""
+    items = list(translations(12, list(FLORES), seed="flores", least=4))
+    for language, code in FLORES.items():
+        write_flores(fresh.folder / "sets", code, [item[language] for item in items])
+    made = {f"not {item['en']}": item["en"] for item in items}
+    write_lines(fresh.folder / "sets/xsimpp" / AUGMENTED, made)
+    kinds = {text: {"errtype": "negation", "src": source} for text, source in made.items()}
+    (fresh.folder / "sets/xsimpp" / KINDS).write_text(json.dumps(kinds))
+    (fresh.folder / "configs/own.yaml").write_text(yaml.safe_dump(OWN, sort_keys=False))
+    fresh.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    return fresh
+
+
+def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_made(
+    project: Project,
+) -> None:
+    output = project.snakemake("-p", *TABLES, FIGURE)
+    flores, xsimpp = "flores200=sets/flores200", "xsimpp=sets/xsimpp"
+    for benchmark, folders in (
+        ("flores200", flores),
+        ("xsim", flores),
+        ("xsimpp", f"{flores} {xsimpp}"),
+        ("wordorder", ""),
+    ):
+        assert f"--benchmark {benchmark}  --evalset {folders} --out " in output
+    scores = project.folder / "results/own/scores/char-ngram"
+    found = {path.stem: json.loads(path.read_text()) for path in scores.iterdir()}
+    assert set(found) == {"flores200", "xsim", "xsimpp", "wordorder"}
+    assert len(found["flores200"]["directions"]) == 3
+    assert found["xsimpp"]["data_sha256"] != found["xsim"]["data_sha256"]
+    assert found["wordorder"]["cosine"] > 0.5  # nearly the same words
+    with open(project.folder / "results/tables/xsim.csv", newline="") as handle:
+        rows = [row[0] for row in csv.reader(handle)]
+    assert rows == ["Model", "xsim: char-ngram", "xsim++: char-ngram"]
+    assert (project.folder / FIGURE).stat().st_size > 1000
+    assert "Nothing to be done" in project.snakemake(*TABLES, FIGURE)
+
+
+def test_all_makes_these_tables_and_the_map_too(project: Project) -> None:
+    output = project.snakemake("-n", "all")
+    for path in (*TABLES, FIGURE):
+        assert path in output
+
+
+def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project: Project) -> None:
+    """A change of the sets that `xsim` does not read."""
+    project.snakemake(*TABLES)
+    path = project.folder / "sets/xsimpp" / AUGMENTED
+    path.write_text(path.read_text() + "one more\n")
+    output = project.snakemake("-n", *TABLES)
+    assert "scores/char-ngram/xsimpp.json" in output
+    for name in ("xsim", "flores200", "wordorder"):
+        assert f"output: results/own/scores/char-ngram/{name}.json" not in output
+
+
+def test_a_job_by_hand_without_the_name_of_a_set_is_told_how_to_name_it(project: Project) -> None:
+    words = ("ems", "bench", "--experiment", "own", "--system", "char-ngram", "--out", "x.json")
+    for benchmark, folders, told in (
+        ("xsim", ["sets/flores200"], "--evalset sets/flores200: expected NAME=FOLDER"),
+        ("xsimpp", ["flores200=sets/flores200"], "xsimpp: expected the folder of xsimpp; name"),
+        ("xsim", [], "xsim: expected the folder of flores200; name each of its sets"),
+    ):
+        done = project.run(*words, "--benchmark", benchmark, "--evalset", *folders, expect=1)
+        assert told in done.stderr.splitlines()[-1]
+        assert not (project.folder / "x.json").exists()
