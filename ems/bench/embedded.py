@@ -1,0 +1,53 @@
+"""Embeddings of hundreds of thousands of sentences, encoded in parts.
+
+Notable choices:
+- up to LIMIT bytes they are in memory; more of them lie in a file beside the scores, memory-mapped,
+  of which the kernel keeps as much as it has room for. The file has no name: whatever ends the
+  process, nothing is left of it;
+- its space is claimed at once: a full disk is an error, not a crash in the middle.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from ems.bench.task import Task
+from ems.errors import EmsError
+
+PART = 1 << 15  # sentences encoded at once
+LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memory
+
+
+def embedded(task: Task, lines: list[str], language: str, where: str) -> np.ndarray:
+    """Embeddings of length 1, float32[len(lines), d], in memory or mapped.
+
+    Raises `EmsError` as `Task.vectors`, and for a disk without room.
+    """
+    vectors = None
+    for start in range(0, len(lines), PART):
+        beyond = f"{where}, after {start:,} sentences" if start else where
+        part = task.vectors(lines[start : start + PART], language, beyond)
+        if vectors is None:
+            vectors = empty((len(lines), part.shape[1]), task.scratch)
+        vectors[start : start + len(part)] = part
+    return vectors
+
+
+def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
+    """float32 of a shape, in memory, or above LIMIT bytes in a file without a name in `scratch`."""
+    size = 4 * shape[0] * shape[1]
+    if size <= LIMIT:
+        return np.empty(shape, np.float32)
+    try:
+        scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=scratch) as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, np.float32, "w+", shape=shape)
+    except OSError as error:
+        raise EmsError(
+            f"{scratch}: no room for {size:,} bytes of embeddings ({error.strerror or error}); "
+            "free some space there, or put results/ on another disk"
+        ) from error

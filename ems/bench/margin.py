@@ -1,0 +1,120 @@
+"""Translations found by margin: how much nearer two sentences are than their neighbourhoods.
+
+    score(x, y) = margin(cos(x, y), b),  b the mean of cos(x, z) over the k nearest z of x in the
+    other set and of cos(y, z) over those of y, half each
+
+Source: Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with Multilingual Sentence
+Embeddings" (ACL 2019), Eq. 2-3, k = 4: the ratio is the paper's best.
+
+Notable choices:
+- a pair is mined as in LASER and sentence-transformers: each sentence of either set has a best
+  candidate among its k neighbours; all of these, best first, and a sentence is used once;
+- where no neighbourhood is above 0 a ratio would mean nothing, and is 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ems.bench.nearest import COLUMNS, Neighbours, block, nearest
+from ems.model.device import choose_device
+
+
+def _ratio(similarity: np.ndarray, around: np.ndarray) -> np.ndarray:
+    positive = around > 0
+    return np.where(positive, similarity / np.where(positive, around, 1), 0)
+
+
+Margin = Callable[[np.ndarray, np.ndarray], np.ndarray]
+MARGINS: dict[str, Margin] = {
+    "ratio": _ratio,
+    "distance": lambda similarity, around: similarity - around,
+    "absolute": lambda similarity, around: similarity,
+}
+
+
+@dataclass(frozen=True)
+class Mined:
+    """Pairs of two sets, the best first: where they are, `first` and `second` int64[P], and
+    `score` float64[P].
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    score: np.ndarray
+
+
+def mine(
+    first: np.ndarray,
+    second: np.ndarray,
+    k: int = 4,
+    margin: str = "ratio",
+    device: str = "auto",
+    what: str = "mine",
+) -> Mined:
+    """Pairs of first[N, d] and second[M, d], each row in at most one of them.
+
+    Both are float32 with rows of length 1, in memory or mapped: see `nearest`.
+    """
+    forward, backward = nearest(first, second, k, device, what)
+    there, score = _best(forward, backward, margin)
+    back, other_score = _best(backward, forward, margin)
+    pairs = np.stack(
+        [np.append(np.arange(len(first)), back), np.append(there, np.arange(len(second)))]
+    )  # [2, N + M]
+    scores = np.append(score, other_score)
+    order = np.argsort(-scores, kind="stable")
+    kept = order[_each_once(pairs[:, order], (len(first), len(second)))]
+    return Mined(*pairs[:, kept], scores[kept])
+
+
+def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, np.ndarray]:
+    """Of each item the neighbour with the highest score, int64[N], and that score, float64[N]."""
+    around = (own.mean[:, None] + other.mean[own.index]) / 2  # [N, k]
+    scores = MARGINS[margin](own.similarity.astype(np.float64), around)
+    best = scores.argmax(axis=1)[:, None]
+    index, score = (np.take_along_axis(of, best, 1)[:, 0] for of in (own.index, scores))
+    return index, score
+
+
+def _each_once(pairs: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
+    """bool[P]: of pairs[2, P], those of which no item is in one before that is kept."""
+    free = [bytearray(b"\1") * count for count in counts]
+    kept = np.zeros(pairs.shape[1], bool)
+    for at, (one, other) in enumerate(zip(*pairs.tolist(), strict=True)):
+        if free[0][one] and free[1][other]:
+            free[0][one] = free[1][other] = 0
+            kept[at] = True
+    return kept
+
+
+@torch.inference_mode()
+def best_candidates(
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    k: int = 4,
+    margin: str = "ratio",
+    device: str = "auto",
+) -> np.ndarray:
+    """Of each query[N, d] the candidate[M, d] with the highest score, the first of equals.
+
+    int64[N]. Every candidate is scored, not only the nearest. Both sets are as in `mine`; the
+    neighbours of a candidate are queries. N x COLUMNS scores are in memory at a time.
+    """
+    around = np.zeros(len(queries)), np.zeros(len(candidates))
+    if margin != "absolute":
+        around = tuple(found.mean for found in nearest(queries, candidates, k, device))
+    place = choose_device(device)
+    asked = block(queries, 0, len(queries), place)
+    best, found = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
+    for start in range(0, len(candidates), COLUMNS):
+        tile = (asked @ block(candidates, start, COLUMNS, place).T).cpu().numpy()  # [N, COLUMNS]
+        beside = (around[0][:, None] + around[1][start : start + COLUMNS]) / 2
+        scores = MARGINS[margin](tile.astype(np.float64), beside)
+        at = scores.argmax(axis=1)
+        highest = scores[np.arange(len(queries)), at]
+        better = highest > best
+        best[better], found[better] = highest[better], start + at[better]
+    return found

@@ -1,0 +1,315 @@
+"""Laws of the benchmark BUCC 2018: its F1 is the one counted by hand, its threshold as it says."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from conftest import SHARED, needs
+from experiments_made import Settings
+from mining_made import HashEncoder, Listed, at_cosine, naive_f1, naive_mine, unit
+from mirror_made import write_lines
+
+from ems.bench import embedded
+from ems.bench.bucc import best_threshold
+from ems.bench.registry import evaluate
+from ems.config import stage_hash
+from ems.errors import EmsError
+from ems.evalsets.bucc2018 import PARTS, part_files, read_part
+
+WIDTH = 5
+GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}
+ENGLISH = {f"en-{at}": f"line {at}" for at in range(WIDTH)}
+COSINES = [0.9, 0.8, 0.7, 0.6, 0.5]  # of the pairs de-0 en-0, de-1 en-1, ...
+GOLD = [("de-0", "en-0"), ("de-2", "en-2"), ("de-3", "en-1")]
+# By hand, absolute margin. 1 pair: 1 right, F1 2/(1+3); 2: 1, 2/5; 3: 2, 4/6; 4: 2, 4/7; 5: 2, 4/8
+SAMPLE = {"de": {"de-8": "Probe 0", "de-9": "Probe 1"}, "en": {"en-8": "try 0", "en-9": "try 1"}}
+SAMPLE_COSINES, SAMPLE_GOLD = [0.95, 0.75], [("de-8", "en-8")]  # threshold 0.85: only de-0 en-0
+
+
+def vectors(german, english, cosines):
+    """The vectors of sentences, pair by pair at these cosines and else at right angles."""
+    axes = np.eye(2 * WIDTH).tolist()
+    found = {text: axes[at] for at, text in enumerate(german)}
+    near = {text: at_cosine(cosines[at], at, WIDTH) for at, text in enumerate(english)}
+    return found | near
+
+
+def write_part(folder, part, sentences, english, gold, code="de"):
+    """The three files of one part."""
+    sides = [[f"{name}\t{text}" for name, text in side.items()] for side in (sentences, english)]
+    lines = [*sides, ["\t".join(pair) for pair in gold]]
+    for name, rows in zip(part_files(code, part), lines, strict=True):
+        write_lines(folder / name, rows)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """BUCC as published, five sentences of German and two in its sample."""
+    write_part(tmp_path / "bucc", "training", GERMAN, ENGLISH, GOLD)
+    write_part(tmp_path / "bucc", "sample", *SAMPLE.values(), SAMPLE_GOLD)
+    return tmp_path / "bucc"
+
+
+@pytest.fixture
+def encoder():
+    training = vectors(GERMAN.values(), ENGLISH.values(), COSINES)
+    return Listed(training | vectors(SAMPLE["de"].values(), SAMPLE["en"].values(), SAMPLE_COSINES))
+
+
+def experiment_of(tmp_path, languages=("de",), folder=None, **protocol):
+    """The minimal experiment with BUCC as its benchmark, a copy of which may be in `folder`."""
+    entry = {"version": "v2018", "languages": list(languages), "protocol": protocol}
+    entry |= {"path": str(folder)} if folder else {}
+    changes = {"evalsets": {"bucc2018": entry}, "benchmarks": ["bucc2018"]}
+    return Settings(tmp_path / "settings").changed(**changes)
+
+
+def run(folder, tmp_path, encoder, languages=("de",), **protocol):
+    """Score on BUCC in `folder`; the written file."""
+    out = tmp_path / "scores" / "bucc2018.json"
+    names = {"system": "ems", "benchmark": "bucc2018"}
+    experiment = experiment_of(tmp_path, languages, folder, **protocol)
+    evaluate(encoder, experiment, names, folder, out)
+    return out
+
+
+def scores_of(*arguments, **protocol):
+    return json.loads(run(*arguments, **protocol).read_text())
+
+
+def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
+    scores = scores_of(folder, tmp_path, encoder, margin="absolute")
+    assert (scores["metric"], scores["version"]) == ("F1", "v2018")
+    assert scores["protocol"] == {
+        "k": 4,
+        "margin": "absolute",
+        "threshold": "oracle",
+        "missed": 10,
+        "part": "training",
+    }
+    found = scores["directions"]["de"]
+    missed = found.pop("missed")
+    assert found == pytest.approx(
+        {
+            "language": "de",
+            "sentences": 5,
+            "english": 5,
+            "gold": 3,
+            "extracted": 3,
+            "correct": 2,
+            "precision": 200 / 3,
+            "recall": 200 / 3,
+            "f1": 200 / 3,
+            "threshold": 0.65,
+        }
+    )
+    assert [pair.pop("score") for pair in missed] == pytest.approx([0.8])
+    assert missed == [
+        {"id": "de-1", "english_id": "en-1", "sentence": "Satz 1", "english": "line 1"}
+    ]
+
+
+def test_a_threshold_of_the_sample_part_is_applied_to_the_training_part(folder, tmp_path, encoder):
+    scores = scores_of(folder, tmp_path, encoder, margin="absolute", threshold="sample")
+    found = scores["directions"]["de"]
+    assert found["threshold"] == pytest.approx(0.85)
+    names = ("extracted", "correct", "precision", "recall", "f1")
+    assert [found[name] for name in names] == pytest.approx([1, 1, 100, 100 / 3, 50])
+    assert found["missed"] == []
+
+
+def test_with_the_oracle_the_sample_part_is_not_even_encoded(folder, tmp_path, encoder):
+    run(folder, tmp_path, encoder)
+    assert [language for language, _ in encoder.asked] == ["de", "en"]
+    assert encoder.asked[1][1] == list(ENGLISH.values())
+
+
+def test_a_threshold_above_every_score_extracts_nothing_and_scores_zero(folder, tmp_path, encoder):
+    for name in SAMPLE["en"].values():
+        encoder.vectors[name] = encoder.vectors[f"Probe {name[-1]}"]  # cosines 1 and 1
+    found = scores_of(folder, tmp_path, encoder, margin="absolute", threshold="sample")
+    found = found["directions"]["de"]
+    assert [found[name] for name in ("extracted", "precision", "recall", "f1")] == [0, 0, 0, 0]
+
+
+def test_as_many_pairs_that_gold_lacks_are_kept_as_the_setting_says(folder, tmp_path, encoder):
+    write_part(folder, "training", GERMAN, ENGLISH, [("de-4", "en-4")])
+    for most in (0, 1, 3):
+        scores = scores_of(folder, tmp_path, encoder, margin="absolute", missed=most)
+        found = scores["directions"]["de"]
+        assert [pair["id"] for pair in found["missed"]] == ["de-0", "de-1", "de-2"][:most]
+
+
+# --- against plain loops, with the settings of the paper
+
+
+@pytest.fixture
+def random_folder(tmp_path):
+    """Sentences of which about half have a translation, for HashEncoder: the same last word."""
+    draw = np.random.default_rng(8)
+    for part, count in (("training", 60), ("sample", 40)):
+        german = {f"de-{at}": f"Satz {part} w{at}" for at in range(count)}
+        words = draw.permutation(count + count // 2)[:count].tolist()
+        english = {f"en-{at}": f"line {part} w{word}" for at, word in enumerate(words)}
+        gold = [(f"de-{word}", f"en-{at}") for at, word in enumerate(words) if word < count]
+        write_part(tmp_path / "bucc", part, german, english, gold)
+    return tmp_path / "bucc"
+
+
+def naive_part(folder, encoder, part):
+    """[(score, id, id), ...] and the gold pairs of one part, by plain loops."""
+    texts = read_part(folder, "de", part)
+    names = [list(side) for side in (texts.sentences, texts.english)]
+    sides = [
+        unit(encoder.encode(list(side.values()), "de")) for side in (texts.sentences, texts.english)
+    ]
+    mined = naive_mine(sides[0].tolist(), sides[1].tolist(), 4, "ratio")
+    return [(score, names[0][one], names[1][other]) for score, one, other in mined], set(texts.gold)
+
+
+def test_f1_with_the_oracle_is_the_best_of_all_cuts_of_plain_loops(random_folder, tmp_path):
+    found = scores_of(random_folder, tmp_path, HashEncoder())["directions"]["de"]
+    f1, precision, recall, extracted = naive_f1(
+        *naive_part(random_folder, HashEncoder(), "training")
+    )
+    names = ("f1", "precision", "recall", "extracted")
+    expected = [100 * f1, 100 * precision, 100 * recall, extracted]
+    assert [found[name] for name in names] == pytest.approx(expected)
+    assert 30 < found["f1"] < 98  # a guard: neither trivial nor hopeless
+
+
+def test_f1_with_the_samples_threshold_is_that_of_plain_loops(random_folder, tmp_path):
+    scores = scores_of(random_folder, tmp_path, HashEncoder(), threshold="sample")
+    found = scores["directions"]["de"]
+    sample, gold = naive_part(random_folder, HashEncoder(), "sample")
+    count = naive_f1(sample, gold)[3]
+    threshold = (sample[count - 1][0] + sample[count][0]) / 2
+    assert found["threshold"] == pytest.approx(threshold, abs=1e-5)
+    training, gold = naive_part(random_folder, HashEncoder(), "training")
+    extracted = {(one, other) for score, one, other in training if score >= threshold}
+    assert found["extracted"] == len(extracted)
+    assert found["f1"] == pytest.approx(200 * len(extracted & gold) / (len(extracted) + len(gold)))
+
+
+# --- the threshold
+
+
+def test_a_threshold_never_lies_between_equal_scores():
+    scores = np.array([0.9, 0.9, 0.5, 0.4])
+    # cut after the first alone would be best: 1 right of 1, with 1 gold pair
+    assert best_threshold(scores, np.array([True, False, False, False]), 1) == pytest.approx(0.7)
+
+
+def test_after_the_last_pair_the_threshold_is_its_score():
+    scores = np.array([0.9, 0.5])
+    assert best_threshold(scores, np.array([True, True]), 2) == 0.5
+    assert best_threshold(np.array([0.3]), np.array([False]), 2) == 0.3
+
+
+def test_a_threshold_between_neighbouring_numbers_keeps_the_lower_one_out():
+    for upper, lower in ((0.5, math.nextafter(0.5, 0)), (math.nextafter(0.5, 1), 0.5)):
+        assert best_threshold(np.array([upper, lower]), np.array([True, False]), 1) == upper
+
+
+# --- the same bytes, whatever the parts
+
+
+def test_the_same_inputs_give_the_same_bytes_in_memory_and_mapped(
+    random_folder, tmp_path, monkeypatch
+):
+    first = run(random_folder, tmp_path, HashEncoder()).read_bytes()
+    assert run(random_folder, tmp_path, HashEncoder()).read_bytes() == first
+    monkeypatch.setattr(embedded, "PART", 7)
+    assert run(random_folder, tmp_path, HashEncoder()).read_bytes() == first
+    monkeypatch.setattr(embedded, "LIMIT", 0)
+    assert run(random_folder, tmp_path, HashEncoder()).read_bytes() == first
+    assert [path.name for path in (tmp_path / "scores").iterdir()] == ["bucc2018.json"]
+
+
+# --- bad input
+
+
+def error_of(*arguments, **protocol):
+    with pytest.raises(EmsError) as caught:
+        run(*arguments, **protocol)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "expected"),
+    [
+        ("de-en.training.de", ["de-0\tx", "de-0\ty"], "line 2: the id de-0 is there twice"),
+        ("de-en.training.gold", ["de-0\ten-77"], "line 1: no sentence has the id 'en-77'"),
+        ("de-en.training.en", ["only a sentence"], "line 1: expected id<TAB>sentence"),
+        ("de-en.training.gold", [], "expected pairs of ids, found none"),
+    ],
+)
+def test_a_bad_file_is_an_error_that_names_file_and_line(
+    name, lines, expected, folder, tmp_path, encoder
+):
+    write_lines(folder / "de-en" / name, lines)
+    message = error_of(folder, tmp_path, encoder)
+    assert name in message
+    assert expected in message
+
+
+def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
+    folder, tmp_path, encoder, monkeypatch
+):
+    encoder.vectors["Satz 3"] = [math.nan] * (2 * WIDTH)
+    expected = "bucc2018 de training: the embedding of sentence 4 is zero or not finite"
+    assert error_of(folder, tmp_path, encoder) == expected
+    monkeypatch.setattr(embedded, "PART", 2)
+    message = error_of(folder, tmp_path, encoder)
+    assert message.startswith(
+        "bucc2018 de training, after 2 sentences: the embedding of sentence 2"
+    )
+    assert not (tmp_path / "scores").exists()
+
+
+def test_how_bucc_is_scored_is_a_setting_that_only_the_benchmark_reads(tmp_path):
+    def hashes(**protocol):
+        experiment = experiment_of(tmp_path, **protocol)
+        names = {"system": "ems", "benchmark": "bucc2018"}
+        trained = stage_hash(experiment, "train", system="ems")
+        return stage_hash(experiment, "bench", **names), trained
+
+    default = hashes()
+    assert hashes(k=4, margin="ratio", threshold="oracle", missed=10) == default
+    for change in ({"k": 5}, {"margin": "distance"}, {"threshold": "sample"}, {"missed": 1}):
+        bench, train = hashes(**change)
+        assert bench != default[0]
+        assert train == default[1]
+
+
+def test_a_setting_that_nobody_knows_or_that_the_set_does_not_have_is_one_line(tmp_path):
+    settings = Settings(tmp_path)
+    entry = {"version": "v2018", "languages": ["de"], "protocol": {"treshold": "sample"}}
+    evalsets = settings.base["evalsets"] | {"bucc2018": entry}
+    told = settings.told(settings.base | {"evalsets": evalsets})
+    assert "evalsets.bucc2018.protocol.treshold: unknown key (did you mean threshold?)" in told
+    evalsets = {"tatoeba": {"version": "v1", "protocol": {"k": 4}}}
+    told = settings.told(settings.base | {"evalsets": evalsets})
+    assert "evalsets.tatoeba.protocol: only of flores200, bucc2018, paracrawl" in told
+
+
+# --- the files beside the project
+
+
+def test_pairs_of_the_published_format_are_found_by_shared_words(tmp_path):
+    needs((SHARED / "bucc_mini").is_dir(), "the benchmarks do not lie beside the project")
+    from ems.bench.baselines import CharNgramEncoder
+
+    arguments = (SHARED / "bucc_mini", tmp_path, CharNgramEncoder(), ("de", "fr"))
+    for threshold in ("oracle", "sample"):
+        directions = scores_of(*arguments, threshold=threshold)["directions"]
+        for found in directions.values():
+            assert (found["sentences"], found["english"], found["gold"]) == (476, 476, 240)
+            assert 5 < found["f1"] < 95
+            assert found["missed"] or found["correct"] == found["extracted"]
+
+
+def test_pairs_of_the_made_up_format_are_found_in_every_part(folder, encoder):
+    for part in PARTS:
+        assert read_part(folder, "de", part).gold
