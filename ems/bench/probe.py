@@ -1,0 +1,346 @@
+"""Multilayer perceptrons on frozen features, trained many at a time as one batched problem.
+
+A zero-shot benchmark trains the same small network again and again: for each source language, each
+domain, each seed (EMS v2 sections V-E and V-F: means of 5 runs). Their parameters lie side by side,
+[runs, out, in], so that a step of all of them is a few batched products.
+
+The protocol is that of LASER's tasks/mldoc where the papers are silent (sent_classif.py,
+https://github.com/facebookresearch/LASER/tree/main/tasks/mldoc): hidden layers of 10 and 8, tanh,
+dropout 0.2 of the features and of each hidden layer, Adam with 1e-3, batches of 12, 500 epochs.
+
+Notable choices:
+- start values, order of the data and dropout of a run come from three streams of its own seed, and
+  no product mixes runs: its result does not depend on the runs beside it, not by a bit. A product
+  may round by where its operands lie (MKL: within 64 bytes), so that batches and the columns of
+  weights are filled up with zeros to multiples of 16: each run then lies as it does alone;
+- the epoch is chosen by the accuracy on the run's validation part, the source language's; of equals
+  the first one. A run without a mistake there cannot get better and counts as finished;
+- features are made as they are needed (`Pool.take`): those of pairs would not fit into memory;
+- dropout's rate is rounded to a multiple of 1/65,536.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, pad
+
+from ems.progress import Progress
+
+BLOCK = 4096  # rows classified at once
+MOST = 1 << 24  # parameters trained at once; with gradients and Adam's moments 16 bytes each
+STEPS = 1 << 16  # of dropout's rate
+ALIGNED = 16  # floats: 64 bytes
+ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
+
+Layers = list[
+    tuple[Tensor, Tensor]
+]  # weights [out, in] and biases [out]; of runs [R, out, in filled up]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How the networks look and how they are trained; the defaults are LASER's."""
+
+    hidden: tuple[int, ...] = (10, 8)
+    activation: str = "tanh"
+    dropout: float = 0.2
+    learning_rate: float = 1e-3
+    batch: int = 12
+    epochs: int = 500
+    patience: int = 0
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> "Probe":
+        """From an entry of `probes` in an experiment, whose other keys are the benchmark's."""
+        own = {name: settings[name] for name in cls.__dataclass_fields__}
+        return cls(**{**own, "hidden": tuple(own["hidden"])})
+
+
+class Pool(Protocol):
+    """All examples of some runs, by row."""
+
+    @property
+    def width(self) -> int:
+        """Features of an example."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are, and where the networks are trained."""
+        ...
+
+    def take(self, rows: Tensor) -> Tensor:
+        """float32[*rows.shape, width]: a copy of the features of int64 `rows`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Examples whose features are embeddings: float32[N, width]."""
+
+    vectors: Tensor
+
+    @property
+    def width(self) -> int:
+        """Features of an example."""
+        return self.vectors.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.vectors.device
+
+    def take(self, rows: Tensor) -> Tensor:
+        """float32[*rows.shape, width]."""
+        return self.vectors[rows]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network to train: the rows of the pool that it learns from, and those that choose its
+    epoch. `seed` may be several numbers.
+    """
+
+    seed: tuple[int, ...]
+    train: range
+    valid: range
+    weight_decay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A trained network; `epoch` (from 1) is the chosen one, `correct` its hits on validation."""
+
+    layers: Layers
+    activation: str
+    epoch: int
+    correct: int
+    weight_decay: float
+
+    def predict(self, pool: Pool, rows: range) -> np.ndarray:
+        """The class of each of `rows`, int64[N]."""
+        found = [self._classes(features) for _, features in _blocks(pool, rows)]
+        return torch.cat(found).cpu().numpy()
+
+    def _classes(self, features: Tensor) -> Tensor:
+        return _plain(features, self.layers, self.activation).argmax(1)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The chance of one run: its start values, the order of its data, its dropout."""
+
+    start: np.random.Generator
+    order: np.random.Generator
+    dropout: np.random.SFC64
+
+    @classmethod
+    def of(cls, seed: tuple[int, ...]) -> "Streams":
+        """Three independent streams of one seed."""
+        start, order, dropout = np.random.SeedSequence(seed).spawn(3)
+        generators = [np.random.Generator(np.random.PCG64(child)) for child in (start, order)]
+        return cls(*generators, np.random.SFC64(dropout))
+
+
+def train(
+    pool: Pool, labels: Tensor, classes: int, runs: Sequence[Run], probe: Probe, what: str
+) -> list[Classifier]:
+    """Train every run and give each one's network of its best epoch.
+
+    `labels`: int64[N], the class of each row of the pool; `what` names the work in the log.
+    """
+    sizes = [pool.width, *probe.hidden, classes]
+    each = sum(first * second + second for first, second in pairwise(sizes))
+    found: dict[int, Classifier] = {}
+    for members in _together(runs, each):
+        progress = Progress(f"{what}, {len(members)} runs", probe.epochs, "epochs")
+        trained = _Batched(pool, labels, sizes, [runs[at] for at in members], probe).fit(progress)
+        found.update(zip(members, trained, strict=True))
+    return [found[at] for at in range(len(runs))]
+
+
+def _together(runs: Sequence[Run], each: int) -> Iterator[list[int]]:
+    """Numbers of runs that can share their steps: as many examples, and not too many parameters."""
+    alike = defaultdict(list)
+    for number, run in enumerate(runs):
+        alike[len(run.train)].append(number)
+    count = max(1, MOST // each)
+    for numbers in alike.values():
+        yield from (numbers[at : at + count] for at in range(0, len(numbers), count))
+
+
+class _Batched:
+    """R runs of equally many examples: their parameters, and the best of each so far."""
+
+    def __init__(
+        self, pool: Pool, labels: Tensor, sizes: list[int], runs: list[Run], probe: Probe
+    ) -> None:
+        self.pool, self.labels, self.runs, self.probe = pool, labels, runs, probe
+        self.sizes = sizes
+        self.streams = [Streams.of(run.seed) for run in runs]
+        self.layers = start_layers(sizes, self.streams, pool.device)
+        tensors = [tensor for layer in self.layers for tensor in layer]
+        self.optimiser = torch.optim.Adam(tensors, lr=probe.learning_rate)
+        decay = torch.tensor([run.weight_decay for run in runs], device=pool.device)
+        self.decays = [(tensor, decay.view(-1, *[1] * (tensor.dim() - 1))) for tensor in tensors]
+        self.decays = self.decays if any(run.weight_decay for run in runs) else []
+        self.best: list[Classifier | None] = [None] * len(runs)
+
+    def fit(self, progress: Progress) -> list[Classifier]:
+        """Train until the last epoch, or until no run can or may get better."""
+        for epoch in range(1, self.probe.epochs + 1):
+            self._epoch()
+            self._choose(epoch)
+            progress.add()
+            if not any(self._going(at, epoch) for at in range(len(self.runs))):
+                break
+        progress.close()
+        return [found for found in self.best if found]
+
+    def _epoch(self) -> None:
+        count = len(self.runs[0].train)
+        order = np.stack(
+            [
+                run.train.start + streams.order.permutation(count)
+                for run, streams in zip(self.runs, self.streams, strict=True)
+            ]
+        )
+        rows = torch.from_numpy(order).to(self.pool.device)  # [R, N]
+        for start in range(0, count, self.probe.batch):
+            self._step(rows[:, start : start + self.probe.batch])
+
+    def _step(self, rows: Tensor) -> None:
+        """One step of every run on its own `rows` [R, B]."""
+        features = self.pool.take(rows)  # [R, B, width]
+        kept = draw_kept(self.streams, features.shape, self.probe, features.device)
+        logits = forward(features, self.layers, self.probe.activation, kept)  # [R, B, classes]
+        # a mean over the batch of each run, a sum over the runs: gradients do not mix
+        losses = cross_entropy(logits.flatten(0, 1), self.labels[rows].flatten(), reduction="sum")
+        self.optimiser.zero_grad()
+        (losses / rows.shape[1]).backward()
+        for tensor, decay in self.decays:
+            tensor.grad.add_(tensor.detach() * decay)
+        self.optimiser.step()
+
+    @torch.no_grad()
+    def _choose(self, epoch: int) -> None:
+        """Keep each run's parameters where they are better on validation than any before."""
+        going = [at for at in range(len(self.runs)) if self._going(at, epoch - 1)]
+        for at, correct in self._correct(going).items():
+            best = self.best[at]
+            if best is None or correct > best.correct:
+                layers = [(weight.clone(), bias.clone()) for weight, bias in self._layers(at)]
+                decay = self.runs[at].weight_decay
+                self.best[at] = Classifier(layers, self.probe.activation, epoch, correct, decay)
+
+    def _going(self, at: int, epoch: int) -> bool:
+        """Whether a run may still change after so many epochs; what it was then stays."""
+        best, patience = self.best[at], self.probe.patience
+        if best is None:
+            return True
+        perfect = best.correct == len(self.runs[at].valid)
+        return not perfect and not (patience and epoch - best.epoch >= patience)
+
+    def _layers(self, at: int) -> Layers:
+        """The parameters of one run, without what fills them up."""
+        sizes = self.sizes[:-1]
+        layers = zip(self.layers, sizes, strict=True)
+        return [
+            (weight[at, :, :size].detach(), bias[at].detach()) for (weight, bias), size in layers
+        ]
+
+    def _correct(self, going: list[int]) -> dict[int, int]:
+        """Hits on validation of the runs that are still going on."""
+        correct = dict.fromkeys(going, 0)
+        for valid in dict.fromkeys(self.runs[at].valid for at in going):
+            members = [at for at in going if self.runs[at].valid == valid]
+            for rows, features in _blocks(self.pool, valid):
+                for at in members:
+                    found = _plain(features, self._layers(at), self.probe.activation).argmax(1)
+                    correct[at] += int((found == self.labels[rows]).sum())
+        return correct
+
+
+def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
+    """Parameters of R runs, uniform within 1 / sqrt(in) as those of `torch.nn.Linear`, the weights
+    filled up to [R, out, a multiple of ALIGNED].
+    """
+    layers = []
+    for first, second in pairwise(sizes):
+        bound = first**-0.5
+        drawn = [
+            stream.start.uniform(-bound, bound, (second, first + 1)).astype(np.float32)
+            for stream in streams
+        ]
+        both = torch.from_numpy(np.stack(drawn)).to(device)  # [R, out, in + 1]
+        weight, bias = pad(both[..., :-1], (0, -first % ALIGNED)), both[..., -1].contiguous()
+        layers.append((weight.requires_grad_(), bias.requires_grad_()))
+    return layers
+
+
+def forward(
+    features: Tensor, layers: Layers, activation: str, kept: list[Tensor] | None = None
+) -> Tensor:
+    """Logits [R, B, classes] of `features` [R, B, width], each run with its own parameters.
+
+    `kept`: for each layer what dropout leaves of its input, as factors [R, B, in].
+    """
+    count = features.shape[1]
+    missing = -count % ALIGNED
+    hidden = features * kept[0] if kept else features
+    hidden = pad(hidden, (0, -features.shape[2] % ALIGNED, 0, missing))
+    hidden = hidden.transpose(1, 2)  # [R, width, B]: the products of the gradients are faster so
+    for number, (weight, bias) in enumerate(layers):
+        if number:
+            hidden = ACTIVATIONS[activation](hidden)
+            if kept:
+                hidden = hidden * pad(kept[number].transpose(1, 2), (0, missing))
+            hidden = pad(hidden, (0, 0, 0, weight.shape[2] - hidden.shape[1]))
+        hidden = torch.baddbmm(bias[..., None], weight, hidden)  # [R, out, B]
+    return hidden[..., :count].transpose(1, 2)
+
+
+def draw_kept(
+    streams: Sequence[Streams], shape: torch.Size, probe: Probe, device: torch.device
+) -> list[Tensor] | None:
+    """Factors of dropout for a step on features of `shape` [R, B, width]; None without dropout.
+
+    Each run draws its own 16 bits for each input of each layer.
+    """
+    if not probe.dropout:
+        return None
+    runs, batch, width = shape
+    widths = [width, *probe.hidden]
+    limit = min(max(round((1 - probe.dropout) * STEPS), 1), STEPS - 1)
+    words = -(-batch * sum(widths) // 4)
+    bits = np.stack([stream.dropout.random_raw(words) for stream in streams]).view(np.uint16)
+    factors = (bits < limit).astype(np.float32) * np.float32(STEPS / limit)
+    ends = np.cumsum([batch * size for size in widths])
+    cut = np.split(factors[:, : ends[-1]], ends[:-1], axis=1)
+    return [
+        torch.from_numpy(part.reshape(runs, batch, size)).to(device)
+        for part, size in zip(cut, widths, strict=True)
+    ]
+
+
+def _plain(features: Tensor, layers: Layers, activation: str) -> Tensor:
+    """Logits [N, classes] of one run, without dropout."""
+    hidden = features
+    for number, (weight, bias) in enumerate(layers):
+        if number:
+            hidden = ACTIVATIONS[activation](hidden)
+        hidden = torch.addmm(bias, hidden, weight.T)
+    return hidden
+
+
+def _blocks(pool: Pool, rows: range) -> Iterator[tuple[Tensor, Tensor]]:
+    """Rows and their features, BLOCK rows at a time."""
+    for start in range(rows.start, rows.stop, BLOCK):
+        part = torch.arange(start, min(start + BLOCK, rows.stop), device=pool.device)
+        yield part, pool.take(part)

@@ -1,0 +1,239 @@
+"""Laws of XNLI and PAWS-X: features of pairs, what is learnt from, and the threshold."""
+
+import evalsets_made
+import numpy as np
+import pytest
+import torch
+from classified_made import run
+from conftest import SHARED, needs
+from mirror_made import write_lines
+from sklearn.metrics import average_precision_score
+
+from ems.bench import inference
+from ems.bench.baselines import CharNgramEncoder
+from ems.bench.inference import Pairs
+from ems.bench.paraphrases import best_threshold
+from ems.errors import EmsError
+from ems.evalsets import pawsx, xnli
+
+LABELS = ("entailment", "neutral", "contradiction")
+CODES = ("en", "de", "zh")
+
+
+class PairEncoder:
+    """The number in a sentence is the angle of its vector, in degrees; German is turned."""
+
+    def __init__(self, turned=0):
+        self.turned, self.asked = turned, []
+
+    def encode(self, lines, language, what="encode"):
+        self.asked.append((language, list(lines), what))
+        return np.stack([self.vector(line, language) for line in lines]).astype(np.float32)
+
+    def vector(self, line, language):
+        angle = float(line.split()[-1]) + (self.turned if line.startswith("b") else 0) * (
+            language == "de"
+        )
+        return np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))]) * 2
+
+
+# --- XNLI
+
+
+def pair_of(number, seed):
+    """(label, premise, hypothesis): the angle between both tells the label."""
+    random = np.random.default_rng([seed, number])
+    label = number % 3
+    first = random.integers(360)
+    second = first + (5, 90, 175)[label] + random.integers(-5, 6)
+    return LABELS[label], f"a {first}", f"b {second}"
+
+
+def write_xnli(folder, train=150, dev=30, test=36):
+    """The published layout: dev and test of three languages, the English training part."""
+    lines = [
+        f"{premise}\t{hypothesis}\t{label.replace('contradiction', 'contradictory')}"
+        for label, premise, hypothesis in (pair_of(at, 0) for at in range(train))
+    ]
+    write_lines(folder / xnli.TRAIN, ["premise\thypo\tlabel", *lines])
+    for split, count in (("dev", dev), ("test", test)):
+        rows = [
+            evalsets_made.xnli_row(code, *pair_of(at, 1 + len(split)))
+            for code in CODES
+            for at in range(count)
+        ]
+        header = "\t".join(evalsets_made.XNLI_COLUMNS)
+        write_lines(folder / f"XNLI-1.0/xnli.{split}.tsv", [header, *rows])
+    return folder
+
+
+OF_XNLI = {
+    "languages": list(CODES),
+    "probes": {"xnli": {"hidden": [16, 8], "epochs": 100, "patience": 0, "learning_rate": 0.02}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_xnli(tmp_path / "xnli")
+
+
+def test_features_of_a_pair_are_both_their_product_and_their_difference():
+    vectors = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+    first, second = [0, 4, 2, 2], [1, 1, 2, 3]
+    pool = Pairs(torch.from_numpy(vectors), torch.tensor(first), torch.tensor(second))
+    rows = torch.tensor([[3, 0], [1, 1]])
+    found = pool.take(rows)
+    assert found.shape == (2, 2, pool.width) == (2, 2, 12)
+    for at in range(2):
+        for of in range(2):
+            u, v = vectors[first[rows[at, of]]].tolist(), vectors[second[rows[at, of]]].tolist()
+            expected = [*u, *v]
+            expected += [a * b for a, b in zip(u, v, strict=True)]
+            expected += [abs(a - b) for a, b in zip(u, v, strict=True)]
+            assert found[at, of].tolist() == pytest.approx(expected)
+
+
+def test_inference_is_learnt_in_english_and_tested_in_each_language(folder, tmp_path):
+    scores = run("xnli", tmp_path, folder, PairEncoder(turned=90), **OF_XNLI)
+    found = {name: each["accuracy"] for name, each in scores["directions"].items()}
+    assert set(found) == {"en-en", "en-de", "en-zh"}
+    assert found["en-en"] > 90
+    assert found["en-zh"] > 90
+    assert found["en-de"] < 70  # all angles between premise and hypothesis are others
+    assert scores["directions"]["en-de"]["sentences"] == 36
+    before = (tmp_path / "scores/xnli.json").read_bytes()
+    run("xnli", tmp_path, folder, PairEncoder(turned=90), **OF_XNLI)
+    assert (tmp_path / "scores/xnli.json").read_bytes() == before
+
+
+def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(inference, "LINES", 17)
+    encoder = PairEncoder()
+    some = run("xnli", tmp_path, folder, encoder, **OF_XNLI)
+    learnt = [line for language, lines, what in encoder.asked if "train" in what for line in lines]
+    assert len(learnt) == len(set(learnt))
+    assert all(len(lines) <= 17 for _, lines, _ in encoder.asked)
+    assert {language for language, _, what in encoder.asked if "train" in what} == {"en"}
+    monkeypatch.undo()
+    assert run("xnli", tmp_path, folder, PairEncoder(), **OF_XNLI) == some
+    path = folder / "XNLI-1.0/xnli.dev.tsv"
+    lines = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in lines if not line.startswith("de")))
+    again = run("xnli", tmp_path, folder, PairEncoder(), **OF_XNLI)
+    assert again["directions"] == some["directions"]
+
+
+def test_a_class_that_is_missing_and_an_embedding_that_is_not_finite_are_told(folder, tmp_path):
+    def told(encoder):
+        with pytest.raises(EmsError) as error:
+            run("xnli", tmp_path, folder, encoder, **OF_XNLI)
+        return str(error.value)
+
+    class Broken(PairEncoder):
+        def vector(self, line, language):
+            return super().vector(line, language) * (np.nan if language == "zh" else 1)
+
+    assert "xnli zh test: the embedding of sentence 1 is not finite: 'a " in told(Broken())
+    path = folder / xnli.TRAIN
+    path.write_text(path.read_text().replace("neutral", "entailment"))
+    assert told(PairEncoder()).startswith(f"{path}: none of the 150 pairs is neutral; expected")
+    path.unlink()
+    assert "multinli.train.en.tsv" in told(PairEncoder())
+
+
+# --- PAWS-X
+
+
+def write_pawsx(folder, codes=CODES, count=40, labelled=True):
+    """XTREME's layout, without labels of test if so asked: like angles are paraphrases."""
+    for code in codes:
+        for split in ("dev", "test"):
+            rows = []
+            for at in range(count):
+                random = np.random.default_rng([at, len(split)])
+                alike = bool(random.integers(2))
+                first = random.uniform(0, 360)
+                second = first + (random.uniform(0, 50) if alike else random.uniform(30, 150))
+                label = f"\t{int(alike)}" if labelled or split == "dev" else ""
+                rows.append(f"a {first}\tb {second}{label}")
+            rows[3] = "NS\tnot translated" + ("\t1" if labelled or split == "dev" else "")
+            write_lines(folder / f"{split}-{code}.tsv", rows)
+    return folder
+
+
+def naive_threshold(cosines, truth):
+    """Try each cosine, and never: the first of the best, from the highest."""
+    best, mistakes = float("inf"), sum(truth)
+    for threshold in sorted(set(cosines), reverse=True):
+        wrong = sum((c >= threshold) != t for c, t in zip(cosines, truth, strict=True))
+        if wrong < mistakes:
+            best, mistakes = threshold, wrong
+    return best
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_threshold_is_the_one_that_a_search_over_all_finds(seed):
+    random = np.random.default_rng(seed)
+    cosines = random.integers(-6, 7, 30) / 6  # with ties
+    truth = random.random(30) < (0.5 + cosines / 3 if seed % 3 else 0.02)
+    assert best_threshold(cosines, truth) == naive_threshold(cosines.tolist(), truth.tolist())
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_threshold_is_of_english_dev_and_the_score_of_pairs_that_did_not_choose_it(
+    labelled, tmp_path
+):
+    folder = write_pawsx(tmp_path / "pawsx", labelled=labelled)
+    scores = run("pawsx", tmp_path, folder, PairEncoder(turned=30), languages=list(CODES))
+
+    def pairs(code, split, rows):
+        lines = (folder / f"{split}-{code}.tsv").read_text().splitlines()
+        cut = [line.split("\t") for at, line in enumerate(lines) if at in rows and at != 3]
+        turn = 30 if code == "de" else 0
+        angles = [(float(a.split()[1]), float(b.split()[1]) + turn) for a, b, _ in cut]
+        cosines = [np.cos(np.deg2rad(a - b)) for a, b in angles]
+        return np.array(cosines, np.float32), np.array([label == "1" for *_, label in cut])
+
+    choose = range(40) if labelled else range(0, 40, 2)
+    tested = ("test", range(40)) if labelled else ("dev", range(1, 40, 2))
+    threshold = naive_threshold(*(part.tolist() for part in pairs("en", "dev", choose)))
+    assert scores["threshold"] == pytest.approx(threshold, abs=1e-5)
+    assert scores["part"] == ("test" if labelled else "odd rows of dev")
+    for code in CODES:
+        cosines, truth = pairs(code, *tested)
+        found = scores["directions"][f"en-{code}"]
+        right = ((cosines >= threshold - 1e-6) == truth).mean()
+        assert found["accuracy"] == pytest.approx(100 * right)
+        precision = 100 * average_precision_score(truth, cosines)
+        assert found["average_precision"] == pytest.approx(precision, abs=1e-3)
+        assert found["sentences"] == len(truth) == (39 if labelled else 19)
+
+
+def test_pairs_without_labels_to_choose_by_are_told(tmp_path):
+    folder = write_pawsx(tmp_path / "pawsx")
+    path = folder / "dev-en.tsv"
+    path.write_text(path.read_text().replace("\t1\n", "\t0\n"))
+    with pytest.raises(EmsError, match=r"pawsx en, dev: expected pairs with the labels 0 and 1"):
+        run("pawsx", tmp_path, folder, PairEncoder(), languages=list(CODES))
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_rows_keep_their_numbers_where_others_are_left_out(real, tmp_path):
+    folder = SHARED / "pawsx"
+    if real:
+        needs(folder.is_dir(), "real data beside the project")
+    folder = folder if real else write_pawsx(tmp_path)
+    for code in ("de", "zh"):
+        found = pawsx.read_numbered(folder, code, "dev")
+        assert [pair for _, pair in found] == pawsx.read_split(folder, code, "dev")
+        lines = (folder / f"dev-{code}.tsv").read_text().splitlines()
+        for row, pair in found:
+            assert lines[row].split("\t")[0].strip() == pair.first
+    assert 0 < len(found) < len(lines)  # a guard: zh lacks some
+
+
+def test_the_baseline_scores_paraphrases_too(tmp_path):
+    folder = write_pawsx(tmp_path / "pawsx")
+    scores = run("pawsx", tmp_path, folder, CharNgramEncoder(), languages=list(CODES))
+    assert set(scores["directions"]) == {"en-en", "en-de", "en-zh"}
