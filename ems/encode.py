@@ -15,9 +15,11 @@ Notable choices:
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
 from ems.model.device import choose_device
@@ -59,6 +61,13 @@ class SentenceEncoder:
         except (OSError, RuntimeError, SafetensorError) as error:
             raise EmsError(f"{path}: does not fit {folder / 'model.json'}: {error}") from None
         self.encoder.to(choose_device(device)).eval()
+        self._description = description
+
+    @property
+    def identity(self) -> str:
+        """Whose vectors these are: weights, vocabulary, settings, device, and this source."""
+        device = str(self.encoder.tokens.weight.device)
+        return digest([self._description, device, torch.__version__, source_hash("ems.encode")])
 
     def tokenise(self, lines: list[str], language: str) -> list[np.ndarray]:
         """Token ids of each line: tidied, segmented, lower-cased, cut into pieces."""
@@ -69,6 +78,10 @@ class SentenceEncoder:
         words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
         encoded = self.vocabulary.encode(words, num_threads=1)
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
+
+    def token_counts(self, lines: list[str], language: str) -> list[int]:
+        """Tokens of each line, of which `encode` sees the first `max_tokens`."""
+        return [len(tokens) for tokens in self.tokenise(lines, language)]
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
         """Embeddings float32[len(lines), d]. Raises `EmsError` for a language it does not know."""

@@ -1,0 +1,67 @@
+"""The encoder of a system, by its kind.
+
+    encoder                 trained by this experiment: its model folder folder
+    `model`: a model folder of ours, or of an imported checkpoint
+    sentence-transformers   `model`: a folder or a name of the Hugging Face hub command
+    `command`: any program that turns lines into a .npy char-ngram              no model at all
+
+Modules are named, not imported: a job runs again when the source of its own kind of encoder
+changed.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ems.bench.task import LineEncoder
+from ems.config.systems import LOCATED
+
+MODULES = {
+    "encoder": "ems.encode",
+    "folder": "ems.encode",
+    "sentence-transformers": "ems.bench.peers",
+    "command": "ems.bench.peers",
+    "char-ngram": "ems.bench.baselines",
+}
+CLASSES = {
+    "encoder": "SentenceEncoder",
+    "folder": "SentenceEncoder",
+    "sentence-transformers": "SentenceTransformersEncoder",
+    "command": "CommandEncoder",
+    "char-ngram": "CharNgramEncoder",
+}
+
+
+def make_encoder(system: dict[str, Any], trained: Path | None = None) -> LineEncoder:
+    """The encoder of a system; `trained` is the model folder of one that the experiment trains.
+
+    Raises `EmsError` when it cannot be loaded, or what it needs is not installed.
+    """
+    kind = system["kind"]
+    cls = getattr(import_module(MODULES[kind]), CLASSES[kind])
+    match kind:
+        case "encoder":
+            return cls(trained)
+        case "folder":
+            return cls(Path(system["model"]))
+        case "command":
+            return cls(system["command"])
+        case "char-ngram":
+            return cls()
+    return cls(system["model"])
+
+
+def model_files(system: dict[str, Any]) -> list[str]:
+    """The files of this machine that a system which is not trained here is made of, hidden ones
+    left out: those of the folder that it names, or those that its command names.
+    """
+    named = system[LOCATED[system["kind"]]] if system["kind"] in LOCATED else ""
+    if system["kind"] == "command":
+        return [word for word in named.split() if Path(word).is_file()]
+    folder = Path(named)
+    if system["kind"] == "folder" and not folder.is_dir():
+        return [str(folder / "model.json")]
+    found = sorted(path for path in folder.rglob("*") if path.is_file()) if named else []
+    return [
+        str(p) for p in found if not any(n.startswith(".") for n in p.relative_to(folder).parts)
+    ]

@@ -1,0 +1,87 @@
+"""Encoders for the tests: a model folder of ours, a sentence-transformers folder, a command."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import torch
+from safetensors.torch import save_file
+
+from ems.files import sha256_file
+from ems.model.encoder import Encoder, EncoderSettings
+from ems.text.subwords import train_vocabulary
+
+SIZES = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.1}
+SIZES |= {"attention_dropout": 0.1, "max_tokens": 12}
+
+COMMAND = """
+import sys, numpy as np
+lines, language, out = sys.argv[1:]
+rows = open(lines, encoding="utf-8", newline="\\n").read().split("\\n")[:-1]
+letters = [[row.count(letter) + 0.1 for letter in "abcdefghijklmnop"] for row in rows]
+np.save(open(out, "wb"), np.array(letters, np.float32).reshape(len(rows), 16))
+"""
+
+
+def write_model(folder, languages, text, pieces=80, seed=0):
+    """A model folder of random weights, for these languages; the pieces come from the `text`."""
+    folder.mkdir(parents=True)
+    sample = folder / "sample.txt"
+    sample.write_text("".join(f"{line.lower()}\n" for line in text), encoding="utf-8")
+    wanted = {"size": pieces, "character_coverage": 1.0}
+    settings = SimpleNamespace(vocabulary=wanted, languages=languages)
+    size = train_vocabulary(settings, sample, folder / "vocabulary.model")
+    sample.unlink()
+    torch.manual_seed(seed)
+    encoder = Encoder(EncoderSettings(**SIZES), size)
+    with torch.no_grad():
+        encoder.tokens.weight.mul_(30)  # so that sentences differ clearly
+    save_file(encoder.state_dict(), folder / "model.safetensors")
+    names = ("model.safetensors", "vocabulary.model")
+    description = {
+        "model": SIZES,
+        "languages": list(languages),
+        "segmenters": dict.fromkeys(("und", *languages), "none"),
+        "sha256": {name: sha256_file(folder / name) for name in names},
+    }
+    (folder / "model.json").write_text(json.dumps(description))
+    return folder
+
+
+def write_peer(folder, words, width=16):
+    """A sentence-transformers folder: a small BERT of random weights that knows these words."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    known = ["<pad>", "<unk>", *sorted(set(words))]
+    vocabulary = {word: at for at, word in enumerate(known)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    bert = str(folder.with_name(f"{folder.name}-bert"))
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", model_max_length=32
+    ).save_pretrained(bert)
+    torch.manual_seed(1)
+    config = BertConfig(
+        vocab_size=len(known),
+        hidden_size=width,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=2 * width,
+        max_position_embeddings=32,
+        initializer_range=0.5,
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(bert)
+    body = Transformer(bert, model_kwargs={"add_pooling_layer": False})
+    SentenceTransformer(modules=[body, Pooling(width)], device="cpu").save(str(folder))
+    return folder
+
+
+def write_command(folder, source=COMMAND):
+    """A program of one's own as `--command` takes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / "encode.py"
+    script.write_text(source)
+    return f"{sys.executable} {script} {{lines}} {{language}} {{out}}"

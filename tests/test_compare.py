@@ -1,0 +1,387 @@
+"""Laws of comparing two systems: its tests are those of loops and scipy, its numbers the files'."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from scipy.stats import bootstrap as scipy_bootstrap
+from tables_made import SHA
+
+from ems.bench.hits import summary
+from ems.bench.measured import mean_of, measured
+from ems.bench.significance import gain, holm, mcnemar, of_mean
+from ems.cli import main
+from ems.errors import EmsError
+from ems.tables import compare as module
+from ems.tables.compare import write_comparison
+
+WAYS = ("to_english", "from_english")
+
+
+def bits(count, share, seed):
+    return np.random.default_rng(seed).random(count) < share
+
+
+# --- McNemar
+
+
+def naive_mcnemar(first, second):
+    """Two-sided: the outcomes of a fair coin that are as improbable as the one seen, or more."""
+    better = worse = 0
+    for one, other in zip(first, second, strict=True):
+        better += other and not one
+        worse += one and not other
+    tosses = better + worse
+    chances = [math.comb(tosses, heads) / 2**tosses for heads in range(tosses + 1)]
+    return min(1.0, sum(c for c in chances if c <= chances[better] * (1 + 1e-9)))
+
+
+@pytest.mark.parametrize("count", [1, 5, 40, 300])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.6])
+def test_mcnemar_is_the_exact_binomial_test_of_the_sentences_that_differ(count, share):
+    first, second = bits(count, 0.5, 1), bits(count, share, 2)
+    found = mcnemar(first, second)
+    assert found == pytest.approx(naive_mcnemar(first.tolist(), second.tolist()))
+    assert found == pytest.approx(mcnemar(second, first))
+    better, worse = sum(second & ~first), sum(first & ~second)
+    if better + worse:
+        assert found == pytest.approx(binomtest(int(better), int(better + worse)).pvalue)
+
+
+def test_systems_that_never_differ_are_not_different():
+    same = bits(50, 0.5, 1)
+    assert mcnemar(same, same) == 1
+
+
+# --- Holm
+
+
+def naive_holm(values):
+    """The smallest level at which each value would be rejected, found by trying levels."""
+    result = []
+    for at in range(len(values)):
+        levels = sorted({min(1.0, k * v) for v in values for k in range(1, len(values) + 1)})
+        for level in levels:
+            rejected = set()
+            for rank, one in enumerate(sorted(range(len(values)), key=lambda k: values[k])):
+                if values[one] > level / (len(values) - rank) * (1 + 1e-12):
+                    break
+                rejected.add(one)
+            if at in rejected:
+                result.append(level)
+                break
+        else:
+            result.append(1.0)
+    return result
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_holm_gives_the_least_level_at_which_its_steps_reject(seed):
+    draw = np.random.default_rng(seed)
+    values = (draw.random(draw.integers(1, 7)) ** 3).tolist()
+    assert holm(values) == pytest.approx(naive_holm(values))
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+# --- bootstrap
+
+
+def naive_bootstrap(gains, together, draws=3000):
+    """The means of resampled sentences, one sentence at a time."""
+    draw = np.random.default_rng(77)
+    means = []
+    for _ in range(draws):
+        if together:
+            chosen = draw.integers(0, len(gains[0]), len(gains[0]))
+            means.append(np.mean([np.mean([each[at] for at in chosen]) for each in gains]))
+        else:
+            parts = [draw.integers(0, len(each), len(each)) for each in gains]
+            means.append(np.mean([each[c].mean() for each, c in zip(gains, parts, strict=True)]))
+    return 100 * np.quantile(means, [0.025, 0.975])
+
+
+def made_gains(languages, count, shared):
+    """What each sentence adds, in halves; `shared`: alike in all languages."""
+    base = np.random.default_rng(3).choice(
+        [-1, -0.5, 0, 0.5, 1], count, p=[0.1, 0.1, 0.4, 0.2, 0.2]
+    )
+    other = np.random.default_rng(4)
+    return [base if shared else other.permutation(base) for _ in range(languages)]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_interval_is_that_of_resampled_sentences(together, shared):
+    gains = made_gains(4, 120, shared)
+    found = of_mean(gains, together)
+    low, high = naive_bootstrap(gains, together)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1.0)
+    assert found.delta == pytest.approx(100 * np.mean(gains))
+
+
+def test_one_language_has_the_interval_that_scipy_gives():
+    (gains,) = made_gains(1, 200, True)
+    known = scipy_bootstrap((gains,), np.mean, method="percentile", n_resamples=9999, rng=1)
+    found = of_mean([gains], True)
+    assert found.low == pytest.approx(100 * known.confidence_interval.low, abs=1.0)
+    assert found.high == pytest.approx(100 * known.confidence_interval.high, abs=1.0)
+
+
+def test_languages_that_share_their_sentences_are_no_more_certain_than_one_of_them():
+    """A guard: drawn one by one, four copies of a language would seem twice as certain."""
+    gains = made_gains(4, 300, True)
+    alone = of_mean(gains[:1], True)
+    together, apart = of_mean(gains, True), of_mean(gains, False)
+    width = together.high - together.low
+    assert width == pytest.approx(alone.high - alone.low, rel=0.05)
+    assert apart.high - apart.low < 0.6 * width
+
+
+def test_no_difference_at_all_has_p_1_and_a_clear_one_a_small_one():
+    assert of_mean([np.zeros(50)], True).p == 1
+    clear = of_mean([np.ones(50)], True)
+    assert (clear.delta, clear.low, clear.high) == (100, 100, 100)
+    assert 0 < clear.p < 0.001
+
+
+def test_a_sentence_gains_the_mean_of_its_ways():
+    first = {"a": np.array([True, False, True]), "b": np.array([True, False, False])}
+    second = {"a": np.array([True, True, False]), "b": np.array([True, True, True])}
+    assert gain(first, second).tolist() == [0, 1, 0]
+
+
+# --- score files
+
+
+def write_scores(folder, system, hits, benchmark="tatoeba", **changes):
+    """A score file of P@1; hits: code -> (to English, from English), bool[N] each."""
+    directions = {}
+    for code, both in hits.items():
+        found = {way: summary(each) for way, each in zip(WAYS, both, strict=True)}
+        directions[code] = {
+            "language": code,
+            "sentences": len(both[0]),
+            **{way: each["percent"] for way, each in found.items()},
+            "hits": {way: each["hits"] for way, each in found.items()},
+        }
+    data = {"benchmark": benchmark, "version": "v1", "metric": "P@1", "system": system}
+    data |= {"data_sha256": SHA, "directions": directions} | changes
+    path = folder / system / f"{benchmark}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data))
+    return path
+
+
+HITS = {
+    "one": {"deu": (bits(200, 0.5, 1), bits(200, 0.5, 2)), "fra": (bits(90, 0.4, 3),) * 2},
+    "two": {
+        "deu": (bits(200, 0.5, 1) | bits(200, 0.5, 9), bits(200, 0.5, 2) | bits(200, 0.4, 8)),
+        "fra": (bits(90, 0.45, 5), bits(90, 0.4, 3)),
+    },
+}
+
+
+@pytest.fixture
+def both(tmp_path):
+    return [write_scores(tmp_path, name, hits).parent for name, hits in HITS.items()]
+
+
+def rows_of(out):
+    with open(out.with_suffix(".csv"), encoding="utf-8", newline="") as reader:
+        return {(row["Benchmark"], row["Language"]): row for row in csv.DictReader(reader)}
+
+
+def test_the_table_says_both_values_their_difference_and_its_chance(both, tmp_path):
+    out = tmp_path / "out" / "compared.tex"
+    shown = write_comparison(*both, out)
+    rows = rows_of(out)
+    assert list(rows) == [("tatoeba", "deu"), ("tatoeba", "fra"), ("tatoeba", "mean")]
+    values = {
+        name: {code: 100 * np.mean([each.mean() for each in sides]) for code, sides in hits.items()}
+        for name, hits in HITS.items()
+    }
+    raw = {way: [] for way in WAYS}
+    for code in ("deu", "fra"):
+        row = rows["tatoeba", code]
+        for name in ("one", "two"):
+            assert float(row[name]) == pytest.approx(values[name][code], abs=0.051)
+        change = values["two"][code] - values["one"][code]
+        assert float(row["Delta"]) == pytest.approx(change, abs=0.051)
+        for at, way in enumerate(WAYS):
+            raw[way].append(naive_mcnemar(HITS["one"][code][at], HITS["two"][code][at]))
+    for at, code in enumerate(("deu", "fra")):
+        for way in WAYS:
+            expected = naive_holm(raw[way])[at]
+            found = rows["tatoeba", code][f"p {way.replace('_', ' ')}"]
+            assert found == ("<0.001" if expected < 0.001 else f"{expected:.3f}")
+    mean = rows["tatoeba", "mean"]
+    expected = np.mean([values["two"][c] - values["one"][c] for c in ("deu", "fra")])
+    assert float(mean["Delta"]) == pytest.approx(expected, abs=0.051)
+    low, high = map(float, mean["95 %"].split(" to "))
+    assert low < expected < high
+    assert mean["p mean"] == "<0.001"
+    assert mean["p to english"] == ""
+    assert "| tatoeba |" in shown
+    assert shown == out.with_suffix(".md").read_text()
+    assert r"\textbf" in out.with_suffix(".tex").read_text()
+    for suffix in (".svg", ".png"):
+        assert out.with_suffix(suffix).stat().st_size > 1000
+
+
+def test_the_same_scores_give_the_same_bytes(both, tmp_path):
+    def files(name):
+        out = tmp_path / name / "compared.tex"
+        write_comparison(*both, out)
+        return {path.suffix: path.read_bytes() for path in out.parent.iterdir()}
+
+    first = files("a")
+    assert set(first) == {".tex", ".md", ".csv", ".svg", ".png"}
+    assert files("b") == first
+
+
+def test_turning_the_two_around_turns_every_difference_and_no_chance(both, tmp_path):
+    write_comparison(*both, tmp_path / "a.tex")
+    write_comparison(*both[::-1], tmp_path / "b.tex")
+    there, back = rows_of(tmp_path / "a.tex"), rows_of(tmp_path / "b.tex")
+    for key, row in there.items():
+        assert float(row["Delta"]) == pytest.approx(-float(back[key]["Delta"]), abs=0.11)
+        for way in WAYS:
+            column = f"p {way.replace('_', ' ')}"
+            assert row[column] == back[key][column]
+
+
+def test_two_files_are_compared_as_their_folders_are(both):
+    files = [folder / "tatoeba.json" for folder in both]
+    assert write_comparison(*files) == write_comparison(*both)
+
+
+def test_each_benchmark_that_both_have_is_compared_and_the_others_are_named(both, tmp_path):
+    for name, hits in HITS.items():
+        german = {"deu": hits["deu"]}
+        write_scores(tmp_path, name, german, "bucc", metric="accuracy")
+    write_scores(tmp_path, "two", HITS["two"], "extra")
+    shown = write_comparison(*both, tmp_path / "out.tex")
+    assert list(rows_of(tmp_path / "out.tex")) == [
+        ("bucc", "deu"),  # alone: it is its own mean
+        ("tatoeba", "deu"),
+        ("tatoeba", "fra"),
+        ("tatoeba", "mean"),
+    ]
+    assert "Only one system was scored on extra." in shown
+
+
+def test_a_language_that_one_system_lacks_is_named_and_in_no_mean(both, tmp_path):
+    write_scores(tmp_path, "two", {"deu": HITS["two"]["deu"], "spa": HITS["two"]["fra"]})
+    shown = write_comparison(*both, tmp_path / "out.tex")
+    assert list(rows_of(tmp_path / "out.tex")) == [("tatoeba", "deu")]
+    assert "tatoeba: only one system has fra, spa." in shown
+
+
+def test_values_without_hits_are_compared_but_not_tested(both, tmp_path):
+    for name, value in (("one", 50.0), ("two", 61.25)):
+        entry = {"f1": value, "precision": 1.0}
+        write_scores(tmp_path, name, {}, "bucc2018", directions={"de-en": entry}, metric="F1")
+    shown = write_comparison(*both, tmp_path / "out.tex")
+    row = rows_of(tmp_path / "out.tex")["bucc2018", "de-en"]
+    assert (row["one"], row["two"], row["Delta"], row["95 %"]) == ("50.0", "61.3", "11.3", "")
+    assert "bucc2018: no hits per sentence, so nothing is tested there." in shown
+
+
+def test_two_runs_of_one_name_are_told_apart(tmp_path):
+    folders = [
+        write_scores(tmp_path / at, "ems", hits).parent
+        for at, hits in zip("ab", HITS.values(), strict=True)
+    ]
+    write_comparison(*folders, tmp_path / "out.tex")
+    assert {"ems (A)", "ems (B)"} <= set(rows_of(tmp_path / "out.tex")["tatoeba", "deu"])
+
+
+def test_parallel_sets_are_resampled_together(both, tmp_path, monkeypatch):
+    asked = []
+    real = module.of_mean
+    monkeypatch.setattr(
+        module, "of_mean", lambda gains, together: asked.append(together) or real(gains, together)
+    )
+    for name, hits in HITS.items():
+        alike = {code: tuple(each[:90] for each in sides) for code, sides in hits.items()}
+        write_scores(tmp_path, name, alike, "flores200")
+    write_comparison(*both)
+    assert asked == [True, True, True, True, True, False]  # flores200's mean, then tatoeba's
+
+
+# --- what cannot be compared
+
+
+@pytest.mark.parametrize("key", ["data_sha256", "version", "metric"])
+def test_scores_of_other_data_are_an_error_that_names_both_files(both, tmp_path, key):
+    write_scores(tmp_path, "two", HITS["two"], **{key: "another"})
+    with pytest.raises(EmsError, match=f"one/tatoeba.json and .*two/tatoeba.json: {key} is"):
+        write_comparison(*both)
+
+
+def test_files_of_two_benchmarks_are_an_error(both, tmp_path):
+    other = write_scores(tmp_path, "two", HITS["two"], "ntrex")
+    with pytest.raises(EmsError, match="benchmark is tatoeba and ntrex"):
+        write_comparison(both[0] / "tatoeba.json", other)
+
+
+def test_another_number_of_sentences_is_an_error(both, tmp_path):
+    fewer = {code: tuple(each[:80] for each in sides) for code, sides in HITS["two"].items()}
+    write_scores(tmp_path, "two", fewer)
+    with pytest.raises(EmsError, match="deu has 200 and 80 sentences"):
+        write_comparison(*both)
+
+
+def test_damaged_hits_are_an_error_that_names_file_and_language(both):
+    path = both[1] / "tatoeba.json"
+    data = json.loads(path.read_text())
+    data["directions"]["fra"]["hits"]["to_english"] = "AAAA"
+    path.write_text(json.dumps(data))
+    with pytest.raises(EmsError, match=r"two/tatoeba\.json: the hits of fra are damaged"):
+        write_comparison(*both)
+
+
+def test_a_folder_without_a_common_benchmark_or_none_at_all_is_an_error(both, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(EmsError, match="no benchmark has a score file in both"):
+        write_comparison(both[0], tmp_path / "empty")
+    with pytest.raises(EmsError, match="nowhere: expected a folder of score files"):
+        write_comparison(both[0], tmp_path / "nowhere")
+    (both[1] / "tatoeba.json").write_text("[]")
+    with pytest.raises(EmsError, match="is it a score file"):
+        write_comparison(*both)
+
+
+def test_the_command_prints_the_table_and_writes_it_beside_out(both, tmp_path, capfd):
+    assert main(["compare", *map(str, both)]) == 0
+    shown = capfd.readouterr().out
+    assert shown.startswith("| Benchmark | Language | one | two | Delta |")
+    assert main(["compare", *map(str, both), "--out", str(tmp_path / "x" / "out.tex")]) == 0
+    assert (tmp_path / "x" / "out.svg").exists()
+
+
+# --- what score files have in common
+
+
+def test_the_mean_of_a_score_file_is_that_of_its_labels(both, tmp_path):
+    data = json.loads((both[0] / "tatoeba.json").read_text())
+    expected = np.mean([100 * each.mean() for sides in HITS["one"].values() for each in sides])
+    assert mean_of(data) == pytest.approx(expected)
+    assert mean_of({"metric": "accuracy", "accuracy": 12.5}) == 12.5
+    assert mean_of({"metric": "x", "directions": {"a": {"note": "no number"}}}) is None
+
+
+def test_a_label_with_one_way_has_the_hits_of_that_way(tmp_path):
+    hits = bits(33, 0.5, 1)
+    entry = {"sentences": 33, **summary(hits)}
+    (found,) = measured({"directions": {"de": entry}}, tmp_path).values()
+    assert found.value == pytest.approx(100 * hits.mean())
+    assert found.hits[""].tolist() == hits.tolist()

@@ -1,0 +1,172 @@
+"""Laws of `ems eval`: the workflow's own scores of any encoder, by hand, or the way to the data."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from conftest import needs
+from experiments_made import MINIMAL, SITE, Settings, edited
+from mirror_made import write_tatoeba
+from models_made import write_command, write_model, write_peer
+
+from ems.bench.by_hand import Given, evaluate_by_hand
+from ems.bench.cache import FOLDER
+from ems.bench.registry import evaluate
+from ems.cli import main
+from ems.encode import SentenceEncoder
+from ems.errors import EmsError
+from ems.tables.scores import read_scores
+
+PAIRS = {
+    "deu": [("der hund", "the dog"), ("die katze", "the cat"), ("ein haus", "a house")],
+    "fra": [("le chien", "the dog"), ("le chat", "the cat")],
+}
+TEXT = [line for pairs in PAIRS.values() for pair in pairs for line in pair] * 4
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with an experiment, its Tatoeba in place, and a model of ours; we are in it."""
+    settings = Settings(tmp_path)
+    for code, pairs in PAIRS.items():
+        write_tatoeba(tmp_path, code, pairs)
+    place = tmp_path / "data" / "evalsets" / "tatoeba" / "toy"
+    place.parent.mkdir(parents=True)
+    (tmp_path / "tatoeba").rename(place)
+    write_model(tmp_path / "ours", ["en", "de", "fr"], TEXT, pieces=60)
+    monkeypatch.chdir(tmp_path)
+    return settings
+
+
+def run(capfd, *arguments, expect=0):
+    """What `ems eval` printed, or its error."""
+    assert main(["eval", *map(str, arguments)]) == expect
+    printed = capfd.readouterr()
+    return printed.err.splitlines()[-1] if expect else printed.out
+
+
+OURS = ("--model", "ours", "--bench", "tatoeba", "--out", "scores/ours")
+
+
+def test_the_scores_are_those_of_the_workflow(here, capfd):
+    run(capfd, *OURS)
+    found = json.loads(Path("scores/ours/tatoeba.json").read_text())
+    experiment = here.load()
+    names = {"system": "ems", "benchmark": "tatoeba"}
+    folder = Path("data/evalsets/tatoeba/toy")
+    expected = evaluate(SentenceEncoder(Path("ours")), experiment, names, folder, Path("x.json"))
+    differ = {key for key in expected if expected[key] != found[key]}
+    assert differ == {"system", "system_hash"}
+    assert set(found) == set(expected)
+    assert read_scores([Path("scores/ours/tatoeba.json")], "tatoeba")[0].system == "ours"
+
+
+def test_the_summary_has_a_row_for_each_benchmark(here, capfd):
+    printed = run(capfd, *OURS, "--name", "mine").splitlines()
+    assert printed[0].split() == ["benchmark", "metric", "mine"]
+    scores = json.loads(Path("scores/ours/tatoeba.json").read_text())
+    both = scores["directions"].values()
+    mean = sum(d["to_english"] + d["from_english"] for d in both) / 2 / len(both)
+    assert printed[1].split() == ["tatoeba", "P@1", f"{mean:.1f}"]
+    assert len(printed) == 2
+    assert scores["system"] == "mine"
+
+
+def test_the_same_call_gives_the_same_bytes_with_and_without_the_cache(here, capfd):
+    def scored(*flags):
+        run(capfd, *OURS, *flags)
+        return Path("scores/ours/tatoeba.json").read_bytes()
+
+    kept = Path("results/mine") / FOLDER
+    first = scored("--no-cache")
+    assert not kept.exists()
+    assert scored() == first
+    assert len(list(kept.glob("*.safetensors"))) == 4
+    times = {path: path.stat().st_mtime_ns for path in kept.iterdir()}
+    assert scored() == first
+    assert {path: path.stat().st_mtime_ns for path in kept.iterdir()}.keys() == times.keys()
+    here.site({**SITE, "embeddings_mb": 0})
+    for path in kept.iterdir():
+        path.unlink()
+    assert scored() == first
+    assert not list(kept.iterdir())
+
+
+def test_another_model_at_the_same_place_has_another_hash(here, capfd):
+    def system_hash(model):
+        run(capfd, "--model", model, "--bench", "tatoeba", "--out", "out", "--name", "x")
+        return json.loads(Path("out/tatoeba.json").read_text())["system_hash"]
+
+    first = system_hash("ours")
+    assert system_hash("ours") == first
+    write_model(Path("new"), ["en", "de", "fr"], TEXT, pieces=60, seed=1)
+    Path("ours").rename("old")
+    Path("new").rename("ours")
+    assert system_hash("ours") != first
+
+
+def test_a_command_is_evaluated_and_named_by_its_program(here, capfd):
+    command = write_command(Path("tool"))
+    printed = run(capfd, "--command", command, "--bench", "tatoeba", "--out", "out")
+    assert "python" in printed.splitlines()[0]
+    assert json.loads(Path("out/tatoeba.json").read_text())["metric"] == "P@1"
+
+
+def test_a_sentence_transformers_folder_is_evaluated(here, capfd):
+    needs(find_spec("sentence_transformers"), "sentence-transformers (pip install '.[peers]')")
+    write_peer(Path("peer").resolve(), [word for line in TEXT for word in line.split()])
+    printed = run(capfd, "--model", "peer", "--bench", "tatoeba", "--out", "out")
+    assert printed.splitlines()[0].split()[-1] == "peer"
+    assert len(json.loads(Path("out/tatoeba.json").read_text())["directions"]) == 2
+
+
+def test_our_model_is_scored_on_the_languages_that_it_knows(here, capfd):
+    write_model(Path("german"), ["en", "de"], TEXT, pieces=60)
+    run(capfd, "--model", "german", "--bench", "tatoeba", "--out", "out")
+    assert list(json.loads(Path("out/tatoeba.json").read_text())["directions"]) == ["deu"]
+
+
+def test_data_that_lie_elsewhere_are_named_by_their_folder(here, capfd):
+    Path("data/evalsets/tatoeba/toy").rename("mine")
+    run(capfd, *OURS, "--evalset", "tatoeba=mine")
+    assert Path("scores/ours/tatoeba.json").is_file()
+
+
+# --- what cannot be evaluated
+
+
+def test_missing_data_are_told_with_the_target_that_fetches_them(here, capfd):
+    Path("data/evalsets/tatoeba/toy/tatoeba.fra-eng.eng").unlink()
+    told = run(capfd, *OURS, expect=1)
+    assert "tatoeba: 1 files are not there: data/evalsets/tatoeba/toy/tatoeba.fra-eng.eng" in told
+    assert "snakemake --config experiment=mine -- evalsets" in told
+    assert not Path("scores").exists()
+    told = run(capfd, *OURS, "--evalset", "tatoeba=nowhere", expect=1)
+    assert "nowhere/tatoeba.deu-eng.deu" in told
+    assert "check the folder" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "ours", "--bench", "tatoba"), "unknown benchmark 'tatoba'; allowed: tatoeba"),
+        (("--model", "ours", "--bench", "ntrex"), "configs/mine.yaml has no evalsets.ntrex"),
+        (("--bench", "tatoeba"), "give either --model or --command"),
+        (("--model", "x", "--command", "y", "--bench", "tatoeba"), "give either"),
+        (("--model", "ours", "--bench", "tatoeba", "--evalset", "x"), "expected NAME=FOLDER"),
+        (("--command", "x", "--bench", "tatoeba"), "expected {lines} in it"),
+        (("--model", "ours", "--bench", "tatoeba", "--experiment", "no"), "no.yaml does not exist"),
+    ],
+)
+def test_a_mistake_is_one_line(here, capfd, arguments, message):
+    told = run(capfd, *arguments, "--out", "out", expect=1)
+    assert message in told
+    assert not Path("out").exists()
+
+
+def test_a_model_without_a_language_of_the_experiment_is_told(here):
+    write_model(Path("chinese"), ["zh", "ja"], TEXT, pieces=60)
+    given = Given(benchmarks=["tatoeba"], data=Path("data"), model="chinese")
+    with pytest.raises(EmsError, match="it knows ja, und, zh; of the languages of experiment mine"):
+        evaluate_by_hand(here.load(edited(MINIMAL, "seed", 2)), given, Path("out"))

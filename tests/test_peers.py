@@ -1,0 +1,304 @@
+"""Laws of encoders that are not ours: their vectors as they are, checked, and a clear word else."""
+
+import json
+import re
+import shutil
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT, needs
+from experiments_made import MINIMAL, Settings, edited
+from mirror_made import write_tatoeba
+from models_made import write_command, write_model, write_peer
+
+from ems.bench import peers
+from ems.bench.encoders import MODULES, make_encoder, model_files
+from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
+from ems.bench.registry import evaluate
+from ems.config import load_experiment, load_site, stage_hash
+from ems.config.provenance import source_hash
+from ems.errors import EmsError
+
+LINES = ["ab  cab", "a\u2028b", "", "dad", "fe\u0301e"]
+TIDY = ["ab cab", "a b", "", "dad", "f\u00e9e"]
+
+
+def refusal(call, *arguments):
+    with pytest.raises(EmsError) as told:
+        call(*arguments)
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+# --- a command
+
+
+def test_a_command_gets_tidied_lines_and_the_language_and_its_rows_come_back(tmp_path):
+    source = """
+import sys, numpy as np
+lines, language, out = sys.argv[1:]
+open(sys.argv[0] + ".saw", "ab").write(open(lines, "rb").read() + language.encode())
+rows = open(lines, encoding="utf-8", newline="\\n").read().split("\\n")[:-1]
+np.save(open(out, "wb"), np.array([[len(row), 1] for row in rows], np.float32))
+"""
+    found = CommandEncoder(write_command(tmp_path, source)).encode(LINES, "de")
+    assert found.dtype == np.float32
+    assert found[:, 0].tolist() == [len(line) for line in TIDY]
+    saw = (tmp_path / "encode.py.saw").read_text()
+    assert saw == "".join(f"{line}\n" for line in TIDY) + "de"
+
+
+def test_many_lines_go_in_parts_and_come_back_in_order(tmp_path, monkeypatch):
+    lines = [f"a{'b' * (at % 7)}" for at in range(23)]
+    whole = CommandEncoder(write_command(tmp_path)).encode(lines, "en")
+    monkeypatch.setattr(peers, "LINES", 5)
+    parts = CommandEncoder(write_command(tmp_path)).encode(lines, "en")
+    assert parts.tobytes() == whole.tobytes()
+    assert whole.shape == (23, 16)
+    assert CommandEncoder(write_command(tmp_path)).encode([], "en").shape[0] == 0
+
+
+def test_no_shell_runs_a_command_and_its_words_may_be_quoted(tmp_path):
+    script = tmp_path / "a folder" / "x.py"
+    script.parent.mkdir()
+    write_command(script.parent).split()
+    (script.parent / "encode.py").rename(script)
+    command = f"'{sys.executable}' '{script}' {{lines}} ';' {{out}}"
+    assert CommandEncoder(command).encode(["abc"], "en").shape == (1, 16)
+
+
+FAILURES = [
+    ("import sys; sys.exit('the model is not there')", "exit status 1.*the model is not there"),
+    ("print('x' * 9000, file=sys.stderr); raise ValueError('at the end')", "NameError|at the end"),
+    ("pass", "ended well but wrote no file"),
+    ("open(sys.argv[3], 'w').write('text')", "is no .npy"),
+    ("np.savez(open(sys.argv[3], 'wb'), np.ones((2, 3)))", "is no .npy"),
+    ("save(np.array([{}, {}], object))", "is no .npy"),
+    ("save(np.ones((2, 3)))", r"expected float32\[2, d\], found float64\[2, 3\]"),
+    ("save(np.ones(2, np.float32))", r"expected float32\[2, d\], found float32\[2\]"),
+    ("save(np.ones((3, 3), np.float32))", "2 lines went in, found float32"),
+    ("save(np.ones((2, 0), np.float32))", "2 lines went in, found float32"),
+    ("save(np.array([[1], [np.nan]], np.float32))", "the vector of line 2 is not finite"),
+    ("save(np.array([[np.inf], [1]], np.float32))", "the vector of line 1 is not finite"),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), FAILURES)
+def test_a_bad_answer_of_a_command_is_told(tmp_path, source, message):
+    head = "import sys, numpy as np\ndef save(x): np.save(open(sys.argv[3], 'wb'), x)\n"
+    encoder = CommandEncoder(write_command(tmp_path, head + source))
+    told = refusal(encoder.encode, ["one", "two"], "en")
+    assert re.search(message, told), told
+    assert len(told) < 1000
+
+
+def test_vectors_that_change_their_width_are_told(tmp_path, monkeypatch):
+    source = """
+import sys, numpy as np
+count = open(sys.argv[1]).read().count("\\n")
+np.save(open(sys.argv[3], "wb"), np.ones((count, count), np.float32))
+"""
+    monkeypatch.setattr(peers, "LINES", 3)
+    encoder = CommandEncoder(write_command(tmp_path, source))
+    assert "vectors of 2 numbers, before of 3" in refusal(encoder.encode, ["x"] * 5, "en")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("encode {lines}", "expected {out} in it"),
+        ("encode {out}", "expected {lines} in it"),
+        ("encode '{lines} {out}", "check its quotes"),
+    ],
+)
+def test_a_command_without_its_files_is_told_before_it_runs(command, message):
+    assert message in refusal(CommandEncoder, command)
+
+
+def test_a_program_that_is_not_there_is_told():
+    told = refusal(CommandEncoder("no-such-program {lines} {out}").encode, ["x"], "en")
+    assert "no-such-program" in told
+    assert "install it" in told
+
+
+def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):
+    def identity(command):
+        return CommandEncoder(command).identity
+
+    command = write_command(tmp_path)
+    first = identity(command)
+    assert identity(command) == first
+    assert identity(f"{command} --fast") != first
+    (tmp_path / "encode.py").write_text("another")
+    assert identity(command) != first
+
+
+# --- sentence-transformers
+
+
+def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    told = refusal(SentenceTransformersEncoder, "sentence-transformers/LaBSE")
+    assert "pip install '.[peers]'" in told
+    assert told.startswith("sentence-transformers/LaBSE: ")
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory):
+    """The folder of a small sentence-transformers model."""
+    needs(find_spec("sentence_transformers"), "sentence-transformers (pip install '.[peers]')")
+    words = [word for line in TIDY for word in line.split()]
+    return write_peer(tmp_path_factory.mktemp("peer") / "model", [*words, "eins", "one", "zwei"])
+
+
+def test_its_vectors_are_the_mean_of_its_states_line_by_line(peer):
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(peer), AutoModel.from_pretrained(peer).eval()
+    lines = [line for line in LINES if line]
+    found = SentenceTransformersEncoder(str(peer), "cpu").encode(lines * 20, "xx")
+    assert found.dtype == np.float32
+    assert found.shape == (80, 16)
+    for at, line in enumerate([line for line in TIDY if line]):
+        with torch.inference_mode():
+            states = model(**tokenizer(line, return_tensors="pt")).last_hidden_state[0]
+        np.testing.assert_allclose(found[at], states.mean(0).numpy(), rtol=0, atol=1e-5)
+    assert len({row.round(4).tobytes() for row in found}) == 4
+
+
+def test_no_line_at_all_gives_no_vector_of_it(peer):
+    assert SentenceTransformersEncoder(str(peer), "cpu").encode([], "xx").shape[0] == 0
+
+
+def test_a_folder_is_another_model_when_one_of_its_files_changes(peer, tmp_path):
+    copy = shutil.copytree(peer, tmp_path / "copy")
+    first = SentenceTransformersEncoder(str(copy), "cpu").identity
+    assert SentenceTransformersEncoder(str(copy), "cpu").identity == first
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 1e-3}))
+    assert SentenceTransformersEncoder(str(copy), "cpu").identity != first
+
+
+def test_a_folder_that_is_not_there_or_holds_no_model_is_told(peer, tmp_path):
+    assert "no such folder" in refusal(SentenceTransformersEncoder, str(tmp_path / "none"))
+    (tmp_path / "config.json").write_text("{}")
+    assert "cannot load it" in refusal(SentenceTransformersEncoder, str(tmp_path))
+
+
+# --- as systems of an experiment
+
+
+def scores(experiment, system, tmp_path):
+    for code, pairs in {"deu": [("eins", "one"), ("zwei", "dad")], "fra": [("ab", "a b")]}.items():
+        write_tatoeba(tmp_path, code, pairs)
+    out = tmp_path / f"{system}.json"
+    names = {"system": system, "benchmark": "tatoeba"}
+    encoder = make_encoder(experiment.systems[system])
+    return evaluate(encoder, experiment, names, tmp_path / "tatoeba", out)
+
+
+def with_systems(tmp_path, **systems):
+    value = edited(MINIMAL, "systems", {"ems": {}, **systems})
+    return Settings(tmp_path / "settings").load(value)
+
+
+def test_a_command_and_a_model_folder_are_scored_as_systems(tmp_path):
+    text = ["eins zwei drei", "one two three", "ab cab dad"] * 5
+    folder = write_model(tmp_path / "model", ["en", "de", "fr"], text, pieces=40)
+    command = write_command(tmp_path)
+    entries = {"mine": {"kind": "command", "command": command}}
+    entries["other"] = {"kind": "folder", "model": str(folder)}
+    experiment = with_systems(tmp_path, **entries)
+    for name in entries:
+        found = scores(experiment, name, tmp_path)
+        assert set(found["directions"]) == {"deu", "fra"}
+        assert found["system"] == name
+
+
+def test_a_sentence_transformers_model_is_scored_as_a_system(peer, tmp_path):
+    entry = {"kind": "sentence-transformers", "model": str(peer)}
+    found = scores(with_systems(tmp_path, peer=entry), "peer", tmp_path)
+    assert found["directions"]["fra"]["to_english"] == 100
+
+
+LOCATED = {
+    "a": {"kind": "folder", "model": "models/x"},
+    "b": {"kind": "sentence-transformers", "model": "some/name"},
+    "c": {"kind": "command", "command": "x {lines} {out}"},
+}
+
+
+def test_another_model_or_command_is_another_job_and_training_settings_are_none(tmp_path):
+    def hashes(**systems):
+        experiment = with_systems(tmp_path, **LOCATED | systems)
+        return {
+            name: stage_hash(experiment, "bench", system=name, benchmark="tatoeba")
+            for name in experiment.systems
+        }
+
+    first = hashes()
+    assert len(set(first.values())) == 4
+    for name, key in (("a", "model"), ("b", "model"), ("c", "command")):
+        changed = hashes(**{name: {**LOCATED[name], key: f"{LOCATED[name][key]}2"}})
+        assert {k for k in first if changed[k] != first[k]} == {name}
+        trained = hashes(**{name: {**LOCATED[name], "train": {"learning_rate": 1}}})
+        assert trained == first
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        ({"kind": "folder"}, "systems.x.model: expected text, as kind: folder needs it"),
+        ({"kind": "sentence-transformers"}, "systems.x.model: expected text"),
+        ({"kind": "command"}, "systems.x.command: expected text"),
+        ({"kind": "command", "command": "a {lines}"}, "expected {out} in it, found none"),
+        ({"model": "a/b"}, "systems.x.model: found text, but kind: encoder takes none"),
+        ({"kind": "char-ngram", "command": "a"}, "systems.x.command: found text, but kind: char-n"),
+        ({"model": 3}, "systems.x.model: found 3, expected object"),
+        ({"model": {"layer": 3}}, "systems.x.model.layer: unknown key (did you mean layers?)"),
+    ],
+)
+def test_a_system_that_does_not_say_where_its_encoder_is_from_is_told(tmp_path, system, message):
+    value = edited(MINIMAL, "systems", {"ems": {}, "x": system})
+    assert message in Settings(tmp_path).told(value)
+
+
+def test_the_files_of_a_system_are_those_whose_change_makes_it_stale(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("m/config.json", "m/1_Pooling/config.json", "m/.cache/x", "run.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    hub = {"kind": "sentence-transformers", "model": "a/b"}
+    assert model_files(hub) == []
+    assert model_files({**hub, "model": "m"}) == ["m/1_Pooling/config.json", "m/config.json"]
+    assert model_files({"kind": "folder", "model": "none"}) == ["none/model.json"]
+    assert model_files({"kind": "command", "command": "python run.py {lines} {out}"}) == ["run.py"]
+    assert model_files({"kind": "char-ngram"}) == []
+
+
+def test_every_kind_has_an_encoder_and_its_source_a_hash():
+    schema = (ROOT / "schemas" / "experiment.schema.yaml").read_text()
+    (line,) = [line for line in schema.splitlines() if "enum: [encoder, char-ngram" in line]
+    kinds = line.partition("[")[2].partition("]")[0].split(", ")
+    assert set(kinds) == set(MODULES)
+    assert source_hash("ems.bench.peers") != source_hash("ems.encode")
+
+
+def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    found = load_experiment("ems62", site, ROOT / "configs", ROOT / "schemas")
+    peers = {
+        name
+        for name, system in found.systems.items()
+        if system["kind"] in ("sentence-transformers", "command")
+    }
+    assert peers == {"labse", "sbert-distill", "laser", "laser2"}
+    assert not peers & set(found.shown)
+    assert found.systems["labse"]["model"] == "sentence-transformers/LaBSE"
+    for name in ("laser", "laser2"):
+        assert model_files(found.systems[name]) == [] or (ROOT / f"envs/{name}.py").is_file()
+        assert f"envs/{name}.py" in found.systems[name]["command"]

@@ -1,0 +1,349 @@
+"""Laws of the authors' checkpoint as one of our models: the same vectors, or a clear refusal.
+
+The reference is their architecture written out plainly, float64, one sentence at a time
+(reference/original-code.md sections 5 to 9); nothing of it is from ems.
+"""
+
+import io
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+import torch
+
+from ems.cli import main
+from ems.encode import SentenceEncoder
+from ems.errors import EmsError
+from ems.files import read_json
+from ems.model.released import import_released
+
+WIDTH, LAYERS, HEADS, INNER, MOST = 12, 2, 3, 20, 9
+LANGUAGES = ["en", "de", "zh", "ja"]
+LINES = ["kalo mine", "ne ru so ti kalo mine va", "va", "Ne RU so ti va lo mi ka kalo mine so so"]
+BERT = "module.model.bert."
+
+
+def write_vocabulary(path, symbols=("<MASK>", *(f"<2{code}>" for code in LANGUAGES)), size=44):
+    """A SentencePiece model laid out as theirs: 0 <pad>, 1 <unk>, 2 <MASK>, the languages."""
+    model = io.BytesIO()
+    text = [
+        f"{a} {b} {c}"
+        for a in ["kalo", "mine", "ne", "ru"]
+        for b in ["so", "ti", "va"]
+        for c in ["lo", "mi", "ka"]
+    ]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=size,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=list(symbols),
+        minloglevel=2,
+        hard_vocab_limit=False,
+    )
+    path.write_bytes(model.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def make_state(pieces):
+    """A state_dict with their keys and shapes, random."""
+    draw = torch.Generator().manual_seed(5)
+
+    def random(*shape):
+        return torch.randn(*shape, generator=draw) * 0.4
+
+    def linear(name, out, into):
+        return {f"{name}.weight": random(out, into), f"{name}.bias": random(out)}
+
+    def norm(name, size):
+        return {f"{name}.weight": 1 + random(size), f"{name}.bias": random(size)}
+
+    state = {
+        f"{BERT}embedding.word_embedding.embedding.weight": random(pieces, WIDTH),
+        f"{BERT}embedding.position_embedding.position_embeddings.weight": random(MOST + 1, WIDTH),
+        **norm(f"{BERT}embedding.layer_norm", WIDTH),
+    }
+    for number in range(LAYERS):
+        layer = f"{BERT}encoder.layer.{number}."
+        for name in ("query", "key", "value"):
+            state |= linear(f"{layer}attention.self_attention.{name}", WIDTH, WIDTH)
+        state |= linear(f"{layer}attention.output.dense", WIDTH, WIDTH)
+        state |= norm(f"{layer}attention.output.LayerNorm", WIDTH)
+        state |= linear(f"{layer}intermediate.dense", INNER, WIDTH)
+        state |= linear(f"{layer}output.dense", WIDTH, INNER)
+        state |= norm(f"{layer}output.LayerNorm", WIDTH)
+    state |= {"module.model.la_tag_linear.embedding.weight": random(len(LANGUAGES), 8)}
+    state |= norm("module.model.la_tag_linear.layer_norm", 8)
+    state |= linear("module.model.transform.dense", WIDTH + 8, WIDTH + 8)
+    state |= norm("module.model.transform.LayerNorm", WIDTH + 8)
+    state |= {"module.model.decoder.decoder.weight": random(pieces, WIDTH + 8)}
+    state |= linear("module.alignproj.0", WIDTH, WIDTH) | linear("module.alignproj.3", 5, WIDTH)
+    return state
+
+
+def checkpoint(state):
+    """What their main.py saves; the losses may be numbers of NumPy."""
+    return {
+        "state_dict": state,
+        "best_loss": np.float64(4.25),
+        "valid_loss": np.float32(4.5),
+        "step": 733176,
+        "epoch": 3,
+        "model_name": "maki49",
+        "optimizer": {"state": {0: {"step": 1, "exp_avg": torch.zeros(3)}}, "param_groups": []},
+    }
+
+
+def layer_norm(states, weight, bias):
+    result = np.empty_like(states)
+    for at, row in enumerate(states):
+        mean = sum(row) / len(row)
+        variance = sum((value - mean) ** 2 for value in row) / len(row)
+        result[at] = (row - mean) / math.sqrt(variance + 1e-12) * weight + bias
+    return result
+
+
+def reference(state, ids):
+    """Their encoder on one sentence of token ids: float64[WIDTH]."""
+    w = {key.removeprefix(BERT): value.double().numpy() for key, value in state.items()}
+    ids = ids[:MOST]
+    words = w["embedding.word_embedding.embedding.weight"]
+    places = w["embedding.position_embedding.position_embeddings.weight"]
+    states = np.stack([words[token] + places[1 + at] for at, token in enumerate(ids)])
+    norm = "embedding.layer_norm"
+    states = layer_norm(states, w[f"{norm}.weight"], w[f"{norm}.bias"])
+
+    def linear(name, value):
+        return value @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+    size = WIDTH // HEADS
+    for number in range(LAYERS):
+        layer = f"encoder.layer.{number}."
+        query, key, value = (
+            linear(f"{layer}attention.self_attention.{name}", states)
+            for name in ("query", "key", "value")
+        )
+        mixed = np.zeros_like(states)
+        for head in range(HEADS):
+            part = slice(head * size, (head + 1) * size)
+            for at in range(len(ids)):
+                scores = [
+                    query[at, part] @ key[other, part] / math.sqrt(size)
+                    for other in range(len(ids))
+                ]
+                shares = [math.exp(score) for score in scores]
+                for other in range(len(ids)):
+                    mixed[at, part] += shares[other] / sum(shares) * value[other, part]
+        out = f"{layer}attention.output."
+        states = layer_norm(
+            linear(f"{out}dense", mixed) + states,
+            w[f"{out}LayerNorm.weight"],
+            w[f"{out}LayerNorm.bias"],
+        )
+        inner = linear(f"{layer}intermediate.dense", states)
+        inner = inner / (1 + np.exp(-inner))
+        out = f"{layer}output."
+        states = layer_norm(
+            linear(f"{out}dense", inner) + states,
+            w[f"{out}LayerNorm.weight"],
+            w[f"{out}LayerNorm.bias"],
+        )
+    return states.mean(axis=0)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Their two files in a folder: weights.pt and spm.model."""
+    pieces = write_vocabulary(tmp_path / "spm.model").get_piece_size()
+    torch.save(checkpoint(make_state(pieces)), tmp_path / "weights.pt")
+    return tmp_path
+
+
+def imported(folder, **how):
+    out = folder / "models" / "released"
+    import_released(folder / "weights.pt", folder / "spm.model", out, HEADS, "sacremoses", **how)
+    return out
+
+
+def saved(folder, change):
+    """The checkpoint with its state_dict changed in place."""
+    path = folder / "weights.pt"
+    whole = torch.load(path, weights_only=False)
+    change(whole["state_dict"])
+    torch.save(whole, path)
+    return path
+
+
+def refusal(folder):
+    with pytest.raises(EmsError) as told:
+        imported(folder)
+    assert not (folder / "models" / "released" / "model.json").exists()
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+# --- the same vectors
+
+
+def test_the_imported_encoder_gives_the_vectors_of_their_architecture(made):
+    out = imported(made)
+    state = torch.load(made / "weights.pt", weights_only=False)["state_dict"]
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(made / "spm.model"))
+    found = SentenceEncoder(out, "cpu").encode(LINES, "en")
+    ids = [pieces.encode(line.lower()) for line in LINES]
+    assert max(map(len, ids)) > MOST  # so that the cut shows
+    expected = np.stack([reference(state, each) for each in ids])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+    assert np.abs(expected[0] - expected[1]).max() > 0.1
+
+
+def test_each_part_of_the_reference_matters(made):
+    """A guard: a reference that ignored a weight could not see it mapped wrongly."""
+    state = torch.load(made / "weights.pt", weights_only=False)["state_dict"]
+    ids = [5, 9, 11]
+    before = reference(state, ids)
+    for key in [key for key in state if key.startswith(BERT)]:
+        changed = {**state, key: state[key].flip(0)}
+        same = np.allclose(reference(changed, ids), before, atol=1e-9)
+        assert same == key.endswith("self_attention.key.bias"), key  # softmax takes no constant
+
+
+def test_what_is_written_is_a_model_folder_without_any_pickle(made):
+    out = imported(made)
+    assert {path.name for path in out.iterdir()} == {
+        "model.json",
+        "model.safetensors",
+        "vocabulary.model",
+    }
+    description = read_json(out / "model.json")
+    assert description["languages"] == LANGUAGES
+    assert description["model"]["max_tokens"] == MOST
+    assert description["model"]["norm_eps"] == 1e-12
+    segmenters = {"en": "sacremoses", "de": "sacremoses", "und": "sacremoses"}
+    assert description["segmenters"] == segmenters | {"zh": "jieba", "ja": "jumanpp"}
+    names = ("model.safetensors", "model.json")
+    first = {name: (out / name).read_bytes() for name in names}
+    imported(made)
+    assert {name: (out / name).read_bytes() for name in names} == first
+
+
+def test_heads_are_64_wide_unless_said_otherwise(tmp_path):
+    from ems.model.released import sizes
+
+    state = {"tokens.weight": torch.zeros(7, 1024), "positions.weight": torch.zeros(120, 1024)}
+    state |= {"layers.5.inner.weight": torch.zeros(4096, 1024)}
+    state["layers.0.inner.weight"] = state["layers.5.inner.weight"]
+    found = sizes(state, 0, tmp_path)
+    assert (found.layers, found.width, found.heads) == (6, 1024, 16)
+    assert (found.feed_forward, found.max_tokens) == (4096, 120)  # the released EMS
+    assert sizes(state, 8, tmp_path).heads == 8
+    with pytest.raises(EmsError, match="--heads 7: the width"):
+        sizes(state, 7, tmp_path)
+
+
+def test_the_names_of_an_older_checkpoint_and_one_saved_without_ddp_are_known(made):
+    first = (imported(made) / "model.safetensors").read_bytes()
+
+    def older(state):
+        for key in [key for key in state if ".transform." in key]:
+            state[key.replace("model.", "model.decoder.", 1)] = state.pop(key)
+        for key in list(state):
+            state[key.removeprefix("module.")] = state.pop(key)
+
+    saved(made, older)
+    assert (imported(made) / "model.safetensors").read_bytes() == first
+
+
+# --- refusals
+
+
+def test_an_unknown_weight_is_refused(made):
+    saved(made, lambda state: state.update({f"{BERT}pooler.dense.weight": torch.zeros(2)}))
+    assert f"unknown weights, {BERT}pooler.dense.weight" in refusal(made)
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ("encoder.layer.1.output.dense.bias", "layers.1.outer.bias"),
+        ("encoder.layer.0.attention.self_attention.key.weight", "key of layers.0.attention"),
+        ("embedding.position_embedding.position_embeddings.weight", "positions.weight"),
+        ("embedding.layer_norm.weight", "input_norm.weight"),
+    ],
+)
+def test_a_missing_weight_is_named(made, gone, told):
+    saved(made, lambda state: state.pop(f"{BERT}{gone}"))
+    message = refusal(made)
+    assert "missing weights" in message
+    assert told in message
+
+
+@pytest.mark.parametrize(
+    ("key", "shape", "told"),
+    [
+        ("encoder.layer.1.output.dense.weight", (WIDTH, INNER + 1), "layers.1.outer.weight has"),
+        ("encoder.layer.0.attention.self_attention.key.bias", (WIDTH + 1,), "parts of unlike"),
+        ("embedding.layer_norm.bias", (WIDTH - 1,), "input_norm.bias has the shape [11]"),
+        ("embedding.word_embedding.embedding.weight", (60,), "tokens.weight has the shape [60]"),
+    ],
+)
+def test_a_weight_of_another_shape_is_named(made, key, shape, told):
+    saved(made, lambda state: state.update({f"{BERT}{key}": torch.zeros(shape)}))
+    assert told in refusal(made)
+
+
+def test_a_weight_that_is_not_finite_is_named(made):
+    saved(made, lambda state: state[f"{BERT}embedding.layer_norm.bias"].fill_(float("nan")))
+    assert "input_norm.bias has a value that is not finite" in refusal(made)
+
+
+def test_a_vocabulary_of_another_size_or_layout_is_refused(made):
+    write_vocabulary(made / "spm.model", size=40)
+    assert "but" in refusal(made)
+    assert "embeddings of" in refusal(made)
+    write_vocabulary(made / "spm.model", symbols=("<2en>", "<2de>", "<MASK>", "<2zh>", "<2ja>"))
+    assert "expected the pieces <pad>, <unk>, <mask> first" in refusal(made)
+    write_vocabulary(made / "spm.model", symbols=("<MASK>", "<x1>", "<x2>", "<x3>", "<x4>"))
+    assert "expected language tokens like <2en>" in refusal(made)
+    (made / "spm.model").write_bytes(b"none")
+    assert "not a SentencePiece model" in refusal(made)
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, ("evil",)
+
+
+def test_a_checkpoint_that_holds_code_is_refused_and_nothing_of_it_runs(made, monkeypatch):
+    monkeypatch.chdir(made)
+    torch.save({"state_dict": {}, "best_loss": Evil()}, made / "weights.pt")
+    assert "not a checkpoint of tensors and numbers only" in refusal(made)
+    assert not Path("evil").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 half a zip", b"text"])
+def test_a_file_that_is_no_checkpoint_is_refused(made, content):
+    (made / "weights.pt").write_bytes(content)
+    assert "weights.pt: not a checkpoint" in refusal(made)
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"state": {}}, {"state_dict": {"a": 1}}])
+def test_a_checkpoint_without_a_state_dict_is_refused(made, value):
+    torch.save(value, made / "weights.pt")
+    assert "`state_dict`" in refusal(made)
+
+
+def test_the_command_imports_and_tells_a_missing_file_in_one_line(made, capfd, monkeypatch):
+    monkeypatch.chdir(made)
+    arguments = ["import-released", "--spm", "spm.model", "--out", "released", "--heads", "3"]
+    assert main([*arguments, "--weights", "weights.pt"]) == 0
+    assert "2 layers, width 12, 3 heads" in capfd.readouterr().err
+    assert main([*arguments, "--weights", "nope.pt"]) == 1
+    assert "nope.pt: no such file; https://github.com/Mao-KU/EMS" in capfd.readouterr().err
