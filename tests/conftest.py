@@ -129,6 +129,16 @@ def logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.fixture(scope="session")
+def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ems generates for the demo. Tests must not change it."""
+    from ems.corpora.demo import write_mirror
+
+    folder = tmp_path_factory.mktemp("demo-mirror")
+    write_mirror(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> "Toy":
     """Shards, a vocabulary and settings to train on in seconds. Tests must not change it."""
     from train_made import Toy  # PyTorch: not for tests that do without

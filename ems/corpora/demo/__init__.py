@@ -1,8 +1,8 @@
 """The embedded demo corpus: parallel sentences in eight languages, written for EMS, made by rules.
 
 It lets the whole pipeline run without a network, and gives each stage something to do: a training
-corpus and a validation corpus in the OPUS layout, a benchmark in the layout of Tatoeba v1, and a
-leak between them that decontamination must find.
+corpus and a validation corpus in the OPUS layout, a benchmark in the layout of Tatoeba v1, a leak
+between them that decontamination must find, and the other evaluation sets in theirs (`sets`).
 
 Notable choices:
 - every sentence is ours: phrases in `lexicon/*.tsv`, frames in `train.yaml` and `heldout.yaml`, free

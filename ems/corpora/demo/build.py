@@ -6,7 +6,7 @@ from random import Random
 
 from ems.corpora.demo.draw import Drawer, Sentence, draw_evenly, shuffled
 from ems.corpora.demo.free import read_free
-from ems.corpora.demo.grammar import LANGUAGES, read_lexicon, read_templates
+from ems.corpora.demo.grammar import LANGUAGES, Template, read_lexicon, read_templates
 from ems.corpora.demo.leak import Leak, plan_leak
 from ems.errors import EmsError
 
@@ -19,12 +19,17 @@ COMMON, OWN, POOL = 6_000, 12_000, 36_000  # training pairs: of all languages, o
 
 @dataclass(frozen=True)
 class Demo:
-    """The whole demo corpus. `train` is without the leak, which `leak` holds per language."""
+    """The whole demo corpus. `train` is without the leak, which `leak` holds per language.
+
+    `drawer` has seen all of it: what it draws next is in no part of the corpus.
+    """
 
     benchmark: list[Sentence]
     dev: list[Sentence]
     train: dict[str, list[Sentence]]
     leak: dict[str, list[Leak]]
+    templates: list[Template]
+    drawer: Drawer
 
 
 def build(seed: int = SEED) -> Demo:
@@ -43,7 +48,7 @@ def build(seed: int = SEED) -> Demo:
     pool = list(made)
     train = {language: [*common, *shuffled(pool, random)[:OWN]] for language in OTHERS}
     leak = {language: plan_leak(benchmark, language, drawer) for language in OTHERS}
-    return Demo(shuffled(benchmark, random), shuffled(dev, random), train, leak)
+    return Demo(shuffled(benchmark, random), shuffled(dev, random), train, leak, templates, drawer)
 
 
 def admitted_free(drawer: Drawer) -> list[Sentence]:

@@ -34,6 +34,10 @@ class Sentence:
     template: Template | None = None
     fillers: tuple[int, ...] = ()
 
+    def pair(self, language: str) -> tuple[str, str]:
+        """Return it as (English, `language`)."""
+        return self.texts["en"], self.texts[language]
+
 
 class Drawer:
     """Draws sentences whose keys are all new, each combination at most once."""

@@ -149,12 +149,13 @@ def _forms(cell: str, names: list[str], path: Path, number: int) -> list[str]:
 def read_templates(lexicon: dict[str, Category]) -> list[Template]:
     """Read the training templates, then the held-out ones."""
     return [
-        *_read_frames(HERE / "train.yaml", False, lexicon),
-        *_read_frames(HERE / "heldout.yaml", True, lexicon),
+        *read_frames(HERE / "train.yaml", False, lexicon),
+        *read_frames(HERE / "heldout.yaml", True, lexicon),
     ]
 
 
-def _read_frames(path: Path, heldout: bool, lexicon: dict[str, Category]) -> list[Template]:
+def read_frames(path: Path, heldout: bool, lexicon: dict[str, Category]) -> list[Template]:
+    """Read the templates of one file of frames."""
     frames = yaml.safe_load(path.read_text("utf-8"))
     return [compile_template(name, heldout, texts, lexicon) for name, texts in frames.items()]
 

@@ -1,0 +1,75 @@
+"""The file formats of the demo's mirror: plain lines, and Moses zips in OPUS' layout.
+
+OPUS: https://opus.nlpl.eu. The same texts give the same bytes, zips too.
+"""
+
+import io
+import zipfile
+from collections.abc import Sequence
+
+VERSION = "v1"
+STAMP = (2020, 1, 1, 0, 0, 0)  # of every zip member, so that the same text is the same bytes
+UNIX = 3
+
+README = """\
+Corpus:    {corpus} {version}
+Languages: {a}-{b}
+Pairs:     {pairs}
+
+Made by EMS from phrases written for it: ems.corpora.demo describes how.
+{note}
+"""
+LICENSE = "All sentences were written for EMS and come under the licence of EMS (MIT).\n"
+XML_HEAD = """\
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE cesAlign PUBLIC "-//CES//DTD XML cesAlign//EN" "">
+<cesAlign version="1.0">
+<linkGrp targType="s" fromDoc="{a}/{name}.xml" toDoc="{b}/{name}.xml">
+"""
+XML_TAIL = "</linkGrp>\n</cesAlign>\n"
+
+Pair = tuple[str, str]  # English, other language
+
+
+def lines(texts: Sequence[str]) -> str:
+    """Return one text per line, each with its newline."""
+    return "".join(f"{text}\n" for text in texts)
+
+
+def moses_name(language: str) -> str:
+    """Return the name of a language's zip with English: `de-en.txt.zip`."""
+    return f"{'-'.join(sorted(('en', language)))}.txt.zip"
+
+
+def moses(corpus: str, language: str, pairs: Sequence[Pair], note: str) -> bytes:
+    """Return one zip in OPUS' Moses layout."""
+    a, b = sorted(("en", language))
+    name = f"{corpus}.{a}-{b}"
+    side = {"en": [english for english, _ in pairs], language: [other for _, other in pairs]}
+    readme = README.format(corpus=corpus, version=VERSION, a=a, b=b, pairs=len(pairs), note=note)
+    members = {
+        "README": readme,
+        "LICENSE": LICENSE,
+        f"{name}.{a}": lines(side[a]),
+        f"{name}.{b}": lines(side[b]),
+        f"{name}.xml": alignment(a, b, corpus, len(pairs)),
+    }
+    return zipped(members)
+
+
+def alignment(a: str, b: str, corpus: str, pairs: int) -> str:
+    """Return the cesAlign XML that goes with a Moses pair of files: line n with line n."""
+    links = [f'<link xtargets="{n};{n}" id="SL{n}"/>\n' for n in range(1, pairs + 1)]
+    return XML_HEAD.format(a=a, b=b, name=corpus) + "".join(links) + XML_TAIL
+
+
+def zipped(members: dict[str, str]) -> bytes:
+    """Return a zip of these members; the same members give the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in members.items():
+            info = zipfile.ZipInfo(name, STAMP)
+            info.create_system, info.external_attr = UNIX, 0o644 << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, text.encode("utf-8"), compresslevel=6)
+    return buffer.getvalue()

@@ -1,0 +1,97 @@
+"""What the demo's evaluation sets are made of: new sentences of its grammar, and their labels.
+
+One drawer draws everything, after the corpus: no sentence of a set is in training, in validation or
+in another set, in any language, unless the set's own description says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import cycle, islice
+from typing import Any
+
+import yaml
+
+from ems.corpora.demo.build import Demo
+from ems.corpora.demo.draw import Drawer, Sentence, below, compose, draw_evenly, shuffled
+from ems.corpora.demo.grammar import HERE, Template, read_frames, read_lexicon
+from ems.errors import EmsError
+
+Files = dict[str, str | bytes]  # of a set: name below its folder -> content
+Words = dict[str, Sequence[str]]  # slot's category -> the English words that it may be filled with
+
+
+@dataclass(frozen=True)
+class Material:
+    """The corpus, and what the sets take from its grammar."""
+
+    demo: Demo
+
+    @property
+    def drawer(self) -> Drawer:
+        """Draws sentences that are nowhere yet."""
+        return self.demo.drawer
+
+    @cached_property
+    def templates(self) -> dict[str, Template]:
+        """The templates of training and the held-out ones, by name."""
+        return {template.name: template for template in self.demo.templates}
+
+    @cached_property
+    def reworded(self) -> dict[str, Template]:
+        """Second frames of some templates, by the same names."""
+        frames = read_frames(HERE / "reworded.yaml", True, read_lexicon())
+        return {template.name: template for template in frames}
+
+    @cached_property
+    def labels(self) -> dict[str, Any]:
+        """labels.yaml: what each class is a function of."""
+        return dict(yaml.safe_load((HERE / "labels.yaml").read_text("utf-8")))
+
+    def any(self, count: int) -> list[Sentence]:
+        """Return `count` new sentences, of all templates alike, in random order."""
+        return draw_evenly(self.drawer, self.demo.templates, count)
+
+    def of(self, names: Sequence[str], count: int) -> list[Sentence]:
+        """Return `count` new sentences of these templates alike, in random order."""
+        return draw_evenly(self.drawer, [self.templates[name] for name in names], count)
+
+    def worded(self, names: Sequence[str], words: Words, count: int) -> list[Sentence]:
+        """Return `count` new sentences of these templates in turn, slots filled with `words`."""
+        turns = islice(cycle(names), count)
+        return [self._worded(self.templates[name], words) for name in turns]
+
+    def _worded(self, template: Template, words: Words) -> Sentence:
+        allowed = [
+            _allowed(slot.column("en", None), words.get(slot.name)) for slot in template.slots
+        ]
+        for _ in range(1000):
+            fillers = tuple(some[below(self.drawer.random, len(some))] for some in allowed)
+            sentence = compose(template, fillers) if template.distinct(fillers) else None
+            if sentence and self.drawer.admit(sentence):
+                return sentence
+        raise EmsError(f"template {template.name}: no unused sentence with the words {words}")
+
+    def shuffled(self, items: Sequence[Any]) -> list[Any]:
+        """Return the items in random order."""
+        return shuffled(items, self.drawer.random)
+
+
+def _allowed(column: Sequence[str], words: Sequence[str] | None) -> list[int]:
+    """The numbers of the words that may fill a slot: all, or those named."""
+    return list(range(len(column))) if words is None else [column.index(word) for word in words]
+
+
+def changed_slot(one: Sentence, other: Sentence) -> str:
+    """Return the category of the slot in which two sentences of one template differ."""
+    template = one.template
+    if template is None or template is not other.template:
+        raise EmsError("expected two sentences of one template")
+    slots = zip(template.slots, one.fillers, other.fillers, strict=True)
+    (changed,) = [slot for slot, before, after in slots if before != after]
+    return changed.name
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return tab-separated lines."""
+    return "".join("\t".join(row) + "\n" for row in rows)

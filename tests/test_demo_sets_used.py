@@ -1,0 +1,179 @@
+"""The demo's evaluation sets beside its corpus, and in an experiment."""
+
+import json
+
+import pytest
+from conftest import ROOT
+from demo_made import law
+from experiments_made import MINIMAL, Settings
+
+from ems.bench.task import Task
+from ems.config import load_experiment, load_site, stage_hash
+from ems.config.experiment import RETRIEVED
+from ems.corpora.demo.grammar import LANGUAGES
+from ems.corpora.demo.sets import FOLDERS
+from ems.corpora.moses import read_pairs
+from ems.evalsets import marc, paracrawl, xnli
+from ems.evalsets.check import missing_evalsets
+from ems.evalsets.documents import parts
+from ems.evalsets.sets import FILES, data_files, read_sides
+from ems.files import sha256_file
+
+PLACES = {**FOLDERS, "tatoeba": "tatoeba"}
+
+
+@pytest.fixture(scope="module")
+def root(demo_mirror):
+    return demo_mirror
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    return load_experiment("demo", site, ROOT / "configs", ROOT / "schemas")
+
+
+# --- what training has seen
+
+
+@pytest.fixture(scope="module")
+def trained(root):
+    """The keys of every sentence of training and validation."""
+    keys = set()
+    for path in sorted((root / "opus").rglob("*.zip")):
+        corpus, pair = path.parents[2].name, path.name.removesuffix(".txt.zip")
+        for sides in read_pairs(path, corpus, pair):
+            keys.update(map(law, sides))
+    return keys
+
+
+@pytest.fixture(scope="module")
+def evaluated(root, experiment):
+    """The keys of what decontamination takes of each set."""
+    return {
+        name: {
+            law(text)
+            for code in evalset.languages
+            for side in read_sides(experiment, name, root / PLACES[name], code)
+            for text in side
+        }
+        for name, evalset in experiment.evalsets.items()
+        if name not in RETRIEVED
+    }
+
+
+def test_no_sentence_of_a_set_is_trained_on_beyond_the_planted_leak(trained, evaluated):
+    assert set(evaluated) == set(FILES) & set(PLACES) - set(RETRIEVED)
+    leaked = {name: keys & trained for name, keys in evaluated.items() if keys & trained}
+    assert set(leaked) == {"tatoeba", "flores200"}
+    assert leaked["flores200"] < leaked["tatoeba"]
+
+
+def test_nothing_that_only_trains_a_classifier_is_trained_on_or_scored(root, trained, evaluated):
+    pairs = xnli.read_train(root / "xnli")
+    texts = [text for pair in pairs for text in (pair.premise, pair.hypothesis)]
+    for code in ("de", "en", "es", "fr", "ja", "zh"):
+        texts += parts(marc.read_split(root / "marc", code, "train"))
+    for code in ("de", "fr", "es"):
+        texts += [
+            text for pair in paracrawl.read_language(root / "paracrawl", code) for text in pair
+        ]
+    keys = set(map(law, texts))
+    assert not keys & trained
+    assert not any(keys & found for found in evaluated.values())
+
+
+def test_no_sentence_is_in_two_sets_but_those_of_flores_and_of_reuters(evaluated):
+    names = sorted(evaluated)
+    shared = {
+        (one, other)
+        for one in names
+        for other in names
+        if one < other and evaluated[one] & evaluated[other]
+    }
+    assert shared == {("flores200", "tatoeba"), ("mldoc", "rcv2")}
+
+
+# --- the experiment
+
+
+def test_every_set_of_the_demo_is_embedded_and_its_files_are_there(root, experiment):
+    assert set(experiment.evalsets) == set(FILES) & set(PLACES)
+    assert missing_evalsets(experiment) == []
+    for name, evalset in experiment.evalsets.items():
+        assert evalset.embedded == (name != "tatoeba")
+        assert set(evalset.languages.values()) <= set(LANGUAGES)
+        files = data_files(experiment, name, root / PLACES[name])
+        assert files
+        assert all(path.exists() for path in files), name
+
+
+def test_the_full_demo_has_the_same_sets(experiment):
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    full = load_experiment("demo-full", site, ROOT / "configs", ROOT / "schemas")
+    assert full.evalsets == experiment.evalsets
+    assert full.decontaminate == experiment.decontaminate
+
+
+def test_a_score_file_names_the_sum_of_the_files_themselves(root, experiment):
+    header = Task(None, experiment, "ems", "tatoeba", {"tatoeba": root / "tatoeba"}).header()
+    assert header["version"] == "demo-v1"
+    assert len(data_files(experiment, "tatoeba", root / "tatoeba")) == 14
+    assert len(header["data_sha256"]) == 16
+
+
+def embedded(name, **entry):
+    """An experiment with one embedded set."""
+    return MINIMAL | {
+        "languages": ["en", "de", "fr", "sw"],
+        "sources": {name: "embedded"},
+        "evalsets": {"tatoeba": {"version": "v1"}, name: {"version": "v1", **entry}},
+    }
+
+
+def test_a_language_that_the_demo_lacks_is_one_line_before_any_job(tmp_path):
+    told = Settings(tmp_path).told(embedded("xnli"))
+    assert "evalsets.xnli.languages: the embedded demo has only en, de, fr, es, ru" in told
+    assert told.endswith("found sw")
+
+
+def test_a_closed_set_may_be_embedded_and_a_copy_goes_before_it(tmp_path):
+    project = Settings(tmp_path)
+    found = project.load(embedded("mldoc")).evalsets["mldoc"]
+    assert (found.embedded, found.path) == (True, "")
+    told = project.told(embedded("mldoc", path=str(tmp_path / "gone")))
+    assert "evalsets.mldoc.path" in told
+
+
+def test_where_an_embedded_set_lies_changes_no_hash(tmp_path):
+    project = Settings(tmp_path)
+    value = embedded("sib200") | {"decontaminate": {"against": ["sib200"]}}
+    value["languages"] = ["en", "de", "fr"]
+    here = stage_hash(project.load(value), "evalkeys")
+    assert stage_hash(project.load(value | {"sources": {"sib200": "x"}}), "evalkeys") == here
+
+
+def test_the_manifest_is_written_last_and_sums_every_file_of_every_set(root):
+    sums = json.loads((root / "manifest.json").read_text("utf-8"))["sha256"]
+    newest = max(path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file())
+    assert (root / "manifest.json").stat().st_mtime_ns == newest
+    for folder in {*PLACES.values()}:
+        paths = [path for path in (root / folder).rglob("*") if path.is_file()]
+        assert paths
+        for path in paths:
+            assert sums[path.relative_to(root).as_posix()] == sha256_file(path)
+    assert sum(path.stat().st_size for path in root.rglob("*.xml")) < 3_000_000
+
+
+def test_the_workflow_makes_the_mirror_and_fetches_nothing_that_is_used_in_place(fresh):
+    """`tiny` becomes the demo: twelve sets in the mirror, and Tatoeba, which is fetched from it."""
+    keys = "results/demo/text/evalkeys.tsv"
+    words = ("-n", "--printshellcmds", "--config", "experiment=demo", "--", keys, "data")
+    output = fresh.snakemake(*words)
+    assert output.count("rule demo_mirror:") == 1
+    assert "rule fetch_tatoeba:" in output
+    assert not any(f"rule fetch_{name}:" in output for name in ("evalset", "flores200", "sib200"))
+    for place in ("flores200=data/embedded/flores200", "mldoc=data/embedded/reuters"):
+        assert place in output
+    assert "ParaCrawl" not in output
+    assert "NTREX" not in output
