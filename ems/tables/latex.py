@@ -31,6 +31,7 @@ _ESCAPES = {
     '"': r"\char34{}",
 }
 _TRANSLATION = str.maketrans(_ESCAPES)
+WIDE = r"p{0.36\textwidth}"  # of a column of sentences; two of them fit on a page
 DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
 
 
@@ -54,7 +55,13 @@ def tabular(table: Table) -> str:
 def _column_format(table: Table, width: int) -> str:
     if len(table.blocks) > 1:
         return "l" + "r" * width
-    return "l" + "".join("l" if name in table.text else "r" for name in table.blocks[0].columns)
+    return "l" + "".join(_alignment(table, name) for name in table.blocks[0].columns)
+
+
+def _alignment(table: Table, column: str) -> str:
+    if column in table.wide:
+        return WIDE
+    return "l" if column in table.text else "r"
 
 
 def _block_lines(table: Table, block: Block, width: int) -> list[str]:

@@ -6,6 +6,7 @@ Notable choices:
 """
 
 import csv
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,13 @@ from importlib.resources import files
 
 AVERAGE = "Avg."
 TOTAL = "Total"
+ACCURACIES = {  # benchmark -> the table that prints its accuracies
+    "mldoc": "ems-v2-table11-mldoc.csv",
+    "cls": "ems-v2-table12-amazon-v1.csv",
+    "marc": "ems-v2-table13-amazon-v2.csv",
+    "xnli": "monolingual-table01-xnli.csv",
+    "rcv2": "monolingual-table02-rcv2.csv",
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,24 @@ class PrintedPairs:
     ems: int | None
 
 
+_NAMES = {"Ours": "Lightweight"}  # the Lightweight paper's "ours" is not ours either
+
+
+@cache
+def load_table(name: str, model: str, column: str) -> dict[str, dict[str, float]]:
+    """A table of one number a cell: model -> column -> value, averages too, in the paper's order.
+
+    `model` and `column` are the columns of the CSV that name them; what follows a model's name in
+    brackets goes.
+    """
+    table: dict[str, dict[str, float]] = {}
+    for row in _rows(f"{name}.csv"):
+        if row["value"]:
+            short = row[model].partition(" (")[0]
+            table.setdefault(_NAMES.get(short, short), {})[row[column]] = float(row["value"])
+    return table
+
+
 def _rows(name: str) -> list[dict[str, str]]:
     text = files("ems.tables").joinpath("printed", name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
@@ -125,12 +151,14 @@ def load_models() -> dict[str, PrintedModel]:
 
 
 @cache
-def load_groups() -> tuple[Group, ...]:
-    """The six groups of EMS v2 Table V in the paper's order, with the languages it averages."""
+def load_groups(table: str = "V") -> tuple[Group, ...]:
+    """The groups of EMS v2 Table V, or of Table XIV, in the paper's order, with the languages it
+    averages.
+    """
     members: dict[str, list[str]] = {}
     for row in _rows("groups.csv"):
-        table, _, heading = row["group"].partition(" ")
-        if table == "V" and row["averaged"] == "1":
+        own, _, heading = row["group"].partition(" ")
+        if own == table and row["averaged"] == "1":
             members.setdefault(heading, []).append(row["tatoeba_code"])
     return tuple(
         Group(heading.rpartition(" ")[0], heading, tuple(languages))
@@ -163,12 +191,62 @@ def in_table_one_order(languages: Iterable[str]) -> list[str]:
 
 
 @cache
+def load_flores() -> dict[str, dict[str, float]]:
+    """EMS v2 Table VII: model -> P@1 by column ("mUSE (182)", "af-gu") in the paper's order.
+
+    Models are without the paper's "(ours)"; its order of the columns is that of the table.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for row in _rows("ems-v2-table07-flores.csv"):
+        found.setdefault(_short(row["model"]), {})[row["pair"]] = float(row["value"])
+    return found
+
+
+@cache
+def load_flores_groups() -> dict[str, tuple[str, ...]]:
+    """The two groups of Table VII by heading, "mUSE (182)": their languages by ISO 639-1 code."""
+    members: dict[str, list[str]] = {}
+    for row in _rows("groups.csv"):
+        table, _, heading = row["group"].partition(" ")
+        if table == "Flores" and row["averaged"] == "1":
+            members.setdefault(heading.partition(" ")[0], []).append(row["language"])
+    return {
+        f"{name} ({len(languages) * (len(languages) - 1)})": tuple(languages)
+        for name, languages in members.items()
+    }
+
+
+@cache
+def load_similarities() -> dict[str, float]:
+    """EMS v2 section V-H: model -> cosine of the two sentences."""
+    rows = _rows("ems-v2-section5h-similarity.csv")
+    return {_short(row["model"]): float(row["cosine_similarity"]) for row in rows}
+
+
+@cache
 def load_grid() -> dict[str, dict[str, bool]]:
     """EMS v2 Table II by our name of the setting: value as printed -> whether it was chosen."""
     grid: dict[str, dict[str, bool]] = {}
     for row in _rows("ems-v2-table02-grid.csv"):
         grid.setdefault(row["setting"], {})[row["value"]] = row["chosen"] == "1"
     return grid
+
+
+@cache
+def load_printed_models() -> tuple[dict[str, str], ...]:
+    """The rows of EMS v2 Table III as printed; `model` without the paper's "(ours)"."""
+    rows = _rows("ems-v2-table03-models.csv")
+    return tuple({**row, "model": _short(row["model"])} for row in rows)
+
+
+@cache
+def load_ablation() -> dict[str, dict[str, float]]:
+    """EMS v2 Table XIV: row -> value by column ("Tatoeba Avg. (58)"), as printed."""
+    found: dict[str, dict[str, float]] = {}
+    for row in _rows("ems-v2-table14-ablation.csv"):
+        if row["value"]:
+            found.setdefault(_short(row["model"]), {})[row["column"]] = float(row["value"])
+    return found
 
 
 def load_pair_totals() -> PrintedPairs:
@@ -187,3 +265,24 @@ def _pairs() -> dict[str, PrintedPairs]:
         )
         for row in _rows("ems-v2-table01-pairs.csv")
     }
+
+
+@cache
+def load_accuracies(name: str) -> dict[str, dict[str, float]]:
+    """Model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent, of one of the
+    tables in ACCURACIES, in the paper's order.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for row in _rows(ACCURACIES[name]):
+        model = _short(row.get("model") or row["method"])
+        found.setdefault(model, {})[_direction(row)] = float(row["value"])
+    return found
+
+
+def _direction(row: dict[str, str]) -> str:
+    """The paper's "en<-de" is "de-en" here; one that names a language only is from English."""
+    if "language" in row:
+        return AVERAGE if row["language"] == "overall" else f"en-{row['language']}"
+    first, arrow, second = re.match("(.*?)(?:(<-|->)(.*))?$", row["direction"]).groups("")
+    name = {"": first, "->": f"{first}-{second}", "<-": f"{second}-{first}"}[arrow]
+    return f"{name} {row.get('domain', '')}".strip()

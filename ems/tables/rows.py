@@ -38,6 +38,19 @@ def system_row(system: Scores, languages: list[str]) -> Row:
     return Row(system.system, {**values, AVERAGE: mean(system.values, languages)})
 
 
+def printed_row(name: str, printed: Mapping[str, float], columns: Sequence[str]) -> Row:
+    """A model's printed values, `AVERAGE` among them, in `columns` (without it). A mean over other
+    columns than the paper's is that of the values shown, with a dagger.
+    """
+    row = Row(f"{name} (printed)", {column: printed.get(column) for column in columns})
+    if set(columns) == set(printed) - {AVERAGE}:
+        row.values[AVERAGE] = printed[AVERAGE]
+    else:
+        row.values[AVERAGE] = mean(printed, columns)
+        row.daggers.update({AVERAGE} if row.values[AVERAGE] is not None else ())
+    return row
+
+
 def make_table(rows: list[Row], ours: int, blocks: list[Block], notes: list[str]) -> Table:
     """Our rows first, then the printed ones; only the first `ours` rows compete for bold.
 

@@ -1,12 +1,13 @@
 """Reads the score files of a benchmark and makes sure that they may share a table.
 
-Numbers stand beside each other only if they come from the same data: the same benchmark, version
-and SHA-256 in each file, each system once, each code the same language in all of them.
+Numbers stand beside each other only if they come from the same data: the same benchmark, version,
+SHA-256 and protocol in each file, each system once, each code the same language in all of them.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ UNSEEN = "und"  # ISO 639-2's "undetermined": the language of a score that no en
 
 @dataclass(frozen=True)
 class Scores:
-    """One system's P@1 on one benchmark.
+    """One system's scores on one benchmark.
 
-    The keys are the benchmark's own codes of the languages. `values`: percent, the mean of both
-    directions; `languages`: the experiment's code, or `UNSEEN`; `sentences`: how many were ranked.
+    The keys are the benchmark's own codes of the languages. `values`: percent, of P@1 the mean of
+    both directions unless another was asked for; `languages`: the experiment's code, or `UNSEEN`;
+    `sentences`: how many were ranked; `protocol`: settings of the scoring, where there are any.
     """
 
     path: Path
@@ -32,22 +34,55 @@ class Scores:
     values: dict[str, float]
     languages: dict[str, str]
     sentences: dict[str, int]
+    protocol: tuple[tuple[str, Any], ...] = ()
+
+    def setting(self, key: str) -> Any:
+        """A setting of the protocol. Raises `EmsError` when the file does not say it."""
+        settings = dict(self.protocol)
+        if key not in settings:
+            raise malformed(self.path, f"{key} under `protocol`", settings)
+        return settings[key]
 
 
-def read_scores(paths: Sequence[Path], benchmark: str) -> list[Scores]:
+Reader = Callable[[Path, str, Any], float]  # of a file, a code and what `directions` has under it
+
+
+def percentage(path: Path, code: str, entry: Any, key: str) -> float:
+    """The percentage that an entry of `directions` has under `key`. Raises `EmsError`."""
+    value = entry.get(key) if isinstance(entry, dict) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not 0 <= value <= 100:
+        raise malformed(path, f"a percentage under `directions.{code}.{key}`", value)
+    return float(value)
+
+
+def mean_of_both(path: Path, code: str, entry: Any) -> float:
+    """Mean of `to_english` and `from_english` in percent (EMS v2 Table IV)."""
+    return sum(percentage(path, code, entry, key) for key in ("to_english", "from_english")) / 2
+
+
+def read_scores(
+    paths: Sequence[Path],
+    benchmark: str,
+    metric: str = "P@1",
+    value: Reader = mean_of_both,
+    read: Callable[[Path], Scores] | None = None,
+) -> list[Scores]:
     """Read score files of `benchmark` ("tatoeba", "ntrex") in the order given.
 
-    Raises `EmsError` when there are none, one is malformed, or they cannot share a table.
+    `value` reads the number of each language; `read` a file of another form. Raises `EmsError` when
+    there are no files, one is malformed or of another metric, or they cannot share a table.
     """
     if not paths:
         raise EmsError(
             "no score files were given; name at least one results/<experiment>/scores/<system>/"
             f"{benchmark}.json, or leave the table out of the experiment"
         )
-    scores = [_read_one(Path(path), benchmark) for path in paths]
-    _each_system_once(scores)
-    for what in ("version", "data_sha256"):
-        _same(scores, what, benchmark)
+    read = read or partial(_read_one, of=(benchmark, metric), value=value)
+    scores = [read(Path(path)) for path in paths]
+    each_system_once(scores)
+    for what in ("version", "data_sha256", "protocol"):
+        same_data(scores, what, benchmark)
     _same_languages(scores)
     return scores
 
@@ -132,57 +167,52 @@ def _narrowed(system: Scores, unseen: bool) -> Scores:
     return replace(system, values=kept)
 
 
-def _read_one(path: Path, benchmark: str) -> Scores:
+def _read_one(path: Path, of: tuple[str, str], value: Reader) -> Scores:
     data = read_json(path)
     if not isinstance(data, dict):
-        raise _malformed(path, "a JSON object", type(data).__name__)
-    found, metric = _text(path, data, "benchmark"), _text(path, data, "metric")
-    if (found, metric) != (benchmark, "P@1"):
-        raise _malformed(path, f"benchmark {benchmark} with metric P@1", f"{found} with {metric}")
+        raise malformed(path, "a JSON object", type(data).__name__)
+    found = (text_of(path, data, "benchmark"), text_of(path, data, "metric"))
+    if found != of:
+        raise malformed(path, "benchmark {} with metric {}".format(*of), " with ".join(found))
     directions = data.get("directions")
     if not isinstance(directions, dict) or not directions:
-        raise _malformed(path, "scores of at least one language under `directions`", directions)
+        raise malformed(path, "scores of at least one language under `directions`", directions)
     return Scores(
         path=path,
-        system=_text(path, data, "system"),
-        version=_text(path, data, "version"),
-        data_sha256=_text(path, data, "data_sha256"),
-        values={code: _mean(path, code, both) for code, both in directions.items()},
+        system=text_of(path, data, "system"),
+        version=text_of(path, data, "version"),
+        data_sha256=text_of(path, data, "data_sha256"),
+        values={code: value(path, code, entry) for code, entry in directions.items()},
         languages={
-            code: _text(path, both, "language", f"directions.{code}.")
+            code: text_of(path, both, "language", f"directions.{code}.")
             for code, both in directions.items()
         },
         sentences={code: _sentences(path, code, both) for code, both in directions.items()},
+        protocol=_protocol(path, data.get("protocol", {})),
     )
 
 
-def _text(path: Path, data: dict[str, Any], key: str, within: str = "") -> str:
+def text_of(path: Path, data: dict[str, Any], key: str, within: str = "") -> str:
     value = data.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise _malformed(path, f"text under `{within}{key}`", value)
+        raise malformed(path, f"text under `{within}{key}`", value)
     return value
 
 
-def _mean(path: Path, code: str, both: Any) -> float:
-    """Mean of `to_english` and `from_english` in percent (EMS v2 Table IV)."""
-    values = []
-    for key in ("to_english", "from_english"):
-        value = both.get(key) if isinstance(both, dict) else None
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or not 0 <= value <= 100:
-            raise _malformed(path, f"a percentage under `directions.{code}.{key}`", value)
-        values.append(float(value))
-    return sum(values) / 2
+def _protocol(path: Path, value: Any) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(value, dict) or any(isinstance(v, dict | list) for v in value.values()):
+        raise malformed(path, "settings under `protocol`", value)
+    return tuple(sorted(value.items()))
 
 
 def _sentences(path: Path, code: str, both: dict[str, Any]) -> int:
     value = both.get("sentences")
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise _malformed(path, f"a count above 0 under `directions.{code}.sentences`", value)
+        raise malformed(path, f"a count above 0 under `directions.{code}.sentences`", value)
     return value
 
 
-def _each_system_once(scores: list[Scores]) -> None:
+def each_system_once(scores: list[Scores]) -> None:
     first: dict[str, Scores] = {}
     for score in scores:
         if score.system in first:
@@ -193,7 +223,7 @@ def _each_system_once(scores: list[Scores]) -> None:
         first[score.system] = score
 
 
-def _same(scores: list[Scores], what: str, benchmark: str) -> None:
+def same_data(scores: list[Scores], what: str, benchmark: str) -> None:
     found = {getattr(score, what) for score in scores}
     if len(found) > 1:
         listed = "\n".join(f"  {getattr(score, what)}  {score.path}" for score in scores)
@@ -216,7 +246,7 @@ def _same_languages(scores: list[Scores]) -> None:
                 )
 
 
-def _malformed(path: Path, expected: str, found: Any) -> EmsError:
+def malformed(path: Path, expected: str, found: Any) -> EmsError:
     return EmsError(
         f"{path}: expected {expected}, found {found!r}; delete the file and run the benchmark again"
     )

@@ -33,8 +33,9 @@ class Table:
     """Rows and columns with their marks. The first column of `frame` labels the rows.
 
     Cells of `frame` are float (shown with one decimal), int, str or None (a dash). `rules` are the
-    rows that a line precedes, `text` the columns aligned to the left, `once` those that people see
-    only in the first row after a rule, since the rows below repeat it.
+    rows that a line precedes, `text` the columns aligned to the left, `wide` those of sentences,
+    broken into lines, `once` those that people see only in the first row after a rule, since the
+    rows below repeat it.
     `notes` are for comments and captions, `footnote` explains the dagger in the table itself.
     """
 
@@ -44,6 +45,7 @@ class Table:
     dagger: set[Place] = field(default_factory=set)
     rules: set[int] = field(default_factory=set)
     text: set[str] = field(default_factory=set)
+    wide: set[str] = field(default_factory=set)
     once: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     footnote: str = ""

@@ -34,7 +34,8 @@ def markdown(table: Table) -> str:
 
 
 def _markdown_block(table: Table, block: Block) -> str:
-    aligned = ["---" if name in table.text else "---:" for name in block.columns]
+    left = table.text | table.wide
+    aligned = ["---" if name in left else "---:" for name in block.columns]
     lines = [[table.label, *map(_escape, block.columns)], ["---", *aligned]]
     for row in range(len(table.frame)):
         label = _escape(table.shown(row, table.label, ""))

@@ -1,0 +1,65 @@
+"""The case study of EMS v2 section V-H: the cosine of two sentences with the same words in another
+order. The paper prints it in the text, of four models.
+"""
+
+from pathlib import Path
+
+from ems.errors import EmsError
+from ems.files import read_json
+from ems.tables.printed import load_similarities
+from ems.tables.scores import Scores, in_order, read_scores
+from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.write import write_table
+
+BENCHMARK = "wordorder"
+COLUMN = "Cosine"
+NOTE = (
+    "Cosine of the two sentences of EMS v2 section V-H, which differ in the order of their words "
+    "and in what they mean: the lower the better."
+)
+PRINTED = "Rows marked printed: EMS v2, section V-H."
+
+
+def _read_one(path: Path) -> Scores:
+    data = read_json(path)
+    try:
+        if data["benchmark"] != BENCHMARK or not -1.001 < data["cosine"] < 1.001:
+            raise ValueError(f"benchmark {data['benchmark']} with cosine {data['cosine']}")
+        return Scores(
+            path=path,
+            system=data["system"],
+            version=data["version"],
+            data_sha256=data["data_sha256"],
+            values={COLUMN: float(data["cosine"])},
+            languages={COLUMN: "en"},
+            sentences={COLUMN: 2},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise EmsError(
+            f"{path}: expected benchmark {BENCHMARK} with a cosine, found {type(error).__name__}: "
+            f"{error}; delete the file and run the benchmark again"
+        ) from error
+
+
+def write_wordorder_table(
+    scores: list[Path], out: Path, printed: list[str], order: list[str] | None = None
+) -> None:
+    """Write the cosines of some systems as .tex, .md and .csv beside `out`, two decimals.
+
+    `scores` are the systems' wordorder.json; `printed` names models to show as printed, of which
+    the paper has four; `order` names the systems that come first. Raises `EmsError` for malformed
+    scores.
+    """
+    systems = in_order(read_scores(scores, BENCHMARK, read=_read_one), order or [])
+    paper = {name: value for name, value in load_similarities().items() if name in printed}
+    rows: list[list[Value]] = [
+        *([system.system, f"{system.values[COLUMN]:.2f}"] for system in systems),
+        *([f"{name} (printed)", f"{value:.2f}"] for name, value in paper.items()),
+    ]
+    table = Table(
+        frame=make_frame(["Model", COLUMN], rows),
+        blocks=[Block([COLUMN])],
+        rules={len(systems)},
+        notes=[NOTE, *([PRINTED] if paper else [])],
+    )
+    write_table(table, out)

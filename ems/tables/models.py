@@ -1,0 +1,82 @@
+"""EMS v2 Table III: what each model was trained on, and how large it is.
+
+Notable choices:
+- "#Param." is counted as the paper's 147M can be: all trained weights but the input embedding, of
+  which only the rows of a sentence's pieces are read; "to encode" is what is used after training,
+  the input embedding included (docs/fidelity.md);
+- "Paral." are the sentence pairs left after cleaning and decontamination that the system's
+  languages have, not how often they were seen;
+- sizes are read off the weights themselves, not computed from settings.
+"""
+
+from math import prod
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from ems.errors import EmsError
+from ems.files import read_json
+from ems.tables.corpora import TRAIN, Entry, Report, read_report
+from ems.tables.printed import load_printed_models
+from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.write import write_table
+
+COLUMNS = ["Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
+INPUT_EMBEDDING = "tokens.weight"
+ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
+NOTES = [
+    "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained weights "
+    "without the input embedding, as the paper's 147M can be counted; to encode: the weights used "
+    "after training, the input embedding included.",
+]
+
+
+def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
+    """Write Table III of some systems as .tex, .md and .csv beside `out`.
+
+    `models` are the systems' model.json, `report` the decontamination report; `printed` names
+    models of the paper, of which those of Table III are shown.
+    Raises `EmsError` for a malformed or missing file.
+    """
+    counts = read_report(report)
+    rows = [_row(path, counts) for path in models]
+    beside = [model for model in load_printed_models() if model["model"] in printed]
+    frame = make_frame(["Model", *COLUMNS], [*rows, *map(_printed_row, beside)])
+    notes = [*NOTES, *(["Rows marked printed: EMS v2, Table III."] if beside else [])]
+    text = {"Archit."}
+    write_table(Table(frame, [Block(COLUMNS)], rules={len(rows)}, text=text, notes=notes), out)
+
+
+def _row(path: Path, report: Report) -> list[Value]:
+    model = read_json(path)
+    try:
+        name, languages = model["name"], model["languages"]
+        share = model["training"]["system"]["train"]["corpus_share"]
+    except (KeyError, TypeError) as error:
+        raise EmsError(f"{path}: no {error} in it; train the system again") from None
+    encoder = _weights(path.with_name("model.safetensors"))
+    heads = _weights(path.with_name("heads.safetensors"))
+    trained = sum(encoder.values()) + sum(heads.values()) - encoder.get(INPUT_EMBEDDING, 0)
+    pairs = sum(int(share * entry.kept) for entry in report.entries if _seen(entry, languages))
+    return [name, len(languages), pairs, None, ARCHITECTURE, trained, sum(encoder.values())]
+
+
+def _seen(entry: Entry, languages: list[str]) -> bool:
+    return entry.role == TRAIN and set(entry.sides) <= set(languages)
+
+
+def _weights(path: Path) -> dict[str, int]:
+    """The number of elements of each tensor of a file; only its header is read."""
+    try:
+        with safe_open(path, framework="numpy") as tensors:
+            names = tensors.keys()
+            shapes = {name: tensors.get_slice(name).get_shape() for name in names}
+    except (OSError, SafetensorError) as error:
+        raise EmsError(f"{path}: cannot be read ({error}); train the system again") from None
+    return {name: prod(shape) for name, shape in shapes.items()}
+
+
+def _printed_row(model: dict[str, str]) -> list[Value]:
+    mono = "yes" if model["mono_v2"] or model["mono_v1"] else None
+    values = (model["langs"], model["paral"], mono, model["archit"], model["param_v2"], None)
+    return [f"{model['model']} (printed)", *values]

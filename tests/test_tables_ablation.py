@@ -1,0 +1,192 @@
+"""Laws of Table XIV and its figures: means of the paper's groups, seconds apart, deltas of hits."""
+
+import json
+from statistics import mean
+
+import numpy as np
+import pytest
+from tables_made import csv_rows, write_lines, write_scores
+from test_figures import pixels, texts
+from test_tables_documents import MLDOC, write_file
+from test_tables_flores import naive_mean, write_flores
+
+from ems.bench.hits import summary
+from ems.errors import EmsError
+from ems.tables.ablation import SECONDS, write_ablation_table
+from ems.tables.deltas import plot_deltas
+from ems.tables.printed import (
+    load_ablation,
+    load_flores_groups,
+    load_groups,
+    load_models,
+)
+from ems.tables.tradeoff import plot_tradeoff
+
+SEEN = list(load_models()["EMS"].seen)
+RICH, POOR = (group.languages for group in load_groups("XIV"))
+MUSE, LOW = load_flores_groups().values()
+COLUMNS = list(load_ablation()["EMS"])[:-1]  # without seconds
+
+
+def tatoeba(folder, system, codes=SEEN, start=40.0):
+    values = {code: start + at / 2 for at, code in enumerate(codes)}
+    return write_scores(folder, system, values), values
+
+
+def mldoc(folder, system, directions=MLDOC):
+    values = {name: [60.0 + at] for at, name in enumerate(directions)}
+    return write_file(folder, "mldoc", system, values), {k: v[0] for k, v in values.items()}
+
+
+def table(tmp_path, scores, printed=(), order=("ems",), times=None):
+    write_ablation_table(scores, tmp_path / "t.tex", list(printed), list(order), times=times)
+    return csv_rows(tmp_path / "t.tex"), (tmp_path / "t.md").read_text()
+
+
+def times_file(folder, system, steps, seconds):
+    rows = [{"step": steps // 2, "seconds": seconds / 3}, {"step": steps, "seconds": seconds}]
+    return write_lines(folder / f"{system}.times.jsonl", rows)
+
+
+def test_the_columns_are_the_papers_and_each_is_the_mean_of_its_group(tmp_path):
+    paths, values = tatoeba(tmp_path, "ems")
+    documents, accuracies = mldoc(tmp_path, "ems")
+    flores = write_flores(tmp_path, "ems", sorted({*MUSE, *LOW}))
+    rows, _ = table(tmp_path, [paths, flores, documents])
+    expected = [
+        mean(values.values()),
+        mean(values[code] for code in RICH),
+        mean(values[code] for code in POOR),
+        naive_mean(MUSE),
+        naive_mean(LOW),
+        mean(v for name, v in accuracies.items() if name.startswith("en-")),
+        mean(v for name, v in accuracies.items() if name.endswith("-en")),
+    ]
+    assert list(rows["ems"])[1:] == COLUMNS
+    found = [float(rows["ems"][name]) for name in COLUMNS]
+    assert found == pytest.approx(expected, abs=0.05 + 1e-9)
+
+
+def test_a_part_of_a_group_is_said_and_the_printed_mean_beside_it_has_a_dagger(tmp_path):
+    path, values = tatoeba(tmp_path, "ems", [*RICH[:3], POOR[0]])
+    rows, notes = table(tmp_path, [path], ["EMS"])
+    assert list(rows["ems"])[1:] == ["Tatoeba 4/58", "Tatoeba >300k 3/43", "Tatoeba <300k 1/15"]
+    assert float(rows["ems"]["Tatoeba <300k 1/15"]) == values[POOR[0]]
+    assert rows["EMS (printed)"]["Tatoeba 4/58"] == "89.8"
+    assert "89.8†" in notes
+    assert "Not among the benchmarks of the experiment: Flores, MLDoc." in notes
+    assert len(rows) == 1 + len(load_ablation()) == 11
+
+
+@pytest.mark.parametrize(("printed", "version"), [([], "v1"), (["EMS"], "demo-v1")])
+def test_printed_rows_stand_only_beside_the_papers_data_and_when_asked_for(
+    printed, version, tmp_path
+):
+    path = write_scores(tmp_path, "ems", {"deu": 50.0}, version=version)
+    assert list(table(tmp_path, [path], printed)[0]) == ["ems"]
+
+
+def test_seconds_are_those_of_1000_steps_up_to_the_last_and_are_never_bold(tmp_path):
+    scores = [tatoeba(tmp_path, name)[0] for name in ("ems", "slow", "untrained")]
+    times = {
+        "ems": times_file(tmp_path, "ems", 500, 100.0),
+        "slow": times_file(tmp_path, "slow", 2000, 900.0),
+    }
+    order = ["ems", "slow", "untrained"]
+    rows, notes = table(tmp_path, scores, ["EMS"], order, times)
+    assert [rows[name][SECONDS] for name in order] == ["200.0", "450.0", ""]
+    assert rows["EMS (printed)"][SECONDS] == "732.0"
+    assert "**450.0**" not in notes
+    assert SECONDS not in table(tmp_path, scores, [], order)[0]["ems"]
+
+
+def test_without_scores_of_any_of_its_benchmarks_there_is_no_table(tmp_path):
+    path = write_scores(tmp_path, "ems", {"deu": 50.0}, benchmark="ntrex")
+    with pytest.raises(EmsError, match="needs scores of tatoeba, flores200, mldoc"):
+        table(tmp_path, [path])
+
+
+def test_a_system_that_lacks_one_of_the_benchmarks_is_an_error(tmp_path):
+    scores = [tatoeba(tmp_path, name)[0] for name in ("ems", "other")]
+    with pytest.raises(EmsError, match="names other, but there are scores only of ems"):
+        table(tmp_path, [*scores, mldoc(tmp_path, "ems")[0]], order=["ems", "other"])
+
+
+# --- figures
+
+
+def write_hits(folder, system, share, seed, languages=("de", "fr")):
+    """A score file with hits: each sentence of 400 is right with probability `share`."""
+    random, directions = np.random.default_rng(seed), {}
+    for language in languages:
+        ways = {w: summary(random.random(400) < share) for w in ("to_english", "from_english")}
+        directions[language] = {
+            "language": language,
+            "sentences": 400,
+            **{way: found["percent"] for way, found in ways.items()},
+            "hits": {way: found["hits"] for way, found in ways.items()},
+        }
+    return write_scores(folder, system, {}, directions=directions)
+
+
+def test_deltas_are_drawn_for_every_system_but_the_first(tmp_path):
+    shares = {"ems": 0.8, "worse": 0.5, "same": 0.8}
+    scores = [write_hits(tmp_path, name, share, 1) for name, share in shares.items()]
+    plot_deltas(scores, list(shares), tmp_path / "d.svg")
+    found = texts(tmp_path / "d.svg")
+    assert "worse" in found
+    assert "same" in found
+    assert "ems" not in found
+    assert "mean P@1 in points, less that of ems" in found
+    assert min(pixels(tmp_path / "d.svg")) > 200
+
+
+def test_deltas_are_of_the_languages_trained_on(tmp_path):
+    first = write_hits(tmp_path, "ems", 0.8, 1)
+    second = write_hits(tmp_path, "other", 0.8, 1)
+    plot_deltas([first, second], ["ems", "other"], tmp_path / "a.svg")
+    for path, share in ((first, 0.1), (second, 0.9)):  # a language that nobody was trained on
+        data = json.loads(path.read_text())
+        made = write_hits(tmp_path / "unseen", "x", share, 2, ("xx",))
+        unseen = json.loads(made.read_text())["directions"]["xx"]
+        data["directions"]["xx"] = {**unseen, "language": "und"}
+        path.write_text(json.dumps(data))
+    plot_deltas([first, second], ["ems", "other"], tmp_path / "b.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_the_systems_of_an_entry_are_compared_as_one(tmp_path):
+    parts = [write_hits(tmp_path, f"ugt-{code}", 0.8, 1, (code,)) for code in ("de", "fr")]
+    both = write_hits(tmp_path, "both", 0.6, 2)
+    other = write_hits(tmp_path, "other", 0.6, 3, ("it",))
+    families = {"ugt": ("ugt-de", "ugt-fr")}
+    order = ["ugt-de", "ugt-fr", "both", "other"]
+    plot_deltas([*parts, both, other], order, tmp_path / "d.svg", families)
+    found = texts(tmp_path / "d.svg")
+    assert "both" in found
+    assert "mean P@1 in points, less that of ugt" in found
+    assert not {"ugt-fr", "other"} & set(found)
+    scores = [tatoeba(tmp_path, f"ugt-{code}", [code])[0] for code in ("deu", "fra")]
+    family = {"ugt": ("ugt-deu", "ugt-fra")}
+    write_ablation_table(scores, tmp_path / "t.tex", [], list(family["ugt"]), family)
+    assert list(csv_rows(tmp_path / "t.tex")) == ["ugt"]
+
+
+def test_one_system_has_no_deltas_and_scores_without_hits_have_none_either(tmp_path):
+    first = write_hits(tmp_path, "ems", 0.8, 1)
+    with pytest.raises(EmsError, match="no other system has a language of this one"):
+        plot_deltas([first], ["ems"], tmp_path / "d.svg")
+    bare = write_scores(tmp_path, "bare", {"de": 50.0, "fr": 40.0})
+    with pytest.raises(EmsError, match="no hits of its sentences"):
+        plot_deltas([first, bare], ["ems", "bare"], tmp_path / "d.svg")
+
+
+def test_the_price_of_quality_has_a_point_for_each_trained_system(tmp_path):
+    scores = [tatoeba(tmp_path, name)[0] for name in ("ems", "cheap", "char-ngram")]
+    times = {name: times_file(tmp_path, name, 100, s) for name, s in (("ems", 600), ("cheap", 60))}
+    plot_tradeoff(scores, times, tmp_path / "t.svg")
+    found = texts(tmp_path / "t.svg")
+    assert {"ems", "cheap", "minutes of training"} <= set(found)
+    assert "char-ngram" not in found
+    with pytest.raises(EmsError, match=r"no system of .* was trained"):
+        plot_tradeoff(scores, {}, tmp_path / "t.svg")
