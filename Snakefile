@@ -32,6 +32,7 @@ include: "rules/tables.smk"
 localrules:
     all,
     data,
+    evalsets,
     text,
     models,
     demo_mirror,
@@ -49,7 +50,8 @@ localrules:
     table,
     figure,
     costs,
-    learning_in_time,
+    timed_figure,
+    timed_table,
     tables_pdf,
 
 
@@ -59,13 +61,18 @@ rule all:
         expand("results/tables/{table}.tex", table=TABLES),
         expand("results/figures/{figure}.svg", figure=FIGURES),
         f"{COSTS}/summary/costs.tex",
-        f"{COSTS}/summary/learning.svg" if LEARNING else [],
+        TIMED,
 
 
 # The stages as targets: what dvc.yaml calls, and handy by themselves.
 rule data:
     input:
         ARCHIVES,
+        EVALSET_FILES,
+
+
+rule evalsets:
+    input:
         EVALSET_FILES,
 
 

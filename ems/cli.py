@@ -24,6 +24,7 @@ from ems.costs import measured
 from ems.errors import FAILED, EmsError
 from ems.evalsets.registry import PER_LANGUAGE
 from ems.orphan import stop_with_snakemake
+from ems.tables.registry import FIGURES, TABLES, TIMED
 
 log = logging.getLogger("ems")
 
@@ -102,10 +103,16 @@ FORMAT = {
         "help": "a Moses zip of OPUS, or LASER's mined TSV of WikiMatrix",
     }
 }
-TABLES = ["tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination", "filters"]
-TABLES += ["vocabulary", "sweep"]
-FIGURES = ["tatoeba", "pairs", "learning", "learning_languages"]
-EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc"]
+EVALUATED = {
+    "--model": {"help": "a model folder of ours, or a folder or name of sentence-transformers"},
+    "--command": {"help": "or a command with {lines} and {out} in it, and {language} if it wants"},
+    "--bench": {"required": True, "help": "benchmarks, like tatoeba,flores200"},
+    "--experiment": {"help": "another one than config.yaml names: its languages and its data"},
+    "--name": {"default": "", "help": "of the system in the score files; the model's if absent"},
+    "--evalset": {"nargs": "+", "default": [], "metavar": "NAME=FOLDER", "help": "other data"},
+    "--no-cache": {"action": "store_true", "help": "neither read nor keep embeddings"},
+}
+EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "counterfactual"]
 STAGES = [
     Stage(
         "check",
@@ -272,7 +279,42 @@ STAGES = [
         stages.run_bench,
         "score a system on a benchmark",
         (*PLANNED, "system", "benchmark"),
-        {"evalset": ONE, "model": MAYBE, "out": ONE},
+        {"model": MAYBE, "out": ONE},
+        {"--evalset": {"nargs": "*", "default": [], "metavar": "NAME=FOLDER"}},
+    ),
+    Stage(
+        "eval",
+        stages.run_eval,
+        "evaluate any encoder on benchmarks, outside of the workflow",
+        (),
+        {"out": ONE},
+        EVALUATED,
+    ),
+    Stage(
+        "import-released",
+        stages.run_import_released,
+        "make a model folder of the EMS authors' checkpoint",
+        (),
+        {"weights": ONE, "spm": ONE, "out": ONE},
+        {
+            "--heads": {"type": int, "default": 0, "help": "of attention; 64 wide each if absent"},
+            "--segmenter": {
+                "choices": ["moses", "sacremoses"],
+                "default": "moses",
+                "help": "of all but zh and ja: the paper's, or the one in the authors' embed.py",
+            },
+        },
+    ),
+    Stage(
+        "compare",
+        stages.run_compare,
+        "compare two systems, sentence by sentence",
+        (),
+        {"out": MAYBE},
+        {
+            "first": {"type": Path, "metavar": "A", "help": "a folder of score files, or one"},
+            "second": {"type": Path, "metavar": "B", "help": "the same of the other system"},
+        },
     ),
     Stage(
         "encode",
@@ -287,7 +329,7 @@ STAGES = [
         "write a LaTeX table",
         PLANNED,
         {"sources": SOME, "out": ONE},
-        {"table": {"choices": TABLES}},
+        {"table": {"choices": list(TABLES)}},
     ),
     Stage(
         "figure",
@@ -295,15 +337,16 @@ STAGES = [
         "plot scores, or how training went",
         PLANNED,
         {"sources": SOME, "out": ONE},
-        {"figure": {"choices": FIGURES}},
+        {"figure": {"choices": list(FIGURES)}},
     ),
     Stage("costs", stages.run_costs, "write the costs table", PLANNED, {"folder": ONE, "out": ONE}),
     Stage(
-        "learning-in-time",
-        stages.run_learning_in_time,
-        "plot learning curves against minutes",
-        (),
+        "timed",
+        stages.run_timed,
+        "a figure or a table in which time counts, so that it differs from run to run",
+        PLANNED,
         {"sources": SOME, "times": SOME, "out": ONE},
+        {"timed": {"choices": list(TIMED)}},
     ),
     Stage(
         "pdf",

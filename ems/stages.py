@@ -261,22 +261,63 @@ def run_train(options: argparse.Namespace) -> None:
 
 def run_bench(options: argparse.Namespace) -> None:
     """Score a system on a benchmark."""
-    from ems.bench.search import evaluate
+    from ems.bench.cache import FOLDER, cached
+    from ems.bench.encoders import make_encoder
+    from ems.bench.registry import evaluate
 
     names = {"system": options.system, "benchmark": options.benchmark}
     experiment = _experiment(options, "bench", **names)
-    evaluate(_encoder(options.model), experiment, names, options.evalset, options.out)
+    encoder = make_encoder(experiment.systems[options.system], options.model)
+    folder = Path("results") / experiment.name / FOLDER
+    encoder = cached(encoder, folder, _site()["embeddings_mb"])
+    evaluate(encoder, experiment, names, _named_folders(options.evalset), options.out)
 
 
-def _encoder(model: Path | None) -> Any:
-    """The encoder of a model folder, or the baseline that needs none."""
-    if model is None:
-        from ems.bench.baselines import CharNgramEncoder
+def run_eval(options: argparse.Namespace) -> None:
+    """Evaluate any encoder on benchmarks, by hand: a score file each, and their means."""
+    from ems.bench.by_hand import Given, evaluate_by_hand
 
-        return CharNgramEncoder()
-    from ems.encode import SentenceEncoder
+    site = _site()
+    experiment = load_experiment(options.experiment or site["experiment"], site)
+    given = Given(
+        model=options.model,
+        command=options.command,
+        name=options.name,
+        benchmarks=[name.strip() for name in options.bench.split(",")],
+        folders=_named_folders(options.evalset),
+        data=Path(site["data"]),
+        cache_mb=0 if options.no_cache else site["embeddings_mb"],
+    )
+    sys.stdout.write(evaluate_by_hand(experiment, given, options.out))
 
-    return SentenceEncoder(model)
+
+def _named_folders(entries: list[str]) -> dict[str, Path]:
+    """NAME -> FOLDER of NAME=FOLDER."""
+    for entry in entries:
+        if "=" not in entry:
+            raise EmsError(f"--evalset {entry}: expected NAME=FOLDER, like tatoeba=data/tatoeba")
+    return {name: Path(folder) for name, folder in (entry.split("=", 1) for entry in entries)}
+
+
+def _site() -> dict[str, Any]:
+    return load_site(Path("config.yaml"), Path("schemas"))
+
+
+def run_import_released(options: argparse.Namespace) -> None:
+    """Make a model folder of the authors' checkpoint."""
+    from ems.model.released import import_released
+
+    sizes = import_released(
+        options.weights, options.spm, options.out, options.heads, options.segmenter
+    )
+    log.info("%s: %s", options.out, sizes)
+
+
+def run_compare(options: argparse.Namespace) -> None:
+    """Compare two systems sentence by sentence."""
+    from ems.tables.compare import write_comparison
+
+    sys.stdout.write(write_comparison(options.first, options.second, options.out))
 
 
 def run_encode(options: argparse.Namespace) -> None:
@@ -299,51 +340,24 @@ def run_encode(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write a LaTeX table."""
-    from ems.tables import corpora, filters, ntrex, sweep, tatoeba, vocabulary
+    from ems.tables.registry import TABLES
 
-    experiment = _experiment(options, "tables")
-    order, printed = experiment.shown, experiment.tables["printed"]
-    paths = (options.sources, options.out)
-    if options.table == "tatoeba":
-        tatoeba.write_tatoeba_table(*paths, printed, order, experiment.families)
-    elif options.table == "tatoeba_unseen":
-        tatoeba.write_unseen_table(*paths, printed, order)
-    elif options.table == "ntrex":
-        ntrex.write_ntrex_table(*paths, order, experiment.families)
-    elif options.table == "corpora":
-        corpora.write_corpora_table(options.sources[0], options.out)
-    elif options.table == "filters":
-        filters.write_filters_table(options.sources[0], options.out)
-    elif options.table == "sweep":
-        sweep.write_sweep_table(experiment.sweep, _losses(options), options.out)
-    elif options.table == "vocabulary":
-        vocabulary.write_vocabulary_table(*paths)
-    else:
-        corpora.write_decontamination_table(options.sources[0], options.out)
+    TABLES[options.table](_request(options))
     _log_written(options)
 
 
 def run_figure(options: argparse.Namespace) -> None:
     """Plot scores, or how training went."""
-    from ems.tables import curves, figures, languages, pairs
+    from ems.tables.registry import FIGURES
 
-    experiment = _experiment(options, "tables")
-    if options.figure == "tatoeba":
-        figures.plot_tatoeba(options.sources, options.out, experiment.families)
-    elif options.figure == "pairs":
-        *scores, report = options.sources
-        pairs.plot_pairs(scores, report, options.out, experiment.families)
-    else:
-        learning = options.figure == "learning"
-        plot = curves.plot_curves if learning else languages.plot_languages
-        losses = _losses(options)
-        plot({name: losses[name] for name in experiment.shown if name in losses}, options.out)
+    FIGURES[options.figure](_request(options))
     _log_written(options)
 
 
-def _losses(options: argparse.Namespace) -> dict[str, Path]:
-    """System -> its losses.jsonl, of models/<system>/losses.jsonl."""
-    return {path.parent.name: path for path in options.sources}
+def _request(options: argparse.Namespace) -> Any:
+    from ems.tables.registry import Request
+
+    return Request(_experiment(options, "tables"), options.sources, options.out)
 
 
 def run_costs(options: argparse.Namespace) -> None:
@@ -356,13 +370,12 @@ def run_costs(options: argparse.Namespace) -> None:
     log.info("%s from %s", options.out, options.folder)
 
 
-def run_learning_in_time(options: argparse.Namespace) -> None:
-    """Plot the learning curves against minutes."""
-    from ems.tables.curves import plot_curves_in_time
+def run_timed(options: argparse.Namespace) -> None:
+    """Make a figure or a table of scores and of the times of training."""
+    from ems.tables.registry import TIMED
 
-    losses = _losses(options)
     times = {path.name.removesuffix(".times.jsonl"): path for path in options.times}
-    plot_curves_in_time(losses, times, options.out)
+    TIMED[options.timed](_request(options), times)
     _log_written(options)
 
 

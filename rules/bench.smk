@@ -1,7 +1,12 @@
 # Benchmarks: (system, data) -> one JSON of scores.
+HOURS = {"bucc2018": 24, "paracrawl": 24, "europarlxsr": 24, "xnli": 10}  # without a GPU
+
+
 rule bench:
     input:
-        evalset=lambda wildcards: evalset_files(wildcards.benchmark),
+        evalsets=lambda wildcards: [
+            file for name in sets_of(wildcards.benchmark) for file in evalset_files(name)
+        ],
         model=model_of,
     output:
         f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
@@ -11,15 +16,17 @@ rule bench:
         "bench"
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=60,
+        runtime=lambda wildcards: 60 * HOURS.get(wildcards.benchmark, 1),
     params:
         expect=settings_hash("bench", "system", "benchmark"),
-        code=source_hash("ems.bench") + source_hash("ems.encode"),
+        code=bench_code,
         experiment=EXPERIMENT.name,
-        folder=lambda wildcards: evalset_folder(wildcards.benchmark),
+        folders=lambda wildcards: [
+            f"{name}={evalset_folder(name)}" for name in sets_of(wildcards.benchmark)
+        ],
         model=model_flag,
         costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
     shell:
         "ems bench --experiment {params.experiment} --expect {params.expect}"
         " --system {wildcards.system} --benchmark {wildcards.benchmark} {params.model}"
-        " --evalset {params.folder} --out {output} --costs {params.costs} --log {log}"
+        " --evalset {params.folders:q} --out {output} --costs {params.costs} --log {log}"

@@ -7,10 +7,14 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
+from ems.bench.encoders import MODULES as ENCODERS
+from ems.bench.encoders import model_files
+from ems.bench.registry import MODULES as BENCHMARKS
 from ems.config import EMBEDDED, SHARED, stage_hash
+from ems.config.benchmarks import sets_of
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.evalsets.sets import AMONG_CORPORA, FILES, data_files, manifest_name, unit_source
+from ems.evalsets.sets import FILES, data_files, default_folder, manifest_name, unit_source
 from ems.orphan import VARIABLE
 from ems.plan import SLURM, check_cluster, plan, segments_elsewhere
 from ems.tables.pdf import check_latex
@@ -39,7 +43,7 @@ EXPERIMENT = PLAN.experiment
 os.environ[AFRESH] = "1" if PLAN.site["afresh"] else ""
 ON_CLUSTER = MAIN and bool(SLURM & set(WORDS))
 DATA = PLAN.site["data"]
-MIRROR = f"{DATA}/embedded"  # where ems writes the demo's data
+MIRROR = f"{DATA}/{EMBEDDED}"  # where ems writes the demo's data
 ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
 MINED = f"{DATA}/opus/{{corpus}}/{{version}}/mined/{{corpus}}.{{pair}}.tsv.gz"
 DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
@@ -161,18 +165,19 @@ def embedded_opus(wildcards):
 
 
 def evalset_folder(name):
-    """Where an evaluation set lies: the user's copy, among the corpora, or by itself."""
-    evalset = EXPERIMENT.evalsets[name]
-    if evalset.path:
-        return evalset.path
-    corpus = AMONG_CORPORA.get(name)
-    return f"{DATA}/{f'opus/{corpus}' if corpus else f'evalsets/{name}'}/{evalset.version}"
+    """Where an evaluation set lies: the user's copy, the demo's, among the corpora, or by itself."""
+    return str(default_folder(EXPERIMENT, name, Path(DATA)))
 
 
 def evalset_files(name):
-    """All files of an evaluation set; none of one that the experiment does not have."""
+    """All files of an evaluation set; none of one that the experiment does not have.
+
+    Of one in the demo's mirror that is the manifest, which is written when all of them are there.
+    """
     if name not in EXPERIMENT.evalsets:
         return []
+    if EXPERIMENT.evalsets[name].embedded:
+        return [f"{MIRROR}/manifest.json"]
     return [str(path) for path in data_files(EXPERIMENT, name, Path(evalset_folder(name)))]
 
 
@@ -199,13 +204,22 @@ def processes(wildcards):
 
 
 def model_of(wildcards):
-    """The trained model of a system; nothing for a baseline without training."""
-    return f"{RESULTS}/models/{wildcards.system}/model.json" if wildcards.system in TRAINED else []
+    """The trained model of a system, or the files of a folder that it names; else nothing."""
+    if wildcards.system in TRAINED:
+        return f"{RESULTS}/models/{wildcards.system}/model.json"
+    return model_files(EXPERIMENT.systems[wildcards.system])
 
 
 def model_flag(wildcards, input):
     """`--model FOLDER` for a trained system."""
-    return f"--model {RESULTS}/models/{wildcards.system}" if input.model else ""
+    trained = wildcards.system in TRAINED
+    return f"--model {RESULTS}/models/{wildcards.system}" if trained else ""
+
+
+def bench_code(wildcards):
+    """The source that a benchmark runs: its own, and that of its system's kind of encoder."""
+    encoder = ENCODERS[EXPERIMENT.systems[wildcards.system]["kind"]]
+    return source_hash(BENCHMARKS[wildcards.benchmark]) + source_hash(encoder)
 
 
 def tables_for_pdf(wildcards):

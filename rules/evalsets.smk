@@ -1,6 +1,7 @@
 # The benchmarks' own files, and the sentences of theirs that training must not see.
 # One rule per set with files for each language, and one for all sets that come in archives. NTREX and ParaCrawl lie
-# among the corpora; a copy that the user has (`path`) is used in place.
+# among the corpora; a copy that the user has (`path`) is used in place, and so are the demo's, but for Tatoeba: its
+# fetcher is what the demo shows.
 EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
 TATOEBA_EMBEDDED = EXPERIMENT.sources["tatoeba"] == EMBEDDED
 

@@ -1,14 +1,32 @@
 # Scores -> LaTeX and figures, of the selected experiment.
-CAPTIONS = {
-    "tatoeba": "Tatoeba: P@1, mean of both directions.",
-    "tatoeba_unseen": "Tatoeba: P@1 of languages that were not trained on.",
-    "ntrex": "NTREX, test part: P@1, mean of both directions.",
+CAPTIONS = {  # in the order of the papers
     "corpora": "Sentence pairs per language.",
     "decontamination": "Evaluation sentences found in the corpora and removed.",
     "filters": "Sentence pairs removed, by reason.",
     "vocabulary": "The subword vocabulary by language and by script.",
+    "models": "The models: data and size.",
+    "tatoeba": "Tatoeba: P@1, mean of both directions.",
+    "tatoeba_unseen": "Tatoeba: P@1 of languages that were not trained on.",
+    "flores": "FLORES-200: P@1 between languages other than English.",
+    "bucc_missed": "Extracted pairs of BUCC 2018 that gold lacks.",
+    "bucc2018": "BUCC 2018: F1 of mined translations.",
+    "paracrawl": "ParaCrawl: P@1 among many candidates, mean of both directions.",
+    "europarlxsr": "Europarl: P@1 among many candidates.",
+    "mldoc": "MLDoc, zero-shot: accuracy, mean and standard deviation of the seeds.",
+    "cls": "Amazon reviews version 1, zero-shot: accuracy, mean and standard deviation of the seeds.",
+    "marc": "Amazon reviews version 2, zero-shot: accuracy, mean and standard deviation of the seeds.",
+    "xnli": "XNLI, learnt in English: accuracy, mean and standard deviation of the seeds.",
+    "rcv2": "RCV2 headlines, zero-shot: accuracy, mean and standard deviation of the seeds.",
+    "ablation": "What each component is worth.",
+    "wordorder": "Cosine of two sentences with the same words in another order.",
+    "ntrex": "NTREX, test part: P@1, mean of both directions.",
+    "sib200": "SIB-200, learnt in English: accuracy, mean and standard deviation of the seeds.",
+    "counterfactual": "Amazon counterfactual sentences, learnt in English: accuracy.",
+    "pawsx": "PAWS-X by cosine: accuracy and average precision.",
+    "xsim": "FLORES-200: error rates of xsim and xsim++.",
 }
 LOSSES = f"{RESULTS}/models/{{system}}/losses.jsonl"
+MODEL = f"{RESULTS}/models/{{system}}/model.json"
 REPORT = f"{RESULTS}/reports/decontamination.json"
 SCORES = {
     benchmark: expand(f"{RESULTS}/scores/{{system}}/{benchmark}.json", system=SYSTEMS)
@@ -16,9 +34,23 @@ SCORES = {
 }
 if "tatoeba" in SCORES and any(EXPERIMENT.scores_unseen("tatoeba", name) for name in SYSTEMS):
     SCORES["tatoeba_unseen"] = SCORES["tatoeba"]
+if "bucc2018" in SCORES:
+    SCORES["bucc_missed"] = SCORES["bucc2018"][:1]  # of the first system
+TABLE_OF = {"flores200": "flores", "xsimpp": "xsim"}  # of a benchmark, where it is not its name
+OF_SCORES = {}
+for benchmark, paths in SCORES.items():
+    OF_SCORES.setdefault(TABLE_OF.get(benchmark, benchmark), []).extend(paths)
+ABLATION = expand(
+    f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
+    system=LEARNING,
+    benchmark=[name for name in ("tatoeba", "flores200", "mldoc") if name in SCORES],
+)
+ABLATED = len(LEARNING) > 1 and "tatoeba" in SCORES
 SOURCES = {
-    **SCORES,
+    **OF_SCORES,
+    **({"ablation": ABLATION} if ABLATED else {}),
     **{table: [REPORT] for table in ("corpora", "decontamination", "filters")},
+    **({"models": [*expand(MODEL, system=LEARNING), REPORT]} if LEARNING else {}),
     **({"vocabulary": expand(VOCABULARY_REPORT, vocabulary=VOCABULARIES)} if VOCABULARIES else {}),
 }
 TABLES = [table for table in CAPTIONS if table in SOURCES]
@@ -27,21 +59,36 @@ if SWEPT:  # not among TABLES, which `all` makes: only when asked for
     SOURCES["sweep"] = expand(LOSSES, system=SWEPT)
 FIGURES = [
     *(["tatoeba", "pairs"] if "tatoeba" in SCORES else []),
+    *(["ablation"] if ABLATED else []),
+    *(["flores"] if "flores200" in SCORES else []),
     *(["learning"] if LEARNING else []),
     *(["learning_languages"] if LEARNING and EXPERIMENT.validation else []),
 ]
 FIGURE_SOURCES = {
     "tatoeba": SCORES.get("tatoeba", []),
     "pairs": [*SCORES.get("tatoeba", []), REPORT],
+    "ablation": [path for path in ABLATION if path.endswith("tatoeba.json")],
+    "flores": SCORES.get("flores200", []),
     "learning": expand(LOSSES, system=LEARNING),
     "learning_languages": expand(LOSSES, system=LEARNING),
 }
 FIGURE_LABELS = {
     "tatoeba": "P@1 per language",
     "pairs": "P@1 against training pairs",
+    "ablation": "What each change is worth",
+    "flores": "P@1 between all languages",
     "learning": "Learning curves",
     "learning_languages": "Learning curves per language",
 }
+TIMED_FIGURES = {
+    **({"learning": FIGURE_SOURCES["learning"]} if LEARNING else {}),
+    **({"tradeoff": FIGURE_SOURCES["ablation"]} if ABLATED else {}),
+}
+TIMED_LABELS = {"learning": "Learning curves in time", "tradeoff": "P@1 against minutes"}
+TIMED = [
+    *(f"{COSTS}/summary/{name}.svg" for name in TIMED_FIGURES),
+    *([f"{COSTS}/summary/ablation.tex"] if ABLATED else []),
+]
 
 
 rule table:
@@ -125,28 +172,51 @@ rule costs:
         " --folder {params.folder} --out {output.tex} --log {log}"
 
 
-rule learning_in_time:
+rule timed_figure:
     input:
-        FIGURE_SOURCES["learning"],
+        lambda wildcards: TIMED_FIGURES[wildcards.timed],
     output:
         svg=report(
-            f"{COSTS}/summary/learning.svg",
-            caption="../report/learning_in_time.rst",
+            f"{COSTS}/summary/{{timed}}.svg",
+            caption="../report/timed.rst",
             category="Costs",
-            labels={"figure": "Learning curves in time"},
+            labels=lambda wildcards: {"figure": TIMED_LABELS[wildcards.timed]},
         ),
-        png=f"{COSTS}/summary/learning.png",
+        png=f"{COSTS}/summary/{{timed}}.png",
     log:
-        f"{LOGS}/learning_in_time.log",
+        f"{LOGS}/timed/{{timed}}-figure.log",
+    wildcard_constraints:
+        timed="|".join(TIMED_LABELS),
     resources:
         mem_mb=1000,
         runtime=10,
     params:
+        expect=settings_hash("tables"),
         code=source_hash("ems.tables"),
+        experiment=EXPERIMENT.name,
         times=expand(f"{COSTS}/train/{{system}}.times.jsonl", system=LEARNING),
+        out=lambda wildcards, output: output[0],
     shell:
-        "ems learning-in-time --sources {input} --times {params.times} --out {output.svg}"
-        " --log {log}"
+        "ems timed {wildcards.timed} --experiment {params.experiment} --expect {params.expect}"
+        " --sources {input} --times {params.times} --out {params.out} --log {log}"
+
+
+use rule timed_figure as timed_table with:
+    input:
+        ABLATION,
+    output:
+        tex=f"{COSTS}/summary/{{timed}}.tex",
+        csv=report(
+            f"{COSTS}/summary/{{timed}}.csv",
+            caption="../report/timed.rst",
+            category="Costs",
+            labels={"table": "{timed}"},
+        ),
+        md=f"{COSTS}/summary/{{timed}}.md",
+    log:
+        f"{LOGS}/timed/{{timed}}-table.log",
+    wildcard_constraints:
+        timed="ablation",
 
 
 rule tables_pdf:
