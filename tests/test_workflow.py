@@ -1,11 +1,11 @@
 """The whole workflow on the tiny experiment: from nothing to tables, and what survives a kill."""
 
+import contextlib
 import csv
 import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -16,6 +16,7 @@ import pytest
 from conftest import Project, needs
 
 from ems.corpora.demo import LEAKED_PAIRS
+from ems.orphan import INTERVAL
 
 ROWS = {"ems", "untrained", "char-ngram"}
 
@@ -246,10 +247,23 @@ def _kill_once(project: Project, stage: str, victim: str, text: str) -> bool:
     log = project.folder / "started.log"
     while text not in log.read_text() and process.is_running() and run.poll() is None:
         time.sleep(0.005)
-    os.kill(process.pid if victim == "ems" and process.is_running() else run.pid, signal.SIGKILL)
+    if victim == "ems" and process.is_running():
+        process.kill()
+    else:
+        _kill_snakemake(run, process)
     run.wait()
     project.snakemake("--unlock")
     return True
+
+
+def _kill_snakemake(run: subprocess.Popen, process: psutil.Process) -> None:
+    """Kill Snakemake while its job stands still, so that the job does not end before it looks."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.suspend()
+        run.kill()
+        time.sleep(INTERVAL + 0.2)
+        process.resume()
+    run.kill()
 
 
 def _digests(tables: dict[str, bytes]) -> dict[str, str]:
