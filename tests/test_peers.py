@@ -275,7 +275,8 @@ def test_the_files_of_a_system_are_those_whose_change_makes_it_stale(tmp_path, m
     hub = {"kind": "sentence-transformers", "model": "a/b"}
     assert model_files(hub) == []
     assert model_files({**hub, "model": "m"}) == ["m/1_Pooling/config.json", "m/config.json"]
-    assert model_files({"kind": "folder", "model": "none"}) == ["none/model.json"]
+    ours = ["x/model.json", "x/model.safetensors", "x/vocabulary.model"]
+    assert model_files({"kind": "folder", "model": "x"}) == ours
     assert model_files({"kind": "command", "command": "python run.py {lines} {out}"}) == ["run.py"]
     assert model_files({"kind": "char-ngram"}) == []
 

@@ -16,6 +16,7 @@ from typing import Any
 from ems.bench.task import LineEncoder
 from ems.config.systems import LOCATED
 
+OURS = ("model.json", "model.safetensors", "vocabulary.model")  # what encoding reads
 MODULES = {
     "encoder": "ems.encode",
     "folder": "ems.encode",
@@ -52,15 +53,15 @@ def make_encoder(system: dict[str, Any], trained: Path | None = None) -> LineEnc
 
 
 def model_files(system: dict[str, Any]) -> list[str]:
-    """The files of this machine that a system which is not trained here is made of, hidden ones
-    left out: those of the folder that it names, or those that its command names.
+    """The files here that a system which is not trained here is made of: those of the folder that
+    it names (no hidden ones, of our model folders those that are read), or that its command names.
     """
     named = system[LOCATED[system["kind"]]] if system["kind"] in LOCATED else ""
     if system["kind"] == "command":
         return [word for word in named.split() if Path(word).is_file()]
     folder = Path(named)
-    if system["kind"] == "folder" and not folder.is_dir():
-        return [str(folder / "model.json")]
+    if system["kind"] == "folder":
+        return [str(folder / name) for name in OURS]
     found = sorted(path for path in folder.rglob("*") if path.is_file()) if named else []
     return [
         str(p) for p in found if not any(n.startswith(".") for n in p.relative_to(folder).parts)
