@@ -231,3 +231,12 @@ def test_jobs_side_by_side_only_ever_see_whole_entries(tmp_path, limit):
         assert job.returncode == 0, said
         assert "damaged" not in said
     assert not list(Path(tmp_path).glob(".*"))
+
+
+def test_an_encoder_that_counts_its_tokens_does_so_behind_a_cache_too(tmp_path):
+    class Counting(Counter):
+        def token_counts(self, lines, language):
+            return [len(line.split()) for line in lines]
+
+    assert cached(Counting(), tmp_path, 5).token_counts(["a b", ""], "en") == [2, 0]
+    assert not hasattr(cached(Counter(), tmp_path, 5), "token_counts")

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from scipy.stats import bootstrap as scipy_bootstrap
 from tables_made import SHA
 
-from ems.bench.hits import summary
+from ems.bench.hits import packed, summary
 from ems.bench.measured import mean_of, measured
 from ems.bench.significance import gain, holm, mcnemar, of_mean
 from ems.cli import main
@@ -94,14 +94,14 @@ def test_holm_by_hand():
 # --- bootstrap
 
 
-def naive_bootstrap(gains, together, draws=3000):
-    """The means of resampled sentences, one sentence at a time."""
+def naive_bootstrap(gains, together, draws=2000):
+    """The quantiles of means of resampled sentences, draw by draw."""
     draw = np.random.default_rng(77)
     means = []
     for _ in range(draws):
         if together:
             chosen = draw.integers(0, len(gains[0]), len(gains[0]))
-            means.append(np.mean([np.mean([each[at] for at in chosen]) for each in gains]))
+            means.append(np.mean([each[chosen].mean() for each in gains]))
         else:
             parts = [draw.integers(0, len(each), len(each)) for each in gains]
             means.append(np.mean([each[c].mean() for each, c in zip(gains, parts, strict=True)]))
@@ -161,7 +161,7 @@ def test_a_sentence_gains_the_mean_of_its_ways():
 # --- score files
 
 
-def write_scores(folder, system, hits, benchmark="tatoeba", **changes):
+def write_scores(folder, system, hits, /, benchmark="tatoeba", **changes):
     """A score file of P@1; hits: code -> (to English, from English), bool[N] each."""
     directions = {}
     for code, both in hits.items():
@@ -385,3 +385,62 @@ def test_a_label_with_one_way_has_the_hits_of_that_way(tmp_path):
     (found,) = measured({"directions": {"de": entry}}, tmp_path).values()
     assert found.value == pytest.approx(100 * hits.mean())
     assert found.hits[""].tolist() == hits.tolist()
+
+
+def test_an_error_rate_counts_what_was_missed(tmp_path):
+    right = [bits(120, 0.6, 1), bits(120, 0.6, 1) | bits(120, 0.5, 2)]
+    for name, hits in zip(("one", "two"), right, strict=True):
+        entry = {"sentences": 120, "error": 100 * float((~hits).mean()), "hits": packed(hits)}
+        write_scores(tmp_path, name, {}, "xsim", metric="error rate", directions={"deu": entry})
+    write_comparison(tmp_path / "one", tmp_path / "two", tmp_path / "out.tex")
+    row = rows_of(tmp_path / "out.tex")["xsim", "deu"]
+    change = 100 * (right[0].mean() - right[1].mean())
+    assert float(row["Delta"]) == pytest.approx(change, abs=0.051)
+    low, high = map(float, row["95 %"].split(" to "))
+    assert low <= change <= high < 0
+
+
+def test_seeds_and_the_other_languages_of_a_matrix_are_judged_as_their_mean(tmp_path):
+    codes, made = ["aa", "bb", "cc", "dd"], {}
+    for at, name in enumerate(("one", "two")):
+        made[name] = {
+            first: {
+                second: bits(60, 0.4 + 0.2 * at, 10 * at + 3 * x + y)
+                for y, second in enumerate(codes)
+                if second != first
+            }
+            for x, first in enumerate(codes)
+        }
+        shares = {q: {c: 100 * h.mean() for c, h in row.items()} for q, row in made[name].items()}
+        texts = {q: {c: packed(h) for c, h in row.items()} for q, row in made[name].items()}
+        languages = dict.fromkeys(codes, "x")
+        extra = {"directions": shares, "hits": texts, "sentences": 60, "languages": languages}
+        write_scores(tmp_path, name, {}, "flores200", **extra)
+        seeds = {str(seed): bits(80, 0.5 + 0.1 * at, seed + 40 * at) for seed in range(1, 6)}
+        entry = {"sentences": 80, "hits": {seed: packed(each) for seed, each in seeds.items()}}
+        entry["seeds"] = {seed: 100 * each.mean() for seed, each in seeds.items()}
+        entry["accuracy"] = sum(entry["seeds"].values()) / 5
+        changes = {"metric": "accuracy", "directions": {"en-de": entry}}
+        write_scores(tmp_path, name, {}, "mldoc", **changes)
+        made[name, "mldoc"] = entry["accuracy"]
+    write_comparison(tmp_path / "one", tmp_path / "two", tmp_path / "out.tex")
+    rows = rows_of(tmp_path / "out.tex")
+    assert [key[1] for key in rows] == [*codes, "mean", "en-de"]
+    for code in codes:
+        for name in ("one", "two"):
+            expected = 100 * np.mean([each.mean() for each in made[name][code].values()])
+            assert float(rows["flores200", code][name]) == pytest.approx(expected, abs=0.051)
+        assert rows["flores200", code]["p mean"]
+    assert [column for column in rows["flores200", "aa"] if column.startswith("p ")] == ["p mean"]
+    row = rows["mldoc", "en-de"]
+    assert float(row["one"]) == pytest.approx(made["one", "mldoc"], abs=0.051)
+    assert row["p mean"]
+
+
+def test_hits_that_do_not_give_their_percentage_are_damaged(both):
+    path = both[0] / "tatoeba.json"
+    data = json.loads(path.read_text())
+    data["directions"]["deu"]["to_english"] += 1
+    path.write_text(json.dumps(data))
+    with pytest.raises(EmsError, match=r"hits of deu are damaged .they are .* the file says"):
+        write_comparison(*both)

@@ -169,6 +169,12 @@ def test_its_vectors_are_the_mean_of_its_states_line_by_line(peer):
     assert len({row.round(4).tobytes() for row in found}) == 4
 
 
+def test_its_tokens_are_counted_whole_however_long_a_line_is(peer):
+    encoder = SentenceTransformersEncoder(str(peer), "cpu")
+    assert encoder.token_counts(["ab cab", "", "dad " * 50], "xx") == [2, 0, 50]
+    assert encoder.token_counts([], "xx") == []
+
+
 def test_no_line_at_all_gives_no_vector_of_it(peer):
     assert SentenceTransformersEncoder(str(peer), "cpu").encode([], "xx").shape[0] == 0
 

@@ -76,12 +76,21 @@ class CachedEncoder:
             log.warning("%s: embeddings not kept: %s", path, error)
 
 
+class CountingEncoder(CachedEncoder):
+    """The same of an encoder that counts its tokens."""
+
+    def token_counts(self, lines: list[str], language: str) -> list[int]:
+        """Tokens of each line, as the encoder counts them."""
+        return self.encoder.token_counts(lines, language)
+
+
 def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
     """The encoder with a cache; as it is where it has no `identity`, or there is no room (0)."""
     identity = getattr(encoder, "identity", "")
     if not identity or not megabytes:
         return encoder
-    return CachedEncoder(encoder, identity, folder, megabytes * 1_000_000)
+    kind = CountingEncoder if hasattr(encoder, "token_counts") else CachedEncoder
+    return kind(encoder, identity, folder, megabytes * 1_000_000)
 
 
 def key_of(identity: str, language: str, lines: list[str]) -> str:

@@ -2,11 +2,16 @@
 often each sentence's hit or miss in it.
 
 A score file has a mapping from labels (`deu`, `de-fr`) to mappings with a percentage and, where
-every sentence is right or wrong, its `hits`: one text for `percent`, or one for each way of a
-language (`to_english`, `from_english`), which has a percentage of the same name.
+every sentence is right or wrong, its `hits`: one text for that percentage, or one for each way of a
+label, which has a percentage of the same name (`to_english`, `from_english`; each of the `seeds` of
+a classifier). Between all languages (FLORES-200) a label's ways are the other languages, and all
+hits stand together.
+
+Notable choice: hits must give their percentage, or with an error rate the rest of it; then they are
+turned, so that they always are what the percentage counts. Anything else is a damaged file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,7 @@ from ems.errors import EmsError
 GROUPS = ("directions", "languages", "pairs", "sets")  # keys that may hold the labels
 VALUES = ("percent", "mean", "accuracy", "f1", "error", "value")  # of a label without ways
 COUNTS = ("sentences", "documents", "count", "pairs")
+CLOSE = 1e-6  # percent
 ONLY = ""  # the way of a label that has just one
 
 
@@ -30,6 +36,12 @@ class Measured:
     ways: dict[str, float] = field(default_factory=dict)
     hits: dict[str, np.ndarray] = field(default_factory=dict)
 
+    def only(self, ways: Collection[str]) -> "Measured":
+        """The same of some of its ways, at least one."""
+        kept = {way: value for way, value in self.ways.items() if way in ways}
+        hits = {way: each for way, each in self.hits.items() if way in kept}
+        return Measured(sum(kept.values()) / len(kept), kept, hits)
+
 
 def measured(data: Mapping[str, Any], path: Path) -> dict[str, Measured]:
     """Label -> what was measured, in the file's order; empty where a file has no such mapping.
@@ -39,11 +51,19 @@ def measured(data: Mapping[str, Any], path: Path) -> dict[str, Measured]:
     for group in GROUPS:
         entries = data.get(group)
         if isinstance(entries, dict) and all(isinstance(e, dict) for e in entries.values()):
-            found = {label: _one(entry, path, label) for label, entry in entries.items()}
+            found = {label: _one(_whole(data, label, entries), path, label) for label in entries}
             known = {label: each for label, each in found.items() if each is not None}
             if known:
                 return known
     return {}
+
+
+def _whole(data: Mapping[str, Any], label: str, entries: dict[str, Any]) -> dict[str, Any]:
+    """A label's entry, with what the file says of all labels together."""
+    hits = data.get("hits")
+    if not isinstance(hits, dict):
+        return entries[label]
+    return {**entries[label], "hits": hits.get(label), "sentences": data.get("sentences")}
 
 
 def mean_of(data: Mapping[str, Any]) -> float | None:
@@ -54,14 +74,13 @@ def mean_of(data: Mapping[str, Any]) -> float | None:
 
 
 def _one(entry: dict[str, Any], path: Path, label: str) -> Measured | None:
-    ways = _ways(entry)
+    hits, ways = entry.get("hits"), _ways(entry)
     if not ways:
         return None
-    hits = entry.get("hits")
     texts = {ONLY: hits} if isinstance(hits, str) else hits if isinstance(hits, dict) else {}
-    count = next((entry[name] for name in COUNTS if isinstance(entry.get(name), int)), None)
+    count = next((entry[name] for name in COUNTS if isinstance(entry.get(name), int)), 0)
     try:
-        bits = {way: unpacked(texts[way], count) for way in ways if way in texts and count}
+        bits = {w: _counted(unpacked(texts[w], count), ways[w]) for w in ways if w in texts}
     except (ValueError, TypeError, AttributeError) as error:
         raise EmsError(
             f"{path}: the hits of {label} are damaged ({error}); delete the file and run the "
@@ -72,11 +91,22 @@ def _one(entry: dict[str, Any], path: Path, label: str) -> Measured | None:
 
 def _ways(entry: dict[str, Any]) -> dict[str, float]:
     """Way -> percentage."""
-    hits = entry.get("hits")
+    hits, seeds = entry.get("hits"), entry.get("seeds")
+    values = seeds if isinstance(seeds, dict) else entry
     named = hits if isinstance(hits, dict) else ("to_english", "from_english")
-    ways = {name: float(entry[name]) for name in named if _is_number(entry.get(name))}
+    ways = {name: float(values[name]) for name in named if _is_number(values.get(name))}
     own = [float(entry[name]) for name in VALUES if _is_number(entry.get(name))]
     return ways or ({ONLY: own[0]} if own else {})
+
+
+def _counted(hits: np.ndarray, percent: float) -> np.ndarray:
+    """bool[N] of which `percent` is the share; `ValueError` when that is of neither kind."""
+    share = 100 * hits.mean() if len(hits) else percent
+    if abs(share - percent) < CLOSE:
+        return hits
+    if abs(100 - share - percent) < CLOSE:
+        return ~hits
+    raise ValueError(f"they are {share:.2f} %, the file says {percent:.2f}")
 
 
 def _is_number(value: Any) -> bool:

@@ -64,6 +64,13 @@ class SentenceTransformersEncoder:
         progress.close()
         return checked(joined(parts), len(lines), self.what)
 
+    def token_counts(self, lines: list[str], language: str) -> list[int]:
+        """Tokens of each line, special ones left out."""
+        if not lines:
+            return []
+        cut = {"add_special_tokens": False, "truncation": False}
+        return [len(ids) for ids in self.model.tokenizer(tidy_lines(lines), **cut)["input_ids"]]
+
 
 def _loaded(model: str, device: str | None) -> Any:
     if find_spec("sentence_transformers") is None:

@@ -25,6 +25,7 @@ from ems.tables.write import markdown, write_table
 PARALLEL = {"flores200", "ntrex", "sib200", "xnli", "pawsx", "xsim", "xsimpp"}
 SIGNIFICANT = 0.05
 MEAN = "mean"
+MOST_WAYS = 2  # of a language that are tested one by one: more (seeds, FLORES) only as their mean
 SAME = ("version", "metric", "data_sha256")
 
 
@@ -123,28 +124,33 @@ def compare(benchmark: str, first: tuple[Path, Any], second: tuple[Path, Any]) -
     """One benchmark of two systems, each a file and its content."""
     _same([first, second])
     one, other = (measured(data, path) for path, data in (first, second))
-    labels = [label for label in one if label in other]
+    skipped = [label for label in (*one, *other) if label not in one or label not in other]
+    one, other = _in_both(one, other), _in_both(other, one)
+    labels = list(one)
     for label in labels:
         _same_count(first[0], second[0], label, one[label], other[label])
     gains = {
         label: gain(one[label].hits, other[label].hits)
         for label in labels
-        if one[label].hits and set(one[label].hits) == set(other[label].hits)
+        if one[label].hits and other[label].hits
     }
+    changes = {label: of_mean([each], together=True) for label, each in gains.items()}
     tested = _tested(one, other, list(gains))
-    rows = [
-        Row(
-            label,
-            one[label].value,
-            other[label].value,
-            of_mean([gains[label]], together=True) if label in gains else None,
-            tested.get(label, {}),
-        )
-        for label in labels
-    ]
+    many = [label for label in gains if not tested[label]]
+    corrected = holm([changes[label].p for label in many])
+    tested |= {label: {MEAN: p} for label, p in zip(many, corrected, strict=True)}
+    rows = [Row(k, one[k].value, other[k].value, changes.get(k), tested.get(k, {})) for k in labels]
     whole = [_mean(benchmark, rows, gains)] if len(rows) > 1 else []
-    skipped = [label for label in (*one, *other) if label not in labels]
     return Comparison(benchmark, first[1]["metric"], [*rows, *whole], skipped)
+
+
+def _in_both(mine: dict[str, Measured], theirs: dict[str, Measured]) -> dict[str, Measured]:
+    """What of one system's the other was measured on too: labels, and ways of them."""
+    return {
+        label: each.only(theirs[label].ways)
+        for label, each in mine.items()
+        if label in theirs and set(each.ways) & set(theirs[label].ways)
+    }
 
 
 def _same_count(one: Path, other: Path, label: str, first: Measured, second: Measured) -> None:
@@ -160,8 +166,11 @@ def _same_count(one: Path, other: Path, label: str, first: Measured, second: Mea
 def _tested(
     first: dict[str, Measured], second: dict[str, Measured], labels: list[str]
 ) -> dict[str, dict[str, float]]:
-    """label -> way -> McNemar's p, corrected over the labels that have the way."""
+    """label -> way -> McNemar's p, corrected over the labels that have the way; labels with more
+    ways than MOST_WAYS are not tested way by way.
+    """
     found: dict[str, dict[str, float]] = {label: {} for label in labels}
+    labels = [label for label in labels if len(first[label].hits) <= MOST_WAYS]
     for way in dict.fromkeys(way for label in labels for way in first[label].hits):
         having = [label for label in labels if way in first[label].hits]
         values = [mcnemar(first[k].hits[way], second[k].hits[way]) for k in having]
@@ -235,8 +244,9 @@ def _notes(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
     notes = [
         f"{metrics}, in percent; Delta: {names[1]} minus {names[0]}, with the 95 % interval of the "
         "paired bootstrap over sentences. p of a language: McNemar's exact test, corrected by "
-        "Holm's method over the languages of the benchmark; p of the mean: the bootstrap's. Bold: "
-        f"a p below {SIGNIFICANT}."
+        "Holm's method over the languages of the benchmark; p of a mean (over languages, seeds, "
+        "other languages): the bootstrap's. Bold: a p below "
+        f"{SIGNIFICANT}. Of an error rate less is better."
     ]
     for each in comparisons:
         if each.skipped:
