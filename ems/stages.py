@@ -295,7 +295,9 @@ def _named_folders(entries: list[str]) -> dict[str, Path]:
     """NAME -> FOLDER of NAME=FOLDER."""
     for entry in entries:
         if "=" not in entry:
-            raise EmsError(f"--evalset {entry}: expected NAME=FOLDER, like tatoeba=data/tatoeba")
+            raise EmsError(
+                f"--evalset: expected NAME=FOLDER, found {entry}; like tatoeba=data/tatoeba"
+            )
     return {name: Path(folder) for name, folder in (entry.split("=", 1) for entry in entries)}
 
 

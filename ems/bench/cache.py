@@ -24,7 +24,6 @@ To clear it, delete the folder: `rm -r results/<experiment>/embeddings`.
 import hashlib
 import os
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,11 +61,6 @@ class CachedEncoder:
         if 2 * vectors.nbytes <= self.limit and vectors.dtype == np.float32:
             self._keep(path, key, vectors)
         return vectors
-
-    @property
-    def token_counts(self) -> Callable[[list[str], str], list[int]] | None:
-        """The encoder's own count of tokens; None where it has none."""
-        return getattr(self.encoder, "token_counts", None)
 
     def _keep(self, path: Path, key: str, vectors: np.ndarray) -> None:
         try:
