@@ -70,6 +70,20 @@ def mine(
     return Mined(*pairs[:, kept], scores[kept])
 
 
+def best_by_margin(
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    k: int = 4,
+    margin: str = "ratio",
+    device: str = "auto",
+) -> np.ndarray:
+    """The best-scoring candidate[M, d] of each query[N, d], among its k nearest: int64[N].
+
+    Of equal ones the nearest, then the first, wins. Both sets are as in `mine`.
+    """
+    return _best(*nearest(queries, candidates, k, device), margin)[0]
+
+
 def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, np.ndarray]:
     """Of each item the neighbour with the highest score, int64[N], and that score, float64[N]."""
     around = (own.mean[:, None] + other.mean[own.index]) / 2  # [N, k]

@@ -22,6 +22,7 @@ import numpy as np
 
 from ems.bench.flores import read_translations
 from ems.bench.hits import interval, packed
+from ems.bench.margin import best_by_margin
 from ems.bench.task import Task
 from ems.evalsets.xsimpp import Negative, read_negatives
 from ems.progress import Progress
@@ -81,39 +82,3 @@ def errors_of(best: np.ndarray, english: list[str], negatives: list[Negative]) -
         else:
             errors.append(MISALIGNED)
     return errors
-
-
-def best_by_margin(
-    queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
-) -> np.ndarray:
-    """int[N]: for queries[N, d] the best of candidates[M, d], among its nearest by cosine.
-
-    `margin`: "absolute" is the cosine itself; "ratio" divides it by, and "distance" takes from it,
-    the mean of two averages: of the query's `k` nearest candidates, of the candidate's `k` nearest
-    queries; a ratio to what is not above 0 is 0. All are normalised already. Of equal ones the
-    nearest, then the first, wins.
-    """
-    cosines = queries @ candidates.T  # (N, M)
-    if margin == "absolute":
-        return cosines.argmax(axis=1)
-    near, places = _nearest(cosines, k)  # (N, k) each
-    back, _ = _nearest(np.ascontiguousarray(cosines.T), k)  # (M, k)
-    around = (near.mean(axis=1)[:, None] + back.mean(axis=1)[places]) / 2  # (N, k)
-    margins = near - around
-    if margin == "ratio":
-        margins = np.divide(near, around, out=np.zeros_like(near), where=around > 0)
-    return places[np.arange(len(places)), margins.argmax(axis=1)]
-
-
-def _nearest(cosines: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The `count` highest of each row of cosines[N, M] and their columns, [N, count] each.
-
-    The highest come first, of equal ones the first column. All M where there are fewer.
-    """
-    left, rows = cosines.copy(), np.arange(len(cosines))
-    values, columns = [], []
-    for _ in range(min(count, cosines.shape[1])):
-        columns.append(left.argmax(axis=1))
-        values.append(left[rows, columns[-1]])
-        left[rows, columns[-1]] = -np.inf
-    return np.stack(values, axis=1), np.stack(columns, axis=1)

@@ -20,57 +20,37 @@ from typing import Any
 
 import numpy as np
 
+from ems.bench.both_ways import Hits, score_both_ways
 from ems.bench.embedded import embedded
-from ems.bench.hits import summary
 from ems.bench.margin import best_candidates
 from ems.bench.task import Task
 from ems.config.experiment import RETRIEVED
 from ems.errors import EmsError
 from ems.evalsets.paracrawl import count, file_names, read_language
-from ems.progress import Progress
 
 Pair = tuple[str, str]
 
 
 def score(task: Task) -> dict[str, Any]:
-    """P@1 of each language that the system has.
-
-    `to_english`: queries in the language, candidates in English; `from_english`: the other way.
-    """
+    """P@1 of each language that the system has. Raises `EmsError` for too many queries."""
     how = task.evalset.protocol
     if how["queries"] > how["candidates"]:
         raise EmsError(
             f"evalsets.{task.benchmark}.protocol.queries: {how['queries']:,} of "
             f"{how['candidates']:,} candidates cannot be drawn; lower it"
         )
-    progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
-    directions = {}
-    for code, language in task.spoken.items():
-        directions[code] = _of_language(task, code, language)
-        progress.add(1, f"{code} {directions[code]['to_english']:.1f}")
-    mean = np.mean([(d["to_english"] + d["from_english"]) / 2 for d in directions.values()])
-    progress.close(f"mean P@1 {mean:.1f}")
+    directions = score_both_ways(task, partial(_hits, task))
     return {"metric": "P@1", "protocol": how, "directions": directions}
 
 
-def _of_language(task: Task, code: str, language: str) -> dict[str, Any]:
+def _hits(task: Task, code: str, language: str) -> Hits:
     how, where = task.evalset.protocol, f"{task.benchmark} {code}"
     pairs = _candidates(task, code)
     asked = np.random.RandomState(how["seed"]).choice(len(pairs), how["queries"], replace=False)
     foreign = embedded(task, [one for one, _ in pairs], language, where)
     english = embedded(task, [other for _, other in pairs], "en", f"{where}, English")
     search = partial(best_candidates, k=how["k"], margin=how["margin"])
-    ways = {
-        "to_english": summary(search(foreign[asked], english) == asked),
-        "from_english": summary(search(english[asked], foreign) == asked),
-    }
-    return {
-        "language": language,
-        "sentences": len(asked),
-        **{way: found["percent"] for way, found in ways.items()},
-        "intervals": {way: found["interval"] for way, found in ways.items()},
-        "hits": {way: found["hits"] for way, found in ways.items()},
-    }
+    return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
 
 
 def _candidates(task: Task, code: str) -> list[Pair]:

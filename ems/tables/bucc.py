@@ -16,7 +16,7 @@ from typing import Any
 from ems.errors import EmsError
 from ems.files import read_json, write_text
 from ems.tables.latex import tabular
-from ems.tables.printed import AVERAGE, load_table
+from ems.tables.printed import AVERAGE, in_given_order, load_table
 from ems.tables.rows import Row, joined_notes, make_table, mean, missing_notes, printed_row
 from ems.tables.scores import Families, Scores, in_order, joined, percentage, read_scores
 from ems.tables.table import Block, Table, Value, make_frame
@@ -50,7 +50,7 @@ def write_bucc_table(
     """
     found = read_scores(scores, "bucc2018", "F1", partial(percentage, key="f1"))
     systems = joined(in_order(found, order or []), families)
-    codes = _in_order({code for system in systems for code in system.values})
+    codes = in_given_order({code for system in systems for code in system.values}, ORDER)
     ours = [_row(system, codes) for system in systems]
     models = load_table("ems-v2-table09-bucc", "model", "pair")
     named = [name for name in dict.fromkeys(printed) if name in models]
@@ -60,10 +60,6 @@ def write_bucc_table(
     notes = [*_notes(systems[0]), *joined_notes(systems, families), *missing_notes(systems, codes)]
     notes += _printed_notes(named, beside)
     write_table(make_table(rows, len(ours), [Block([*columns, AVERAGE])], notes), out)
-
-
-def _in_order(codes: set[str]) -> list[str]:
-    return [*(code for code in ORDER if code in codes), *sorted(codes - set(ORDER))]
 
 
 def _row(system: Scores, codes: list[str]) -> Row:
@@ -108,7 +104,7 @@ def write_missed_table(scores: list[Path], out: Path, order: list[str] | None = 
     directions = read_json(system.path)["directions"]
     rows: list[list[Value]] = []
     starts = set()
-    for code in _in_order(set(directions)):
+    for code in in_given_order(set(directions), ORDER):
         starts.add(len(rows))
         rows += [
             _missed_row(system.path, code, pair)

@@ -7,7 +7,7 @@ Notable choices:
 
 import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -176,6 +176,11 @@ def in_paper_order(languages: set[str]) -> list[str]:
     """Tatoeba codes in the paper's order; those it does not know come last, by the alphabet."""
     order = paper_order()
     return sorted(languages, key=lambda code: (order.get(code, len(order)), code))
+
+
+def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:
+    """The codes that `first` names, in its order; the others after them, by the alphabet."""
+    return [*(code for code in first if code in codes), *sorted(codes - set(first))]
 
 
 @cache

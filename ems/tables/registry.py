@@ -71,9 +71,7 @@ def _ntrex(request: Request) -> None:
 def _flores(request: Request) -> None:
     from ems.tables.flores import write_flores_table
 
-    experiment = request.experiment
-    how = (experiment.tables["printed"], experiment.shown, experiment.families)
-    write_flores_table(request.sources, request.out, *how)
+    write_flores_table(request.sources, request.out, *_how(request))
 
 
 def _xsim(request: Request) -> None:
@@ -127,9 +125,7 @@ def _accuracies(benchmark: str) -> Callable[[Request], None]:
     def write(request: Request) -> None:
         from ems.tables.documents import write_accuracy_table
 
-        experiment = request.experiment
-        how = (experiment.tables["printed"], experiment.shown, experiment.families)
-        write_accuracy_table(benchmark, request.sources, request.out, *how)
+        write_accuracy_table(benchmark, request.sources, request.out, *_how(request))
 
     return write
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ems.tables.printed import AVERAGE, in_table_one_order, load_table
+from ems.tables.printed import AVERAGE, in_given_order, in_table_one_order, load_table
 from ems.tables.rows import (
     Row,
     joined_notes,
@@ -105,7 +105,7 @@ def write_europarl_table(
         for arrow, key in (("->", "from_english"), ("<-", "to_english"))
     }
     systems = ways["->"]
-    codes = _paper_order({code for system in systems for code in system.values})
+    codes = in_given_order({code for system in systems for code in system.values}, ORDER)
     columns = [f"en{arrow}{code}" for code in codes for arrow in ways]
     rows = []
     for same in zip(*ways.values(), strict=True):
@@ -132,10 +132,6 @@ def _systems(
 ) -> list[Scores]:
     found = read_scores(scores, paper.benchmark, value=value)
     return joined(in_order(found, order or []), families)
-
-
-def _paper_order(codes: set[str]) -> list[str]:
-    return [*(code for code in ORDER if code in codes), *sorted(codes - set(ORDER))]
 
 
 def _notes(systems: list[Scores], paper: _Paper, what: str) -> list[str]:
