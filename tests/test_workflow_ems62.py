@@ -299,3 +299,5 @@ def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
     experiment = loaded(ROOT)
     assert (jobs["fetch_tatoeba"], jobs["train"]) == (112, len(experiment.shown))
     assert jobs["bench"] == len(experiment.shown) * len(experiment.benchmarks)
+    gpus = re.findall(r"rule bench:\n(?: .*\n)*? *resources: .*\bgpu=(\d)", output)
+    assert (len(gpus), set(gpus)) == (jobs["bench"], {"1"})  # days of encoding without
