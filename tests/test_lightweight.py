@@ -118,6 +118,16 @@ def test_the_full_size_is_that_of_the_paper():
         assert own["warmup_steps"] == pytest.approx(count * warmup / 128, abs=1)
 
 
+def test_the_full_size_retrieves_and_classifies_as_sections_4_3_and_4_4_say():
+    experiment = loaded(FULL)
+    europarl = experiment.evalsets["europarlxsr"]
+    assert set(europarl.languages.values()) == set(PAIRS)
+    how = europarl.protocol
+    assert (how["queries"], how["candidates"], how["margin"]) == (2_000, 200_000, "absolute")
+    assert experiment.probes["mldoc"]["hidden"] == []  # "a new linear classifier"
+    assert experiment.probes["mldoc"]["seeds"] == 5
+
+
 def test_the_twin_has_the_entries_of_the_full_size_but_for_the_widths():
     def entries(name):
         systems = load_yaml(ROOT / "configs" / f"{name}.yaml")["systems"]

@@ -273,6 +273,26 @@ def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run: Project) -
     assert all(len(word) == 1 for word in japanese.split())
 
 
+# --- the experiment as it is shipped
+
+
+def test_it_is_scored_as_sections_v_a_to_v_d_say() -> None:
+    sets = loaded(ROOT).evalsets
+    counts = {"tatoeba": 112, "flores200": 62, "bucc2018": 4, "paracrawl": 21}
+    assert {name: len(sets[name].languages) for name in counts} == counts
+    mining = {"k": 4, "margin": "ratio"}
+    assert sets["bucc2018"].protocol.items() >= (mining | {"threshold": "oracle"}).items()
+    drawn = {"queries": 2_000, "candidates": 200_000}
+    assert sets["paracrawl"].protocol.items() >= (mining | drawn).items()
+
+
+def test_no_sentence_of_a_benchmark_is_trained_on() -> None:
+    experiment = loaded(ROOT)
+    scored = set(experiment.evalsets) - {"paracrawl"}
+    assert set(experiment.decontaminate["against"]) == scored
+    assert "ParaCrawl" not in {corpus.name for _, corpus in experiment.all_corpora()}
+
+
 # --- the plan of all of it
 
 
