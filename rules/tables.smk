@@ -40,12 +40,13 @@ TABLE_OF = {"flores200": "flores", "xsimpp": "xsim"}  # of a benchmark, where it
 OF_SCORES = {}
 for benchmark, paths in SCORES.items():
     OF_SCORES.setdefault(TABLE_OF.get(benchmark, benchmark), []).extend(paths)
+ABLATING = learning(EXPERIMENT.ablated)
 ABLATION = expand(
     f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
-    system=LEARNING,
+    system=ABLATING,
     benchmark=[name for name in ("tatoeba", "flores200", "mldoc") if name in SCORES],
 )
-ABLATED = len(LEARNING) > 1 and "tatoeba" in SCORES
+ABLATED = len(ABLATING) > 1 and "tatoeba" in SCORES
 SOURCES = {
     **OF_SCORES,
     **({"ablation": ABLATION} if ABLATED else {}),
@@ -80,9 +81,14 @@ FIGURE_LABELS = {
     "learning": "Learning curves",
     "learning_languages": "Learning curves per language",
 }
+PRICED = list(dict.fromkeys([*LEARNING, *ABLATING]))  # systems that cost minutes
 TIMED_FIGURES = {
     **({"learning": FIGURE_SOURCES["learning"]} if LEARNING else {}),
-    **({"tradeoff": FIGURE_SOURCES["ablation"]} if ABLATED else {}),
+    **(
+        {"tradeoff": expand(f"{RESULTS}/scores/{{system}}/tatoeba.json", system=PRICED)}
+        if ABLATED
+        else {}
+    ),
 }
 TIMED_LABELS = {"learning": "Learning curves in time", "tradeoff": "P@1 against minutes"}
 TIMED = [
@@ -194,7 +200,7 @@ rule timed_figure:
         expect=settings_hash("tables"),
         code=source_hash("ems.tables"),
         experiment=EXPERIMENT.name,
-        times=expand(f"{COSTS}/train/{{system}}.times.jsonl", system=LEARNING),
+        times=expand(f"{COSTS}/train/{{system}}.times.jsonl", system=PRICED),
         out=lambda wildcards, output: output[0],
     shell:
         "ems timed {wildcards.timed} --experiment {params.experiment} --expect {params.expect}"

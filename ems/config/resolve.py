@@ -50,8 +50,9 @@ def build(
     placed = {key: place(f"systems.{key}", system, vocabularies) for key, system in systems.items()}
     for key, system in placed.items():
         _check_system(f"systems.{key}", system)
-    shown, known = value["tables"].get("systems", []), {*systems, *value["systems"]}
-    _check_named("tables.systems", shown, known, "systems")
+    for key in ("systems", "ablation"):
+        shown, known = value["tables"].get(key, []), {*systems, *value["systems"]}
+        _check_named(f"tables.{key}", shown, known, "systems")
     named = set(value["segmenters"]) - {"default"}
     _check_languages("segmenters", named, {**load_languages(), **languages})
     experiment = Experiment(

@@ -27,10 +27,10 @@ class Request:
         return {path.parent.name: path for path in self.sources}
 
     @property
-    def scored(self) -> list[str]:
-        """The systems of scores/<system>/<benchmark>.json, in the order of the tables."""
+    def ablated(self) -> list[str]:
+        """The systems of scores/<system>/<benchmark>.json, in the order of the ablation table."""
         found = {path.parent.name for path in self.sources}
-        return [name for name in self.experiment.shown if name in found]
+        return [name for name in self.experiment.ablated if name in found]
 
     @property
     def shown_losses(self) -> dict[str, Path]:
@@ -167,7 +167,7 @@ def _models(request: Request) -> None:
 def _ablation(request: Request) -> None:
     from ems.tables.ablation import write_ablation_table
 
-    how = (request.experiment.tables["printed"], request.scored, request.experiment.families)
+    how = (request.experiment.tables["printed"], request.ablated, request.experiment.families)
     write_ablation_table(request.sources, request.out, *how)
 
 
@@ -199,7 +199,7 @@ def _plot_pairs(request: Request) -> None:
 def _plot_ablation(request: Request) -> None:
     from ems.tables.deltas import plot_deltas
 
-    plot_deltas(request.sources, request.scored, request.out, request.experiment.families)
+    plot_deltas(request.sources, request.ablated, request.out, request.experiment.families)
 
 
 def _plot_learning(request: Request) -> None:
@@ -229,7 +229,7 @@ def _plot_tradeoff(request: Request, times: Times) -> None:
 def _ablation_in_time(request: Request, times: Times) -> None:
     from ems.tables.ablation import write_ablation_table
 
-    how = (request.experiment.tables["printed"], request.scored, request.experiment.families)
+    how = (request.experiment.tables["printed"], request.ablated, request.experiment.families)
     write_ablation_table(request.sources, request.out, *how, times)
 
 
