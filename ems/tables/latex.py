@@ -32,6 +32,7 @@ _ESCAPES = {
 }
 _TRANSLATION = str.maketrans(_ESCAPES)
 WIDE = r"p{0.36\textwidth}"  # of a column of sentences; two of them fit on a page
+BETWEEN_BLOCKS = r"\midrule[\heavyrulewidth]"
 DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
 
 
@@ -46,10 +47,35 @@ def tabular(table: Table) -> str:
     lines = [f"% {' '.join(note.split())}" for note in table.notes]
     lines += [rf"\begin{{tabular}}{{{_column_format(table, width)}}}", r"\toprule"]
     for number, block in enumerate(table.blocks):
-        lines += [r"\midrule[\heavyrulewidth]"] if number else []
+        lines += [BETWEEN_BLOCKS] if number else []
         lines += _block_lines(table, block, width)
     lines += [r"\bottomrule", *_footnote(table, width), r"\end{tabular}"]
     return "\n".join(lines) + "\n"
+
+
+def pages(written: str, most: int) -> list[str]:
+    """A tabular that `tabular` wrote, cut between its blocks into some of at most `most` lines.
+
+    A block of more lines is one by itself. Comments go into the first, a footnote into the last.
+    """
+    lines = written.splitlines()
+    start, end = lines.index(r"\toprule") + 1, lines.index(r"\bottomrule")
+    blocks: list[list[str]] = [[]]
+    for line in lines[start:end]:
+        blocks = [*blocks, []] if line == BETWEEN_BLOCKS else [*blocks[:-1], [*blocks[-1], line]]
+    parts: list[list[str]] = [blocks[0]]
+    for block in blocks[1:]:
+        if len(parts[-1]) + len(block) < most:
+            parts[-1] = [*parts[-1], BETWEEN_BLOCKS, *block]
+        else:
+            parts.append(block)
+    if len(parts) == 1:
+        return [written]
+    opening = next(line for line in lines if line.startswith(r"\begin{tabular}"))
+    found = [[opening, r"\toprule", *part, r"\bottomrule", r"\end{tabular}"] for part in parts]
+    found[0] = [*lines[: start - 2], *found[0]]
+    found[-1] = [*found[-1][:-2], *lines[end:]]
+    return ["\n".join(part) + "\n" for part in found]
 
 
 def _column_format(table: Table, width: int) -> str:
