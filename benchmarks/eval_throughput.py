@@ -15,6 +15,7 @@ Notable choices:
 
 import argparse
 import json
+import logging
 import statistics
 import sys
 import tempfile
@@ -27,6 +28,7 @@ from measured import figures, say
 from pairs_made import ROOT, SHARED, SIZES, prepare
 
 from ems.files import write_json
+from ems.progress import log
 
 REPEATS = 3
 PIECES, DEMO_PIECES = 8_000, 1_200
@@ -158,6 +160,8 @@ def main() -> None:
     options = options_of()
     if options.inside:
         torch.set_num_threads(options.threads)
+        log.addHandler(logging.StreamHandler())  # progress
+        log.setLevel(logging.INFO)
         say(json.dumps(RUNS[options.inside](options)))
         return
     if not options.demo and not options.shared.is_dir():
