@@ -215,6 +215,14 @@ class Experiment:
         named = self.tables.get("systems", self.listed)
         return [system for name in named for system in self.families.get(name, (name,))]
 
+    @property
+    def learning(self) -> list[str]:
+        """Those of them that are trained by a step or more."""
+        encoders = {n: of for n, of in self.systems.items() if of["kind"] == "encoder"}
+        return [
+            name for name in self.shown if name in encoders and encoders[name]["train"]["steps"]
+        ]
+
 
 def _kept(codes: dict[str, str], languages: Sequence[str]) -> dict[str, str]:
     """The codes of an evaluation set that mean one of these languages."""

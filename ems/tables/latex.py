@@ -81,9 +81,11 @@ def _block_lines(table: Table, block: Block, width: int) -> list[str]:
 
 
 def _row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[str]:
-    cells = [escape(table.shown(row, table.label, ""))]
+    italic = r"\textit{%s}" if row in table.italic else "%s"
+    cells = [italic % escape(table.shown(row, table.label, ""))]
     for column in block.columns:
         text = escape(table.shown(row, column, "--"))
+        text = text if table.cell(row, column) is None else italic % text
         text = rf"\textbf{{{text}}}" if (row, column) in table.bold else text
         text += DAGGER if (row, column) in table.dagger else ""
         cells.append(_spanned(text, spans[column]))

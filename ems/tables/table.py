@@ -4,9 +4,12 @@ Notable choices:
 - a score is rounded half up in decimal: the mean of two directions ends in 5 every other time, and
   a binary float would send 80.25 down and 80.15 up;
 - bold marks the best of *our* rows only, judged on what is shown, ties all bold; with fewer than
-  two values of ours in a column there is nothing to be best of.
+  two values of ours in a column there is nothing to be best of;
+- LaBSE stands in italics and does not compete, as in the papers: it is their upper bound (EMS v2,
+  section V), printed or measured by us.
 """
 
+import re
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -14,6 +17,8 @@ import pandas as pd
 
 Value = float | int | str | None
 Place = tuple[int, str]  # row number and column of a cell
+UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)  # a row's label
+UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Table:
     Cells of `frame` are float (shown with one decimal), int, str or None (a dash). `rules` are the
     rows that a line precedes, `text` the columns aligned to the left, `wide` those of sentences,
     broken into lines, `once` those that people see only in the first row after a rule, since the
-    rows below repeat it.
+    rows below repeat it. `italic` are whole rows.
     `notes` are for comments and captions, `footnote` explains the dagger in the table itself.
     """
 
@@ -47,6 +52,7 @@ class Table:
     text: set[str] = field(default_factory=set)
     wide: set[str] = field(default_factory=set)
     once: set[str] = field(default_factory=set)
+    italic: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     footnote: str = ""
 
@@ -85,9 +91,16 @@ def show(value: Value, dash: str) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
+def upper_bounds(frame: pd.DataFrame) -> set[int]:
+    """The rows of LaBSE, by their labels."""
+    labels = frame.iloc[:, 0]
+    return {row for row, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
+
+
 def best_places(frame: pd.DataFrame, ours: list[int]) -> set[Place]:
-    """Cells with the highest shown value of their column among the rows `ours`."""
+    """Cells with the highest shown value of their column among the rows `ours` but LaBSE's."""
     places: set[Place] = set()
+    ours = [row for row in ours if row not in upper_bounds(frame)]
     for column in frame.columns[1:]:
         values = {row: frame[column].iloc[row] for row in ours}
         shown = {row: Decimal(one_decimal(v)) for row, v in values.items() if v is not None}

@@ -118,7 +118,7 @@ def _table(
     for benchmark, systems in found.items():
         groups.append(list(range(len(rows), len(rows) + len(systems))))
         for system in systems:
-            shares = _shares(kinds[system.system], names) if benchmark == "xsimpp" else {}
+            shares = _shares(kinds.get(system.system, {}), names) if benchmark == "xsimpp" else {}
             row = system_row(system, languages)
             label = f"{MEASURES[benchmark]}: {system.system}"
             rows.append(Row(label, {**row.values, **dict.fromkeys(names), **shares}))
@@ -133,6 +133,8 @@ def _table(
 
 def _shares(kinds: Kinds, names: list[str]) -> dict[str, float | None]:
     """Kind -> its share of the sentences in percent, mean over the languages."""
+    if not kinds:  # of a system without a score file
+        return dict.fromkeys(names)
     return {
         name: sum(found.get(name, 0) for found in kinds.values()) / len(kinds) for name in names
     }
