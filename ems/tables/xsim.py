@@ -18,7 +18,7 @@ from ems.files import read_json
 from ems.tables.printed import AVERAGE, in_table_one_order
 from ems.tables.rows import Row, joined_notes, make_table, missing_notes, system_row
 from ems.tables.scores import Families, Scores, in_order, joined, read_scores
-from ems.tables.table import Block, Place, Table, balanced_blocks, best_places
+from ems.tables.table import Block, Place, Table, balanced_blocks, best_places, make_frame
 from ems.tables.write import write_table
 
 MEASURES = {"xsim": "xsim", "xsimpp": "xsim++"}  # benchmark -> as its authors write it
@@ -142,9 +142,11 @@ def _shares(kinds: Kinds, names: list[str]) -> dict[str, float | None]:
 
 def _lowest(table: Table, groups: list[list[int]], columns: list[str]) -> set[Place]:
     """The lowest of each column within each group of rows."""
-    negated = table.frame[[table.label, *columns]].copy()
-    for column in columns:
-        negated[column] = [None if value is None else -value for value in negated[column]]
+    rows = table.frame[[table.label, *columns]].values.tolist()
+    negated = make_frame(
+        [table.label, *columns],
+        [[label, *(None if value is None else -value for value in row)] for label, *row in rows],
+    )
     return {place for group in groups for place in best_places(negated, group)}
 
 
