@@ -103,7 +103,8 @@ def test_without_one_score_file_exactly_its_cells_are_dashes_and_a_note_names_it
         changed = {place for place in whole if found[place] != whole[place]}
         own = {(row, head) for row, head in whole if is_of(name, row, head, absent)}
         assert list(found) == list(whole)
-        assert changed == {place for place in own if whole[place]} != set()
+        assert changed
+        assert changed == {place for place in own if whole[place]}
         assert {found[place] for place in changed} == {""}
         assert f"no score file {system}/{absent.name}." in told
 

@@ -99,8 +99,10 @@ def in_order(systems: list[Scores], order: Iterable[str]) -> list[Scores]:
 
 
 def _absent(name: str, like: Scores) -> Scores:
-    file = f"{name}/{like.path.name}"
-    return replace(like, system=name, values={}, languages={}, sentences={}, absent=(file,))
+    path = like.path.parent.with_name(name) / like.path.name
+    file = f"{name}/{path.name}"
+    none = replace(like, values={}, languages={}, sentences={})
+    return replace(none, path=path, system=name, absent=(file,))
 
 
 def joined(systems: list[Scores], families: Families | None) -> list[Scores]:

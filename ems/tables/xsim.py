@@ -84,7 +84,8 @@ def write_xsim_table(
         systems = in_order(read_errors(paths, benchmark), order or [])
         found[benchmark] = joined(systems, families)
         if benchmark == "xsimpp":
-            kinds = {system.system: _kinds(read_json(system.path)) for system in systems}
+            there = [system for system in systems if not system.absent]
+            kinds = {system.system: _kinds(read_json(system.path)) for system in there}
     write_table(_table(found, _of_rows(kinds, families or {}), families), out)
 
 
