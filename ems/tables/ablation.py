@@ -75,7 +75,7 @@ def write_ablation_table(
     headings = [*columns, *([SECONDS] if times is not None else [])]
     every = [system for of in read.values() for system in of.values()]
     notes = [*_about(read, times is not None), *absent_notes(every), *_printed_note(bool(beside))]
-    table = make_table(rows, len(ours), [Block(headings)], notes)
+    table = make_table(rows, len(ours), [Block(headings, spread=True)], notes)
     table = replace(table, footnote=FOOTNOTE if table.dagger else "")
     bold = {(row, name) for row, name in table.bold if name != SECONDS}
     write_table(replace(table, bold=bold), out)

@@ -226,7 +226,7 @@ def _note(table: str, version: str, read: Accuracies) -> str:
     counts = {len(of) for system in read.seeds.values() for of in system.values()}
     least, most = min(counts), max(counts)
     many = f"{least}" if least == most else f"{least} to {most}"
-    seeds = f", mean of {many} seeds, and under it their standard deviation" if most else ""
+    seeds = f", mean of {many} seeds, and under it their standard deviation" if read.seeded else ""
     precision = "; AP: average precision of the cosine" if table == "pawsx" else ""
     part = f", {read.part}" if read.part else ""
     return (
