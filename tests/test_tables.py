@@ -128,6 +128,10 @@ def test_muse_stands_only_where_all_of_its_languages_are(tmp_path):
         "mUSE (printed)",
         "93.9",
     }
+    text = (tmp_path / "tatoeba.tex").read_text()
+    assert text.count("\nmUSE (printed) &") == 1  # in the block of the groups
+    assert text.count("\\midrule\n") == 5 + 1  # under each heading, and above the one printed row
+    assert (tmp_path / "tatoeba.md").read_text().count("mUSE (printed)") == 1
     rows = tatoeba_rows(tmp_path, [write_scores(tmp_path, "A", {"deu": 5.0})], ["mUSE"])
     assert list(rows) == ["A"]
     assert "(printed)" not in (tmp_path / "tatoeba.tex").read_text()

@@ -17,6 +17,7 @@ import pandas as pd
 
 Value = float | int | str | None
 Place = tuple[int, str]  # row number and column of a cell
+PRINTED = " (printed)"  # how the label of a paper's row ends
 UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)  # a row's label
 UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
 
@@ -64,6 +65,18 @@ class Table:
     def cell(self, row: int, column: str) -> Value:
         """The value of one cell."""
         return self.frame[column].iloc[row]
+
+    def rows(self, block: Block) -> list[int]:
+        """The rows of a block: of several blocks, a printed row stands in those it has a value in
+        (mUSE has one in Table V, and none in Table IV).
+        """
+        every = range(len(self.frame))
+        if len(self.blocks) == 1:
+            return list(every)
+        bare = self.frame[block.columns].isna().all(axis=1)
+        return [
+            row for row in every if not (bare[row] and self.frame.iloc[row, 0].endswith(PRINTED))
+        ]
 
     def shown(self, row: int, column: str, dash: str) -> str:
         """A cell as people read it: `dash` for no value, nothing where a row above has said it."""

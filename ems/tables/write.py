@@ -37,7 +37,7 @@ def _markdown_block(table: Table, block: Block) -> str:
     left = table.text | table.wide
     aligned = ["---" if name in left else "---:" for name in block.columns]
     lines = [[table.label, *map(_escape, block.columns)], ["---", *aligned]]
-    for row in range(len(table.frame)):
+    for row in table.rows(block):
         label = _escape(table.shown(row, table.label, ""))
         label = f"*{label}*" if row in table.italic else label
         lines.append([label, *(_markdown_cell(table, row, name) for name in block.columns)])
