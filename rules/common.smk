@@ -55,16 +55,7 @@ SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
     dict.fromkeys(EXPERIMENT.systems[name]["vocabulary"] for name in SYSTEMS if name in TRAINED)
 )
-
-
-def learning(systems):
-    """Those of some systems that are trained for at least a step."""
-    return [
-        name for name in systems if name in TRAINED and EXPERIMENT.systems[name]["train"]["steps"]
-    ]
-
-
-LEARNING = learning(SYSTEMS)
+LEARNING = EXPERIMENT.learning(SYSTEMS)
 
 
 wildcard_constraints:

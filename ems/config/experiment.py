@@ -223,6 +223,11 @@ class Experiment:
         """The systems of these names, those of families instead of a family."""
         return [system for name in names for system in self.families.get(name, (name,))]
 
+    def learning(self, names: Sequence[str]) -> list[str]:
+        """Those of some systems that are trained by a step or more."""
+        encoders = {n: of for n, of in self.systems.items() if of["kind"] == "encoder"}
+        return [name for name in names if name in encoders and encoders[name]["train"]["steps"]]
+
 
 def _kept(codes: dict[str, str], languages: Sequence[str]) -> dict[str, str]:
     """The codes of an evaluation set that mean one of these languages."""

@@ -18,8 +18,9 @@ from ems.errors import EmsError
 from ems.tables.accuracies import read_accuracies
 from ems.tables.flores import direction, read_flores
 from ems.tables.losses import read_times
+from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_ablation, load_flores_groups, load_groups, load_models
-from ems.tables.rows import Row, make_table, mean
+from ems.tables.rows import Row, absent_notes, make_table, mean
 from ems.tables.scores import Families, Scores, in_order, joined, only_seen, read_scores
 from ems.tables.table import Block
 from ems.tables.write import write_table
@@ -63,7 +64,7 @@ def write_ablation_table(
     `scores` are score files of tatoeba, flores200 and mldoc; `families` are systems that share a
     row, each with languages of its own; `times`: system -> its costs/train/*.times.jsonl, for a
     last column with the seconds of 1,000 steps.
-    Raises `EmsError` for malformed files, scores of different data, and a system without scores.
+    Raises `EmsError` for malformed files and scores of different data.
     """
     read = _read(scores, order, families)
     columns = _columns(read)
@@ -72,8 +73,9 @@ def write_ablation_table(
     beside = load_ablation() if same and PRINTED_AS in printed else {}
     rows = [*ours, *(_printed_row(name, of, columns) for name, of in beside.items())]
     headings = [*columns, *([SECONDS] if times is not None else [])]
-    notes = [*_about(read, times is not None), *_printed_note(bool(beside))]
-    table = make_table(rows, len(ours), [Block(headings)], notes)
+    every = [system for of in read.values() for system in of.values()]
+    notes = [*_about(read, times is not None), *absent_notes(every), *_printed_note(bool(beside))]
+    table = make_table(rows, len(ours), [Block(headings, spread=True)], notes)
     table = replace(table, footnote=FOOTNOTE if table.dagger else "")
     bold = {(row, name) for row, name in table.bold if name != SECONDS}
     write_table(replace(table, bold=bold), out)
@@ -177,6 +179,5 @@ def _about(read: Read, timed: bool) -> list[str]:
 
 
 def _printed_note(shown: bool) -> list[str]:
-    return (
-        ["Rows marked printed: EMS v2, Table XIV; they do not compete for bold."] if shown else []
-    )
+    note = f"Rows marked printed: {PRINTED_IN['ablation']}; they do not compete for bold."
+    return [note] if shown else []

@@ -95,21 +95,25 @@ def _block_lines(table: Table, block: Block, width: int) -> list[str]:
     spans = _spans(block, width)
     least = _least_width(table, width)
     heads = [_spanned(_heading(name, block, least), spans[name]) for name in block.columns]
-    rows = [_row(table, row, block, spans) for row in range(len(table.frame))]
-    frame = pd.DataFrame(rows, columns=[escape(table.label), *heads])
+    rows = table.rows(block)
+    cells = [_row(table, row, block, spans) for row in rows]
+    frame = pd.DataFrame(cells, columns=[escape(table.label), *heads])
     written = frame.to_latex(index=False, escape=False).splitlines()
     # pandas: \begin, \toprule, header, \midrule, rows, \bottomrule, \end
     head, body = written[2:4], written[4:-2]
     ruled = []
-    for row, line in enumerate(body):
-        ruled += [r"\midrule", line] if row and row in table.rules else [line]
+    for before, row, line in zip([*rows[:1], *rows], rows, body, strict=False):
+        crossed = table.rules.intersection(range(before + 1, row + 1))
+        ruled += [r"\midrule", line] if crossed else [line]
     return [*head, *ruled]
 
 
 def _row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[str]:
-    cells = [escape(table.shown(row, table.label, ""))]
+    italic = r"\textit{%s}" if row in table.italic else "%s"
+    cells = [italic % escape(table.shown(row, table.label, ""))]
     for column in block.columns:
         text = escape(table.shown(row, column, "--"))
+        text = text if table.cell(row, column) is None else italic % text
         text = rf"\textbf{{{text}}}" if (row, column) in table.bold else text
         text += DAGGER if (row, column) in table.dagger else ""
         cells.append(_spanned(text, spans[column]))
