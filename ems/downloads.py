@@ -9,10 +9,11 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import Any
 
 from ems.config import Experiment
-from ems.corpora.sizes import PairSize, pair_sizes
+from ems.corpora.sizes import PairSize, pair_sizes, set_sizes
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 
 UNKNOWN = "?"
@@ -30,6 +31,7 @@ def listing(experiment: Experiment) -> dict[str, Any]:
         "experiment": experiment.name,
         "corpora": [_corpus(own) for own in corpora.values()],
         "total": _sums(sizes) | {"sentence_pairs": whole, "train": _sums(trained)},
+        "evalsets": [asdict(size) for size in set_sizes(experiment)],
         "languages": _languages(trained),
         "table_1_total": load_pair_totals().ems,
     }
@@ -125,7 +127,9 @@ def as_csv(experiment: Experiment) -> str:
 
 
 def as_text(experiment: Experiment) -> str:
-    """Two aligned tables for people: the corpora, and the languages beside EMS v2 Table I."""
+    """Aligned tables for people: the corpora, the evaluation sets that are drawn of a corpus, and
+    the languages beside EMS v2 Table I.
+    """
     found = listing(experiment)
     total = found["total"]
     head = ("corpus", "version", "for", "pairs", "files", "sentence pairs", "used", "MB", "licence")
@@ -135,6 +139,9 @@ def as_text(experiment: Experiment) -> str:
     ]
     rows.append(("total", "", "", *_counts(total), ""))
     lines = [f"{experiment.name}: what it downloads", "", *_aligned([head, *rows], "lllrrrrrl")]
+    if found["evalsets"]:
+        lines += ["", "Besides, for evaluation sets that are drawn of whole files of a corpus", ""]
+        lines += _evalsets(found["evalsets"])
     lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
     head = ("language", "used", "at most", "Table I", "difference")
     rows = [_language_row(row) for row in found["languages"]]
@@ -143,6 +150,20 @@ def as_text(experiment: Experiment) -> str:
     lines += _aligned([head, *rows, _language_row(train)], "lrrrr")
     notes = list(_notes(total))
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
+
+
+def _evalsets(sizes: list[dict[str, Any]]) -> list[str]:
+    head = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
+    rows = [
+        (
+            *(size[key] for key in ("evalset", "corpus", "version")),
+            f"{size['files']:,}",
+            _known(size["lines"], 0),
+            UNKNOWN if size["kilobytes"] is None else f"{size['kilobytes'] / 1000:,.0f}",
+        )
+        for size in sizes
+    ]
+    return _aligned([head, *rows], "lllrrr")
 
 
 def _counts(row: dict[str, Any]) -> tuple[str, ...]:

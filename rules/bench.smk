@@ -12,11 +12,12 @@ rule bench:
         f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
     log:
         f"{LOGS}/bench/{{system}}-{{benchmark}}.log",
-    group:
-        "bench"
+    group:  # one with a GPU is a job of its own: four together would ask for four
+        lambda wildcards: "bench_on_gpu" if gpus_of_bench(wildcards) else "bench"
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=lambda wildcards: 60 * HOURS.get(wildcards.benchmark, 1),
+        gpu=gpus_of_bench,
     params:
         expect=settings_hash("bench", "system", "benchmark"),
         code=bench_code,

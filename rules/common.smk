@@ -201,6 +201,13 @@ def processes(wildcards):
     return max(1, gpus)
 
 
+def gpus_of_bench(wildcards):
+    """One GPU to encode with, where there are any, unless the system is trained on CPUs or has no use for it."""
+    system = EXPERIMENT.systems[wildcards.system]
+    on_cpu = system["train"]["device"] == "cpu" or system["kind"] == "char-ngram"
+    return 0 if on_cpu else min(1, PLAN.site["gpus"])
+
+
 def model_of(wildcards):
     """The trained model of a system, or the files of a folder that it names; else nothing."""
     if wildcards.system in TRAINED:

@@ -139,6 +139,30 @@ def test_the_papers_experiment_has_all_corpora_and_comes_near_to_table_one():
         assert abs(row["used"] - row["table_1"]) < 0.05 * row["table_1"], row
 
 
+def test_a_set_that_is_drawn_of_a_corpus_needs_its_whole_files_and_is_told_apart(project):
+    sets = BASE["evalsets"] | {"paracrawl": {"version": "v5"}, "europarlxsr": {"version": "v7"}}
+    found = listed(project, TED, evalsets=sets)
+    known = opus_files("ParaCrawl", "v5")["de-en"]
+    assert found["evalsets"] == [
+        {"evalset": "paracrawl", "corpus": "ParaCrawl", "version": "v5", "files": 1}
+        | {"lines": known.pairs, "kilobytes": known.kilobytes},
+        {"evalset": "europarlxsr", "corpus": "Europarl", "version": "v7", "files": 1}
+        | {"lines": None, "kilobytes": None},  # not a release of the table
+    ]
+    assert found["total"] == listed(project, TED)["total"]
+    experiment = project.load(BASE | {"corpora": [TED], "evalsets": sets})
+    rows = [line.split() for line in as_text(experiment).splitlines()]
+    assert ["paracrawl", "ParaCrawl", "v5", "1", f"{known.pairs:,}", "4,709"] in rows
+    assert ["europarlxsr", "Europarl", "v7", "1", "?", "?"] in rows
+
+
+def test_the_papers_experiment_says_how_much_its_retrieval_downloads():
+    (paracrawl,) = listing(shipped("ems62"))["evalsets"]
+    assert (paracrawl["evalset"], paracrawl["files"]) == ("paracrawl", 21)
+    text = (ROOT / "configs/ems62.yaml").read_text()
+    assert f"{paracrawl['kilobytes'] / 1e6:.1f} GB" in text
+
+
 def test_starter_says_what_it_downloads():
     text = load_yaml(ROOT / "configs/starter.yaml")["description"]
     total = listing(shipped("starter"))["total"]

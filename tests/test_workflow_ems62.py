@@ -1,4 +1,5 @@
-"""The paper's experiment itself, to its tables, on tiny files with the names that OPUS has.
+"""The paper's experiment itself, to its tables, on tiny files with the names that OPUS and the
+benchmarks have.
 
 `configs/ems62.yaml` is run as it is but for its sizes. With 12 of its 62 languages, among them
 every odd code; `EMS_ALL_LANGUAGES=1` takes them all, which takes many times as long.
@@ -14,25 +15,19 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT, Project, copy_project
-from mirror_made import (
-    translations,
-    write_flores,
-    write_lines,
-    write_mined,
-    write_sib,
-    write_tatoeba,
-    write_zip,
-)
+from ems62_made import PAIRS, sentences, write_evalsets
+from mirror_made import write_lines, write_mined, write_zip
 
 from ems.config import Experiment, load_experiment, load_site
 from ems.corpora.sizes import pair_sizes
-from ems.languages import load_languages, load_tatoeba_codes
+from ems.languages import load_tatoeba_codes
 
 NAME = "ems62"
 ODD = ["en", "de", "fa", "gu", "ja", "ku", "nb", "pt", "ru", "tl", "yo", "zh"]
 UNSEEN = ["ang", "yid"]  # of the benchmark, in no table
-PAIRS = 12  # in each file
 SHORT = "en-tl"  # of WikiMatrix: no longer than what validates, so that nothing is left to train on
+SYSTEMS = ["ems", "ems-no-xtr"]
+QUICK = {"seeds": 2, "epochs": 2, "hidden": [4]}
 SIZES = {
     "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
     "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
@@ -51,8 +46,16 @@ SIZES = {
         "ems-batch-200": {},
         "ems-matryoshka": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [8]}}},
     },
-    "tables": {"systems": ["ems", "ems-no-xtr", "char-ngram"], "printed": ["EMS"]},
+    "probes": {
+        "sib200": QUICK | {"batch": 7},
+        "counterfactual": QUICK,
+        "xnli": QUICK | {"batch": 6, "epochs": 1},
+    },
+    "tables": {"systems": SYSTEMS, "ablation": ["ems", "ems-no-xtr"], "printed": ["EMS"]},
 }
+DRAWN = {"queries": 4, "candidates": 8}  # of ParaCrawl
+COPIES = ["bucc2018", "counterfactual", "xnli"]  # whose downloads have known checksums
+MIRRORED = ["flores200", "sib200", "pawsx", "xsimpp"]
 CAPS = {2_000_000: 8, 5_000_000: 10}
 JUMANPP = """#!/bin/sh
 [ "$1" = --segment ] && exec sed 's/./& /g'
@@ -66,7 +69,9 @@ def smaller(value: dict) -> dict:
     for key, sizes in SIZES.items():
         value[key] = {**value[key], **sizes}
     del value["sweep"]  # its axes go through the sizes of the paper
-    value["evalsets"]["bucc2018"]["path"] = "mirror/bucc2018"  # its archives have known checksums
+    for name in COPIES:
+        value["evalsets"][name]["path"] = f"mirror/{name}"
+    value["evalsets"]["paracrawl"]["protocol"] = DRAWN
     for entry in value["corpora"]:
         caps = entry.get("max_pairs")
         if isinstance(caps, dict):
@@ -83,12 +88,6 @@ def languages(value: dict) -> list[str]:
 def loaded(folder: Path) -> Experiment:
     site = load_site(folder / "config.yaml", folder / "schemas", {"experiment": NAME})
     return load_experiment(NAME, site, folder / "configs", folder / "schemas")
-
-
-def sentences(names: list[str], seed: str) -> list[dict[str, str]]:
-    """Translations with a word of the file in them, so that no two files share a sentence."""
-    items = translations(PAIRS, names, seed=seed, least=3)
-    return [{name: f"{text} {seed}" for name, text in item.items()} for item in items]
 
 
 def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[dict]]) -> None:
@@ -111,27 +110,9 @@ def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[
                     write_zip(mirror, corpus.name, corpus.version, name, items)
 
 
-def write_evalsets(mirror: Path, tatoeba: dict[str, list[dict[str, str]]]) -> None:
-    for code, items in tatoeba.items():
-        write_tatoeba(mirror, code, [(item[code], item["en"]) for item in items])
-    for language in load_languages().values():
-        code = language.flores200
-        texts = [item[code] for item in sentences([code], f"flores {code}")]
-        write_flores(mirror, code, texts)
-        parts = {"train": texts[:4], "dev": texts[4:8], "test": texts[8:]}
-        examples = {key: [("travel", f"{t} topic") for t in own] for key, own in parts.items()}
-        write_sib(mirror, code, examples)
-
-
-def write_bucc(folder: Path) -> None:
-    for code in ("de", "fr", "ru", "zh"):
-        for part in ("sample", "training"):
-            items = sentences([code, "en"], f"bucc {code} {part}")
-            stem = folder / f"{code}-en" / f"{code}-en.{part}"
-            for side in (code, "en"):
-                lines = [f"{side}-{at}\t{item[side]}" for at, item in enumerate(items)]
-                write_lines(stem.with_name(f"{stem.name}.{side}"), lines)
-            write_lines(stem.with_name(f"{stem.name}.gold"), [f"{code}-0\ten-0"])
+def retrieved(experiment: Experiment) -> list[str]:
+    """The files of ParaCrawl that an experiment retrieves from."""
+    return ["-".join(sorted(["en", code])) for code in experiment.evalsets["paracrawl"].languages]
 
 
 def cut_tables(project: Project) -> None:
@@ -162,7 +143,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     path.write_text(yaml.safe_dump(value, sort_keys=False))
     site = yaml.safe_load((project.folder / "config.yaml").read_text())
     places = {"opus": "opus", "wikimatrix": "laser", "tatoeba": "tatoeba"}
-    places |= {name: name for name in ("flores200", "sib200")}
+    places |= {name: name for name in MIRRORED}
     site |= {"experiment": NAME, "sources": {key: f"mirror/{at}" for key, at in places.items()}}
     (project.folder / "config.yaml").write_text(yaml.safe_dump(site))
     if len(value["languages"]) == len(ODD):
@@ -171,9 +152,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.experiment = loaded(project.folder)
     codes = (project.folder / "ems/languages/tatoeba_v1.txt").read_text().split()
     tatoeba = {c: sentences([c, "en"], f"benchmark {c}") for c in codes if c != "eng"}
-    write_corpora(project.folder / "mirror", project.experiment, tatoeba)
-    write_evalsets(project.folder / "mirror", tatoeba)
-    write_bucc(project.folder / "mirror" / "bucc2018")
+    mirror = project.folder / "mirror"
+    write_corpora(mirror, project.experiment, tatoeba)
+    write_evalsets(mirror, tatoeba)
+    for name in retrieved(project.experiment):
+        write_zip(mirror, "ParaCrawl", "v5", name, sentences(name.split("-"), f"crawl {name}"))
     project.snakemake("--cores", "2", "all")
     return project
 
@@ -187,12 +170,49 @@ def report(project: Project) -> dict[tuple[str, str], dict]:
 def test_all_makes_the_papers_tables(run: Project) -> None:
     tables = run.folder / "results/tables"
     names = {"tatoeba", "tatoeba_unseen", "models", "ablation"}
-    names |= {"corpora", "decontamination", "filters", "vocabulary"}
-    assert {path.stem for path in tables.iterdir()} == names
-    with open(tables / "tatoeba.csv", newline="") as handle:
-        rows = list(csv.reader(handle))
-    assert {"deu", "pes", "jpn", "cmn", "tgl"} <= set(rows[0])
-    assert [row[0] for row in rows[1:]] == ["ems", "ems-no-xtr", "char-ngram", "EMS (printed)"]
+    names |= {"corpora", "decontamination", "filters", "vocabulary", "bucc_missed"}
+    assert {path.stem for path in tables.iterdir()} == names | set(COLUMNS)
+    header, labels = table(run, "tatoeba")
+    assert {"deu", "pes", "jpn", "cmn", "tgl"} <= set(header)
+    assert labels == [*SYSTEMS, "EMS (printed)"]
+
+
+def table(project: Project, name: str) -> tuple[list[str], list[str]]:
+    """The columns of a table, and the names of its rows."""
+    with open(project.folder / f"results/tables/{name}.csv", newline="") as handle:
+        header, *rows = csv.reader(handle)
+    return header, [row[0] for row in rows]
+
+
+COLUMNS = {  # of the table of each benchmark but Tatoeba some columns
+    "flores": {"af-gu", "te-tl"},
+    "bucc2018": {"en-de", "en-ru", "en-zh"},
+    "paracrawl": {"de", "pt"},
+    "wordorder": {"Cosine"},
+    "xsim": {"de", "zh"},
+    "sib200": {"en", "de", "yo"},
+    "counterfactual": {"en", "de", "ja"},
+    "pawsx": {"en", "de", "ja", "zh"},
+    "xnli": {"en", "de", "ru", "zh"},
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_each_benchmark_has_its_table_with_a_row_for_each_system(run: Project, name: str) -> None:
+    header, labels = table(run, name)
+    assert set(header) >= COLUMNS[name]
+    rows = [label for label in labels if label.removeprefix("xsim: ") in SYSTEMS]
+    assert rows == ([f"xsim: {s}" for s in SYSTEMS] if name == "xsim" else SYSTEMS)
+    if name == "xsim":
+        assert {f"xsim++: {system}" for system in SYSTEMS} <= set(labels)
+
+
+def test_each_system_is_scored_on_each_benchmark(run: Project) -> None:
+    scores = run.folder / f"results/{NAME}/scores"
+    assert {path.name for path in scores.iterdir()} == set(SYSTEMS)
+    for system in SYSTEMS:
+        names = {path.stem for path in (scores / system).glob("*.json")}
+        assert names == set(run.experiment.benchmarks)
 
 
 def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None:
@@ -214,7 +234,10 @@ def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None
         assert not (data / name).exists(), name
     found = {path for path in data.rglob("*") if path.name.endswith((".zip", ".tsv.gz"))}
     sizes = [size for size in pair_sizes(run.experiment) if not size.shared]
-    assert len(found) == sum(len(size.corpus.files(size.pair)) for size in sizes) > 40
+    drawn = [data / f"ParaCrawl/v5/moses/{name}.txt.zip" for name in retrieved(run.experiment)]
+    assert set(drawn) <= found
+    files = sum(len(size.corpus.files(size.pair)) for size in sizes)
+    assert len(found) == files + len(drawn) > 40
 
 
 def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Project) -> None:
@@ -269,7 +292,12 @@ def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
     new = [size for size in sizes if not size.shared]
     mined = [size for size in new if size.corpus.mined]
     assert jobs["fetch_mined"] == len(mined) > 40
-    assert jobs["fetch"] + len(mined) == sum(len(size.corpus.files(size.pair)) for size in new)
+    files = sum(len(size.corpus.files(size.pair)) for size in new)
+    assert jobs["fetch"] + len(mined) == files + 21  # of ParaCrawl
     assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"] == len(sizes)
     assert {size.language for size in sizes} == set(loaded(ROOT).languages) - {"en"}
-    assert (jobs["fetch_tatoeba"], jobs["train"]) == (112, len(loaded(ROOT).shown))
+    experiment = loaded(ROOT)
+    assert (jobs["fetch_tatoeba"], jobs["train"]) == (112, len(experiment.shown))
+    assert jobs["bench"] == len(experiment.shown) * len(experiment.benchmarks)
+    gpus = re.findall(r"rule bench:\n(?: .*\n)*? *resources: .*\bgpu=(\d)", output)
+    assert (len(gpus), set(gpus)) == (jobs["bench"], {"1"})  # days of encoding without

@@ -5,12 +5,14 @@ Notable choices:
   release) is None, never 0;
 - of LASER's mined files only a bound is known: OPUS's release is the same corpus at the lower
   threshold of 1.04, so a mined pair has at most as many;
-- the parts of a corpus share their files, so the first of them counts the KB.
+- the parts of a corpus share their files, so the first of them counts the KB;
+- of evaluation sets only those that are drawn of whole corpora are listed: the others are small.
 """
 
 from dataclasses import dataclass
 
-from ems.config import Corpus, Experiment, Split
+from ems.config import Corpus, Experiment, Split, pair_name
+from ems.config.experiment import RETRIEVED, EvalSet
 from ems.corpora.catalogue import catalogue
 from ems.corpora.split import span_of_part
 from ems.languages.opus import opus_files
@@ -79,3 +81,36 @@ def _used(corpus: Corpus, pair: str, split: Split | None, lines: int) -> int:
         lines = round(lines * split.parts[corpus.part])
     cap = corpus.cap(pair)
     return lines if cap is None else min(lines, cap)
+
+
+@dataclass(frozen=True)
+class SetSize:
+    """An evaluation set that is drawn of a corpus, and so needs the whole files of its languages:
+    how many, their sentence pairs and KB. None: not known.
+    """
+
+    evalset: str
+    corpus: str
+    version: str
+    files: int
+    lines: int | None
+    kilobytes: int | None
+
+
+def set_sizes(experiment: Experiment) -> list[SetSize]:
+    """The sets of an experiment that are drawn of a corpus, but for copies that are there."""
+    return [
+        _set_size(evalset)
+        for name, evalset in experiment.evalsets.items()
+        if name in RETRIEVED and not (evalset.path or evalset.embedded)
+    ]
+
+
+def _set_size(evalset: EvalSet) -> SetSize:
+    corpus, version = RETRIEVED[evalset.name], evalset.version
+    known = opus_files(corpus, version)
+    files = [known.get(pair_name("en", code)) for code in evalset.languages]
+    if None in files:
+        return SetSize(evalset.name, corpus, version, len(files), None, None)
+    lines, kilobytes = sum(file.pairs for file in files), sum(file.kilobytes for file in files)
+    return SetSize(evalset.name, corpus, version, len(files), lines, kilobytes)

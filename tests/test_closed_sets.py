@@ -1,0 +1,92 @@
+"""Laws of the closed sets in the papers' experiments: commented out, since nobody can download
+them, and each a benchmark once its lines are uncommented and name a folder.
+"""
+
+import re
+
+import evalsets_made as made
+import pytest
+from conftest import ROOT
+from mirror_made import write_lines
+
+from ems.config import load_experiment, load_site
+from ems.evalsets.check import missing_evalsets
+
+CLOSED = {"ems62": ["mldoc", "cls", "marc", "rcv2"], "lightweight": ["mldoc"]}
+FOLDERS = {"mldoc": "reuters", "rcv2": "reuters", "cls": "cls", "marc": "marc"}
+REUTERS = ["english", "german", "spanish", "french", "italian", "japanese", "russian", "chinese"]
+EACH = [(experiment, name) for experiment, names in CLOSED.items() for name in names]
+
+
+def write_copies(folder):
+    """A copy of each closed set as far as a plan looks: the names of its files."""
+    for language in REUTERS:
+        for part in ("dev", "test", "train.1000"):
+            index = folder / "reuters/mldoc-indices" / f"{language}.{part}"
+            write_lines(index, ["REUTXX1-1"])
+        corpus = "rcv1" if language == "english" else f"RCV2_Multilingual_Corpus/{language}"
+        write_lines(folder / "reuters" / corpus / "REUTXX1" / "1.xml", ["<newsitem/>"])
+    made.write_files(folder / "cls", made.cls(), strip=1)
+    for code in ("de", "en", "es", "fr", "ja", "zh"):
+        made.write_files(folder / "marc", made.marc(code))
+
+
+def uncommented(experiment, names, folder):
+    """The text of a shipped experiment as its comments say: three lines for each set."""
+    text = (ROOT / "configs" / f"{experiment}.yaml").read_text()
+    for name in names:
+        text, entries = re.subn(rf"(?m)^( *)# ({name}: \{{.*)$", r"\1\2", text)
+        text, listed = re.subn(rf"(?m)^( *)# ({name},)$", r"\1\2", text)
+        assert (entries, listed) == (1, 2), name
+        line = re.search(rf"(?m)^ *{name}: \{{.*$", text)[0]
+        text = text.replace(line, line.replace("path: DIRECTORY", f"path: {folder(name)}"))
+    return text
+
+
+def loaded(root, experiment, text):
+    (root / "configs").mkdir(exist_ok=True)
+    (root / "configs" / f"{experiment}.yaml").write_text(text)
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas", {"experiment": experiment})
+    return load_experiment(experiment, site, root / "configs", ROOT / "schemas")
+
+
+@pytest.mark.parametrize("experiment", CLOSED)
+def test_as_shipped_no_set_is_asked_for_that_cannot_be_downloaded(tmp_path, experiment):
+    text = (ROOT / "configs" / f"{experiment}.yaml").read_text()
+    found = loaded(tmp_path, experiment, text)
+    assert missing_evalsets(found) == []
+    assert not set(FOLDERS) & {*found.evalsets, *found.benchmarks}
+
+
+@pytest.mark.parametrize(("experiment", "name"), EACH)
+def test_each_can_be_uncommented_alone_and_is_kept_out_of_training(tmp_path, experiment, name):
+    write_copies(tmp_path)
+    text = uncommented(experiment, [name], lambda name: tmp_path / FOLDERS[name])
+    found = loaded(tmp_path, experiment, text)
+    assert missing_evalsets(found) == []
+    assert name in found.benchmarks
+    assert name in found.decontaminate["against"]
+
+
+@pytest.mark.parametrize(("experiment", "name"), EACH)
+def test_one_without_its_folder_is_a_line_that_names_the_key(tmp_path, experiment, name):
+    found = loaded(tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY"))
+    (line,) = missing_evalsets(found)
+    assert line.startswith(f"evalsets.{name}.path: DIRECTORY is no directory; expected DIRECTORY/")
+
+
+@pytest.mark.parametrize("experiment", CLOSED)
+def test_with_all_of_them_the_whole_experiment_is_planned(fresh, experiment):
+    write_copies(fresh.folder / "copies")
+    names = CLOSED[experiment]
+    text = uncommented(experiment, names, lambda name: f"copies/{FOLDERS[name]}")
+    (fresh.folder / f"configs/{experiment}.yaml").write_text(text)
+    words = ("--printshellcmds", "--config", f"experiment={experiment}", "--", "all")
+    plan = fresh.snakemake("-n", "--cores", "1", *words)
+    found = loaded(fresh.folder, experiment, text)
+    counted = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", plan, re.MULTILINE)}
+    assert counted["bench"] == len(found.shown) * len(found.benchmarks)
+    for name in names:
+        assert f"{name}=copies/{FOLDERS[name]}" in re.search(r"ems evalkeys .*", plan)[0]
+        assert f"results/tables/{name}.tex" in plan
+        assert f"--benchmark {name} " in plan
