@@ -66,8 +66,8 @@ def test_all_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, late
 
 
 def test_a_table_too_long_for_a_page_goes_on_between_its_blocks_and_loses_no_row(tmp_path, latex):
-    """Four blocks of 30 rows, two to a page; the comments come first, the footnote last."""
-    rows = [[f"row{at}", *(float(column) for column in range(8))] for at in range(30)]
+    """Four blocks of 28 rows, two to a page; the comments come first, the footnote last."""
+    rows = [[f"row{at}", *(float(column) for column in range(8))] for at in range(28)]
     frame = make_frame(["Model", *(f"c{column}" for column in range(8))], rows)
     blocks = [Block([f"c{at}", f"c{at + 1}"]) for at in range(0, 8, 2)]
     table = Table(frame, blocks, dagger={(0, "c0")}, notes=["A note."], footnote="a dagger")
