@@ -256,7 +256,7 @@ WRONG = {  # what a missed contraction, elision or article looks like
     r"|\b(?:de|que) (?:Anna|Elena|Omar)\b",
     "es": r"\ba el |\bde el | y i|\bA el |\bDe el ",
     "it": r"\b[Aa] [aA]|\b(?:[aA]|[dD][ai]|[iI]n|[sS]u) (?:il|lo|la|i|gli|le|l') ?|\bdove è"
-    r"|\b(?:[lL]o|[lL]a|[aA]lla|[dD]ella|[sS]ulla|un[ao]) [aeiouhAEIOU]"
+    r"|\b(?:[lL]|[aA]ll|[dD]ell|[sS]ull|[uU]n)[ao] [aeiouhAEIOU]"
     r"|\b(?:[iI]l|[aA]l|[dD]el|[sS]ul) (?:[aeiou]|z|s[bcdfglmnpqrtvz])",
 }
 
