@@ -57,8 +57,11 @@ def pages(written: str, most: int) -> list[str]:
     """A tabular that `tabular` wrote, cut between its blocks into some of at most `most` lines.
 
     A block of more lines is one by itself. Comments go into the first, a footnote into the last.
+    What is no such tabular stays as it is.
     """
     lines = written.splitlines()
+    if r"\toprule" not in lines or r"\bottomrule" not in lines:
+        return [written]
     start, end = lines.index(r"\toprule") + 1, lines.index(r"\bottomrule")
     blocks: list[list[str]] = [[]]
     for line in lines[start:end]:
