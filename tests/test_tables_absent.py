@@ -26,6 +26,7 @@ class Made:
     families: dict = field(default_factory=dict)
     tables: dict = field(default_factory=lambda: {"printed": ["EMS"]})
     evalsets: tuple = ("tatoeba",)
+    systems: dict = field(default_factory=lambda: {key: {"train": {"steps": 5}} for key in NAMES})
 
     @property
     def ablated(self):

@@ -58,12 +58,14 @@ def write_ablation_table(
     order: list[str],
     families: Families | None = None,
     times: Mapping[str, Path] | None = None,
+    steps: Mapping[str, int] | None = None,
 ) -> None:
     """Write EMS v2 Table XIV of the systems `order` as .tex, .md and .csv beside `out`.
 
     `scores` are score files of tatoeba, flores200 and mldoc; `families` are systems that share a
     row, each with languages of its own; `times`: system -> its costs/train/*.times.jsonl, for a
-    last column with the seconds of 1,000 steps.
+    last column with the seconds of 1,000 steps; `steps`: system -> how many it was trained for, for
+    a note, since a short training shows the form of the table and not what it is about.
     Raises `EmsError` for malformed files and scores of different data.
     """
     read = _read(scores, order, families)
@@ -74,7 +76,8 @@ def write_ablation_table(
     rows = [*ours, *(_printed_row(name, of, columns) for name, of in beside.items())]
     headings = [*columns, *([SECONDS] if times is not None else [])]
     every = [system for of in read.values() for system in of.values()]
-    notes = [*_about(read, times is not None), *absent_notes(every), *_printed_note(bool(beside))]
+    about = [*_about(read, times is not None), *_steps_note(steps or {})]
+    notes = [*about, *absent_notes(every), *_printed_note(bool(beside))]
     table = make_table(rows, len(ours), [Block(headings, spread=True)], notes)
     table = replace(table, footnote=FOOTNOTE if table.dagger else "")
     bold = {(row, name) for row, name in table.bold if name != SECONDS}
@@ -176,6 +179,15 @@ def _about(read: Read, timed: bool) -> list[str]:
             "paper's are of four V100."
         )
     return notes
+
+
+def _steps_note(steps: Mapping[str, int]) -> list[str]:
+    """How long the systems were trained: what most have, then those that differ."""
+    if not steps:
+        return []
+    usual = max(steps.values(), key=list(steps.values()).count)
+    others = [f"{name} {count:,}" for name, count in steps.items() if count != usual]
+    return [f"Steps of training: {', '.join([f'{usual:,}', *others])}."]
 
 
 def _printed_note(shown: bool) -> list[str]:

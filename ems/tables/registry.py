@@ -182,13 +182,20 @@ def _ablation(request: Request) -> None:
     from ems.tables.ablation import write_ablation_table
 
     how = _how_ablated(request)
-    write_ablation_table(request.sources, request.out, *how)
+    write_ablation_table(request.sources, request.out, *how, None, _steps(request))
 
 
 def _how_ablated(request: Request) -> tuple[list[str], list[str], dict[str, tuple[str, ...]]]:
     experiment = request.experiment
     order = experiment.learning(experiment.ablated)
     return experiment.tables["printed"], order, experiment.families
+
+
+def _steps(request: Request) -> dict[str, int]:
+    """Steps of training of the systems of the ablation table."""
+    systems = request.experiment.systems
+    _, names, _ = _how_ablated(request)
+    return {name: systems[name]["train"]["steps"] for name in names}
 
 
 def _sweep(request: Request) -> None:
@@ -250,7 +257,7 @@ def _ablation_in_time(request: Request, times: Times) -> None:
     from ems.tables.ablation import write_ablation_table
 
     how = _how_ablated(request)
-    write_ablation_table(request.sources, request.out, *how, times)
+    write_ablation_table(request.sources, request.out, *how, times, _steps(request))
 
 
 TABLES: dict[str, Callable[[Request], None]] = {
