@@ -9,7 +9,6 @@ Notable choices:
   figure is the median of the rounds, a ratio that of the medians;
 - pairs/s counts whole steps: batch, forward, backward, optimiser; the first are off the clock;
 - memory is the peak of RssAnon of the process, or of what PyTorch holds on the GPU;
-- 20,000 pairs each of Tatoeba de, fr, es, ja, ru, and 6,000 each of bible-uedin sw, et, uk;
 - MFU is that of the trainer's own log (ems.train.flops), of all trainers alike.
 """
 
@@ -18,36 +17,22 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
 from copy import deepcopy
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import yaml
-from measured import demo_lines, figures, say
+from measured import figures, say
+from pairs_made import ROOT, SHARED, SIZES, prepare, store_of
 from train_steps import HOW_TO_INSTALL, TRAINERS, Job, has_peer
 
-from ems.config import load_experiment, load_site, pair_name
-from ems.corpora.moses import read_pairs
 from ems.files import write_json
 from ems.model.device import choose_device
-from ems.shards.index import shards_in
-from ems.shards.reader import PairStore
 from ems.train.flops import StepFlops, peak_flops
 from ems.train.step import System
 
-ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 3
-SOURCES = dict.fromkeys(("de", "fr", "es", "ja", "ru"), ("Tatoeba", "v2021-08-07", 20_000))
-SOURCES |= dict.fromkeys(("sw", "et", "uk"), ("bible-uedin", "v1", 6_000))
-SIZES: dict[str, dict[str, int]] = {
-    "small": {"layers": 2, "width": 256, "heads": 4, "feed_forward": 1024},
-    "ems": {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096},
-}
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}
 NAMES = {
     "contrastive": "ours, contrastive only",
@@ -55,102 +40,12 @@ NAMES = {
     "plain": "a plain padded loop",
     "st": "sentence-transformers",
 }
-SETTINGS = """
-description: the trainer, measured
-seed: 1
-sources: {}
-splits: {}
-corpora: [{name: Bench, version: v1, source: made}]
-validation: null
-evalsets: {tatoeba: {version: v1}}
-benchmarks: [tatoeba]
-decontaminate: {against: []}
-segmenters: {default: none}
-objectives: {}
-train: {steps: 1}
-systems: {ems: {}}
-tables: {}
-"""
-
-
-# --- data
-
-
-def real_lines(shared: Path, code: str) -> Iterator[tuple[str, str]]:
-    name, version, count = SOURCES[code]
-    pair = pair_name("en", code)
-    path = shared / "opus" / name / version / "moses" / f"{pair}.txt.zip"
-    return islice(read_pairs(path, name, pair), count)
-
-
-def prepare(folder: Path, options: argparse.Namespace) -> dict[int, int]:
-    """Write pairs, vocabularies and shards; return the true size of each vocabulary."""
-    from ems.shards.writer import write_shards
-    from ems.text.subwords import train_vocabulary, write_sample
-
-    if options.demo:
-        from ems.corpora.demo.mirror import write_mirror
-
-        write_mirror(folder / "mirror")
-        codes, lines = ["de", "ja"], partial(demo_lines, folder / "mirror")
-    else:
-        codes, lines = list(SOURCES), partial(real_lines, options.shared)
-    sources = [write_tsv(folder / "text", code, lines(code=code)) for code in codes]
-    found = {}
-    for pieces in sizes_of(options):
-        experiment = write_experiment(folder, codes, pieces, options)
-        place = folder / f"{pieces}"
-        write_sample(experiment, sources, place / "sample.txt")
-        found[pieces] = train_vocabulary(experiment, place / "sample.txt", place / "bpe.model")
-        for source in sources:
-            write_shards(source, place / "bpe.model", place / "shards" / source.stem)
-    return found
-
-
-def write_tsv(folder: Path, code: str, lines: Iterator[tuple[str, str]]) -> Path:
-    """A pair file of cleaned lower-case text, as the segmenter `none` leaves it."""
-    path = folder / (pair_name("en", code) + ".tsv")
-    path.parent.mkdir(exist_ok=True)
-    rows = ([" ".join(side.lower().split()) for side in sides] for sides in lines)
-    both = (row for row in rows if all(row))
-    text = "".join(f"{first}\t{second}\t{at}\n" for at, (first, second) in enumerate(both, 1))
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def write_experiment(folder: Path, codes: list[str], pieces: int, options: Any) -> Any:
-    model = SIZES[options.size] | {"dropout": 0.1, "attention_dropout": 0.1, "max_tokens": 120}
-    if options.demo:
-        model |= {"layers": 1, "width": 32, "feed_forward": 64}
-    settings = yaml.safe_load(SETTINGS) | {
-        "languages": ["en", *codes],
-        "vocabulary": {"size": pieces, "sample_lines": 300_000},
-        "model": model,
-    }
-    place = folder / f"{pieces}"
-    place.mkdir(exist_ok=True)
-    (place / "bench.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
-    return load(place)
-
-
-def load(place: Path) -> Any:
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment("bench", site, place, ROOT / "schemas")
-
-
-def sizes_of(options: argparse.Namespace) -> tuple[int, ...]:
-    return (1_200, 1_500) if options.demo else PIECES[options.size]
-
 
 # --- one run, in a process of its own
 
 
 def job_of(options: argparse.Namespace) -> Job:
-    place = options.folder / f"{options.pieces}"
-    experiment = load(place)
-    settings = experiment.systems["ems"]
-    folders = [s for pair in sorted((place / "shards").iterdir()) for s in shards_in(pair)]
-    store = PairStore(folders, list(experiment.languages), settings["model"]["max_tokens"])
+    settings, store = store_of(options.folder / f"{options.pieces}")
     device = choose_device(options.device)
     torch.set_num_threads(options.threads)
     run = (options.batch, options.warm, options.steps, device, options.precision, options.compile)
@@ -200,7 +95,8 @@ def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -
 def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:
     """trainer -> vocabulary size -> medians over the rounds."""
     names = [name for name in TRAINERS if name != "st" or has_peer()]
-    true = prepare(folder, options)
+    wanted = (1_200, 1_500) if options.demo else PIECES[options.size]
+    true = prepare(folder, None if options.demo else options.shared, options.size, wanted)
     runs: dict[tuple[str, int], list[dict[str, float]]] = {}
     for at in range(options.repeats):
         for size, pieces in true.items():
@@ -254,7 +150,7 @@ def show(found: dict[str, dict[str, dict[str, float]]], last: dict[str, float]) 
 
 def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
     parser.add_argument(
         "--out", type=Path, default=ROOT / "results/benchmarks/train_throughput.json"

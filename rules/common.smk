@@ -55,9 +55,7 @@ SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
     dict.fromkeys(EXPERIMENT.systems[name]["vocabulary"] for name in SYSTEMS if name in TRAINED)
 )
-LEARNING = [
-    name for name in SYSTEMS if name in TRAINED and EXPERIMENT.systems[name]["train"]["steps"]
-]
+LEARNING = EXPERIMENT.learning(SYSTEMS)
 
 
 wildcard_constraints:

@@ -1,4 +1,6 @@
 # Scores -> LaTeX and figures, of the selected experiment.
+from ems.tables.papers import PRINTED_IN
+
 CAPTIONS = {  # in the order of the papers
     "corpora": "Sentence pairs per language.",
     "decontamination": "Evaluation sentences found in the corpora and removed.",
@@ -13,6 +15,7 @@ CAPTIONS = {  # in the order of the papers
     "paracrawl": "ParaCrawl: P@1 among many candidates, mean of both directions.",
     "europarlxsr": "Europarl: P@1 among many candidates.",
     "mldoc": "MLDoc, zero-shot: accuracy, mean and standard deviation of the seeds.",
+    "mldoc_bilingual": "MLDoc, zero-shot, a model for each pair: accuracy, mean and standard deviation of the seeds.",
     "cls": "Amazon reviews version 1, zero-shot: accuracy, mean and standard deviation of the seeds.",
     "marc": "Amazon reviews version 2, zero-shot: accuracy, mean and standard deviation of the seeds.",
     "xnli": "XNLI, learnt in English: accuracy, mean and standard deviation of the seeds.",
@@ -25,6 +28,13 @@ CAPTIONS = {  # in the order of the papers
     "pawsx": "PAWS-X by cosine: accuracy and average precision.",
     "xsim": "FLORES-200: error rates of xsim and xsim++.",
 }
+
+
+def told_where(table):
+    """What a caption ends in: the table of the papers that ours is made after."""
+    return f" As {PRINTED_IN[table]}." if table in PRINTED_IN else ""
+
+
 LOSSES = f"{RESULTS}/models/{{system}}/losses.jsonl"
 MODEL = f"{RESULTS}/models/{{system}}/model.json"
 REPORT = f"{RESULTS}/reports/decontamination.json"
@@ -34,18 +44,22 @@ SCORES = {
 }
 if "tatoeba" in SCORES and any(EXPERIMENT.scores_unseen("tatoeba", name) for name in SYSTEMS):
     SCORES["tatoeba_unseen"] = SCORES["tatoeba"]
+BILINGUAL = [name for name in SYSTEMS if any(name in of for of in EXPERIMENT.families.values())]
+if "mldoc" in SCORES and BILINGUAL:
+    SCORES["mldoc_bilingual"] = expand(f"{RESULTS}/scores/{{system}}/mldoc.json", system=BILINGUAL)
 if "bucc2018" in SCORES:
     SCORES["bucc_missed"] = SCORES["bucc2018"][:1]  # of the first system
 TABLE_OF = {"flores200": "flores", "xsimpp": "xsim"}  # of a benchmark, where it is not its name
 OF_SCORES = {}
 for benchmark, paths in SCORES.items():
     OF_SCORES.setdefault(TABLE_OF.get(benchmark, benchmark), []).extend(paths)
+ABLATING = EXPERIMENT.learning(EXPERIMENT.ablated)
 ABLATION = expand(
     f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
-    system=LEARNING,
+    system=ABLATING,
     benchmark=[name for name in ("tatoeba", "flores200", "mldoc") if name in SCORES],
 )
-ABLATED = len(LEARNING) > 1 and "tatoeba" in SCORES
+ABLATED = len(ABLATING) > 1 and "tatoeba" in SCORES
 SOURCES = {
     **OF_SCORES,
     **({"ablation": ABLATION} if ABLATED else {}),
@@ -80,9 +94,14 @@ FIGURE_LABELS = {
     "learning": "Learning curves",
     "learning_languages": "Learning curves per language",
 }
+PRICED = list(dict.fromkeys([*LEARNING, *ABLATING]))  # systems that cost minutes
 TIMED_FIGURES = {
     **({"learning": FIGURE_SOURCES["learning"]} if LEARNING else {}),
-    **({"tradeoff": FIGURE_SOURCES["ablation"]} if ABLATED else {}),
+    **(
+        {"tradeoff": expand(f"{RESULTS}/scores/{{system}}/tatoeba.json", system=PRICED)}
+        if ABLATED
+        else {}
+    ),
 }
 TIMED_LABELS = {"learning": "Learning curves in time", "tradeoff": "P@1 against minutes"}
 TIMED = [
@@ -194,7 +213,7 @@ rule timed_figure:
         expect=settings_hash("tables"),
         code=source_hash("ems.tables"),
         experiment=EXPERIMENT.name,
-        times=expand(f"{COSTS}/train/{{system}}.times.jsonl", system=LEARNING),
+        times=expand(f"{COSTS}/train/{{system}}.times.jsonl", system=PRICED),
         out=lambda wildcards, output: output[0],
     shell:
         "ems timed {wildcards.timed} --experiment {params.experiment} --expect {params.expect}"
@@ -230,7 +249,7 @@ rule tables_pdf:
         mem_mb=1000,
         runtime=10,
     params:
-        captions=[f"{table}={CAPTIONS[table]}" for table in TABLES],
+        captions=[f"{table}={CAPTIONS[table]}{told_where(table)}" for table in TABLES],
         code=source_hash("ems.tables"),
     shell:
         "ems pdf --tables {input} --caption {params.captions:q} --out {output} --log {log}"

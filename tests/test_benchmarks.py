@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from conftest import ROOT, needs
 from tools_made import runs
 
@@ -50,3 +51,23 @@ def test_the_throughput_of_the_trainer_ends_in_its_five_figures(tmp_path):
         assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in sizes.values())
     rates = {name: sizes["1200"]["pairs_per_s"] for name, sizes in found["trainers"].items()}
     assert abs(found["contrastive_vs_plain"] - rates["contrastive"] / rates["plain"]) < 1e-6
+
+
+def test_the_throughput_of_evaluation_ends_in_its_four_figures(tmp_path):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    lines, found = demo("eval_throughput", tmp_path / "out.json")
+    number = r"(\d+(?:\.\d+)?|nan)"
+    names = ("encode_vs_st", "encode1024_vs_st", "mine_peak_mb", "flores_s")
+    figures = re.fullmatch(" ".join(f"{name}={number}" for name in names), lines[-1])
+    assert figures
+    measured = found["measured"]
+    peers = {"encode-st32", "encode-st128"}
+    for size, name in (("small", "encode_vs_st"), ("ems", "encode1024_vs_st")):
+        rows = measured[f"encode {size}"]
+        assert set(rows) - {"encode"} in (peers, set())
+        others = [rows[name]["per_s"] for name in peers & set(rows)]
+        expected = rows["encode"]["per_s"] / max(others) if others else float("nan")
+        assert found[name] == pytest.approx(expected, nan_ok=True)
+    assert measured["mine"]["mine"]["right"] == measured["mine all"]["mine"]["right"] == 100
+    assert measured["flores"]["flores"]["directions"] == 4 * 3
+    assert found["mine_peak_mb"] == measured["mine all"]["mine"]["rss_anon_mb"] > 50

@@ -117,6 +117,8 @@ MISTAKES = [
     ("train.precision", "float16", ["train.precision: found 'float16'", "float32, bfloat16"]),
     ("tables.systems", [], ["tables.systems: []", "non-empty"]),
     ("tables.systems", ["a", "c"], ["tables.systems: c has no entry under systems"]),
+    ("tables.ablation", ["a", "c"], ["tables.ablation: c has no entry under systems"]),
+    ("tables.ablation", ["a"], ["tables.ablation: ['a']", "too short"]),
     ("clean.duplicate", "drop", ["clean.duplicate: unknown key (did you mean duplicates?)"]),
     ("clean.identical", True, ["clean.identical: found True; allowed values: keep, drop"]),
     ("clean.max_words", -1, ["clean.max_words: -1", "minimum of 0"]),
@@ -254,6 +256,15 @@ def test_a_system_is_the_base_plus_its_overrides(project):
 def test_the_tables_show_all_systems_or_those_that_are_named_in_their_order(project):
     assert project.load().shown == ["a", "b", "ngram"]
     assert project.load(edited(REAL, "tables.systems", ["ngram", "a"])).shown == ["ngram", "a"]
+
+
+def test_the_ablation_table_has_the_systems_of_the_others_unless_it_names_its_own(project):
+    every = project.load(edited(REAL, "tables.systems", ["ngram", "a"]))
+    assert every.ablated == every.shown
+    assert every.learning(every.ablated) == ["a"]
+    own = project.load(edited(REAL, "tables.ablation", ["b", "a"]))
+    assert own.ablated == ["b", "a"]
+    assert own.shown == every.listed
 
 
 def test_merging_leaves_its_inputs_as_they_were():

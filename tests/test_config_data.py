@@ -225,6 +225,22 @@ def test_languages_of_the_experiment_are_the_ones_unless_all_are_asked_for(proje
     }
 
 
+def test_a_list_of_tatoebas_languages_may_name_some_that_are_not_trained_on(project):
+    experiment = project.load(edited(DIVIDED, "evalsets.tatoeba.languages", ["ja", "it", "de"]))
+    assert list(experiment.evalsets["tatoeba"].languages) == ["jpn", "ita", "deu"]
+    assert experiment.spoken("tatoeba") == {"jpn": "ja", "ita": UNSEEN, "deu": "de"}
+
+
+def test_a_list_of_tatoebas_languages_names_known_ones_and_one_that_is_trained_on(project):
+    told = project.told(edited(DIVIDED, "evalsets.tatoeba.languages", ["it", "fr"]))
+    assert "evalsets.tatoeba.languages: found 'it', 'fr', not trained on" in told
+    assert "at least one must be: de, ja" in told
+    told = project.told(edited(DIVIDED, "evalsets.tatoeba.languages", ["de", "xx"]))
+    assert "evalsets.tatoeba.languages: unknown language 'xx'; allowed: " in told
+    told = project.told(edited(DIVIDED, "evalsets.sib200.languages", ["de", "it"]))
+    assert "evalsets.sib200.languages: unknown language 'it'; allowed: en, de, ja" in told
+
+
 def test_without_takes_languages_away_from_all_and_from_a_list(project):
     value = edited(DIVIDED, "evalsets.tatoeba.without", ["ja", "eo"])
     value = edited(value, "evalsets.ntrex.without", ["eo", "jv"])

@@ -16,6 +16,7 @@ from ems.corpora.demo import LEAKED_PAIRS
 from ems.corpora.demo.build import Demo, build
 from ems.corpora.demo.free import read_free
 from ems.corpora.demo.grammar import (
+    BENCHMARK_ONLY,
     LANGUAGES,
     read_lexicon,
     read_templates,
@@ -25,6 +26,7 @@ from ems.files import sha256_file
 
 ISO3 = {"de": "deu", "fr": "fra", "es": "spa", "ru": "rus", "zh": "cmn", "ja": "jpn", "ar": "ara"}
 OTHERS = tuple(ISO3)
+UNSEEN = {"it": "ita"}  # of the benchmark alone
 MOSES = {"ar-en", "de-en", "en-es", "en-fr", "en-ja", "en-ru", "en-zh"}
 LATIN = r"A-Za-zÀ-ÖØ-öø-ÿœŒ"
 SCRIPT = {  # every letter of a sentence is one of these
@@ -36,6 +38,7 @@ SCRIPT = {  # every letter of a sentence is one of these
     "zh": "\u4e00-\u9fff",
     "ja": "\u3040-\u30ff\u4e00-\u9fff々ー",
     "ar": "\u0621-\u064a",
+    "it": LATIN,
 }
 
 
@@ -52,10 +55,11 @@ def read_moses(root: Path, corpus: str, language: str) -> list[tuple[str, str]]:
 
 def read_tatoeba(root: Path, language: str) -> list[tuple[str, str]]:
     """The benchmark pairs (English, other) of one language."""
-    stem = root / "tatoeba" / f"tatoeba.{ISO3[language]}-eng"
+    own = {**ISO3, **UNSEEN}[language]
+    stem = root / "tatoeba" / f"tatoeba.{own}-eng"
     sides = [
         Path(f"{stem}.{code}").read_text("utf-8").removesuffix("\n").split("\n")
-        for code in ("eng", ISO3[language])
+        for code in ("eng", own)
     ]
     return list(zip(*sides, strict=True))
 
@@ -163,6 +167,35 @@ def test_half_of_the_benchmark_is_held_out_templates_and_training_has_none_of_th
     assert len({s.template.name for s in learnt if s.template}) >= 40
 
 
+def test_a_language_of_the_benchmark_alone_has_held_out_sentences_of_the_others(demo, pairs, root):
+    assert tuple(UNSEEN) == BENCHMARK_ONLY
+    german = dict(pairs["bench"]["de"])
+    heldout = {s.texts["en"] for s in demo.benchmark if s.template and s.template.heldout}
+    for language in UNSEEN:
+        found = read_tatoeba(root, language)
+        assert len(found) == len({law(own) for _, own in found}) == 180
+        english = [sentence for sentence, _ in found]
+        assert english == [sentence for sentence in german if sentence in set(english)]
+        assert set(english) <= heldout
+        names = {s.template.name for s in demo.benchmark if language in s.texts}
+        assert len(names) == 12
+
+
+def test_no_other_file_and_no_sentence_of_the_corpus_is_in_a_language_of_the_benchmark_alone(
+    demo, keys, root
+):
+    for language, code in UNSEEN.items():
+        unseen = {law(own) for _, own in read_tatoeba(root, language)}
+        for part in ("train", "dev"):
+            for listed in keys[part].values():
+                assert unseen.isdisjoint(key for pair in listed for key in pair)
+        learnt = [s for listed in demo.train.values() for s in listed] + demo.dev
+        assert not any(language in sentence.texts for sentence in learnt)
+        sums = json.loads((root / "manifest.json").read_text("utf-8"))["sha256"]
+        named = {path for path in sums if code in path}
+        assert named == {f"tatoeba/tatoeba.{code}-eng.{side}" for side in (code, "eng")}
+
+
 def test_every_free_sentence_is_in_exactly_one_split(demo):
     free = sorted(sentence["en"] for sentence in read_free())
     for language in OTHERS:
@@ -181,7 +214,9 @@ def test_the_lexicon_is_large_and_its_words_differ_in_every_language():
     lexicon = read_lexicon()
     assert sum(category.size for category in lexicon.values()) >= 250
     for name, category in lexicon.items():
-        for language in LANGUAGES:
+        written = [code for code in (*LANGUAGES, *BENCHMARK_ONLY) if code in category.default]
+        assert written[: len(LANGUAGES)] == list(LANGUAGES)
+        for language in written:
             rows = {
                 tuple(
                     column[k] for (code, _), column in category.columns.items() if code == language
@@ -203,7 +238,7 @@ def test_every_sentence_is_clean_and_in_its_own_script(demo):
     allowed = {language: re.compile(rf"[{script}\W\d]+") for language, script in SCRIPT.items()}
     final = {
         language: ("。", "！", "？") if language in ("zh", "ja") else (".", "!", "?")
-        for language in LANGUAGES
+        for language in (*LANGUAGES, *BENCHMARK_ONLY)
     }
     final["ar"] = (".", "!", "؟")
     sentences = [*demo.benchmark, *demo.dev, *demo.train["de"]]
@@ -220,13 +255,18 @@ WRONG = {  # what a missed contraction, elision or article looks like
     "fr": r"\b[àÀ] le |\bde les? |\b(?:de|que|le|la) (?!huit|onze)[aeiouâêéèh]"
     r"|\b(?:de|que) (?:Anna|Elena|Omar)\b",
     "es": r"\ba el |\bde el | y i|\bA el |\bDe el ",
+    "it": r"\b[Aa] [aA]|\b(?:[aA]|[dD][ai]|[iI]n|[sS]u) (?:il|lo|la|i|gli|le|l') ?|\bdove è"
+    r"|\b(?:[lL]|[aA]ll|[dD]ell|[sS]ull|[uU]n)[ao] [aeiouhAEIOU]"
+    r"|\b(?:[iI]l|[aA]l|[dD]el|[sS]ul) (?:[aeiou]|z|s[bcdfglmnpqrtvz])",
 }
 
 
 @pytest.mark.parametrize("language", WRONG)
 def test_contractions_elisions_and_articles_are_made(demo, language):
     wrong = re.compile(WRONG[language])
-    texts = [s.texts[language] for s in demo.train["fr"] + demo.benchmark if s.template]
+    sentences = demo.train["fr"] + demo.benchmark
+    texts = [s.texts[language] for s in sentences if s.template and language in s.texts]
+    assert len(texts) >= 180
     assert not [text for text in texts if wrong.search(text)]
 
 
@@ -238,7 +278,7 @@ def test_the_same_bytes_in_another_process_with_another_hash_seed(root, tmp_path
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     files = sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
     own = [path for path in files if path.parts[0] in ("opus", "tatoeba", "manifest.json")]
-    assert len(own) == 7 * 2 + 14 + 1
+    assert len(own) == 7 * 2 + 14 + 2 + 1
     assert len(files) > len(own) + 1000  # the other evaluation sets
     for path in files:
         assert sha256_file(root / path) == sha256_file(tmp_path / "again" / path), path
@@ -257,6 +297,9 @@ def test_the_manifest_counts_and_sums_every_file(root):
             "dev": 300,
             "benchmark": 600,
         }
+    nothing = {"train": 0, "leaked": 0, "dev": 0}
+    assert manifest["counts"]["it"] == nothing | {"benchmark": 180}
+    assert set(manifest["counts"]) == {*OTHERS, "it"}
 
 
 def test_zips_have_the_opus_layout_with_as_many_links_as_lines(root):

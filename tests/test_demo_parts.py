@@ -2,7 +2,7 @@
 
 import pytest
 
-from ems.corpora.demo.draw import quotas
+from ems.corpora.demo.draw import compose, quotas
 from ems.corpora.demo.free import read_free
 from ems.corpora.demo.grammar import (
     LANGUAGES,
@@ -77,3 +77,30 @@ def test_a_frame_with_a_wrong_slot_is_an_error(change, message):
     frames = dict.fromkeys(LANGUAGES, "{pet}.") | change
     with pytest.raises(EmsError, match=message):
         compile_template("sleeps", False, frames, read_lexicon())
+
+
+def test_a_frame_may_be_in_a_language_of_the_benchmark_alone_too(tmp_path):
+    lexicon = {"pet": read_category(_pets(tmp_path / "pet.tsv"))}
+    frames = dict.fromkeys(LANGUAGES, "{pet}.")
+    plain = compile_template("here", True, frames, lexicon)
+    both = compile_template("here", True, frames | {"it": "Ecco {pet}, {pet.of}."}, lexicon)
+    assert compose(plain, (1,)).texts == {code: f"{code.capitalize()} 1." for code in LANGUAGES}
+    assert compose(both, (1,)).texts == compose(plain, (1,)).texts | {"it": "Ecco il 1, del 1."}
+
+
+def _pets(path):
+    """A category in all languages, with a column of Italian and its forms."""
+    rows = [
+        "\t".join([*(f"{code} {n}" for code in LANGUAGES), f"il {n}/del {n}"]) for n in range(2)
+    ]
+    path.write_text("\n".join(["\t".join([*LANGUAGES, "it:nom,of"]), *rows]) + "\n", "utf-8")
+    return path
+
+
+def test_a_frame_file_of_some_languages_is_refused_where_one_lacks_or_is_too_many():
+    frames, lexicon = dict.fromkeys(("en", "de"), "{pet}."), read_lexicon()
+    found = compile_template("here", True, frames, lexicon, ("en", "de"))
+    assert set(compose(found, (0,)).texts) == {"en", "de"}
+    for languages in (("en",), ("en", "de", "ja"), ("de", "en"), LANGUAGES):
+        with pytest.raises(EmsError, match=r"template here: expected .*, found en, de"):
+            compile_template("here", True, frames, lexicon, languages)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import zipfile
 from collections import Counter
 
@@ -16,6 +17,7 @@ from ems.corpora.split import read_documents
 from ems.evalsets import (
     bucc2018,
     cls,
+    counterfactual,
     flores200,
     marc,
     mldoc,
@@ -243,6 +245,35 @@ def test_mldoc_has_each_class_alike_and_rcv2_the_same_items(root, code):
     assert Counter(document.label for document in titles) == dict.fromkeys(CLASSES, 50)
 
 
+@pytest.mark.parametrize("code", ["EN", "DE", "JP"])
+def test_counterfactual_has_either_class_alike_and_the_same_classes_in_each_language(root, code):
+    seen, folder = set(), root / "counterfactual"
+    for split, each in (("train", 60), ("valid", 20), ("test", 50)):
+        found = counterfactual.read_split(folder, code, split)
+        labels = [document.label for document in found]
+        assert Counter(labels) == {"0": each, "1": each}
+        assert labels == [d.label for d in counterfactual.read_split(folder, "EN", split)]
+        texts = {law(document.text) for document in found}
+        assert len(texts) == 2 * each
+        assert seen.isdisjoint(texts)
+        seen |= texts
+
+
+COUNTERFACTUAL = {  # what a sentence of what was not the case says, and no other one
+    "EN": r"^If .* had had .* would have|\bwishes\b|would have been better|\bwould\b.*\bif\b",
+    "DE": r"^Wenn .*hätte, hätte|wünscht sich|hätte .* sollen|\b(?:würde|wäre) .*, wenn\b",
+    "JP": "のに。$|ばよかったと|べきでした。$",
+}
+
+
+@pytest.mark.parametrize("code", COUNTERFACTUAL)
+def test_words_tell_what_was_not_the_case_in_every_language(root, code):
+    said = re.compile(COUNTERFACTUAL[code])
+    for split in counterfactual.SPLITS:
+        for document in counterfactual.read_split(root / "counterfactual", code, split):
+            assert bool(said.search(document.text)) == (document.label == "1"), document
+
+
 # --- labels can be learnt
 
 
@@ -298,6 +329,15 @@ def test_the_class_of_a_review_can_be_learnt_from_the_text(root, code):
 def test_stars_can_be_learnt_from_the_text(root, code):
     train, test = (_examples(marc.read_split(root / "marc", code, x)) for x in ("train", "test"))
     assert _learnt(train, test) > 0.8
+
+
+@pytest.mark.parametrize("code", ["EN", "DE", "JP"])
+def test_what_was_not_the_case_can_be_learnt_from_the_text(root, code):
+    train, test = (
+        _examples(counterfactual.read_split(root / "counterfactual", code, split))
+        for split in ("train", "test")
+    )
+    assert _learnt(train, test) > 0.9
 
 
 @pytest.mark.parametrize("code", ["english", "russian", "chinese"])

@@ -7,13 +7,14 @@ from conftest import ROOT
 from demo_made import law
 from experiments_made import MINIMAL, Settings
 
+from ems.bench.registry import MODULES
 from ems.bench.task import Task
-from ems.config import load_experiment, load_site, stage_hash
+from ems.config import UNSEEN, load_experiment, load_site, stage_hash
 from ems.config.experiment import RETRIEVED
-from ems.corpora.demo.grammar import LANGUAGES
+from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
 from ems.corpora.demo.sets import FOLDERS
 from ems.corpora.moses import read_pairs
-from ems.evalsets import marc, paracrawl, xnli
+from ems.evalsets import counterfactual, marc, paracrawl, xnli
 from ems.evalsets.check import missing_evalsets
 from ems.evalsets.documents import parts
 from ems.evalsets.sets import FILES, data_files, read_sides
@@ -74,6 +75,8 @@ def test_nothing_that_only_trains_a_classifier_is_trained_on_or_scored(root, tra
     texts = [text for pair in pairs for text in (pair.premise, pair.hypothesis)]
     for code in ("de", "en", "es", "fr", "ja", "zh"):
         texts += parts(marc.read_split(root / "marc", code, "train"))
+    for code in ("EN", "DE", "JP"):
+        texts += parts(counterfactual.read_split(root / "counterfactual", code, "train"))
     for code in ("de", "fr", "es"):
         texts += [
             text for pair in paracrawl.read_language(root / "paracrawl", code) for text in pair
@@ -102,23 +105,34 @@ def test_every_set_of_the_demo_is_embedded_and_its_files_are_there(root, experim
     assert missing_evalsets(experiment) == []
     for name, evalset in experiment.evalsets.items():
         assert evalset.embedded == (name != "tatoeba")
-        assert set(evalset.languages.values()) <= set(LANGUAGES)
+        unseen = BENCHMARK_ONLY if name == "tatoeba" else ()
+        assert set(evalset.languages.values()) - set(LANGUAGES) == set(unseen)
         files = data_files(experiment, name, root / PLACES[name])
         assert files
         assert all(path.exists() for path in files), name
 
 
-def test_the_full_demo_has_the_same_sets(experiment):
+def test_the_demo_has_every_benchmark_and_a_language_that_it_does_not_train_on(experiment):
+    assert set(experiment.benchmarks) == set(MODULES)
+    assert experiment.spoken("tatoeba")["ita"] == UNSEEN
+    assert all(experiment.scores_unseen("tatoeba", system) for system in experiment.systems)
+    assert all("it" not in pair for corpus in experiment.corpora for pair in corpus.pairs)
+    assert experiment.segmenters[UNSEEN] == experiment.segmenters["es"] == "sacremoses"
+
+
+def test_the_full_demo_has_the_same_sets_and_benchmarks(experiment):
     site = load_site(ROOT / "config.yaml", ROOT / "schemas")
     full = load_experiment("demo-full", site, ROOT / "configs", ROOT / "schemas")
     assert full.evalsets == experiment.evalsets
     assert full.decontaminate == experiment.decontaminate
+    assert full.benchmarks == experiment.benchmarks
+    assert full.probes == experiment.probes
 
 
 def test_a_score_file_names_the_sum_of_the_files_themselves(root, experiment):
     header = Task(None, experiment, "ems", "tatoeba", {"tatoeba": root / "tatoeba"}).header()
     assert header["version"] == "demo-v1"
-    assert len(data_files(experiment, "tatoeba", root / "tatoeba")) == 14
+    assert len(data_files(experiment, "tatoeba", root / "tatoeba")) == 16
     assert len(header["data_sha256"]) == 16
 
 
@@ -166,7 +180,7 @@ def test_the_manifest_is_written_last_and_sums_every_file_of_every_set(root):
 
 
 def test_the_workflow_makes_the_mirror_and_fetches_nothing_that_is_used_in_place(fresh):
-    """`tiny` becomes the demo: twelve sets in the mirror, and Tatoeba, which is fetched from it."""
+    """`tiny` becomes the demo: thirteen sets in the mirror, and Tatoeba, fetched from it."""
     keys = "results/demo/text/evalkeys.tsv"
     words = ("-n", "--printshellcmds", "--config", "experiment=demo", "--", keys, "data")
     output = fresh.snakemake(*words)

@@ -58,7 +58,7 @@ def test_rows_stand_in_the_order_given_then_the_rest_then_the_printed_ones(tmp_p
     rows = tatoeba_rows(tmp_path, paths, ["LaBSE", "EMS"], ["C", "A"])
     assert list(rows) == ["C", "A", "B", "LaBSE (printed)", "EMS (printed)"]
     text = (tmp_path / "tatoeba.tex").read_text()
-    assert re.search(r"\nB & [^\n]*\n\\midrule\nLaBSE \(printed\)", text)
+    assert re.search(r"\nB & [^\n]*\n\\midrule\n\\textit{LaBSE \(printed\)}", text)
 
 
 def test_the_heading_of_a_partial_group_says_how_much_is_there(tmp_path):
@@ -102,6 +102,39 @@ def test_bold_marks_the_best_of_ours_ties_included_and_never_a_printed_row(tmp_p
 def test_one_system_alone_is_not_the_best_of_anything(tmp_path):
     tatoeba_rows(tmp_path, [write_scores(tmp_path, "A", dict.fromkeys(SEVEN, 50.0))], ["EMS"])
     assert "textbf{" not in (tmp_path / "tatoeba.tex").read_text()
+
+
+def test_labse_of_ours_stands_in_italics_and_does_not_compete(tmp_path):
+    values = {"labse": 99.0, "A": 60.0, "B": 50.0}
+    paths = [write_scores(tmp_path, name, {"deu": value}) for name, value in values.items()]
+    tatoeba_rows(tmp_path, paths, ["LaBSE", "LaBSE-EMS-MLP"])
+    out = tmp_path / "tatoeba.tex"
+    assert tex_line(out, "A")[0] == r"\textbf{60.0}"
+    assert tex_line(out, r"\textit{labse}")[0] == r"\textit{99.0}"
+    assert tex_line(out, r"\textit{LaBSE (printed)}")[0] == r"\textit{99.4}"
+    assert tex_line(out, "LaBSE-EMS-MLP (printed)")[0] == "99.4"
+    assert "% In italics: LaBSE" in out.read_text()
+    assert "| *labse* | *99.0* |" in out.with_suffix(".md").read_text()
+    tatoeba_rows(tmp_path, paths[1:], ["LASER"])
+    assert "In italics" not in out.read_text()
+
+
+def test_muse_stands_only_where_all_of_its_languages_are(tmp_path):
+    codes = load_models()["EMS"].seen
+    rows = tatoeba_rows(
+        tmp_path, [write_scores(tmp_path, "A", dict.fromkeys(codes, 5.0))], ["mUSE"]
+    )
+    assert {value for value in rows["mUSE (printed)"].values() if value} == {
+        "mUSE (printed)",
+        "93.9",
+    }
+    text = (tmp_path / "tatoeba.tex").read_text()
+    assert text.count("\nmUSE (printed) &") == 1  # in the block of the groups
+    assert text.count("\\midrule\n") == 5 + 1  # under each heading, and above the one printed row
+    assert (tmp_path / "tatoeba.md").read_text().count("mUSE (printed)") == 1
+    rows = tatoeba_rows(tmp_path, [write_scores(tmp_path, "A", {"deu": 5.0})], ["mUSE"])
+    assert list(rows) == ["A"]
+    assert "(printed)" not in (tmp_path / "tatoeba.tex").read_text()
 
 
 # --- printed rows
@@ -202,12 +235,10 @@ def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(
     assert not list(tmp_path.glob("*.*"))
 
 
-def test_names_that_nobody_knows_are_errors_that_list_the_known_ones(tmp_path):
+def test_a_printed_row_that_nobody_knows_is_an_error_that_lists_the_known_ones(tmp_path):
     path = write_scores(tmp_path, "A", {"deu": 50.0}, version="demo-v1")
     with pytest.raises(EmsError, match=r"LASER3.*LaBSE-EMS-joint"):
         write_tatoeba_table([path], tmp_path / "t.tex", ["LASER3"], None)
-    with pytest.raises(EmsError, match="names B, but"):
-        write_tatoeba_table([path], tmp_path / "t.tex", [], ["B"])
 
 
 def test_a_system_named_like_a_printed_row_is_an_error(tmp_path):

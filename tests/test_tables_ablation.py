@@ -67,6 +67,13 @@ def test_the_columns_are_the_papers_and_each_is_the_mean_of_its_group(tmp_path):
     assert found == pytest.approx(expected, abs=0.05 + 1e-9)
 
 
+def test_a_note_says_how_long_the_systems_were_trained(tmp_path):
+    paths = [tatoeba(tmp_path, name)[0] for name in ("a", "b", "c")]
+    steps = {"a": 1000, "b": 762, "c": 1000}
+    write_ablation_table(paths, tmp_path / "t.tex", [], list(steps), steps=steps)
+    assert "Steps of training: 1,000, b 762." in (tmp_path / "t.md").read_text()
+
+
 def test_a_part_of_a_group_is_said_and_the_printed_mean_beside_it_has_a_dagger(tmp_path):
     path, values = tatoeba(tmp_path, "ems", [*RICH[:3], POOR[0]])
     rows, notes = table(tmp_path, [path], ["EMS"])
@@ -106,10 +113,14 @@ def test_without_scores_of_any_of_its_benchmarks_there_is_no_table(tmp_path):
         table(tmp_path, [path])
 
 
-def test_a_system_that_lacks_one_of_the_benchmarks_is_an_error(tmp_path):
+def test_a_system_that_lacks_one_of_the_benchmarks_has_dashes_there_and_a_note(tmp_path):
     scores = [tatoeba(tmp_path, name)[0] for name in ("ems", "other")]
-    with pytest.raises(EmsError, match="names other, but there are scores only of ems"):
-        table(tmp_path, [*scores, mldoc(tmp_path, "ems")[0]], order=["ems", "other"])
+    files = [*scores, mldoc(tmp_path, "ems")[0]]
+    rows, notes = table(tmp_path, files, order=["ems", "other"])
+    assert {name: rows["other"][name] == "" for name in list(rows["other"])[1:]} == {
+        name: name.startswith("MLDoc") for name in COLUMNS if not name.startswith("Flores")
+    }
+    assert "no score file other/mldoc.json" in notes
 
 
 # --- figures

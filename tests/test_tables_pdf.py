@@ -9,12 +9,14 @@ from conftest import needs
 from tables_made import SEVEN, demo_report, write_cost, write_scores
 
 from ems.errors import EmsError
+from ems.files import write_text
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
 from ems.tables.costs import write_costs_table
-from ems.tables.latex import escape
+from ems.tables.latex import BETWEEN_BLOCKS, escape, pages, tabular
 from ems.tables.ntrex import write_ntrex_table
-from ems.tables.pdf import PACKAGES, compile_pdf
+from ems.tables.pdf import PACKAGES, ROWS, compile_pdf, main_tex
 from ems.tables.printed import load_models
+from ems.tables.table import Block, Table, make_frame
 from ems.tables.tatoeba import write_tatoeba_table, write_unseen_table
 
 NASTY = r'*[x] <LASER & 100% #1 {a_b} ~^\ $x$ |"'
@@ -61,6 +63,30 @@ def test_all_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, late
         made.append((tmp_path / name).read_bytes())
     assert made[0].startswith(b"%PDF")
     assert made[0] == made[1]
+
+
+def test_a_table_too_long_for_a_page_goes_on_between_its_blocks_and_loses_no_row(tmp_path, latex):
+    """Four blocks of 28 rows, two to a page; the comments come first, the footnote last."""
+    rows = [[f"row{at}", *(float(column) for column in range(8))] for at in range(28)]
+    frame = make_frame(["Model", *(f"c{column}" for column in range(8))], rows)
+    blocks = [Block([f"c{at}", f"c{at + 1}"]) for at in range(0, 8, 2)]
+    table = Table(frame, blocks, dagger={(0, "c0")}, notes=["A note."], footnote="a dagger")
+    written = tabular(table)
+    parts = pages(written, ROWS)
+    assert len(parts) == 2
+    assert [part.count(BETWEEN_BLOCKS) for part in parts] == [1, 1]
+    assert all(len(part.splitlines()) <= ROWS + 8 for part in parts)
+    assert [part.count("A note.") for part in parts] == [1, 0]
+    assert [part.count("a dagger") for part in parts] == [0, 1]
+    body = [line for line in written.splitlines() if line.startswith("row") or "c0" in line]
+    assert [line for part in parts for line in part.splitlines() if line in body] == body
+    assert pages(written, 10_000) == [written]
+    write_text(tmp_path / "long.tex", written)
+    article = main_tex([tmp_path / "long.tex"], {"long": "Long."})
+    assert r"\placetable{table1}{Long.}{}" in article
+    assert r"\placetable[\ContinuedFloat]{table1-2}{Long. (continued)}{A note.}" in article
+    compile_pdf([tmp_path / "long.tex"], {}, tmp_path / "t.pdf")
+    assert (tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_latex_error_is_shown_with_the_line_of_the_log_that_tells_it(tmp_path, latex):

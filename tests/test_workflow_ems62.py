@@ -51,7 +51,7 @@ SIZES = {
         "counterfactual": QUICK,
         "xnli": QUICK | {"batch": 6, "epochs": 1},
     },
-    "tables": {"systems": SYSTEMS, "printed": ["EMS"]},
+    "tables": {"systems": SYSTEMS, "ablation": ["ems", "ems-no-xtr"], "printed": ["EMS"]},
 }
 DRAWN = {"queries": 4, "candidates": 8}  # of ParaCrawl
 COPIES = ["bucc2018", "counterfactual", "xnli"]  # whose downloads have known checksums

@@ -1,9 +1,10 @@
 """The encoder of a system, by its kind.
 
-    encoder                 trained by this experiment: its model folder folder
-    `model`: a model folder of ours, or of an imported checkpoint
-    sentence-transformers   `model`: a folder or a name of the Hugging Face hub command
-    `command`: any program that turns lines into a .npy char-ngram              no model at all
+    encoder                trained by this experiment: its model folder
+    folder                 `model`: a model folder of ours, or of an imported checkpoint
+    sentence-transformers  `model`: a folder or a name of the Hugging Face hub
+    command                `command`: any program that turns lines into a .npy
+    char-ngram             no model at all
 
 Modules are named, not imported: a job runs again when the source of its own kind of encoder
 changed.

@@ -212,8 +212,21 @@ class Experiment:
     @property
     def shown(self) -> list[str]:
         """The systems of the tables; others are trained only when they are asked for by name."""
-        named = self.tables.get("systems", self.listed)
-        return [system for name in named for system in self.families.get(name, (name,))]
+        return self._each(self.tables.get("systems", self.listed))
+
+    @property
+    def ablated(self) -> list[str]:
+        """The systems of the ablation table, the first being what the others are compared with."""
+        return self._each(self.tables["ablation"]) if "ablation" in self.tables else self.shown
+
+    def _each(self, names: Sequence[str]) -> list[str]:
+        """The systems of these names, those of families instead of a family."""
+        return [system for name in names for system in self.families.get(name, (name,))]
+
+    def learning(self, names: Sequence[str]) -> list[str]:
+        """Those of some systems that are trained by a step or more."""
+        encoders = {n: of for n, of in self.systems.items() if of["kind"] == "encoder"}
+        return [name for name in names if name in encoders and encoders[name]["train"]["steps"]]
 
 
 def _kept(codes: dict[str, str], languages: Sequence[str]) -> dict[str, str]:

@@ -50,8 +50,9 @@ def build(
     placed = {key: place(f"systems.{key}", system, vocabularies) for key, system in systems.items()}
     for key, system in placed.items():
         _check_system(f"systems.{key}", system)
-    shown, known = value["tables"].get("systems", []), {*systems, *value["systems"]}
-    _check_named("tables.systems", shown, known, "systems")
+    for key in ("systems", "ablation"):
+        shown, known = value["tables"].get(key, []), {*systems, *value["systems"]}
+        _check_named(f"tables.{key}", shown, known, "systems")
     named = set(value["segmenters"]) - {"default"}
     _check_languages("segmenters", named, {**load_languages(), **languages})
     experiment = Experiment(
@@ -329,12 +330,25 @@ def _check_dev(key: str, name: str, entry: dict[str, Any], sources: dict[str, st
 
 def _codes(name: str, entry: dict[str, Any], languages: dict[str, Language]) -> dict[str, str]:
     """Code in the benchmark -> language, of those chosen. `all` are the experiment's and the
-    table's; of Tatoeba also the languages that neither knows, 112 in all.
+    table's; of Tatoeba also the languages that neither knows, 112 in all. A list is of the
+    experiment's; of Tatoeba, which has a table for languages not trained on, of the table's too.
     """
     every = entry["languages"] == "all"
-    codes = known_codes(name, every, languages)
+    listed = name == "tatoeba" and not isinstance(entry["languages"], str)
+    codes = known_codes(name, every or listed, languages)
     chosen = _chosen(f"evalsets.{name}", entry, list(codes), codes)
+    if listed and chosen:
+        _check_seen(f"evalsets.{name}", chosen, [code for code in codes if code in languages])
     return by_code(name, chosen, codes) | unseen(name, every, codes)
+
+
+def _check_seen(key: str, chosen: list[str], seen: list[str]) -> None:
+    """Raise `EmsError` when no language of a list is one that the experiment trains on."""
+    if not set(chosen) & set(seen):
+        raise EmsError(
+            f"{key}.languages: found {', '.join(map(repr, chosen))}, not trained on; at least one "
+            f"must be: {', '.join(seen) or 'none of the languages is in the benchmark'}"
+        )
 
 
 def _segmenters(named: dict[str, str], languages: dict[str, Language]) -> dict[str, str]:

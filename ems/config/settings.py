@@ -117,6 +117,7 @@ def _tables(experiment: Experiment) -> dict[str, Any]:
     return {
         "tables": experiment.tables,
         "systems": experiment.shown,
+        "ablated": experiment.ablated,
         "families": experiment.families,
         **sweep,
     }

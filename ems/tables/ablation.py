@@ -18,8 +18,9 @@ from ems.errors import EmsError
 from ems.tables.accuracies import read_accuracies
 from ems.tables.flores import direction, read_flores
 from ems.tables.losses import read_times
+from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_ablation, load_flores_groups, load_groups, load_models
-from ems.tables.rows import Row, make_table, mean
+from ems.tables.rows import Row, absent_notes, make_table, mean
 from ems.tables.scores import Families, Scores, in_order, joined, only_seen, read_scores
 from ems.tables.table import Block
 from ems.tables.write import write_table
@@ -57,13 +58,15 @@ def write_ablation_table(
     order: list[str],
     families: Families | None = None,
     times: Mapping[str, Path] | None = None,
+    steps: Mapping[str, int] | None = None,
 ) -> None:
     """Write EMS v2 Table XIV of the systems `order` as .tex, .md and .csv beside `out`.
 
     `scores` are score files of tatoeba, flores200 and mldoc; `families` are systems that share a
     row, each with languages of its own; `times`: system -> its costs/train/*.times.jsonl, for a
-    last column with the seconds of 1,000 steps.
-    Raises `EmsError` for malformed files, scores of different data, and a system without scores.
+    last column with the seconds of 1,000 steps; `steps`: system -> how many it was trained for, for
+    a note, since a short training shows the form of the table and not what it is about.
+    Raises `EmsError` for malformed files and scores of different data.
     """
     read = _read(scores, order, families)
     columns = _columns(read)
@@ -72,8 +75,10 @@ def write_ablation_table(
     beside = load_ablation() if same and PRINTED_AS in printed else {}
     rows = [*ours, *(_printed_row(name, of, columns) for name, of in beside.items())]
     headings = [*columns, *([SECONDS] if times is not None else [])]
-    notes = [*_about(read, times is not None), *_printed_note(bool(beside))]
-    table = make_table(rows, len(ours), [Block(headings)], notes)
+    every = [system for of in read.values() for system in of.values()]
+    about = [*_about(read, times is not None), *_steps_note(steps or {})]
+    notes = [*about, *absent_notes(every), *_printed_note(bool(beside))]
+    table = make_table(rows, len(ours), [Block(headings, spread=True)], notes)
     table = replace(table, footnote=FOOTNOTE if table.dagger else "")
     bold = {(row, name) for row, name in table.bold if name != SECONDS}
     write_table(replace(table, bold=bold), out)
@@ -176,7 +181,15 @@ def _about(read: Read, timed: bool) -> list[str]:
     return notes
 
 
+def _steps_note(steps: Mapping[str, int]) -> list[str]:
+    """How long the systems were trained: what most have, then those that differ."""
+    if not steps:
+        return []
+    usual = max(steps.values(), key=list(steps.values()).count)
+    others = [f"{name} {count:,}" for name, count in steps.items() if count != usual]
+    return [f"Steps of training: {', '.join([f'{usual:,}', *others])}."]
+
+
 def _printed_note(shown: bool) -> list[str]:
-    return (
-        ["Rows marked printed: EMS v2, Table XIV; they do not compete for bold."] if shown else []
-    )
+    note = f"Rows marked printed: {PRINTED_IN['ablation']}; they do not compete for bold."
+    return [note] if shown else []

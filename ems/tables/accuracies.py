@@ -29,6 +29,16 @@ class Accuracies:
     majority: dict[str, float]
     part: str
 
+    @property
+    def seeded(self) -> bool:
+        """Whether there are several seeds, so that they have a deviation."""
+        return any(len(values) > 1 for of in self.seeds.values() for values in of.values())
+
+    @property
+    def ranked(self) -> bool:
+        """Whether there is an average precision."""
+        return any(self.precision.values())
+
 
 def read_accuracies(paths: Sequence[Path], benchmark: str) -> Accuracies:
     """Read score files of `benchmark` in the order given.

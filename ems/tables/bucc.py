@@ -16,6 +16,7 @@ from typing import Any
 from ems.errors import EmsError
 from ems.files import read_json, write_text
 from ems.tables.latex import tabular
+from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import AVERAGE, in_given_order, load_table
 from ems.tables.rows import Row, joined_notes, make_table, mean, missing_notes, printed_row
 from ems.tables.scores import Families, Scores, in_order, joined, percentage, read_scores
@@ -84,7 +85,8 @@ def _notes(system: Scores) -> list[str]:
 
 def _printed_notes(named: list[str], beside: list[str]) -> list[str]:
     if beside:
-        return ["Rows marked printed: EMS v2, Table IX; they do not compete for bold."]
+        where = PRINTED_IN["bucc2018"]
+        return [f"Rows marked printed: {where}; they do not compete for bold."]
     if named:
         return [
             f"Printed rows left out ({', '.join(named)}): they are of BUCC {PAPER_VERSION}, ratio "
@@ -119,7 +121,8 @@ def write_missed_table(scores: list[Path], out: Path, order: list[str] | None = 
         once={"Pair"},
         notes=[
             f"BUCC {system.version}, training part, system {system.system}: the extracted pairs "
-            f"with the highest score that are not gold, up to {EXAMPLES} of each language pair."
+            f"with the highest score that are not gold, up to {EXAMPLES} of each language pair, as "
+            f"in {PRINTED_IN['bucc_missed']}."
         ],
     )
     write_text(out.with_suffix(".tex"), tabular(_latin(table)))

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_similarities
+from ems.tables.rows import absent_notes
 from ems.tables.scores import Scores, in_order, read_scores
-from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.table import Block, Table, Value, make_frame, upper_bounds
 from ems.tables.write import write_table
 
 BENCHMARK = "wordorder"
@@ -17,7 +19,7 @@ NOTE = (
     "Cosine of the two sentences of EMS v2 section V-H, which differ in the order of their words "
     "and in what they mean: the lower the better."
 )
-PRINTED = "Rows marked printed: EMS v2, section V-H."
+PRINTED = f"Rows marked printed: {PRINTED_IN[BENCHMARK]}."
 
 
 def _read_one(path: Path) -> Scores:
@@ -53,13 +55,19 @@ def write_wordorder_table(
     systems = in_order(read_scores(scores, BENCHMARK, read=_read_one), order or [])
     paper = {name: value for name, value in load_similarities().items() if name in printed}
     rows: list[list[Value]] = [
-        *([system.system, f"{system.values[COLUMN]:.2f}"] for system in systems),
+        *([system.system, _shown(system)] for system in systems),
         *([f"{name} (printed)", f"{value:.2f}"] for name, value in paper.items()),
     ]
+    frame = make_frame(["Model", COLUMN], rows)
     table = Table(
-        frame=make_frame(["Model", COLUMN], rows),
+        frame=frame,
         blocks=[Block([COLUMN])],
         rules={len(systems)},
-        notes=[NOTE, *([PRINTED] if paper else [])],
+        italic=upper_bounds(frame),
+        notes=[NOTE, *absent_notes(systems), *([PRINTED] if paper else [])],
     )
     write_table(table, out)
+
+
+def _shown(system: Scores) -> str | None:
+    return f"{system.values[COLUMN]:.2f}" if system.values else None

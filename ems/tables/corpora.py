@@ -15,6 +15,7 @@ from typing import Any
 
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Block, Table, Value, make_frame
 from ems.tables.write import write_table
@@ -171,8 +172,8 @@ def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
         "Sentence pairs for training, by the language that is not English. Decontaminated: pairs "
         f"with a sentence of {', '.join(report.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
-        "Printed: EMS v2 Table I. The totals here are sums over the languages shown; the paper "
-        f"prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over its "
+        f"Printed: {PRINTED_IN['corpora']}. The totals here are sums over the languages shown; the "
+        f"paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over its "
         f"{len(languages)} languages (its rounded counts add up to {laser} and {ems}).",
     ]
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_flores, load_flores_groups
-from ems.tables.rows import Row, joined_notes, make_table, mean
+from ems.tables.rows import Row, absent_notes, joined_notes, make_table, mean
 from ems.tables.scores import Families, Scores, in_order, joined, read_scores
 from ems.tables.table import Block
 from ems.tables.write import write_table
@@ -98,11 +99,13 @@ def write_flores_table(
     systems = joined(in_order(read_flores(scores), order or []), families)
     columns = _columns(systems)
     known = load_flores()
-    found = (systems[0].version, next(iter(systems[0].sentences.values())))
+    sentences = next(count for system in systems for count in system.sentences.values())
+    found = (systems[0].version, sentences)
     models = [name for name in dict.fromkeys(printed) if name in known] if found == PAPER else []
     ours = [_our_row(system, columns) for system in systems]
     rows = [*ours, *(_printed_row(name, known[name], columns) for name in models)]
-    notes = [_about(*found), *joined_notes(systems, families), *_missing(ours, columns)]
+    notes = [_about(*found), *joined_notes(systems, families), *absent_notes(systems)]
+    notes += _missing([row for row, of in zip(ours, systems, strict=True) if of.values], columns)
     notes += _printed_notes(printed, models, known, found)
     table = make_table(rows, len(ours), [Block(list(columns))], notes)
     write_table(replace(table, footnote=FOOTNOTE if table.dagger else ""), out)
@@ -167,7 +170,7 @@ def _printed_notes(
             f"{sentences:,} sentences, these scores of {found[0]} with {found[1]:,}."
         ]
     absent = [name for name in dict.fromkeys(asked) if name not in known]
-    notes = ["Rows marked printed: EMS v2, Table VII; they do not compete for bold."]
+    notes = [f"Rows marked printed: {PRINTED_IN['flores']}; they do not compete for bold."]
     if absent:
         notes.append(f"Table VII has no row of {', '.join(absent)}.")
     return notes if shown else []

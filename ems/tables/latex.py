@@ -32,6 +32,7 @@ _ESCAPES = {
 }
 _TRANSLATION = str.maketrans(_ESCAPES)
 WIDE = r"p{0.36\textwidth}"  # of a column of sentences; two of them fit on a page
+BETWEEN_BLOCKS = r"\midrule[\heavyrulewidth]"
 DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
 
 
@@ -46,10 +47,38 @@ def tabular(table: Table) -> str:
     lines = [f"% {' '.join(note.split())}" for note in table.notes]
     lines += [rf"\begin{{tabular}}{{{_column_format(table, width)}}}", r"\toprule"]
     for number, block in enumerate(table.blocks):
-        lines += [r"\midrule[\heavyrulewidth]"] if number else []
+        lines += [BETWEEN_BLOCKS] if number else []
         lines += _block_lines(table, block, width)
     lines += [r"\bottomrule", *_footnote(table, width), r"\end{tabular}"]
     return "\n".join(lines) + "\n"
+
+
+def pages(written: str, most: int) -> list[str]:
+    """A tabular that `tabular` wrote, cut between its blocks into some of at most `most` lines.
+
+    A block of more lines is one by itself. Comments go into the first, a footnote into the last.
+    What is no such tabular stays as it is.
+    """
+    lines = written.splitlines()
+    if r"\toprule" not in lines or r"\bottomrule" not in lines:
+        return [written]
+    start, end = lines.index(r"\toprule") + 1, lines.index(r"\bottomrule")
+    blocks: list[list[str]] = [[]]
+    for line in lines[start:end]:
+        blocks = [*blocks, []] if line == BETWEEN_BLOCKS else [*blocks[:-1], [*blocks[-1], line]]
+    parts: list[list[str]] = [blocks[0]]
+    for block in blocks[1:]:
+        if len(parts[-1]) + len(block) < most:
+            parts[-1] = [*parts[-1], BETWEEN_BLOCKS, *block]
+        else:
+            parts.append(block)
+    if len(parts) == 1:
+        return [written]
+    opening = next(line for line in lines if line.startswith(r"\begin{tabular}"))
+    found = [[opening, r"\toprule", *part, r"\bottomrule", r"\end{tabular}"] for part in parts]
+    found[0] = [*lines[: start - 2], *found[0]]
+    found[-1] = [*found[-1][:-2], *lines[end:]]
+    return ["\n".join(part) + "\n" for part in found]
 
 
 def _column_format(table: Table, width: int) -> str:
@@ -69,21 +98,25 @@ def _block_lines(table: Table, block: Block, width: int) -> list[str]:
     spans = _spans(block, width)
     least = _least_width(table, width)
     heads = [_spanned(_heading(name, block, least), spans[name]) for name in block.columns]
-    rows = [_row(table, row, block, spans) for row in range(len(table.frame))]
-    frame = pd.DataFrame(rows, columns=[escape(table.label), *heads])
+    rows = table.rows(block)
+    cells = [_row(table, row, block, spans) for row in rows]
+    frame = pd.DataFrame(cells, columns=[escape(table.label), *heads])
     written = frame.to_latex(index=False, escape=False).splitlines()
     # pandas: \begin, \toprule, header, \midrule, rows, \bottomrule, \end
     head, body = written[2:4], written[4:-2]
     ruled = []
-    for row, line in enumerate(body):
-        ruled += [r"\midrule", line] if row and row in table.rules else [line]
+    for before, row, line in zip([*rows[:1], *rows], rows, body, strict=False):
+        crossed = table.rules.intersection(range(before + 1, row + 1))
+        ruled += [r"\midrule", line] if crossed else [line]
     return [*head, *ruled]
 
 
 def _row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[str]:
-    cells = [escape(table.shown(row, table.label, ""))]
+    italic = r"\textit{%s}" if row in table.italic else "%s"
+    cells = [italic % escape(table.shown(row, table.label, ""))]
     for column in block.columns:
         text = escape(table.shown(row, column, "--"))
+        text = text if table.cell(row, column) is None else italic % text
         text = rf"\textbf{{{text}}}" if (row, column) in table.bold else text
         text += DAGGER if (row, column) in table.dagger else ""
         cells.append(_spanned(text, spans[column]))

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.tables.corpora import TRAIN, Entry, Report, read_report
+from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_printed_models
 from ems.tables.table import Block, Table, Value, make_frame
 from ems.tables.write import write_table
@@ -42,7 +43,8 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
     rows = [_row(path, counts) for path in models]
     beside = [model for model in load_printed_models() if model["model"] in printed]
     frame = make_frame(["Model", *COLUMNS], [*rows, *map(_printed_row, beside)])
-    notes = [*NOTES, *(["Rows marked printed: EMS v2, Table III."] if beside else [])]
+    printed_note = f"Rows marked printed: {PRINTED_IN['models']}."
+    notes = [*NOTES, *([printed_note] if beside else [])]
     text = {"Archit."}
     write_table(Table(frame, [Block(COLUMNS)], rules={len(rows)}, text=text, notes=notes), out)
 

@@ -23,7 +23,7 @@ def write_ntrex_table(
     `scores` are the systems' ntrex.json; languages stand in the order of EMS v2 Table I; `order`
     names the systems that come first, the others follow as given; `families` are systems that share
     a row, each with languages of its own.
-    Raises `EmsError` for scores of different data, a system twice, and names nobody knows.
+    Raises `EmsError` for scores of different data and for a system twice.
     """
     systems = joined(in_order(read_scores(scores, "ntrex"), order or []), families)
     languages = in_table_one_order({code for system in systems for code in system.values})

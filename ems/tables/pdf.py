@@ -2,6 +2,7 @@ r"""All tables of an experiment as one PDF: an article that `\input`s the bare t
 
 Notable choices:
 - LaTeX itself measures each table and shrinks it only if it is wider or taller than the page;
+- a table of more than ROWS lines goes on in another float, cut between its stacked blocks;
 - the notes at the top of a table's file are set in small print under it;
 - LaTeX runs in a temporary folder, without the user's latexmkrc, without shell escape, and with a
   fixed date: the same tables give the same PDF;
@@ -16,10 +17,11 @@ from tempfile import TemporaryDirectory
 
 from ems.errors import EmsError
 from ems.files import atomic_path, write_text
-from ems.tables.latex import escape
+from ems.tables.latex import escape, pages
 
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
 TIMEOUT = 300  # seconds
+ROWS = 64  # lines of a tabular that fill a page
 
 _HEAD = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -34,12 +36,13 @@ _HEAD = r"""\documentclass{article}
 \renewcommand{\topfraction}{0.9}
 \renewcommand{\textfraction}{0.05}
 \newsavebox{\tablebox}
-% file, caption, notes: the table as it is, or shrunk to the width and to four fifths of the page
-\newcommand{\placetable}[3]{%
-  \begin{table}[!htbp]
+% [continued], file, caption, notes: the table as it is, or shrunk to the width and to four
+% fifths of the page
+\newcommand{\placetable}[4][]{%
+  \begin{table}[!htbp]#1
     \centering\small\setlength{\tabcolsep}{3pt}
-    \caption{#2}
-    \sbox{\tablebox}{\input{#1}\unskip}%
+    \caption{#3}
+    \sbox{\tablebox}{\input{#2}\unskip}%
     \ifdim\wd\tablebox>\linewidth
       \sbox{\tablebox}{\resizebox{\linewidth}{!}{\usebox{\tablebox}}}%
     \fi
@@ -48,7 +51,7 @@ _HEAD = r"""\documentclass{article}
     \fi
     \usebox{\tablebox}
     \par\smallskip
-    \parbox{\linewidth}{\footnotesize\raggedright #3}
+    \parbox{\linewidth}{\footnotesize\raggedright #4}
   \end{table}}
 \begin{document}
 """
@@ -66,19 +69,35 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
         folder = Path(name)
         write_text(folder / "main.tex", main_tex(tables, captions))
         for number, table in enumerate(tables, 1):
-            shutil.copyfile(table, folder / f"table{number}.tex")
+            for name, part in _parts(number, table):
+                write_text(folder / f"{name}.tex", part)
         _run_latexmk(folder, out)
         with atomic_path(out) as temporary:
             shutil.copyfile(folder / "main.pdf", temporary)
 
 
 def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
-    """The article. It reads table 1 as table1.tex, and so on, from its own folder."""
+    """The article. It reads table 1 as table1.tex, and so on, from its own folder; the further
+    pages of a long one as table1-2.tex, and so on.
+    """
     floats = []
     for number, table in enumerate(tables, 1):
         caption = escape(captions.get(table.stem, table.stem))
-        floats.append(rf"\placetable{{table{number}}}{{{caption}}}{{{escape(_notes(table))}}}")
+        parts = [name for name, _ in _parts(number, table)]
+        for place, name in enumerate(parts):
+            place_it = r"\placetable[\ContinuedFloat]" if place else r"\placetable"
+            told = f"{caption} (continued)" if place else caption
+            notes = escape(_notes(table)) if name == parts[-1] else ""
+            floats.append(rf"{place_it}{{{name}}}{{{told}}}{{{notes}}}")
     return _HEAD + "\n".join(floats) + "\n\\end{document}\n"
+
+
+def _parts(number: int, table: Path) -> list[tuple[str, str]]:
+    """(name, tabular) of each page of a table."""
+    found = pages(table.read_text(encoding="utf-8"), ROWS)
+    return [
+        (f"table{number}" + (f"-{at}" if at > 1 else ""), part) for at, part in enumerate(found, 1)
+    ]
 
 
 def _notes(table: Path) -> str:

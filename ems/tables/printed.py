@@ -18,6 +18,7 @@ ACCURACIES = {  # benchmark -> the table that prints its accuracies
     "mldoc": "ems-v2-table11-mldoc.csv",
     "cls": "ems-v2-table12-amazon-v1.csv",
     "marc": "ems-v2-table13-amazon-v2.csv",
+    "mldoc_bilingual": "lightweight-table03-mldoc.csv",
     "xnli": "monolingual-table01-xnli.csv",
     "rcv2": "monolingual-table02-rcv2.csv",
 }
@@ -46,9 +47,9 @@ class PrintedModel:
 
     name: str
     seen: dict[str, float]
-    seen_average: float
+    seen_average: float | None
     unseen: dict[str, float]
-    unseen_average: float
+    unseen_average: float | None
     groups: dict[str, float | None]
     unsettled: tuple[str, ...]
 
@@ -78,6 +79,7 @@ class PrintedPairs:
     ems: int | None
 
 
+REIMERS = "Reimers and Gurevych"
 _NAMES = {"Ours": "Lightweight"}  # the Lightweight paper's "ours" is not ours either
 
 
@@ -91,8 +93,7 @@ def load_table(name: str, model: str, column: str) -> dict[str, dict[str, float]
     table: dict[str, dict[str, float]] = {}
     for row in _rows(f"{name}.csv"):
         if row["value"]:
-            short = row[model].partition(" (")[0]
-            table.setdefault(_NAMES.get(short, short), {})[row[column]] = float(row["value"])
+            table.setdefault(_short(row[model]), {})[row[column]] = float(row["value"])
     return table
 
 
@@ -102,7 +103,9 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 def _short(model: str) -> str:
-    return model.removesuffix(" (ours)")  # the paper's "ours" is not ours
+    """Without what follows in brackets: authors, or "(ours)", which is the paper's, not ours."""
+    short = model.partition(" (")[0]
+    return _NAMES.get(short, short)
 
 
 def _scores(name: str) -> dict[str, dict[str, float]]:
@@ -132,21 +135,23 @@ def _unsettled() -> dict[str, tuple[str, ...]]:
 
 @cache
 def load_models() -> dict[str, PrintedModel]:
-    """The eight models of EMS v2 Tables IV and VI by name, without the paper's "(ours)"."""
+    """The eight models of EMS v2 Tables IV and VI by name, without the paper's "(ours)", and before
+    them mUSE, of which only Table V has a mean.
+    """
     seen = _scores("ems-v2-table04-tatoeba.csv")
     unseen = _scores("ems-v2-table06-tatoeba-unseen.csv")
     groups, unsettled = _group_means(), _unsettled()
     return {
         name: PrintedModel(
             name=name,
-            seen_average=seen[name].pop(AVERAGE),
-            seen=seen[name],
-            unseen_average=unseen[name].pop(AVERAGE),
-            unseen=unseen[name],
+            seen_average=seen.get(name, {}).pop(AVERAGE, None),
+            seen=seen.get(name, {}),
+            unseen_average=unseen.get(name, {}).pop(AVERAGE, None),
+            unseen=unseen.get(name, {}),
             groups=groups[name],
             unsettled=unsettled.get(name, ()),
         )
-        for name in seen
+        for name in groups
     }
 
 
@@ -279,9 +284,39 @@ def load_accuracies(name: str) -> dict[str, dict[str, float]]:
     """
     found: dict[str, dict[str, float]] = {}
     for row in _rows(ACCURACIES[name]):
-        model = _short(row.get("model") or row["method"])
-        found.setdefault(model, {})[_direction(row)] = float(row["value"])
+        if row["value"]:
+            found.setdefault(_model(row), {})[_direction(row)] = float(row["value"])
+    if name == "mldoc_bilingual":
+        found[REIMERS] = {_direction(row): float(row["value"]) for row in _reimers("MLDoc")}
     return found
+
+
+@cache
+def load_europarl() -> dict[str, dict[str, float]]:
+    """Lightweight Table 4, and of Table 10 what is new: model -> direction, "en->fr" -> P@1."""
+    found = load_table("lightweight-table04-xsr", "method", "direction")
+    return {**found, REIMERS: {row["direction"]: float(row["value"]) for row in _reimers("XSR")}}
+
+
+def _reimers(task: str) -> list[dict[str, str]]:
+    """Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
+    rows = _rows("lightweight-table10-reimers.csv")
+    return [row for row in rows if row["group"] == task and _model(row) == REIMERS]
+
+
+@cache
+def load_classes(name: str) -> dict[str, list[str]]:
+    """Heading -> the models under it, of one of the tables in ACCURACIES that has headings."""
+    found: dict[str, list[str]] = {}
+    for row in _rows(ACCURACIES[name]):
+        models = found.setdefault(row.get("group", ""), [])
+        models += [] if _model(row) in models else [_model(row)]
+    found.pop("", None)
+    return found
+
+
+def _model(row: dict[str, str]) -> str:
+    return _short(row.get("model") or row["method"])
 
 
 def _direction(row: dict[str, str]) -> str:

@@ -27,10 +27,10 @@ class Request:
         return {path.parent.name: path for path in self.sources}
 
     @property
-    def scored(self) -> list[str]:
-        """The systems of scores/<system>/<benchmark>.json, in the order of the tables."""
+    def ablated(self) -> list[str]:
+        """The systems of scores/<system>/<benchmark>.json, in the order of the ablation table."""
         found = {path.parent.name for path in self.sources}
-        return [name for name in self.experiment.shown if name in found]
+        return [name for name in self.experiment.ablated if name in found]
 
     @property
     def shown_losses(self) -> dict[str, Path]:
@@ -50,8 +50,12 @@ def _tatoeba(request: Request) -> None:
 def _tatoeba_unseen(request: Request) -> None:
     from ems.tables.tatoeba import write_unseen_table
 
-    how = (_printed_of_tatoeba(request), request.experiment.shown)
-    write_unseen_table(request.sources, request.out, *how)
+    experiment = request.experiment
+    known = "tatoeba" in experiment.evalsets
+    order = [
+        name for name in experiment.shown if known and experiment.scores_unseen("tatoeba", name)
+    ]
+    write_unseen_table(request.sources, request.out, _printed_of_tatoeba(request), order)
 
 
 def _printed_of_tatoeba(request: Request) -> list[str]:
@@ -130,6 +134,16 @@ def _accuracies(benchmark: str) -> Callable[[Request], None]:
     return write
 
 
+def _mldoc_bilingual(request: Request) -> None:
+    from ems.tables.documents import write_accuracy_table
+
+    printed, shown, families = _how(request)
+    own = {name for members in families.values() for name in members}
+    scores = [path for path in request.sources if path.parent.name in own]
+    order = [name for name in shown if name in own]
+    write_accuracy_table("mldoc_bilingual", scores, request.out, printed, order, families)
+
+
 CLASSIFIED = ("mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual", "pawsx")
 
 
@@ -167,8 +181,21 @@ def _models(request: Request) -> None:
 def _ablation(request: Request) -> None:
     from ems.tables.ablation import write_ablation_table
 
-    how = (request.experiment.tables["printed"], request.scored, request.experiment.families)
-    write_ablation_table(request.sources, request.out, *how)
+    how = _how_ablated(request)
+    write_ablation_table(request.sources, request.out, *how, None, _steps(request))
+
+
+def _how_ablated(request: Request) -> tuple[list[str], list[str], dict[str, tuple[str, ...]]]:
+    experiment = request.experiment
+    order = experiment.learning(experiment.ablated)
+    return experiment.tables["printed"], order, experiment.families
+
+
+def _steps(request: Request) -> dict[str, int]:
+    """Steps of training of the systems of the ablation table."""
+    systems = request.experiment.systems
+    _, names, _ = _how_ablated(request)
+    return {name: systems[name]["train"]["steps"] for name in names}
 
 
 def _sweep(request: Request) -> None:
@@ -199,7 +226,7 @@ def _plot_pairs(request: Request) -> None:
 def _plot_ablation(request: Request) -> None:
     from ems.tables.deltas import plot_deltas
 
-    plot_deltas(request.sources, request.scored, request.out, request.experiment.families)
+    plot_deltas(request.sources, request.ablated, request.out, request.experiment.families)
 
 
 def _plot_learning(request: Request) -> None:
@@ -229,8 +256,8 @@ def _plot_tradeoff(request: Request, times: Times) -> None:
 def _ablation_in_time(request: Request, times: Times) -> None:
     from ems.tables.ablation import write_ablation_table
 
-    how = (request.experiment.tables["printed"], request.scored, request.experiment.families)
-    write_ablation_table(request.sources, request.out, *how, times)
+    how = _how_ablated(request)
+    write_ablation_table(request.sources, request.out, *how, times, _steps(request))
 
 
 TABLES: dict[str, Callable[[Request], None]] = {
@@ -245,6 +272,7 @@ TABLES: dict[str, Callable[[Request], None]] = {
     "paracrawl": _paracrawl,
     "europarlxsr": _europarlxsr,
     **{name: _accuracies(name) for name in CLASSIFIED},
+    "mldoc_bilingual": _mldoc_bilingual,
     "corpora": _corpora,
     "decontamination": _decontamination,
     "filters": _filters,

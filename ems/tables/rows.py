@@ -5,13 +5,20 @@ leaves a dash in Table V for models that lack a language of the group; otherwise
 unlike things.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ems.errors import EmsError
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Scores
-from ems.tables.table import Block, Table, best_places, make_frame
+from ems.tables.table import (
+    UPPER_BOUND_NOTE,
+    Block,
+    Table,
+    best_places,
+    make_frame,
+    upper_bounds,
+)
 
 DAGGER_NOTE = "mean of the printed values over the languages shown"
 
@@ -51,8 +58,15 @@ def printed_row(name: str, printed: Mapping[str, float], columns: Sequence[str])
     return row
 
 
-def make_table(rows: list[Row], ours: int, blocks: list[Block], notes: list[str]) -> Table:
-    """Our rows first, then the printed ones; only the first `ours` rows compete for bold.
+def make_table(
+    rows: list[Row],
+    ours: int,
+    blocks: list[Block],
+    notes: list[str],
+    compete: list[int] | None = None,
+) -> Table:
+    """Our rows first, then the printed ones; only the first `ours` rows compete for bold, or those
+    of them that `compete` numbers.
 
     Raises `EmsError` when two rows have one name.
     """
@@ -66,13 +80,15 @@ def make_table(rows: list[Row], ours: int, blocks: list[Block], notes: list[str]
         ["Model", *columns], [[row.label, *(row.values[name] for name in columns)] for row in rows]
     )
     daggers = {(number, name) for number, row in enumerate(rows) for name in row.daggers}
+    italic = upper_bounds(frame)
     return Table(
         frame=frame,
         blocks=blocks,
-        bold=best_places(frame, list(range(ours))),
+        bold=best_places(frame, list(range(ours)) if compete is None else compete),
         dagger=daggers,
         rules={ours},
-        notes=notes,
+        italic=italic,
+        notes=[*notes, *([UPPER_BOUND_NOTE] if italic else [])],
         footnote=DAGGER_NOTE if daggers else "",
     )
 
@@ -83,12 +99,18 @@ def joined_notes(rows: list[Scores], families: Families | None) -> list[str]:
     return [f"A system of its own for each language: {', '.join(names)}."] if names else []
 
 
+def absent_notes(systems: Iterable[Scores]) -> list[str]:
+    """Which score files nobody gave."""
+    files = dict.fromkeys(file for system in systems for file in system.absent)
+    return [f"Dashes, since there is no score file {', '.join(files)}."] if files else []
+
+
 def missing_notes(systems: list[Scores], languages: list[str]) -> list[str]:
-    """Who lacks which language."""
-    notes = []
+    """Who lacks which language, and which score files."""
+    notes = absent_notes(systems)
     for system in systems:
         missing = [language for language in languages if language not in system.values]
-        if missing:
+        if missing and (system.values or not system.absent):
             notes.append(
                 f"{system.system} has no score for {', '.join(missing)}, "
                 "so it has no mean that needs them."

@@ -25,6 +25,7 @@ class Scores:
     The keys are the benchmark's own codes of the languages. `values`: percent, of P@1 the mean of
     both directions unless another was asked for; `languages`: the experiment's code, or `UNSEEN`;
     `sentences`: how many were ranked; `protocol`: settings of the scoring, where there are any.
+    `absent`: files "<system>/<benchmark>.json" that the row should have and that nobody gave.
     """
 
     path: Path
@@ -35,6 +36,7 @@ class Scores:
     languages: dict[str, str]
     sentences: dict[str, int]
     protocol: tuple[tuple[str, Any], ...] = ()
+    absent: tuple[str, ...] = ()
 
     def setting(self, key: str) -> Any:
         """A setting of the protocol. Raises `EmsError` when the file does not say it."""
@@ -88,17 +90,19 @@ def read_scores(
 
 
 def in_order(systems: list[Scores], order: Iterable[str]) -> list[Scores]:
-    """The systems that `order` names first, the others as given. Raises `EmsError` for a name
-    without scores.
+    """The systems that `order` names first, the others as given. One without a score file keeps
+    its row, without values.
     """
     known = {system.system: system for system in systems}
-    missing = [name for name in order if name not in known]
-    if missing:
-        raise EmsError(
-            f"the table's order names {', '.join(missing)}, but there are scores only of "
-            f"{', '.join(known)}; correct the name or add that system's score file"
-        )
-    return [known[name] for name in dict.fromkeys([*order, *known])]
+    names = dict.fromkeys([*order, *known])
+    return [known[name] if name in known else _absent(name, systems[0]) for name in names]
+
+
+def _absent(name: str, like: Scores) -> Scores:
+    path = like.path.parent.with_name(name) / like.path.name
+    file = f"{name}/{path.name}"
+    none = replace(like, values={}, languages={}, sentences={})
+    return replace(none, path=path, system=name, absent=(file,))
 
 
 def joined(systems: list[Scores], families: Families | None) -> list[Scores]:
@@ -128,6 +132,7 @@ def _together(name: str, systems: list[Scores]) -> Scores:
         values={code: value for each in systems for code, value in each.values.items()},
         languages={code: value for each in systems for code, value in each.languages.items()},
         sentences={code: value for each in systems for code, value in each.sentences.items()},
+        absent=tuple(file for each in systems for file in each.absent),
     )
 
 
@@ -144,8 +149,8 @@ def only_seen(systems: list[Scores]) -> list[Scores]:
 
 
 def only_unseen(systems: list[Scores]) -> list[Scores]:
-    """The systems that have values of languages never trained on, with these; `EmsError` when there
-    are none.
+    """The systems that have values of languages never trained on, with these, and those without a
+    score file; `EmsError` when no system has any.
     """
     found = [_narrowed(system, unseen=True) for system in systems]
     if not any(system.values for system in found):
@@ -154,7 +159,7 @@ def only_unseen(systems: list[Scores]) -> list[Scores]:
             "found only languages trained on; let the experiment score unseen languages too, or "
             "leave this table out of it"
         )
-    return [system for system in found if system.values]
+    return [system for system in found if system.values or system.absent]
 
 
 def _narrowed(system: Scores, unseen: bool) -> Scores:

@@ -4,9 +4,12 @@ Notable choices:
 - a score is rounded half up in decimal: the mean of two directions ends in 5 every other time, and
   a binary float would send 80.25 down and 80.15 up;
 - bold marks the best of *our* rows only, judged on what is shown, ties all bold; with fewer than
-  two values of ours in a column there is nothing to be best of.
+  two values of ours in a column there is nothing to be best of;
+- LaBSE stands in italics and does not compete, as in the papers: it is their upper bound (EMS v2,
+  section V), printed or measured by us.
 """
 
+import re
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -14,6 +17,9 @@ import pandas as pd
 
 Value = float | int | str | None
 Place = tuple[int, str]  # row number and column of a cell
+PRINTED = " (printed)"  # how the label of a paper's row ends
+UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)  # a row's label
+UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Table:
     Cells of `frame` are float (shown with one decimal), int, str or None (a dash). `rules` are the
     rows that a line precedes, `text` the columns aligned to the left, `wide` those of sentences,
     broken into lines, `once` those that people see only in the first row after a rule, since the
-    rows below repeat it.
+    rows below repeat it. `italic` are whole rows.
     `notes` are for comments and captions, `footnote` explains the dagger in the table itself.
     """
 
@@ -47,6 +53,7 @@ class Table:
     text: set[str] = field(default_factory=set)
     wide: set[str] = field(default_factory=set)
     once: set[str] = field(default_factory=set)
+    italic: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     footnote: str = ""
 
@@ -58,6 +65,18 @@ class Table:
     def cell(self, row: int, column: str) -> Value:
         """The value of one cell."""
         return self.frame[column].iloc[row]
+
+    def rows(self, block: Block) -> list[int]:
+        """The rows of a block: of several blocks, a printed row stands in those it has a value in
+        (mUSE has one in Table V, and none in Table IV).
+        """
+        every = range(len(self.frame))
+        if len(self.blocks) == 1:
+            return list(every)
+        bare = self.frame[block.columns].isna().all(axis=1)
+        return [
+            row for row in every if not (bare[row] and self.frame.iloc[row, 0].endswith(PRINTED))
+        ]
 
     def shown(self, row: int, column: str, dash: str) -> str:
         """A cell as people read it: `dash` for no value, nothing where a row above has said it."""
@@ -85,9 +104,16 @@ def show(value: Value, dash: str) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
+def upper_bounds(frame: pd.DataFrame) -> set[int]:
+    """The rows of LaBSE, by their labels."""
+    labels = frame.iloc[:, 0]
+    return {row for row, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
+
+
 def best_places(frame: pd.DataFrame, ours: list[int]) -> set[Place]:
-    """Cells with the highest shown value of their column among the rows `ours`."""
+    """Cells with the highest shown value of their column among the rows `ours` but LaBSE's."""
     places: set[Place] = set()
+    ours = [row for row in ours if row not in upper_bounds(frame)]
     for column in frame.columns[1:]:
         values = {row: frame[column].iloc[row] for row in ours}
         shown = {row: Decimal(one_decimal(v)) for row, v in values.items() if v is not None}

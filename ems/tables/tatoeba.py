@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ems.errors import EmsError
+from ems.tables.papers import of_ems
 from ems.tables.printed import (
     AVERAGE,
     Group,
@@ -74,7 +75,7 @@ def write_tatoeba_table(
     names models of EMS v2 Table IV ("EMS", "LASER") to show as printed; `order` names the systems
     that come first, the others follow as given; `families` are systems that share a row, each with
     languages of its own.
-    Raises `EmsError` for scores of different data, a system twice, and names nobody knows.
+    Raises `EmsError` for scores of different data, a system twice, and models nobody knows.
     """
     systems = in_order(only_seen(read_scores(scores, "tatoeba")), order or [])
     rows = joined(systems, families)
@@ -101,13 +102,14 @@ def _write(
     about: list[str],
     out: Path,
 ) -> None:
-    beside = models if systems[0].version == PAPER_VERSION else []
+    same = systems[0].version == PAPER_VERSION
+    beside = [model for model in models if same and _has_some(model, columns)]
     ours = [_our_row(system, columns) for system in systems]
     rows = [*ours, *(_printed_row(model, columns) for model in beside)]
     first, *others = about
     notes = [f"Tatoeba {systems[0].version}: {first}", *others]
     notes += missing_notes(systems, columns.languages)
-    notes += _left_out_notes(systems[0].version, models, beside)
+    notes += [] if same else _left_out_notes(systems[0].version, models)
     notes += _printed_notes(beside, columns)
     write_table(make_table(rows, len(ours), columns.blocks, notes), out)
 
@@ -141,6 +143,11 @@ def _our_row(system: Scores, columns: _Columns) -> Row:
     return row
 
 
+def _has_some(model: PrintedModel, columns: _Columns) -> bool:
+    """Whether the paper prints any of these columns of a model: of mUSE it has one group only."""
+    return any(value is not None for value in _printed_row(model, columns).values.values())
+
+
 def _printed_row(model: PrintedModel, columns: _Columns) -> Row:
     """A model's printed values; means over fewer languages than the paper's carry a dagger."""
     printed = model.values
@@ -152,18 +159,14 @@ def _printed_row(model: PrintedModel, columns: _Columns) -> Row:
     for heading, (group, members) in columns.groups.items():
         if len(members) == len(group.languages):
             row.values[heading] = model.groups[group.heading]
-        elif members:
-            row.values[heading] = mean(printed, members)
-            row.daggers.add(heading)
         else:
-            row.values[heading] = None
+            row.values[heading] = mean(printed, members)
+            row.daggers.update({heading} if row.values[heading] is not None else ())
     return row
 
 
-def _left_out_notes(
-    version: str, models: list[PrintedModel], beside: list[PrintedModel]
-) -> list[str]:
-    if not models or beside:
+def _left_out_notes(version: str, models: list[PrintedModel]) -> list[str]:
+    if not models:
         return []
     names = ", ".join(model.name for model in models)
     return [
@@ -176,9 +179,12 @@ def _printed_notes(beside: list[PrintedModel], columns: _Columns) -> list[str]:
     """Where the printed rows are from, and what is not certain or not printed of them."""
     if not beside:
         return []
-    notes = [_source_note(beside[0], columns)]
-    trained = [model.name for model in beside if model.name in TRAINED]
-    if trained and set(columns.languages) & set(beside[0].unseen):
+    notes = [_source_note(beside, columns)]
+    shown = set(columns.languages)
+    trained = [
+        model.name for model in beside if model.name in TRAINED and shown & set(model.unseen)
+    ]
+    if trained:
         names = ", ".join(trained)
         notes.append(f"Trained on several languages of Table VI, says the paper: {names}.")
     about: list[tuple[str, Callable[[PrintedModel, str], bool]]] = [
@@ -188,14 +194,16 @@ def _printed_notes(beside: list[PrintedModel], columns: _Columns) -> list[str]:
     for what, applies in about:
         for model in beside:
             codes = [code for code in columns.languages if applies(model, code)]
-            if codes:
+            if codes and model.seen:
                 notes.append(f"{model.name} (printed): {what} for {', '.join(codes)}.")
     return notes
 
 
-def _source_note(model: PrintedModel, columns: _Columns) -> str:
-    """The paper's tables that the columns are from; they are the same for each model."""
+def _source_note(models: list[PrintedModel], columns: _Columns) -> str:
+    """The paper's tables that the columns are from."""
     shown = set(columns.languages)
-    used = {"IV": shown & set(model.seen), "V": columns.groups, "VI": shown & set(model.unseen)}
-    tables = ", ".join(f"Table {name}" for name, columns_of in used.items() if columns_of)
-    return f"Rows marked printed: EMS v2, {tables}; they do not compete for bold."
+    seen = {code for model in models for code in model.seen}
+    unseen = {code for model in models for code in model.unseen}
+    used = {"IV": shown & seen, "V": columns.groups, "VI": shown & unseen}
+    where = of_ems(*(name for name, columns_of in used.items() if columns_of))
+    return f"Rows marked printed: {where}; they do not compete for bold."

@@ -37,14 +37,17 @@ def _markdown_block(table: Table, block: Block) -> str:
     left = table.text | table.wide
     aligned = ["---" if name in left else "---:" for name in block.columns]
     lines = [[table.label, *map(_escape, block.columns)], ["---", *aligned]]
-    for row in range(len(table.frame)):
+    for row in table.rows(block):
         label = _escape(table.shown(row, table.label, ""))
+        label = f"*{label}*" if row in table.italic else label
         lines.append([label, *(_markdown_cell(table, row, name) for name in block.columns)])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _markdown_cell(table: Table, row: int, column: str) -> str:
     text = _escape(table.shown(row, column, "–"))
+    italic = row in table.italic and table.cell(row, column) is not None
+    text = f"*{text}*" if italic else text
     text = f"**{text}**" if (row, column) in table.bold else text
     return text + "†" if (row, column) in table.dagger else text
 

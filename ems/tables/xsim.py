@@ -18,7 +18,7 @@ from ems.files import read_json
 from ems.tables.printed import AVERAGE, in_table_one_order
 from ems.tables.rows import Row, joined_notes, make_table, missing_notes, system_row
 from ems.tables.scores import Families, Scores, in_order, joined, read_scores
-from ems.tables.table import Block, Place, Table, balanced_blocks, best_places
+from ems.tables.table import Block, Place, Table, balanced_blocks, best_places, make_frame
 from ems.tables.write import write_table
 
 MEASURES = {"xsim": "xsim", "xsimpp": "xsim++"}  # benchmark -> as its authors write it
@@ -84,7 +84,8 @@ def write_xsim_table(
         systems = in_order(read_errors(paths, benchmark), order or [])
         found[benchmark] = joined(systems, families)
         if benchmark == "xsimpp":
-            kinds = {system.system: _kinds(read_json(system.path)) for system in systems}
+            there = [system for system in systems if not system.absent]
+            kinds = {system.system: _kinds(read_json(system.path)) for system in there}
     write_table(_table(found, _of_rows(kinds, families or {}), families), out)
 
 
@@ -118,7 +119,7 @@ def _table(
     for benchmark, systems in found.items():
         groups.append(list(range(len(rows), len(rows) + len(systems))))
         for system in systems:
-            shares = _shares(kinds[system.system], names) if benchmark == "xsimpp" else {}
+            shares = _shares(kinds.get(system.system, {}), names) if benchmark == "xsimpp" else {}
             row = system_row(system, languages)
             label = f"{MEASURES[benchmark]}: {system.system}"
             rows.append(Row(label, {**row.values, **dict.fromkeys(names), **shares}))
@@ -133,6 +134,8 @@ def _table(
 
 def _shares(kinds: Kinds, names: list[str]) -> dict[str, float | None]:
     """Kind -> its share of the sentences in percent, mean over the languages."""
+    if not kinds:  # of a system without a score file
+        return dict.fromkeys(names)
     return {
         name: sum(found.get(name, 0) for found in kinds.values()) / len(kinds) for name in names
     }
@@ -140,9 +143,11 @@ def _shares(kinds: Kinds, names: list[str]) -> dict[str, float | None]:
 
 def _lowest(table: Table, groups: list[list[int]], columns: list[str]) -> set[Place]:
     """The lowest of each column within each group of rows."""
-    negated = table.frame[[table.label, *columns]].copy()
-    for column in columns:
-        negated[column] = [None if value is None else -value for value in negated[column]]
+    rows = table.frame[[table.label, *columns]].values.tolist()
+    negated = make_frame(
+        [table.label, *columns],
+        [[label, *(None if value is None else -value for value in row)] for label, *row in rows],
+    )
     return {place for group in groups for place in best_places(negated, group)}
 
 

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ems.tables.printed import AVERAGE, in_given_order, in_table_one_order, load_table
+from ems.tables.papers import PRINTED_IN
+from ems.tables.printed import (
+    AVERAGE,
+    in_given_order,
+    in_table_one_order,
+    load_europarl,
+    load_table,
+)
 from ems.tables.rows import (
     Row,
     joined_notes,
@@ -46,13 +53,12 @@ HOW = {
 
 @dataclass(frozen=True)
 class _Paper:
-    """A printed table: the title of the data, its release, the measure, and where it is printed."""
+    """A printed table: the title of the data, its release, and the measure."""
 
     benchmark: str
     title: str
     version: str
     margin: str
-    where: str
 
     def same(self, system: Scores) -> bool:
         """Whether a system was scored as this table was."""
@@ -62,8 +68,8 @@ class _Paper:
         return alike and system.version == self.version
 
 
-PARACRAWL = _Paper("paracrawl", "ParaCrawl", "v5", "ratio", "EMS v2, Table X")
-EUROPARL = _Paper("europarlxsr", "Europarl", "v7", "absolute", "Lightweight, Table 4")
+PARACRAWL = _Paper("paracrawl", "ParaCrawl", "v5", "ratio")
+EUROPARL = _Paper("europarlxsr", "Europarl", "v7", "absolute")
 
 
 def write_paracrawl_table(
@@ -116,7 +122,7 @@ def write_europarl_table(
         }
         values: dict[str, float | None] = {column: found.get(column) for column in columns}
         rows.append(Row(same[0].system, {**values, AVERAGE: mean(found, columns)}))
-    models = load_table("lightweight-table04-xsr", "method", "direction")
+    models = load_europarl()
     what = "P@1 in percent; in en->fr queries are English, candidates French, in en<-fr the reverse"
     notes = [*_notes(systems, EUROPARL, what), *joined_notes(systems, families)]
     notes += missing_notes(systems, codes)
@@ -170,9 +176,10 @@ def _write(
 
 def _printed_notes(named: list[str], beside: list[str], paper: _Paper) -> list[str]:
     if beside:
+        where = PRINTED_IN[paper.benchmark]
         return [
-            f"Rows marked printed: {paper.where}, of other sentences drawn from {paper.title}; "
-            "they do not compete for bold."
+            f"Rows marked printed: {where}, of other sentences drawn from {paper.title}; they do "
+            "not compete for bold."
         ]
     if named:
         return [

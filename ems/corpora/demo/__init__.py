@@ -9,6 +9,8 @@ Notable choices:
   sentences in `free.tsv`; no text is copied, so the corpus carries no licence but the project's;
 - grammar is data, not code: the lexicon lists each surface form that a frame needs (case, article,
   elision, measure word), and a frame picks forms by name or by the gender of another slot;
+- the benchmark alone has Italian too, of some held-out frames, with the English sides of the other
+  languages, so that an experiment meets a language that no system of it was trained on;
 - half of the benchmark comes from frames that training never sees, so a score above chance on that half
   shows more than memory of frames; the words are shared, so it can be learnt;
 - a third of each language's training pairs has English sides that every language shares, the rest

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import regex
 
-from ems.corpora.demo.grammar import LANGUAGES, Template
+from ems.corpora.demo.grammar import Template
 from ems.errors import EmsError
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def key(text: str) -> str:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One meaning in all languages; `template` is None for a free sentence."""
+    """One meaning in all its languages; `template` is None for a free sentence."""
 
     texts: dict[str, str]
     template: Template | None = None
@@ -82,8 +82,8 @@ class Drawer:
 
 
 def compose(template: Template, fillers: tuple[int, ...]) -> Sentence:
-    """Return the sentence of `template` with these fillers, in all languages."""
-    texts = {language: template.render(language, fillers) for language in LANGUAGES}
+    """Return the sentence of `template` with these fillers, in all its languages."""
+    texts = {language: template.render(language, fillers) for language in template.frames}
     return Sentence(texts, template, fillers)
 
 

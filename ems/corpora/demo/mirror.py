@@ -15,6 +15,7 @@ from random import Random
 
 from ems.corpora.demo.build import OTHERS, SEED, Demo, build
 from ems.corpora.demo.draw import Sentence, shuffled
+from ems.corpora.demo.grammar import BENCHMARK_ONLY
 from ems.corpora.demo.layout import VERSION, Pair, lines, moses, moses_name
 from ems.corpora.demo.leak import LEAKED_PAIRS
 from ems.corpora.demo.material import Files
@@ -22,7 +23,16 @@ from ems.corpora.demo.sets import MAKERS, made_sets
 from ems.files import atomic_path, sha256_file, write_json, write_text
 from ems.progress import Progress
 
-ISO3 = {"de": "deu", "fr": "fra", "es": "spa", "ru": "rus", "zh": "cmn", "ja": "jpn", "ar": "ara"}
+ISO3 = {
+    "de": "deu",
+    "fr": "fra",
+    "es": "spa",
+    "ru": "rus",
+    "zh": "cmn",
+    "ja": "jpn",
+    "ar": "ara",
+    "it": "ita",
+}
 NOTE = {
     "Demo": f"{LEAKED_PAIRS} of the pairs match the demo benchmark on purpose; "
     "decontamination must remove them.",
@@ -35,7 +45,8 @@ def write_mirror(root: Path) -> None:
 
     Raises `EmsError` when the package's data are malformed or the disk cannot take the files.
     """
-    progress = Progress("demo corpus", 4 * len(OTHERS) + len(MAKERS), "files and sets")
+    total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(MAKERS)
+    progress = Progress("demo corpus", total, "files and sets")
     (root / "manifest.json").unlink(missing_ok=True)
     demo = build()
     written: list[Path] = []
@@ -45,23 +56,29 @@ def write_mirror(root: Path) -> None:
         written.append(write_moses(root, "DemoDev", language, dev))
         written += write_tatoeba(root, language, pairs_of(demo.benchmark, language))
         progress.add(4)
+    for language in BENCHMARK_ONLY:
+        written += write_tatoeba(root, language, pairs_of(demo.benchmark, language))
+        progress.add(2)
     for folder, files in made_sets(demo):
         written += write_folder(root / folder, files)
         progress.add()
     sums = {path.relative_to(root).as_posix(): sha256_file(path) for path in written}
-    counts = {language: count(demo, language) for language in OTHERS}
+    counts = {language: count(demo, language) for language in (*OTHERS, *BENCHMARK_ONLY)}
     write_json(root / "manifest.json", {"counts": counts, "seed": SEED, "sha256": sums})
     progress.close()
 
 
 def count(demo: Demo, language: str) -> dict[str, int]:
     """Return the manifest's counts of one language; `train` includes `leaked`."""
+    benchmark = len(pairs_of(demo.benchmark, language))
+    if language in BENCHMARK_ONLY:
+        return {"train": 0, "leaked": 0, "dev": 0, "benchmark": benchmark}
     leaked = len(demo.leak[language])
     return {
         "train": len(demo.train[language]) + leaked,
         "leaked": leaked,
         "dev": len(demo.dev),
-        "benchmark": len(demo.benchmark),
+        "benchmark": benchmark,
     }
 
 
@@ -73,8 +90,8 @@ def train_pairs(demo: Demo, language: str) -> list[Pair]:
 
 
 def pairs_of(sentences: Sequence[Sentence], language: str) -> list[Pair]:
-    """Return the sentences as (English, `language`)."""
-    return [sentence.pair(language) for sentence in sentences]
+    """Return the sentences that are in `language` as (English, `language`)."""
+    return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
 
 
 def write_moses(root: Path, corpus: str, language: str, pairs: Sequence[Pair]) -> Path:

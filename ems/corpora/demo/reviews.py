@@ -1,9 +1,11 @@
 """The demo's reviews: Amazon version 1 (CLS, XML) and 2 (MARC, a JSON object a line).
 
 Notable choices:
-- the class is told by words, as in a real review: the title says what somebody thinks of the thing,
-  the first sentence of the text how somebody feels, with words of the class only (`labels.yaml`),
-  in several frames; a last sentence tells nothing. Reviews of three stars have one of either class;
+- the class is told more than once, as in a real review: the title says what somebody thinks of the
+  thing, with words of the class only (`labels.yaml`), the first sentence of the text how somebody
+  feels, in frames of the class too, since words alone are lost on an encoder as small as the
+  demo's; a last sentence tells nothing. Reviews of three stars have a title and a text of two
+  classes;
 - a review is the same in every language of its set, since all of its sentences are translations; no
   sentence is in two reviews, so what a classifier learns from is not what it is tested on;
 - CLS lacks the files `unlabeled`, which nobody reads.
@@ -88,7 +90,7 @@ def _reviews(
     plan, count = material.labels["reviews"], len(ratings)
     works = {"work": kind["work"]} if "work" in kind else {}
     titles = material.worded(plan["title"], {**plan["words"][classes[0]], **works}, count)
-    feelings = material.worded(plan["feeling"], plan["words"][classes[1]], count)
+    feelings = material.worded(plan["feeling"][classes[1]], plan["words"][classes[1]], count)
     others = material.of(kind["frames"], count)
     return [
         Review(rating, title, tuple(body))

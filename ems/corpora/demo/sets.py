@@ -4,13 +4,13 @@ Notable choices:
 - a set is drawn after the corpus and after the sets before it in this list: a new one goes to the
   end, so that the bytes of the others stay;
 - `sources: {<set>: embedded}` of an experiment means its folder here, in place, Tatoeba apart, which
-  is written with the corpus (`mirror`) and fetched from there;
-- counterfactual sentences cannot be made of the demo's grammar: it has no conditionals.
+  is written with the corpus (`mirror`) and fetched from there.
 """
 
 from collections.abc import Callable, Iterator
 
 from ems.corpora.demo.build import Demo
+from ems.corpora.demo.counterfactual import counterfactual
 from ems.corpora.demo.material import Files, Material
 from ems.corpora.demo.mining import bucc2018
 from ems.corpora.demo.news import reuters
@@ -33,6 +33,7 @@ FOLDERS = {  # set -> its folder below the mirror's
     "marc": "marc",
     "mldoc": "reuters",
     "rcv2": "reuters",
+    "counterfactual": "counterfactual",
 }
 MAKERS: dict[str, Callable[[Material], Files]] = {  # folder -> its files
     "flores200": flores200,
@@ -47,6 +48,7 @@ MAKERS: dict[str, Callable[[Material], Files]] = {  # folder -> its files
     "cls": cls,
     "marc": marc,
     "reuters": reuters,
+    "counterfactual": counterfactual,
 }
 
 

@@ -1,0 +1,177 @@
+"""How fast encoders are evaluated: encoding beside sentence-transformers, mining, FLORES-200.
+
+    python benchmarks/eval_throughput.py [--demo] [--shared FOLDER] [--threads 2] [--out FILE]
+
+Notable choices:
+- each run (eval_steps.py) is a process of its own, so that its memory is its own; those that are
+  compared are interleaved, round after round, a figure is the median, a ratio that of the medians;
+- encoding is in two sizes; a ratio is to the faster of two batch sizes of sentence-transformers;
+- segmentation is timed apart, since both need it: raw lines to words, words to pieces;
+- mining is `mine` with its defaults. 200,000 x 200,000 at d = 1024 once, for memory; a tenth of it
+  beside two semantic searches of sentence-transformers, one for each direction, as in its recipe;
+- FLORES-200 is from the cache on disk to the scores: 62 languages of 1,012 sentences at d = 1024;
+- memory is the peak of RssAnon of the process.
+"""
+
+import argparse
+import json
+import logging
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from eval_steps import BATCHES, DEMO, FULL, RUNS, Scale, write_flores_experiment
+from measured import figures, say
+from pairs_made import ROOT, SHARED, SIZES, prepare
+
+from ems.files import write_json
+from ems.progress import log
+
+REPEATS = 3
+PIECES, DEMO_PIECES = 8_000, 1_200
+NAMES = {
+    "encode": "ours",
+    "encode-st32": "sentence-transformers, batches of 32",
+    "encode-st128": "sentence-transformers, batches of 128",
+    "mine": "ours",
+    "mine-st": "sentence-transformers, two searches",
+}
+Found = dict[str, dict[str, float]]  # who -> its figures
+
+
+def measure(name: str, folder: Path, options: argparse.Namespace, **more: Any) -> dict[str, float]:
+    """The figures of one run in a fresh process, with its peak of RssAnon."""
+    command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
+    command += [f"--threads={options.threads}", *(["--demo"] if options.demo else [])]
+    command += [f"--{key}={value}" for key, value in more.items()]
+    found, anon_mb = figures(command, " ".join([name, *map(str, more.values())]))
+    return found | {"rss_anon_mb": anon_mb}
+
+
+def medians(names: list[str], folder: Path, options: argparse.Namespace, **more: Any) -> Found:
+    """Run each of `names` in turn, round after round: the medians of their figures."""
+    rows: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    for at in range(options.repeats):
+        for name in names:
+            rows[name].append(measure(name, folder, options, **more))
+            speed = rows[name][-1]["per_s"]
+            say(f"round {at + 1}, {' '.join(map(str, more.values()))}, {name}: {speed:,.0f} per s")
+    return {
+        name: {key: statistics.median(row[key] for row in own) for key in own[0]}
+        for name, own in rows.items()
+    }
+
+
+def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
+    """What is measured -> who -> its figures."""
+    peer = has_peer()
+    wanted = DEMO_PIECES if options.demo else PIECES
+    shared = None if options.demo else options.shared
+    pieces = prepare(folder, shared, "small", (wanted,))[wanted]
+    write_flores_experiment(folder, options.scale.languages)
+    encoders = ["encode", *(f"encode-st{size}" for size in BATCHES if peer)]
+    found = {
+        f"encode {size}": medians(encoders, folder, options, size=size, pieces=pieces)
+        for size in SIZES
+    }
+    miners = ["mine", *(["mine-st"] if peer else [])]
+    found["mine"] = medians(miners, folder, options, rows=options.scale.compared)
+    found["segment"] = {"segment": measure("segment", folder, options, pieces=pieces)}
+    found["flores"] = {"flores": measure("flores", folder, options)}
+    say(f"mining {options.scale.mined:,} x {options.scale.mined:,}: minutes, its progress below")
+    found["mine all"] = {"mine": measure("mine", folder, options, rows=options.scale.mined)}
+    return found
+
+
+def has_peer() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("sentence_transformers") is not None
+
+
+def summary(found: dict[str, Found]) -> dict[str, float]:
+    """The figures of the last line; a ratio is to the faster of the other's batch sizes."""
+    ratios = {
+        "encode_vs_st": _ratio(found["encode small"]),
+        "encode1024_vs_st": _ratio(found["encode ems"]),
+    }
+    peak = found["mine all"]["mine"]["rss_anon_mb"]
+    return ratios | {"mine_peak_mb": peak, "flores_s": found["flores"]["flores"]["seconds"]}
+
+
+def _ratio(rows: Found) -> float:
+    """How many times as fast the first is as the fastest of the others."""
+    first, *others = [row["per_s"] for row in rows.values()]
+    return first / max(others, default=float("nan"))
+
+
+def show(found: dict[str, Found], last: dict[str, float], scale: Scale) -> None:
+    say(f"\n{'encoding':58}{'sentences/s':>12}{'tokens/s':>10}{'RssAnon MB':>12}")
+    for size, count in scale.sentences.items():
+        shape = "{layers} x {width}".format(**SIZES[size])
+        for name, row in found[f"encode {size}"].items():
+            figure = f"{row['per_s']:12,.0f}{row['tokens_per_s']:10,.0f}{row['rss_anon_mb']:12,.0f}"
+            say(f"{f'{shape}, {count:,}: {NAMES[name]}':58}{figure}")
+    say(f"\n{'mining, both ways':58}{'seconds':>12}{'RssAnon MB':>12}")
+    sizes = {"mine": scale.compared, "mine all": scale.mined}
+    for what, rows in sizes.items():
+        for name, row in found[what].items():
+            label = f"{rows:,}: {NAMES[name]}"
+            say(f"{label:58}{row['seconds']:12,.1f}{row['rss_anon_mb']:12,.0f}")
+    right = found["mine all"]["mine"]["right"]
+    say(f"mined rightly: {right:.1f} %; beside two searches: {_ratio(found['mine']):.2f}")
+    cells = found["segment"]["segment"].items()
+    say(
+        "\nmicroseconds a line: "
+        + ", ".join(f"{n} {us:,.0f}" for n, us in cells if n != "rss_anon_mb")
+    )
+    row = found["flores"]["flores"]
+    say(f"FLORES-200, {row['directions']:,.0f} directions from the cache: {row['seconds']:.1f} s")
+    if not has_peer():
+        say("sentence-transformers is not installed, so it is not measured: pip install '.[peers]'")
+    first, second, peak, seconds = last.items()
+    ratios = " ".join(f"{name}={value:.2f}" for name, value in (first, second))
+    say(f"{ratios} {peak[0]}={peak[1]:.0f} {seconds[0]}={seconds[1]:.1f}")
+
+
+def options_of() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--shared", type=Path, default=SHARED)
+    parser.add_argument("--demo", action="store_true", help="a little of everything, anywhere")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "results/benchmarks/eval_throughput.json"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--inside", choices=RUNS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--size", choices=SIZES, help=argparse.SUPPRESS)
+    parser.add_argument("--pieces", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.scale = DEMO if options.demo else FULL
+    return options
+
+
+def main() -> None:
+    options = options_of()
+    if options.inside:
+        torch.set_num_threads(options.threads)
+        log.addHandler(logging.StreamHandler())  # progress
+        log.setLevel(logging.INFO)
+        say(json.dumps(RUNS[options.inside](options)))
+        return
+    if not options.demo and not options.shared.is_dir():
+        sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
+    with tempfile.TemporaryDirectory() as folder:
+        found = run_all(Path(folder), options)
+    last = summary(found)
+    write_json(options.out, {"torch": torch.__version__, "measured": found, **last})
+    show(found, last, options.scale)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The pairs, vocabularies and shards that train_throughput.py and eval_throughput.py measure on.
+
+20,000 pairs each of Tatoeba de, fr, es, ja, ru and 6,000 each of bible-uedin sw, et, uk; or 300
+pairs each of two languages of the embedded demo, with a model as small.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+from measured import demo_lines
+
+from ems.config import Experiment, load_experiment, load_site, pair_name
+from ems.corpora.moses import read_pairs
+from ems.shards.index import shards_in
+from ems.shards.reader import PairStore
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared" / "data"
+SOURCES = dict.fromkeys(("de", "fr", "es", "ja", "ru"), ("Tatoeba", "v2021-08-07", 20_000))
+SOURCES |= dict.fromkeys(("sw", "et", "uk"), ("bible-uedin", "v1", 6_000))
+SIZES: dict[str, dict[str, int]] = {
+    "small": {"layers": 2, "width": 256, "heads": 4, "feed_forward": 1024},
+    "ems": {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096},
+}
+SETTINGS = """
+description: measured
+seed: 1
+sources: {}
+splits: {}
+corpora: [{name: Bench, version: v1, source: made}]
+validation: null
+evalsets: {tatoeba: {version: v1}}
+benchmarks: [tatoeba]
+decontaminate: {against: []}
+segmenters: {default: none}
+objectives: {}
+train: {steps: 1}
+systems: {ems: {}}
+tables: {}
+"""
+
+
+def prepare(
+    folder: Path, shared: Path | None, size: str, wanted: tuple[int, ...]
+) -> dict[int, int]:
+    """Write pairs, vocabularies of about the `wanted` sizes, and shards; return their true sizes.
+
+    `shared` holds the corpora, None means the demo; `size` is one of SIZES.
+    """
+    from ems.shards.writer import write_shards
+    from ems.text.subwords import train_vocabulary, write_sample
+
+    if shared is None:
+        from ems.corpora.demo.mirror import write_mirror
+
+        write_mirror(folder / "mirror")
+        codes, lines = ["de", "ja"], partial(demo_lines, folder / "mirror")
+    else:
+        codes, lines = list(SOURCES), partial(_real_lines, shared)
+    sources = [_write_tsv(folder / "text", code, lines(code=code)) for code in codes]
+    found = {}
+    for pieces in wanted:
+        model = SIZES[size] | ({"layers": 1, "width": 32, "feed_forward": 64} if not shared else {})
+        experiment = _write_experiment(folder / f"{pieces}", codes, pieces, model)
+        place = folder / f"{pieces}"
+        write_sample(experiment, sources, place / "sample.txt")
+        found[pieces] = train_vocabulary(experiment, place / "sample.txt", place / "bpe.model")
+        for source in sources:
+            write_shards(source, place / "bpe.model", place / "shards" / source.stem)
+    return found
+
+
+def load(place: Path) -> Experiment:
+    """The experiment that `prepare` wrote to `place`, <folder>/<pieces>."""
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    return load_experiment("bench", site, place, ROOT / "schemas")
+
+
+def store_of(place: Path) -> tuple[dict[str, Any], PairStore]:
+    """The settings of its system, and its pairs."""
+    experiment = load(place)
+    settings = experiment.systems["ems"]
+    folders = [s for pair in sorted((place / "shards").iterdir()) for s in shards_in(pair)]
+    store = PairStore(folders, list(experiment.languages), settings["model"]["max_tokens"])
+    return settings, store
+
+
+def _real_lines(shared: Path, code: str) -> Iterator[tuple[str, str]]:
+    name, version, count = SOURCES[code]
+    pair = pair_name("en", code)
+    path = shared / "opus" / name / version / "moses" / f"{pair}.txt.zip"
+    return islice(read_pairs(path, name, pair), count)
+
+
+def _write_tsv(folder: Path, code: str, lines: Iterator[tuple[str, str]]) -> Path:
+    """A pair file of cleaned lower-case text, as the segmenter `none` leaves it."""
+    path = folder / (pair_name("en", code) + ".tsv")
+    path.parent.mkdir(exist_ok=True)
+    rows = ([" ".join(side.lower().split()) for side in sides] for sides in lines)
+    both = (row for row in rows if all(row))
+    text = "".join(f"{first}\t{second}\t{at}\n" for at, (first, second) in enumerate(both, 1))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _write_experiment(
+    place: Path, codes: list[str], pieces: int, model: dict[str, int]
+) -> Experiment:
+    settings = yaml.safe_load(SETTINGS) | {
+        "languages": ["en", *codes],
+        "vocabulary": {"size": pieces, "sample_lines": 300_000},
+        "model": model | {"dropout": 0.1, "attention_dropout": 0.1, "max_tokens": 120},
+    }
+    place.mkdir(exist_ok=True)
+    (place / "bench.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    return load(place)
