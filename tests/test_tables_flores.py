@@ -222,6 +222,9 @@ def test_kinds_of_errors_are_shares_that_add_up_to_the_average(tmp_path):
     # of 200 sentences fr has 40 of each kind (20 %), de 80 misaligned (40 %)
     assert (row["misaligned"], row["number replacement"], row["Avg."]) == ("30.0", "10.0", "40.0")
     assert rows["xsim: A"]["misaligned"] == ""
+    kinds = (tmp_path / "xsim.tex").read_text().rpartition("Model &")[2]
+    assert "xsim++: A" in kinds
+    assert "xsim: A" not in kinds  # xsim has none, so it has no row of dashes there
 
 
 def test_one_measure_alone_makes_a_table_without_kinds(tmp_path):

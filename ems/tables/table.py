@@ -27,11 +27,12 @@ class Block:
     """Columns that stand side by side; blocks are stacked, as in EMS v2 Table IV.
 
     `spread` lets few wide columns share the width of the widest block; the last word of their
-    headings goes on a second line.
+    headings goes on a second line. `rows` is how the labels of its rows begin, where not all are.
     """
 
     columns: list[str]
     spread: bool = False
+    rows: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,10 @@ class Table:
         """The rows of a block: of several blocks, a printed row stands in those it has a value in
         (mUSE has one in Table V, and none in Table IV).
         """
-        every = range(len(self.frame))
+        labels = self.frame.iloc[:, 0]
+        every = [row for row, label in enumerate(labels) if label.startswith(block.rows)]
         if len(self.blocks) == 1:
-            return list(every)
+            return every
         bare = self.frame[block.columns].isna().all(axis=1)
         return [
             row for row in every if not (bare[row] and self.frame.iloc[row, 0].endswith(PRINTED))

@@ -124,7 +124,7 @@ def _table(
             label = f"{MEASURES[benchmark]}: {system.system}"
             rows.append(Row(label, {**row.values, **dict.fromkeys(names), **shares}))
     blocks = balanced_blocks([*languages, AVERAGE])
-    blocks += [Block(names, spread=True)] if names else []
+    blocks += [Block(names, True, f"{MEASURES['xsimpp']}: ")] if names else []
     notes = [_about(found, names), *joined_notes(next(iter(found.values())), families)]
     notes += [note for systems in found.values() for note in missing_notes(systems, languages)]
     table = make_table(rows, len(rows), blocks, list(dict.fromkeys(notes)))
