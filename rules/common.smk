@@ -17,6 +17,7 @@ from ems.errors import EmsError
 from ems.evalsets.sets import FILES, data_files, default_folder, manifest_name, unit_source
 from ems.orphan import VARIABLE
 from ems.plan import SLURM, check_cluster, plan, segments_elsewhere
+from ems.tables.papers import PRINTED_IN
 from ems.tables.pdf import check_latex
 from ems.train import AFRESH
 
@@ -225,6 +226,11 @@ def bench_code(wildcards):
     """The source that a benchmark runs: its own, and that of its system's kind of encoder."""
     encoder = ENCODERS[EXPERIMENT.systems[wildcards.system]["kind"]]
     return source_hash(BENCHMARKS[wildcards.benchmark]) + source_hash(encoder)
+
+
+def told_where(table):
+    """What a caption ends in: the table of the papers that ours is made after."""
+    return f" As {PRINTED_IN[table]}." if table in PRINTED_IN else ""
 
 
 def tables_for_pdf(wildcards):

@@ -1,6 +1,4 @@
 # Scores -> LaTeX and figures, of the selected experiment.
-from ems.tables.papers import PRINTED_IN
-
 CAPTIONS = {  # in the order of the papers
     "corpora": "Sentence pairs per language.",
     "decontamination": "Evaluation sentences found in the corpora and removed.",
@@ -28,13 +26,6 @@ CAPTIONS = {  # in the order of the papers
     "pawsx": "PAWS-X by cosine: accuracy and average precision.",
     "xsim": "FLORES-200: error rates of xsim and xsim++.",
 }
-
-
-def told_where(table):
-    """What a caption ends in: the table of the papers that ours is made after."""
-    return f" As {PRINTED_IN[table]}." if table in PRINTED_IN else ""
-
-
 LOSSES = f"{RESULTS}/models/{{system}}/losses.jsonl"
 MODEL = f"{RESULTS}/models/{{system}}/model.json"
 REPORT = f"{RESULTS}/reports/decontamination.json"
