@@ -193,9 +193,9 @@ def _how_ablated(request: Request) -> tuple[list[str], list[str], dict[str, tupl
 
 def _steps(request: Request) -> dict[str, int]:
     """Steps of training of the systems of the ablation table."""
-    systems = request.experiment.systems
-    _, names, _ = _how_ablated(request)
-    return {name: systems[name]["train"]["steps"] for name in names}
+    experiment = request.experiment
+    names = experiment.learning(experiment.ablated)
+    return {name: experiment.systems[name]["train"]["steps"] for name in names}
 
 
 def _sweep(request: Request) -> None:

@@ -90,8 +90,7 @@ def write_paracrawl_table(
     rows = [system_row(system, codes) for system in systems]
     models = load_table("ems-v2-table10-paracrawl", "model", "language")
     what = "P@1 in percent, mean of both directions"
-    notes = [*_notes(systems, PARACRAWL, what), *joined_notes(systems, families)]
-    notes += missing_notes(systems, codes)
+    notes = _notes(systems, PARACRAWL, what, codes, families)
     _write(rows, codes, models, _Shown(systems[0], PARACRAWL, printed), notes, out)
 
 
@@ -124,8 +123,7 @@ def write_europarl_table(
         rows.append(Row(same[0].system, {**values, AVERAGE: mean(found, columns)}))
     models = load_europarl()
     what = "P@1 in percent; in en->fr queries are English, candidates French, in en<-fr the reverse"
-    notes = [*_notes(systems, EUROPARL, what), *joined_notes(systems, families)]
-    notes += missing_notes(systems, codes)
+    notes = _notes(systems, EUROPARL, what, codes, families)
     _write(rows, columns, models, _Shown(systems[0], EUROPARL, printed), notes, out)
 
 
@@ -140,12 +138,17 @@ def _systems(
     return joined(in_order(found, order or []), families)
 
 
-def _notes(systems: list[Scores], paper: _Paper, what: str) -> list[str]:
+def _notes(
+    systems: list[Scores], paper: _Paper, what: str, codes: list[str], families: Families | None
+) -> list[str]:
+    """What the numbers are, which systems share a row, and who lacks what."""
     names = ("queries", "candidates", "margin", "k")
     queries, candidates, margin, k = (systems[0].setting(name) for name in names)
     return [
         f"{paper.title} {systems[0].version}: {what}, of {queries:,} queries among {candidates:,} "
-        f"candidates, by {HOW[margin].format(k=k)}. Bold: best of our systems."
+        f"candidates, by {HOW[margin].format(k=k)}. Bold: best of our systems.",
+        *joined_notes(systems, families),
+        *missing_notes(systems, codes),
     ]
 
 
