@@ -12,13 +12,18 @@ from ems.errors import EmsError
 from ems.files import atomic_path, read_json, sha256_file, write_json, write_text
 
 
+def any_folder(folder):
+    """May be replaced, whatever is in it."""
+    return True
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
 def fail_while_writing(target, error, folder=False):
     """Write half of `target`, then raise `error`."""
-    with atomic_path(target) as temporary:
+    with atomic_path(target, any_folder if folder else None) as temporary:
         if folder:
             temporary.mkdir()
             (temporary / "b").write_text("new")
@@ -61,7 +66,7 @@ def test_after_an_interrupt_nothing_new_is_there(tmp_path):
 def test_a_folder_replaces_the_old_folder_as_a_whole(tmp_path):
     target = tmp_path / "shard"
     for content in ("first", "second"):
-        with atomic_path(target) as temporary:
+        with atomic_path(target, any_folder) as temporary:
             (temporary / "deep").mkdir(parents=True)
             (temporary / "deep" / content).write_text(content)
     assert names(target / "deep") == ["second"]
@@ -70,7 +75,7 @@ def test_a_folder_replaces_the_old_folder_as_a_whole(tmp_path):
 
 def test_after_an_exception_the_old_folder_stands_and_no_temporary_is_left(tmp_path):
     target = tmp_path / "shard"
-    with atomic_path(target) as temporary:
+    with atomic_path(target, any_folder) as temporary:
         temporary.mkdir()
         (temporary / "a").write_text("old")
     with pytest.raises(EmsError, match="mine"):

@@ -11,6 +11,7 @@ from conftest import ROOT
 LAYERS = [
     {"errors"},
     {"files", "progress", "orphan", "torchrun", "batches"},
+    {"outputs"},
     {"costs"},
     {"languages"},
     {"config"},
@@ -26,6 +27,7 @@ LAYERS = [
     {"tables"},
     {"plan", "downloads"},
     {"stages"},
+    {"commands"},
     {"cli"},
     {"__main__"},
 ]

@@ -20,6 +20,17 @@ def write_index(folders: dict[str, list[Path]], out: Path) -> int:
     return sum(map(len, shards.values()))
 
 
+def is_shards(folder: Path) -> bool:
+    """Whether a folder holds the shards of a corpus and language pair, and nothing else."""
+    try:
+        manifest = read_json(folder / "manifest.json")
+    except EmsError:
+        return False
+    names = {path.name for path in folder.iterdir()} - {"manifest.json"}
+    listed = manifest.get("shards") if isinstance(manifest, dict) else None
+    return isinstance(listed, dict) and names <= listed.keys()
+
+
 def shards_in(folder: Path) -> list[Path]:
     """The shards of a corpus and language pair, in their order; a shard's folder is one shard.
 

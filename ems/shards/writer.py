@@ -22,11 +22,12 @@ import numpy as np
 
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.files import atomic_path, check_target, read_json, sha256_file, write_json
+from ems.shards.index import is_shards
 from ems.shards.words import WordEncoder
 from ems.text.pieces import Advance, Piece, Work, alone, cut, kept
 from ems.text.subwords import load_vocabulary
-from ems.text.tsv import read_columns
+from ems.text.tsv import codes_of, read_columns
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
@@ -64,11 +65,12 @@ def write_shards(
     Several shards are written by `workers` processes and kept in `state` (default: beside `out`)
     until all are there. Raises `EmsError` when not one pair has tokens on both sides.
     """
-    start = Encoding(vocabulary, sha256_file(vocabulary), tuple(source.stem.split("-")))
+    check_target(out, is_shards)
+    start = Encoding(vocabulary, sha256_file(vocabulary), codes_of(source))
     what = f"encode {source.stem}"
     pieces, sha256 = cut(source, pairs, size=None)
     if len(pieces) == 1:
-        with atomic_path(out) as folder:
+        with atomic_path(out, is_shards) as folder:
             folder.mkdir()
             alone(what, start, pieces[0], folder / pieces[0].name)
             return _close(folder, source)
@@ -78,7 +80,7 @@ def write_shards(
     with kept(what, start, pieces, state, key, workers) as results:
         folder = results[0].parent
         manifest = _close(folder, source)
-        with atomic_path(out) as temporary:
+        with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ems.config.provenance import digest
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.files import atomic_path, check_state, read_json, remove, sha256_file, write_json
 from ems.progress import Progress, log
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
@@ -88,10 +88,11 @@ def kept(
     the same key does what is left. What another key left is removed; after the block, `state`.
     Raises `EmsError` as a worker does, or when one of them is killed.
     """
+    check_state(state, ("pieces", "done"))
     folder = state / digest(key)
     for other in state.glob("*"):
         if other != folder:
-            shutil.rmtree(other)
+            remove(other)
     waiting = [piece for piece in pieces if not _is_whole(piece, folder)]
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
@@ -122,6 +123,7 @@ def _record(piece: Piece, folder: Path) -> Path:
 def do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
     """Do a piece, keep its result in the state folder, and record it."""
     result = _result(piece, folder)
+    remove(result)  # of a run that was killed before it was recorded
     with atomic_path(result) as temporary:
         work(piece, temporary, advance)
     write_json(_record(piece, folder), _checksums(result))

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from ems.config.provenance import digest
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json, write_text
+from ems.files import atomic_path, check_state, read_json, sha256_file, write_json, write_text
 from ems.progress import log
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
@@ -90,8 +90,9 @@ def claimed(state: Path) -> Iterator[None]:
     The lock is the kernel's (flock), so it goes with the process, however that ends. At the end the
     folder is removed when nothing else is in it.
     """
+    check_state(state, ("identity.json", "step-", "bad-batch-"))
     state.mkdir(parents=True, exist_ok=True)
-    with open(state / "lock", "w") as handle:
+    with open(state / "lock", "a") as handle:
         _lock(handle, state)
         yield
         if [path.name for path in state.iterdir()] == ["lock"]:
@@ -120,7 +121,7 @@ def save_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: Progressed, keep: Keep
 ) -> None:
     """Save the state after `done.step` steps and drop the checkpoints that need not stay."""
-    with atomic_path(_folder(state, done.step)) as folder:
+    with atomic_path(_folder(state, done.step), _is_checkpoint) as folder:
         folder.mkdir(parents=True)
         save_tensors(modules.state_dict(), folder / MODEL)
         save_tensors(_optimizer_tensors(optimizer), folder / OPTIMIZER)
@@ -134,6 +135,10 @@ def save_checkpoint(
     for path in older:
         if step_of(path) not in stay:
             _remove(path)
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} <= {*FILES, STATE}
 
 
 def _folder(state: Path, step: int) -> Path:
