@@ -185,12 +185,6 @@ def evalset_pattern(name):
     return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
 
 
-def unit_source_flag(wildcards):
-    """`--source DIRECTORY` for the archives of a set that do not come from where it is published."""
-    source = unit_source(EXPERIMENT, wildcards.evalset)
-    return ["--source", source] if source else []
-
-
 def training(wildcards):
     """The `train` settings of a job's system."""
     return EXPERIMENT.systems[wildcards.system]["train"]
@@ -219,7 +213,7 @@ def model_of(wildcards):
 def model_flag(wildcards, input):
     """`--model FOLDER` for a trained system."""
     trained = wildcards.system in TRAINED
-    return f"--model {RESULTS}/models/{wildcards.system}" if trained else ""
+    return ["--model", f"{RESULTS}/models/{wildcards.system}"] if trained else []
 
 
 def bench_code(wildcards):
