@@ -20,6 +20,7 @@ from typing import Any
 
 from ems import stages, torchrun
 from ems.config import SHARED
+from ems.config.names import check_name
 from ems.costs import measured
 from ems.errors import FAILED, EmsError
 from ems.evalsets.registry import PER_LANGUAGE
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     stop_with_snakemake()
     log.info("ems %s", " ".join(options.arguments))
     try:
+        _check_names(options)
         with measured(options.stage, None if torchrun.rank() else options.costs):
             options.run(options)
     except EmsError as error:
@@ -73,6 +75,7 @@ def _set_up_log(path: Path | None) -> None:
 
 PLANNED = ("experiment", "expect")  # flags of a stage whose settings the workflow has hashed
 LOCATED = ("corpus", "version", "pair")
+NAMES = ("experiment", *LOCATED, "code", "system", "benchmark")  # flags with the name of something
 OPTIONAL = {"expect"}
 
 
@@ -375,6 +378,13 @@ def _parser() -> argparse.ArgumentParser:
         for flag, options in stage.others.items():
             own.add_argument(flag, **options)
     return parser
+
+
+def _check_names(options: argparse.Namespace) -> None:
+    for flag in NAMES:
+        name = getattr(options, flag, None)
+        if name is not None:
+            check_name(f"--{flag}", name)
 
 
 if __name__ == "__main__":

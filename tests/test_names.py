@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from cli_made import Cli
 from conftest import ROOT
 from experiments_made import REAL, SITE, Settings, edited
 
@@ -179,3 +180,39 @@ def test_the_data_folder_is_a_folder_or_is_not_there_yet(project):
     for data in ("folder", "good", "not there/yet", "a b", "../x"):
         project.site({**SITE, "data": data})
         project.load()
+
+
+# --- the command line
+
+CALLS = [
+    ("check", "--experiment", "../tiny"),
+    ("eval", "--experiment", "../tiny", "--bench", "tatoeba", "--model", "m"),
+    ("fetch", "--source", "s", "--corpus", "..", "--version", "v1", "--pair", "de-en"),
+    ("fetch", "--source", "s", "--corpus", "a", "--version", "../..", "--pair", "de-en"),
+    ("fetch", "--source", "s", "--corpus", "a", "--version", "v1", "--pair", "../../x"),
+    ("fetch-documents", "--source", "s", "--corpus", "..", "--version", "v1"),
+    ("fetch-evalset", "--source", "s", "--evalset", "tatoeba", "--code", "../../x"),
+    ("fetch-evalset", "--source", "s", "--evalset", "flores200", "--code", "x\n"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_a_bad_name_on_the_command_line_is_one_line_and_nothing_is_written(tmp_path, call):
+    ems = Cli(tmp_path)
+    out = () if call[0] == "check" else ("--out", tmp_path / "a" / "b")
+    (name,) = [word for word in call if word[0] == "." or word[-1] == "\n"]
+    flag = call[call.index(name) - 1]
+    assert f"{flag}: found {name!r}, {WORDS}" in ems.error(*call, *out)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "config.yaml",
+        "configs",
+        "schemas",
+        "logs",
+    }
+
+
+def test_a_data_folder_that_is_a_file_is_one_line_of_ems_check(tmp_path):
+    ems = Cli(tmp_path)
+    text = (tmp_path / "config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(text.replace("data: data", "data: config.yaml"))
+    assert "data: found 'config.yaml', expected a folder" in ems.error("check")
