@@ -1,5 +1,6 @@
 # What every stage needs: the checked plan, where things lie, and the hashes for `params:`.
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from ems.bench.encoders import model_files
 from ems.bench.registry import MODULES as BENCHMARKS
 from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.benchmarks import sets_of
+from ems.config.names import CODE, LABEL, NAME
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.evalsets.sets import FILES, data_files, default_folder, manifest_name, unit_source
@@ -59,17 +61,22 @@ VOCABULARIES = list(  # of the systems that are trained for the tables
 LEARNING = EXPERIMENT.learning(SYSTEMS)
 
 
+def one_of(names):
+    """The pattern of a wildcard that is one of some names."""
+    return "|".join(map(re.escape, names))
+
+
 wildcard_constraints:
-    corpus="[^/]+",  # its name, with the part after a + once it is divided
-    file="[^/]+",
-    version="[^/]+",
-    vocabulary="[^/]+",
-    pair="[^/]+",
-    code="[A-Za-z_]+",
+    corpus=LABEL,
+    file=NAME,
+    version=NAME,
+    vocabulary=one_of(EXPERIMENT.vocabularies),
+    pair=f"{CODE}-{CODE}",
+    code=CODE,
     evalset="[a-z0-9]+",
-    unit="[^/]+",
-    system="[^/]+",
-    benchmark="[^/]+",
+    unit=NAME,
+    system=one_of(EXPERIMENT.systems),
+    benchmark=one_of(name for name in BENCHMARKS if set(sets_of(name)) <= set(EXPERIMENT.evalsets)),
     figure="[a-z_]+",
     table="[a-z_]+",
 

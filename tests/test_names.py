@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from cli_made import Cli
-from conftest import ROOT
+from conftest import ROOT, Project
 from experiments_made import REAL, SITE, Settings, edited
 
 from ems.config.schema import check, load_yaml
@@ -216,3 +216,21 @@ def test_a_data_folder_that_is_a_file_is_one_line_of_ems_check(tmp_path):
     text = (tmp_path / "config.yaml").read_text()
     (tmp_path / "config.yaml").write_text(text.replace("data: data", "data: config.yaml"))
     assert "data: found 'config.yaml', expected a folder" in ems.error("check")
+
+
+# --- targets of the workflow
+
+TARGETS = [
+    "results/tiny/scores/nosuch/tatoeba.json",
+    "results/tiny/scores/ems/nosuch.json",
+    "data/opus/$(touch pwned)/v1/moses/de-en.txt.zip",
+    "data/opus/Demo/v1/moses/--out x.txt.zip",
+    "data/opus/Demo/v1/-x.tsv",
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_with_a_bad_name_is_no_target(fresh: Project, target: str) -> None:
+    output = fresh.snakemake("-n", "--", target, expect=1)
+    assert f"No rule to produce {target}" in output
+    assert "Traceback" not in output
