@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems import torchrun
-from ems.commands import ANY, MAYBE, OPTIONAL, STAGES, path
+from ems.commands import ANY, MAYBE, NAMES, OPTIONAL, STAGES, path
+from ems.config.names import check_name
 from ems.costs import measured
 from ems.errors import FAILED, EmsError
 from ems.orphan import stop_with_snakemake
@@ -43,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             check_outputs([Place("--log", options.log)], [*others, *inputs])
             _set_up_log(options.log)
         log.info("ems %s", " ".join(options.arguments))
+        _check_names(options)
         if options.stage.out and options.out:
             check_suffix("--out", options.out, options.stage.out)
         check_outputs(outputs, inputs, options.stage.out or FILE)
@@ -137,6 +139,13 @@ def _parser() -> argparse.ArgumentParser:
             wanted = {"required": stage.out.required, "default": stage.out.default}
             own.add_argument("--out", type=path, help=f"the {stage.out.kind} to write", **wanted)
     return parser
+
+
+def _check_names(options: argparse.Namespace) -> None:
+    for flag in NAMES:
+        name = getattr(options, flag, None)
+        if name is not None:
+            check_name(f"--{flag}", name)
 
 
 if __name__ == "__main__":

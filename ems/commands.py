@@ -15,6 +15,7 @@ from ems.tables.registry import FIGURES, TABLES, TIMED
 
 PLANNED = ("experiment", "expect")  # flags of a stage whose settings the workflow has hashed
 LOCATED = ("corpus", "version", "pair")
+NAMES = ("experiment", *LOCATED, "code", "system", "benchmark")  # flags with the name of something
 OPTIONAL = {"expect"}
 TABLE = Out(suffixes=(".tex", ".csv", ".md"))
 FIGURE = Out(suffixes=(".svg", ".png"))

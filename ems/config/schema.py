@@ -5,6 +5,8 @@ file: a newcomer's typo is the most frequent error there is.
 """
 
 import difflib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,22 @@ import yaml
 
 from ems.errors import EmsError
 
+
+def _pattern(
+    _: Any, pattern: str, value: Any, schema: dict[str, Any]
+) -> Iterator[jsonschema.ValidationError]:
+    """Yield an error for text without the pattern. Its `$` is the end of the text, as in ECMA; that
+    of Python is before a final newline too.
+    """
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        expected = schema.get("patternErrorMessage", f"expected {pattern}")
+        yield jsonschema.ValidationError(f"found {value!r}, {expected}")
+
+
 _STANDARD = jsonschema.Draft202012Validator
 _VALIDATOR = jsonschema.validators.extend(  # the standard takes 2.0 for an integer; Python does not
     _STANDARD,
+    validators={"pattern": _pattern},
     type_checker=_STANDARD.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
 )
 
