@@ -80,6 +80,7 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
             f"{path}: not the vocabulary that {shard.folder} was made with; give it, --vocabulary"
         )
     processor = load_vocabulary(path)
+    shard.pieces = processor.get_piece_size()
     corpus, version, pair = place.names
     told = [
         f"corpus {corpus} {version}, pair {pair}, shard {shard.folder.name}, row {place.row:,} of "
