@@ -12,6 +12,7 @@ Notable choices:
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -213,10 +214,33 @@ def write_json(target: Path, value: Any) -> None:
     write_text(target, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"expected finite numbers, found {text[:40]}")
+    return value
+
+
+_JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON with finite numbers; Python's own reader takes NaN, Infinity and 1e999.
+
+    Raises `json.JSONDecodeError` for anything else.
+    """
+    try:
+        return _JSON.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # also over 4,300 digits, or 1,000 levels
+        raise json.JSONDecodeError(str(error), text, 0) from None
+
+
 def read_json(path: Path) -> Any:
     """Read JSON. Raises `EmsError` that names the file when it is missing or malformed."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_json(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise EmsError(f"{path}: no such file; run the stage that makes it first") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -30,7 +30,15 @@ from torch import Tensor, nn
 
 from ems.config.provenance import digest
 from ems.errors import EmsError
-from ems.files import atomic_path, check_state, read_json, sha256_file, write_json, write_text
+from ems.files import (
+    atomic_path,
+    check_state,
+    parse_json,
+    read_json,
+    sha256_file,
+    write_json,
+    write_text,
+)
 from ems.progress import log
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
@@ -205,7 +213,7 @@ def load_checkpoint(
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [parse_json(line) for line in path.read_text().splitlines()]
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
