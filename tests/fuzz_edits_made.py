@@ -18,6 +18,14 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def copy(path: Path, other: str) -> None:
+    """Put another file of the project in place of this one."""
+    (project,) = (folder for folder in path.parents if (folder / "rules").exists())
+    content = (project / other).read_bytes()
+    remove(path)
+    path.write_bytes(content)
+
+
 def spoiled(change):
     """An edit of a file's bytes."""
 
@@ -52,6 +60,8 @@ def in_tree(read, write):
     """An edit of one value in a tree of mappings and lists, which a pointer of places names."""
 
     def edit(path: Path, pointer: list[int], name: str, value: Any = None) -> None:
+        if not path.is_file():
+            return
         try:
             tree = read(path.read_text(encoding="utf-8"))
         except (ValueError, yaml.YAMLError, OSError):
@@ -87,6 +97,7 @@ def put(tree: Any, pointer: list[int], name: str, value: Any) -> Any:
 
 EDITS = {
     "write": lambda path, text: (remove(path), path.write_bytes(base64.b64decode(text))),
+    "copy": copy,
     "remove": remove,
     "folder": lambda path: (remove(path), path.mkdir()),
     "fifo": lambda path: (remove(path), os.mkfifo(path)),

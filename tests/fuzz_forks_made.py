@@ -26,11 +26,14 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
 MEMORY, FILE_SIZE = 6 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 HANG = -1000  # the status of a command that did not end
+IDLE = 4  # seconds without any work after which a command is taken to wait for ever
 
 
 @dataclass(frozen=True)
@@ -156,15 +159,30 @@ def _run(words: list[str], folder: str, seconds: float, plant: str, stop: str) -
 
 
 def _wait(child: int, deadline: float, stop: str) -> int:
-    handle = os.pidfd_open(child)
-    while not select.select([handle], [], [], 0.002 if stop else 0.5)[0]:
-        if time.monotonic() > deadline or (stop and glob.glob(stop)):
+    """The exit status of a child, which is ended at the deadline or when it only waits."""
+    handle, work, since = os.pidfd_open(child), 0.0, time.monotonic()
+    while not select.select([handle], [], [], 0.002 if stop else 0.25)[0]:
+        now = time.monotonic()
+        if work != (work := _work(child)):
+            since = now
+        if now > min(deadline, since + IDLE) or (stop and glob.glob(stop)):
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
             os.close(handle)
             return HANG
     os.close(handle)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _work(child: int) -> float:
+    """A number that changes as long as a process or one of its children runs or could."""
+    total = 0.0
+    with contextlib.suppress(psutil.Error):
+        parent = psutil.Process(child)
+        for process in (parent, *parent.children(recursive=True)):
+            busy = process.status() != psutil.STATUS_SLEEPING
+            total += sum(process.cpu_times()[:2]) + (time.monotonic() if busy else 0)
+    return total
 
 
 def _text(stream: int) -> str:

@@ -14,9 +14,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz_commands_made import command_cases
+from fuzz_commands_made import command_cases, split_flags
 from fuzz_configs_made import config_cases
 from fuzz_files_made import file_cases
 from fuzz_forks_made import Forks
@@ -26,22 +28,40 @@ from fuzz_world_made import ROOT, World
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-BATCH = 100  # cases between two looks at the clock
+BATCH = 40  # cases between two looks at the clock
+TRIES = 12  # to make a case that fails simpler
+SIMPLE = [None, 0, "x", [], {}]
 SECONDS = {"ems": 60, "snakemake": 300}
 
 
-class Broken(AssertionError):
+@dataclass(frozen=True)
+class Broken:
     """A case that breaks the law."""
 
-    def __init__(self, case: Case, failures: list[Failure]) -> None:
-        self.case, self.failure = case, failures[0]
-        super().__init__(f"{self.failure.cause}\n{self.failure.details}\n{rebuilt(case)}")
+    case: Case
+    failure: Failure
+
+    def __str__(self) -> str:
+        return f"{self.failure.cause}\n{self.failure.details}\n{rebuilt(self.case)}"
 
 
 def rebuilt(case: Case) -> str:
     """How to run a case again."""
     command = shlex.join(case["words"])
     return f"{command}\nagain: python tests/fuzz_made.py --case <<'EOF'\n{json.dumps(case)}\nEOF"
+
+
+def simpler(case: Case) -> Iterator[Case]:
+    """Cases with one thing less."""
+    for at, edit in enumerate(case["edits"]):
+        rest = case["edits"][:at], case["edits"][at + 1 :]
+        yield case | {"edits": [*rest[0], *rest[1]]}
+        if edit[0] in ("json", "yaml") and edit[-1] not in SIMPLE:
+            for value in SIMPLE:
+                yield case | {"edits": [*rest[0], [*edit[:-1], value], *rest[1]]}
+    groups = split_flags(case["words"])
+    for at in range(1, len(groups)):
+        yield case | {"words": [word for group in groups[:at] + groups[at + 1 :] for word in group]}
 
 
 class Campaign:
@@ -84,35 +104,39 @@ class Campaign:
         return broken_laws(case["words"], done, before, world.listing(), world, same)
 
     def check(self, case: Case) -> None:
-        """Run a case; raise `Broken` for a cause that is not known yet."""
-        failures = self.run(case)
-        for failure in failures:
+        """Run a case and keep what it breaks, made small where it is new."""
+        for failure in self.run(case):
             self.repeats[failure.cause] += 1
-        new = [failure for failure in failures if failure.cause not in self.failures]
-        if new:
-            raise Broken(case, new)
+            if failure.cause not in self.failures:
+                print(f"new: {failure.cause}", flush=True)
+                self.failures[failure.cause] = self._made_small(Broken(case, failure))
 
-    def batch(self, kind: str, number: int, count: int = BATCH, shrink: bool = True) -> None:
-        """Run `count` cases of a kind, drawn with a seed; keep what breaks, made small."""
-        phases = [Phase.generate, Phase.shrink] if shrink else [Phase.generate]
+    def _made_small(self, broken: Broken) -> Broken:
+        """The same failure of a simpler case: with fewer edits, simpler ones, fewer flags."""
+        left = TRIES
+        for case in simpler(broken.case):
+            left -= 1
+            same = [f for f in self.run(case) if f.cause == broken.failure.cause] if left else []
+            if same:
+                return self._made_small(Broken(case, same[0]))
+        return broken
+
+    def batch(self, kind: str, number: int, count: int = BATCH) -> None:
+        """Run `count` cases of a kind, drawn with a seed."""
 
         @seed(number)
         @settings(
             max_examples=count,
             deadline=None,
             database=None,
-            phases=phases,
-            report_multiple_bugs=False,
+            phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
         @given(self.kinds[kind])
         def cases(case: Case) -> None:
             self.check(case)
 
-        try:
-            cases()
-        except Broken as broken:
-            self.failures[broken.failure.cause] = broken
+        cases()
 
     def table(self) -> str:
         """Cases by kind, and the failures."""
