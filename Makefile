@@ -7,7 +7,7 @@ export PATH
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test setup report lint pull lock clean
+.PHONY: all test fuzz setup report lint pull lock clean
 
 all: setup
 	snakemake all
@@ -18,6 +18,11 @@ test: setup
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # -e: the sources are used in place; --no-deps: the lock has said it all
+# Damaged files, odd command lines and settings, new ones each time; SEED=n for the same ones again.
+MINUTES ?= 60
+fuzz: setup
+	python tests/fuzz_made.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 setup: .venv/installed
 .venv/installed: envs/requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "EMS needs Python 3.11 or 3.12 with venv; on Debian: apt install python3-venv" >&2; exit 1; }

@@ -1,0 +1,154 @@
+"""Command lines of every subcommand, as the parser of `ems` lists them."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+from fuzz_stages_made import COMMANDS
+from fuzz_values_made import OTHERS, TEXTS, Case
+from fuzz_world_made import NAMES
+from hypothesis import strategies as st
+
+
+class _Captured(Exception):
+    """Carries the parser out of `main`."""
+
+
+def the_parser() -> argparse.ArgumentParser:
+    """The parser behind `ems`, whatever it is called."""
+
+    def stop(self: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        raise _Captured(self)
+
+    from ems.cli import main
+
+    with mock.patch.object(argparse.ArgumentParser, "parse_known_args", stop):
+        try:
+            main([])
+        except _Captured as captured:
+            return captured.args[0]
+    raise AssertionError("ems parses without argparse")
+
+
+def subcommands() -> dict[str, list[argparse.Action]]:
+    """The flags of each subcommand."""
+    (commands,) = (a for a in the_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return {
+        name: [action for action in parser._actions if action.dest != "help"]
+        for name, parser in commands.choices.items()
+    }
+
+
+ODD = [
+    "file.txt",
+    "folder",
+    "empty.txt",
+    "emptyfolder",
+    "fifo",
+    "socket",
+    "dangling",
+    "link",
+    "loop",
+]
+ODD += ["linkfolder", "null", "absent", "absent/deep/er.txt", "file.txt/below", *NAMES]
+PATHS = [f"odd/{name}" for name in ODD] + ["", ".", "..", "../..", "./", "odd/../odd/file.txt", "-"]
+PATHS += ["text/lines.de", "text/clean/de-en.tsv", "models/ems", "shards", "data", "text", *OTHERS]
+PATHS += ["shards/train/de-en", "scores/ems", "reports/vocabulary.json", "configs", "x" * 4200]
+PATHS += ["models/../models/ems", "./text/./lines.de", "../precious.txt", "new/out.tsv", "new"]
+
+
+def value_of(action: argparse.Action) -> st.SearchStrategy:
+    """One word for a flag, of its type or not."""
+    if action.choices:
+        return st.one_of(st.sampled_from(sorted(action.choices)), st.sampled_from(TEXTS))
+    if action.type is int or action.type is float:
+        return st.sampled_from(
+            ["1", "2", "0", "-1", "3.5", "nan", "9" * 400, "", "x", "99999", "1_0"]
+        )
+    if getattr(action.type, "__name__", "") == "Path":
+        return st.sampled_from(PATHS)
+    return st.one_of(st.sampled_from(TEXTS), st.sampled_from(PATHS))
+
+
+def usual(action: argparse.Action, known: dict[str, list[list[str]]]) -> st.SearchStrategy:
+    """The words for a flag that some good command gave it, or ones of its type."""
+    few = {"*": (0, 3), "+": (1, 3), None: (1, 1), "?": (0, 1)}.get(action.nargs, (1, 1))
+    odd = st.lists(value_of(action), min_size=few[0], max_size=few[1])
+    good = known.get(action.dest.replace("_", "-"))
+    return st.one_of(st.sampled_from(good), odd) if good else odd
+
+
+def values_known() -> dict[str, list[list[str]]]:
+    """What the good commands give to each flag."""
+    known: dict[str, list[list[str]]] = {}
+    for words in COMMANDS:
+        flag = ""
+        for word in words[2:]:
+            if word.startswith("--"):
+                flag = word[2:]
+                known.setdefault(flag, []).append([])
+            elif flag:
+                known[flag][-1].append(word)
+    return known
+
+
+def split_flags(words: list[str]) -> list[list[str]]:
+    """A command's words: what precedes the flags, and each flag with its values."""
+    groups: list[list[str]] = [[]]
+    for word in words:
+        if word.startswith("--"):
+            groups.append([])
+        groups[-1].append(word)
+    return groups
+
+
+def command_cases() -> st.SearchStrategy:
+    """Command lines of every subcommand: good ones with something changed, and made-up ones."""
+    stages, known = subcommands(), values_known()
+    good = {name: [words for words in COMMANDS if words[1] == name] for name in stages}
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        name = draw(st.sampled_from(sorted(stages)))
+        if good[name] and draw(st.integers(0, 9)):
+            words = _changed(draw, draw(st.sampled_from(good[name])), stages[name])
+        else:
+            words = ["ems", name]
+            for action in stages[name]:
+                if (action.required or draw(st.booleans())) and draw(st.integers(0, 19)):
+                    words += _words_of(action, draw(usual(action, known)))
+        return {"kind": "commands", "edits": [], "words": words}
+
+    return one()
+
+
+def _words_of(action: argparse.Action, values: list[str]) -> list[str]:
+    if not action.option_strings:
+        return values
+    return [action.option_strings[-1], *([] if action.nargs == 0 else values)]
+
+
+def _changed(draw: Callable, words: list[str], actions: list[argparse.Action]) -> list[str]:
+    """A good command with one or two flags changed, removed, repeated or added."""
+    groups = [list(group) for group in split_flags(words)]
+    paths = [word for group in groups[1:] for word in group[1:] if "/" in word or "." in word]
+    for _ in range(draw(st.integers(0, 2))):
+        action = draw(st.sampled_from(actions))
+        flags = [at for at, group in enumerate(groups) if group[0] in action.option_strings]
+        kind = draw(st.sampled_from(["set", "set", "set", "same", "drop", "twice"]))
+        values = draw(st.lists(value_of(action), min_size=1, max_size=1))
+        if kind == "same" and paths:  # the same path for two flags, by its or another spelling
+            path = draw(st.sampled_from(paths))
+            values = [draw(st.sampled_from([path, f"./{path}", f"odd/../{path}", f"{path}/"]))]
+        if not action.option_strings:
+            groups[0][2:] = values if kind != "drop" else []
+        elif not flags:
+            groups.append(_words_of(action, values))
+        elif kind == "drop":
+            del groups[flags[0]]
+        elif kind == "twice":
+            groups.append(groups[flags[0]])
+        else:
+            groups[flags[0]] = _words_of(action, values)
+    return [word for group in groups for word in group]

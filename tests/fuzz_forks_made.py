@@ -1,0 +1,238 @@
+"""Runs `ems` and `snakemake` command lines in forked processes: milliseconds each instead of the
+seconds that the imports take.
+
+A server process imports the libraries once, with one thread, and forks for each command. As root it
+first becomes the user `nobody`, so that a mistake in the code under test cannot touch the machine.
+
+    python tests/fuzz_forks_made.py    serves: a JSON object a line in, a JSON object a line out
+"""
+
+import contextlib
+import ctypes
+import gc
+import glob
+import importlib
+import json
+import os
+import pkgutil
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+NOBODY = 65534
+MEMORY, FILE_SIZE = 6 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+HANG = -1000  # the status of a command that did not end
+IDLE = 4  # seconds without any work after which a command is taken to wait for ever
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended: its exit status (negative: the signal, or HANG) and what it printed."""
+
+    status: int
+    out: str
+    err: str
+    seconds: float = 0.0
+
+
+class Forks:
+    """The server, as seen from the process that uses it."""
+
+    def __init__(self) -> None:
+        self.scratch = tempfile.mkdtemp(prefix="ems-fuzz-")
+        os.chmod(self.scratch, 0o755)
+        own(Path(self.scratch))
+        environment = {**os.environ, **ENVIRONMENT, "HOME": self.scratch, "TMPDIR": self.scratch}
+        environment["TORCHINDUCTOR_CACHE_DIR"] = f"{self.scratch}/inductor"
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+        self.server = subprocess.Popen(
+            [sys.executable, __file__],
+            env=environment,
+            cwd=self.scratch,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.user = json.loads(self._answer())["user"]
+
+    def _answer(self) -> str:
+        line = self.server.stdout.readline()
+        assert line, "the server of the forks has died"
+        return line
+
+    def run(
+        self, words: list[str], folder: Path, seconds: float = 60, plant: str = "", stop: str = ""
+    ) -> Done:
+        """Run `words` (the first is `ems` or `snakemake`) in a folder.
+
+        `plant` is the name of a function of fuzz_plants_made.py that breaks something first. When a
+        path that matches the pattern `stop` appears the command is killed.
+        """
+        asked = {"words": words, "folder": str(folder), "seconds": seconds}
+        self.server.stdin.write(json.dumps(asked | {"plant": plant, "stop": stop}) + "\n")
+        self.server.stdin.flush()
+        return Done(**json.loads(self._answer()))
+
+    def close(self) -> None:
+        """End the server."""
+        self.server.stdin.close()
+        self.server.wait()
+        subprocess.run(["rm", "-rf", self.scratch], check=True)
+
+
+def own(path: Path) -> None:
+    """Give a path to the user that the commands run as."""
+    if os.geteuid() == 0:
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def _become_nobody() -> None:
+    """Leave root: read every file (Python itself may lie in root's home), write only one's own."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, this process
+    reads = 1 << 2  # CAP_DAC_READ_SEARCH as effective, permitted, inheritable
+    libc.capset(header, (ctypes.c_uint32 * 6)(reads, reads, reads, 0, 0, 0))
+    libc.prctl(47, 2, 2, 0, 0)  # PR_CAP_AMBIENT, so that programs which it starts can read too
+
+
+def _serve() -> None:
+    """Answer until the input ends."""
+    if os.geteuid() == 0:
+        _become_nobody()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    _import_everything()
+    print(json.dumps({"user": os.geteuid()}), file=answers, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(_run(**json.loads(line))), file=answers, flush=True)
+
+
+def _import_everything() -> None:
+    """Import every module of ems that can be imported here, and what starts slowly."""
+    import ems
+
+    for module in pkgutil.walk_packages(ems.__path__, "ems."):
+        if not module.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
+    for name in ("snakemake.cli", "matplotlib.pyplot", "pandas.io.formats.style", "torch", "jieba"):
+        importlib.import_module(name)
+    sys.modules["torch"].set_num_threads(1)
+    sys.modules["jieba"].initialize()
+    gc.collect()
+    gc.freeze()  # or each fork would copy the pages of all objects at its first collection
+
+
+def _run(words: list[str], folder: str, seconds: float, plant: str, stop: str) -> dict:
+    """Fork, run, wait, and end whatever is left of the command."""
+    streams = [os.memfd_create(name) for name in ("out", "err")]
+    begin = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        _become(words, folder, streams, plant)
+    status = _wait(child, begin + seconds, stop)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # what it started and left behind
+    texts = [_text(stream) for stream in streams]
+    return {
+        "status": status,
+        "out": texts[0],
+        "err": texts[1],
+        "seconds": time.monotonic() - begin,
+    }
+
+
+def _wait(child: int, deadline: float, stop: str) -> int:
+    """The exit status of a child, which is ended at the deadline or when it only waits."""
+    handle, work, since = os.pidfd_open(child), 0.0, time.monotonic()
+    while not select.select([handle], [], [], 0.002 if stop else 0.25)[0]:
+        now = time.monotonic()
+        if work != (work := _work(child)):
+            since = now
+        if now > min(deadline, since + IDLE) or (stop and glob.glob(stop)):
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(handle)
+            return HANG
+    os.close(handle)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _work(child: int) -> float:
+    """A number that changes as long as a process or one of its children runs or could."""
+    total = 0.0
+    with contextlib.suppress(psutil.Error):
+        parent = psutil.Process(child)
+        for process in (parent, *parent.children(recursive=True)):
+            busy = process.status() != psutil.STATUS_SLEEPING
+            total += sum(process.cpu_times()[:2]) + (time.monotonic() if busy else 0)
+    return total
+
+
+def _text(stream: int) -> str:
+    with os.fdopen(stream, "rb") as reader:
+        reader.seek(0)
+        return reader.read(1 << 20).decode("utf-8", "backslashreplace")
+
+
+def _become(words: list[str], folder: str, streams: list[int], plant: str) -> None:
+    """Turn this fork into the command; does not return."""
+    status = 1
+    try:
+        os.setsid()
+        os.chdir(folder)
+        os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = str(
+            Path(folder).parent.parent / "tmp"
+        )
+        for at, stream in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
+            os.dup2(stream, at)
+        sys.stdin = os.fdopen(0, closefd=False)
+        sys.stdout = os.fdopen(1, "w", errors="strict", closefd=False)
+        sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
+        memory = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (memory + MEMORY, memory + MEMORY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        sys.argv = words
+        if plant:
+            getattr(importlib.import_module("fuzz_plants_made"), plant)()
+        status = _command(words)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status & 0xFF)
+
+
+def _command(words: list[str]) -> int:
+    if words[0] == "snakemake":
+        from snakemake.cli import main as snakemake
+
+        return snakemake(words[1:]) or 0
+    from ems.cli import main
+
+    return main(words[1:])
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,204 @@
+"""The law of every command: it ends in time, with status 0 and right output, or with one line that
+says what was expected or found; and it writes nothing but what it was asked to.
+"""
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from fuzz_forks_made import HANG, Done
+from fuzz_world_made import Entry, World
+
+Listing = dict[str, Entry]
+PROJECT = "outer/project"
+OUTPUTS = ("out", "log", "costs", "state", "times", "scalars")
+GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
+COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
+SHARED = {  # that stages keep for each other, below the project
+    "bench": r"results/[^/]+/embeddings(/|$)",
+    "eval": r"results/[^/]+/embeddings(/|$)",
+    "fetch": r"data/\.downloads(/|$)",
+    "fetch-documents": r"data/\.downloads(/|$)",
+    "fetch-evalset": r"data/\.downloads(/|$)",
+    "snakemake": r"(\.snakemake|results|data)(/|$)",
+}
+TRACE = re.compile(r"^Traceback|^  File \"", re.MULTILINE)
+PYTHON = re.compile(  # words that no person at the keyboard should have to know
+    r"NoneType|object has no attribute|not subscriptable|unhashable|index out of range"
+    r"|invalid literal for|codec can't|not iterable|unexpected keyword|positional argument"
+    r"|is not JSON serializable|\[Errno|<class |must be str, not|\w+Error\("
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A broken law: its cause (the same for all cases that one fix would mend) and details."""
+
+    cause: str
+    details: str
+
+
+def broken_laws(
+    words: list[str], done: Done, before: Listing, after: Listing, world: World, same: bool = False
+) -> list[Failure]:
+    """The laws that a command has broken. `same`: its output must be that of the first run."""
+    failures = [*_ending(words, done)]
+    failures += _writing(words, done.status, before, after)
+    if done.status == 0 and not failures:
+        failures += _output(words, before, after, world, same)
+    return failures
+
+
+def _ending(words: list[str], done: Done) -> Iterator[Failure]:
+    """Status, traceback and error line."""
+    stage, text = " ".join(words[:2]), done.out + done.err
+    if done.status == HANG:
+        yield Failure(f"hang in {stage}", f"no end after {done.seconds:.0f} s\n{tail(text)}")
+    elif TRACE.search(text):
+        yield Failure(origin(text), tail(text))
+    elif done.status not in (0, 1, 2):
+        yield Failure(f"status {done.status} of {stage}", tail(text))
+    elif words[0] == "ems" and done.status:
+        yield from _error_line(stage, done)
+
+
+def _error_line(stage: str, done: Done) -> Iterator[Failure]:
+    lines = done.err.removesuffix("\n").split("\n")
+    errors = [at for at, line in enumerate(lines) if "error: " in line]
+    message = lines[-1].partition("error: ")[2]
+    if done.status == 1 and errors != [len(lines) - 1]:
+        yield Failure(f"not one error line: {stage}", tail(done.err))
+    elif done.status == 2 and not lines[-1].startswith("ems"):
+        yield Failure(f"not one usage line: {stage}", tail(done.err))
+    elif PYTHON.search(message):
+        yield Failure(f"in Python's words: {PYTHON.search(message)[0]}: {shape(message)}", message)
+    elif len(message.split()) < 3 or not message.isprintable():
+        yield Failure(f"says too little or is not printable: {stage}", repr(message))
+
+
+def origin(text: str) -> str:
+    """Exception and innermost line of ems of a traceback."""
+    places = re.findall(r'File "[^"]*/((?:ems|rules)/[^"]+|[^"]*Snakefile)", line (\d+)', text)
+    place = ":".join(places[-1]) if places else "?"
+    names = re.findall(r"^([A-Za-z_.]*(?:Error|Exception|Warning|Exit|Interrupt))\b", text, re.M)
+    return f"{names[-1].rpartition('.')[2] if names else 'exception'} at {place}"
+
+
+def shape(message: str) -> str:
+    """A message without what differs from case to case."""
+    return re.sub(r"'[^']*'|\d+|\S*/\S*", "_", message)[:120]
+
+
+def tail(text: str) -> str:
+    """The end of a long text."""
+    return text[-3000:]
+
+
+def named(words: list[str], flags: tuple[str, ...]) -> list[str]:
+    """The values of some flags of a command."""
+    values = []
+    for at, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag.startswith("--") and flag[2:] in flags:
+            values += [value] if equals else words[at + 1 : at + 2]
+    return values
+
+
+def place(value: str) -> str:
+    """Where a value of the command line leads, relative to the sandbox, by its spelling."""
+    return os.path.normpath(os.path.join(PROJECT, value))
+
+
+def _writing(words: list[str], status: int, before: Listing, after: Listing) -> Iterator[Failure]:
+    """What was made, changed or removed, and should not have been."""
+    stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
+    stated = _stated(words, OUTPUTS if status == 0 else GROWING)
+    makeable = [place(value) for value in named(words, OUTPUTS)]
+    inputs = _inputs(words, before)
+    for path in sorted({*before, *after}):
+        old, new = before.get(path), after.get(path)
+        if old == new:
+            continue
+        told = f"{path}: was {old}, is {new}"
+        name = os.path.basename(path)
+        if "pwned" in name:
+            yield Failure(f"ran what it was given: {stage}", told)
+        elif name.endswith(".part") and old is None:
+            yield Failure(f"leaves .part: {stage}", told)
+        elif old is None and new.kind == "folder" and any(p.startswith(path) for p in makeable):
+            continue  # a parent of an output
+        elif path.startswith(PROJECT) and re.match(SHARED.get(stage, "$^"), path[14:]):
+            continue
+        elif not any(within(path, one) for one in stated):
+            yield Failure(f"{_what(old, new)} that is no output: {stage}", told)
+        elif old is not None and (path in inputs or old.kind in ("device", "fifo", "socket")):
+            yield Failure(f"{_what(old, new)} that is an input or special: {stage}", told)
+        elif old is not None and old.kind != "folder" and not _ours(path, old, stated):
+            yield Failure(f"{_what(old, new)} inside of an output folder: {stage}", told)
+
+
+def _what(old: Entry | None, new: Entry | None) -> str:
+    if old is None:
+        return f"makes a {new.kind}"
+    return f"removes a {old.kind}" if new is None else f"changes a {old.kind}"
+
+
+def _ours(path: str, old: Entry, stated: list[str]) -> bool:
+    """Whether an old file below an output folder may be replaced: not what we never wrote."""
+    return "odd/" not in path or path in stated
+
+
+def _stated(words: list[str], flags: tuple[str, ...]) -> list[str]:
+    """The outputs that a command names, and what lies beside them by custom."""
+    paths = []
+    for value in filter(None, named(words, flags)):
+        path = place(value)
+        stem = os.path.splitext(path)[0]
+        paths += [path, f"{path}.lock.json", *(stem + suffix for suffix in COMPANIONS)]
+    return paths
+
+
+def _inputs(words: list[str], before: Listing) -> set[str]:
+    """The files that a command reads, as its words name them."""
+    outputs = set(named(words, OUTPUTS))
+    named_paths = {
+        place(word.partition("=")[2] or word) for word in words[1:] if word not in outputs
+    }
+    return {path for path in named_paths if path in before and before[path].kind != "folder"}
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a path is another one or lies below it."""
+    return path == folder or path.startswith(folder + "/")
+
+
+def _output(
+    words: list[str], before: Listing, after: Listing, world: World, same: bool
+) -> Iterator[Failure]:
+    """What is wrong with the output of a command that says it went well."""
+    if words[1] == "encode":
+        yield from _vectors(words, world)
+    if same:
+        for value in named(words, ("out",)):
+            for path, entry in world.master.items():
+                known = "models/ems" if value == "models/stopped" else value
+                if entry.kind == "file" and within(path, place(known)):
+                    now = after.get(place(value) + path.removeprefix(place(known)))
+                    if now is None or now.content != entry.content:
+                        yield Failure(f"wrong output: {words[1]}", f"{path}: {entry}, {now}")
+
+
+def _vectors(words: list[str], world: World) -> Iterator[Failure]:
+    """One finite row for each line."""
+    source, out = (world.project / named(words, (name,))[-1] for name in ("source", "out"))
+    text = source.read_bytes()
+    lines = text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
+    if not out.is_file():
+        return
+    vectors = np.load(io.BytesIO(Path(out).read_bytes()))
+    if len(vectors) != lines or not np.isfinite(vectors).all():
+        yield Failure("wrong vectors: encode", f"{vectors.shape} for {lines} lines")

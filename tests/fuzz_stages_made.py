@@ -1,0 +1,107 @@
+"""A toy experiment, what it downloads, and a good command line of every stage."""
+
+from pathlib import Path
+
+import yaml
+from conftest import ROOT
+from mirror_made import translations, write_lines, write_mined, write_opus, write_tatoeba
+
+LANGUAGES = ["en", "de"]
+MIRROR = "mirror/opus"
+TOY = {  # laid over configs/tiny.yaml
+    "languages": LANGUAGES,
+    "sources": {"opus": MIRROR, "tatoeba": "mirror/tatoeba"},
+    "corpora": [{"name": "Toy", "version": "v1", "source": MIRROR}],
+    "validation": {"name": "ToyDev", "version": "v1", "source": MIRROR},
+    "evalsets": {"tatoeba": {"version": "toy"}},
+    "segmenters": {"default": "none"},
+    "vocabulary": {"size": 120, "character_coverage": 1.0, "sample_lines": 200},
+    "systems": {"ems": {}, "char-ngram": {"kind": "char-ngram"}},
+}
+MODEL = {"width": 16, "feed_forward": 24, "max_tokens": 20}
+TRAIN = {"steps": 6, "batch_pairs": 8, "warmup_steps": 2}
+TRAIN |= {"validate_every": 3, "checkpoint_every": 3}
+STAGES = """
+fetch --source mirror/opus --corpus Toy --version v1 --pair de-en --out
+    data/opus/Toy/v1/moses/de-en.txt.zip
+fetch --source mirror/opus --corpus ToyDev --version v1 --pair de-en --out
+    data/opus/ToyDev/v1/moses/de-en.txt.zip
+fetch --source mirror/laser --corpus WikiMatrix --version v1 --pair de-en --format mined --out
+    data/mined.tsv.gz
+fetch-documents --source mirror/opus --corpus Toy --version v1 --out
+    data/opus/Toy/v1/DOCUMENT_IDS.tsv
+fetch-evalset --evalset tatoeba --source mirror/tatoeba --code deu --out
+    data/evalsets/tatoeba/toy
+evalkeys {x} --evalset tatoeba=data/evalsets/tatoeba/toy --out text/evalkeys.tsv
+clean {x} --corpus Toy --version v1 --pair de-en --archives data/opus/Toy/v1/moses/de-en.txt.zip
+    --keys text/evalkeys.tsv --out text/clean/de-en.tsv
+clean {x} --corpus ToyDev --version v1 --pair de-en --archives
+    data/opus/ToyDev/v1/moses/de-en.txt.zip --keys text/evalkeys.tsv --out text/dev/de-en.tsv
+report {x} --entries text/clean/de-en.json text/dev/de-en.json --out
+    reports/decontamination.json
+segment {x} --source text/clean/de-en.tsv --out text/segmented/de-en.tsv
+sample {x} --sources text/segmented/de-en.tsv --out vocab/sample.txt
+vocabulary {x} --sample vocab/sample.txt --out vocab/vocabulary.model
+vocabulary-report {x} --vocabulary vocab/vocabulary.model --sample vocab/sample.txt --out
+    reports/vocabulary.json
+shards --source text/segmented/de-en.tsv --vocabulary vocab/vocabulary.model --out
+    shards/train/de-en
+shards --source text/dev/de-en.tsv --vocabulary vocab/vocabulary.model --out shards/dev/de-en
+index --training shards/train/de-en --validation shards/dev/de-en --out shards/index.json
+inspect --index shards/index.json --pair de-en --row 3 --vocabulary vocab/vocabulary.model
+verify --index shards/index.json
+train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model --state
+    state/ems --times costs/train/ems.times.jsonl --out models/ems --costs costs/train/ems.json
+bench {x} --system ems --benchmark tatoeba --model models/ems --evalset
+    tatoeba=data/evalsets/tatoeba/toy --out scores/ems/tatoeba.json
+bench {x} --system char-ngram --benchmark tatoeba --evalset tatoeba=data/evalsets/tatoeba/toy
+    --out scores/char-ngram/tatoeba.json
+eval --model models/ems --bench tatoeba --evalset tatoeba=data/evalsets/tatoeba/toy --out
+    by-hand
+compare scores/ems scores/char-ngram --out comparison/comparison.csv
+encode --language de --model models/ems --source text/lines.de --out vectors.npy
+table tatoeba {x} --sources scores/ems/tatoeba.json scores/char-ngram/tatoeba.json --out
+    tables/tatoeba.tex
+table decontamination {x} --sources reports/decontamination.json --out
+    tables/decontamination.tex
+table vocabulary {x} --sources reports/vocabulary.json --out tables/vocabulary.tex
+table models {x} --sources reports/decontamination.json --out tables/models.tex
+figure learning {x} --sources models/ems/losses.jsonl --out figures/learning.svg
+costs {x} --folder costs --out tables/costs.tex
+timed learning {x} --sources models/ems/losses.jsonl --times costs/train/ems.times.jsonl --out
+    figures/timed.svg
+check {x}
+corpora list {x}
+"""  # what is indented goes on the line above
+STATE, EXPERIMENT = "state/stopped", "--experiment toy"
+COMMANDS = [
+    ["ems", *line.format(x=EXPERIMENT).split()]
+    for line in STAGES.strip().replace("\n    ", " ").split("\n")
+]
+RESUME = "train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model"
+RESUME += f" --state {STATE} --out models/stopped"
+RESUMED = ["ems", *RESUME.format(x=EXPERIMENT).split()]
+
+
+def write_settings(project: Path) -> None:
+    """config.yaml and the experiment `toy`."""
+    tiny = yaml.safe_load((ROOT / "configs" / "tiny.yaml").read_text())
+    toy = {key: value for key, value in tiny.items() if key != "sweep"} | TOY
+    toy["model"], toy["train"] = tiny["model"] | MODEL, tiny["train"] | TRAIN
+    site = yaml.safe_load((ROOT / "config.yaml").read_text()) | {"experiment": "toy"}
+    (project / "configs").mkdir()
+    for name, value in (("configs/toy.yaml", toy), ("config.yaml", site)):
+        (project / name).write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+
+
+def write_mirror(mirror: Path) -> None:
+    """What the project downloads, in the formats of those who publish it."""
+    items = list(translations(80, LANGUAGES, 1))
+    folder = write_opus(mirror, "Toy", "v1", items)
+    write_lines(folder / "DOCUMENT_IDS.tsv", [f"document-{at // 8}" for at in range(len(items))])
+    write_opus(mirror, "ToyDev", "v1", list(translations(16, LANGUAGES, 2)))
+    write_mined(mirror, "de-en", items[:9], [1.2 - at / 100 for at in range(9)])
+    pairs = [(item["de"], item["en"]) for item in translations(20, LANGUAGES, 3, least=2)]
+    write_tatoeba(mirror, "deu", pairs)
+    lines = [item["de"] for item in translations(7, LANGUAGES, 4)]
+    write_lines(mirror.parent / "text" / "lines.de", lines)

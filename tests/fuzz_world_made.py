@@ -1,0 +1,193 @@
+"""A small finished run of the workflow in a sandbox; a case spoils it, the next finds it whole.
+
+sandbox/tmp             for what the commands write for a moment
+sandbox/outer           what `..` reaches
+sandbox/outer/project   where the commands run: settings, data, results, and odd/ with paths of
+                        every kind
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import stat
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conftest import ROOT
+from fuzz_edits_made import EDITS, remove
+from fuzz_forks_made import Forks, own
+from fuzz_stages_made import COMMANDS, RESUMED, STATE, write_mirror, write_settings
+
+PROGRAM = ("Snakefile", "rules", "report", "envs", "profiles", "slurm", "schemas")
+
+
+class Entry(NamedTuple):
+    """A path: its kind, and what would change if somebody wrote there."""
+
+    kind: str
+    mode: int
+    content: str = ""  # of a file its hash, of a link its target
+    size: int = 0
+    changed: int = 0  # ns
+    inode: int = 0
+
+    def same(self, other: "Entry | None") -> bool:
+        """Whether kind and content are the same, whenever it was written."""
+        return other is not None and self[:4] == other[:4]
+
+
+KINDS = {
+    stat.S_IFDIR: "folder",
+    stat.S_IFREG: "file",
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "fifo",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+}
+
+
+class World:
+    """The sandbox with its finished run."""
+
+    def __init__(self, folder: Path, forks: Forks) -> None:
+        self.root, self.forks = folder, forks
+        self.outer, self.project = folder / "outer", folder / "outer" / "project"
+        self.hashes: dict[tuple, str] = {}
+        self._make()
+        self._own()
+        for words in COMMANDS:
+            done = forks.run(words, self.project, 120)
+            assert done.status == 0, f"{' '.join(words)}: {done.err}"
+        self._stop_a_training()
+        write_odd_paths(self.project / "odd")
+        self._own()
+        shutil.rmtree(folder / "tmp")
+        (folder / "tmp").mkdir()
+        own(folder / "tmp")
+        self.master = self.listing()
+        self.bytes = {
+            path: (self.root / path).read_bytes()
+            for path, entry in self.master.items()
+            if entry.kind == "file"
+        }
+
+    def _make(self) -> None:
+        """Settings and downloads."""
+        for name in ("tmp", "outer/project"):
+            (self.root / name).mkdir(parents=True)
+        (self.outer / "precious.txt").write_text("not yours\n")
+        for name in PROGRAM:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            copy(ROOT / name, self.project / name)
+        write_settings(self.project)
+        write_mirror(self.project / "mirror")
+
+    def _own(self) -> None:
+        for folder, _, names in os.walk(self.root):
+            for path in (folder, *(os.path.join(folder, name) for name in names)):
+                own(Path(path))
+
+    def _stop_a_training(self) -> None:
+        """Leave the first checkpoint of a training that was killed."""
+        for _ in range(20):
+            self.forks.run(RESUMED, self.project, 120, stop=f"{self.project}/{STATE}/*/*/")
+            if not (self.project / "models" / "stopped").exists():
+                return
+            shutil.rmtree(self.project / "models" / "stopped")
+        raise AssertionError("the training was never killed in time")
+
+    def listing(self) -> dict[str, Entry]:
+        """Every path below the sandbox, relative to it."""
+        entries = {}
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            with os.scandir(self.root / folder) as inside:
+                for item in inside:
+                    path = os.path.join(folder, item.name)
+                    entries[path] = entry = self._entry(item)
+                    if entry.kind == "folder":
+                        folders.append(path)
+        return entries
+
+    def _entry(self, item: os.DirEntry) -> Entry:
+        info = item.stat(follow_symlinks=False)
+        kind, mode = KINDS[stat.S_IFMT(info.st_mode)], stat.S_IMODE(info.st_mode)
+        if kind == "link":
+            return Entry(kind, mode, os.readlink(item.path), inode=info.st_ino)
+        if kind != "file":
+            return Entry(kind, mode, inode=info.st_ino)
+        key = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+        if key not in self.hashes:
+            with open(item.path, "rb") as reader:
+                self.hashes[key] = hashlib.file_digest(reader, "sha256").hexdigest()
+        return Entry(kind, mode, self.hashes[key], info.st_size, info.st_mtime_ns, info.st_ino)
+
+    def reset(self) -> None:
+        """Make the sandbox what it was before the first case."""
+        now = self.listing()
+        for path in sorted(now):
+            if not now[path].same(self.master.get(path)):
+                remove(self.root / path)
+        for path in sorted(self.master):
+            if not os.path.lexists(self.root / path):
+                self._restore(self.root / path, self.master[path])
+
+    def _restore(self, path: Path, entry: Entry) -> None:
+        if entry.kind == "folder":
+            path.mkdir()
+        elif entry.kind == "link":
+            path.symlink_to(entry.content)
+        elif entry.kind == "file":
+            path.write_bytes(self.bytes[str(path.relative_to(self.root))])
+        else:
+            make_special(path, entry.kind)
+        if entry.kind != "link":
+            path.chmod(entry.mode)
+        own(path)
+
+    def edit(self, edits: list[list[Any]]) -> None:
+        """Spoil files of the project: each edit is [name of a function below, path, ...]."""
+        for name, path, *rest in edits:
+            place = self.project / path
+            with contextlib.suppress(OSError):  # an earlier edit has left nothing to spoil
+                place.parent.mkdir(parents=True, exist_ok=True)
+                EDITS[name](place, *rest)
+                own(place)
+
+
+def make_special(path: Path, kind: str) -> None:
+    """A path that is neither file nor folder nor link."""
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as end:
+            here = os.open(path.parent, os.O_RDONLY)
+            end.bind(f"/proc/self/fd/{here}/{path.name}")  # its own path may be too long
+            os.close(here)
+    else:
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        path.chmod(0o666)
+
+
+NAMES = ("a b.txt", "new\nline.txt", "ümläut.txt", "\udcff\udcfe.txt", "$(touch pwned).txt")
+NAMES += ("quo'te\".txt", "-dash.txt", "{brace}.txt", "per%cent;touch pwned;.txt", "n" * 250)
+
+
+def write_odd_paths(folder: Path) -> None:
+    """A path of every kind that a flag may name."""
+    (folder / "folder" / "sub").mkdir(parents=True)
+    for name in ("file.txt", "folder/keep.txt", "folder/sub/keep.txt", *NAMES):
+        (folder / name).write_text("keep this\nand this\n")
+    (folder / "empty.txt").write_bytes(b"")
+    (folder / "emptyfolder").mkdir()
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "link").symlink_to("file.txt")
+    (folder / "loop").symlink_to("loop")
+    (folder / "linkfolder").symlink_to("folder")
+    for kind in ("fifo", "socket"):
+        make_special(folder / kind, kind)
+    if os.geteuid() == 0:  # as another user the machine's own will do
+        make_special(folder / "null", "device")

@@ -1,0 +1,65 @@
+"""Laws of every command, whatever it is given: it ends in time, with right output or with one line
+that says what was expected or found, and writes nothing but what it was asked to.
+
+`make fuzz` tries new cases for an hour; here are the same few each time.
+"""
+
+import inspect
+
+import fuzz_plants_made as plants
+import pytest
+from fuzz_commands_made import subcommands
+from fuzz_made import Campaign, rebuilt
+from fuzz_stages_made import COMMANDS, RESUMED
+
+CASES = {"commands": 150, "files": 150, "configs": 150}  # a minute in all
+PASSING = {"commands": 0.25, "files": 0.25, "configs": 0.1}  # least share with status 0
+ENCODE = next(words for words in COMMANDS if words[1] == "encode")
+FAULTS = [
+    name
+    for name, value in vars(plants).items()
+    if inspect.isfunction(value) and value.__module__ == plants.__name__ and name[0] != "_"
+]
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    campaign = Campaign()
+    yield campaign
+    campaign.close()
+
+
+def case(words=ENCODE, **more):
+    return {"kind": "commands", "edits": [], "words": words, **more}
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, RESUMED], ids=lambda words: " ".join(words[1:5]))
+def test_a_good_command_keeps_the_law_and_writes_the_same_again(campaign, words):
+    timed = words[1] in ("costs", "timed", "figure")
+    assert campaign.run(case(words, same=not timed)) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_campaign_notices_a_planted_fault(campaign, fault):
+    seconds = 2 if fault == "hang" else 60
+    assert campaign.run(case(seconds=seconds), fault)
+
+
+def test_every_subcommand_has_a_good_command_to_start_from():
+    absent = {"demo-mirror", "import-released", "pdf"}
+    assert set(subcommands()) - absent == {words[1] for words in COMMANDS}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_no_case_breaks_the_law(campaign, kind):
+    campaign.cases.clear()
+    campaign.passed.clear()
+    campaign.batch(kind, number=1, count=CASES[kind])
+    assert not campaign.failures, campaign.table()
+    assert campaign.cases[kind] >= CASES[kind]
+    assert campaign.passed[kind] >= PASSING[kind] * campaign.cases[kind]
+
+
+def test_a_failure_says_how_to_run_its_case_again():
+    assert "ems encode --language de" in rebuilt(case())
+    assert '"words": ["ems", "encode"' in rebuilt(case())
