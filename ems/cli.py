@@ -13,7 +13,6 @@ Notable choices:
 
 import argparse
 import logging
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,15 +108,12 @@ def _set_up_log(path: Path | None) -> None:
 
 
 class OneLine(logging.Formatter):
-    """Shows control characters (a name may hold them) as escapes: a message is one line."""
+    """Shows what cannot be printed (a name may hold it) as escapes: a message is one line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = re.sub(r"[\x00-\x1f\x7f]", _escaped, record.message)
+        shown = (c if c.isprintable() else repr(c)[1:-1] for c in record.message)
+        record.message = "".join(shown)
         return super().formatMessage(record)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return repr(match[0])[1:-1]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -134,6 +134,13 @@ def kind_of(path: Path) -> str:
     return KINDS.get(stat.S_IFMT(mode), "a file")
 
 
+def check_readable(path: Path, flag: str = "") -> None:
+    """Raise `EmsError` for a pipe, a device or a socket, from which reading might never end."""
+    kind = kind_of(path)
+    if kind not in ("nothing", "a file", "a folder"):
+        raise EmsError(f"{flag} {path}: expected a file or a folder, found {kind}".strip())
+
+
 def _temporary(target: Path) -> Path:
     return target.with_name(f".{target.name}.{os.getpid()}.part")
 
@@ -251,6 +258,7 @@ def read_lines(path: Path, missing: str) -> list[str]:
     """The lines of a UTF-8 file; only LF ends a line, an empty file has none. Raises `EmsError`:
     `missing` says what to do when there is no such file.
     """
+    check_readable(path)
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ems.errors import EmsError
-from ems.files import check_target, kind_of
+from ems.files import check_readable, check_target, kind_of
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ def check_outputs(outputs: list[Place], inputs: Iterable[Place], out: Out = FILE
         for other in outputs[:at]:
             _check_apart(place, other)
     for source in inputs:
+        check_readable(source.path, source.flag)
         for place in outputs:
             _check_input(place, source)
 

@@ -316,6 +316,15 @@ def test_fetching_a_file_to_its_own_place_is_refused(place, capfd):
     assert "a file of --source m, which would be lost" in line
 
 
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+def test_a_source_from_which_reading_might_never_end_is_refused(tmp_path, monkeypatch, capfd, kind):
+    monkeypatch.chdir(tmp_path)
+    source = make_special(kind, tmp_path / "x")
+    words = ("--model", "m", "--language", "en", "--source", source, "--out", "x.npy")
+    line = refused(capfd, tmp_path, "encode", *words)
+    assert f"--source {source}: expected a file or a folder, found a {kind}" in line
+
+
 # --- what else is said of paths
 
 
@@ -353,7 +362,9 @@ def test_two_writers_of_one_file_do_not_delete_each_others_work(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([other.name, user.name, "x"])
 
 
-@pytest.mark.parametrize("name", ["ü ber\n'$(x)", b"\xff\xfe".decode("utf-8", "surrogateescape")])
+@pytest.mark.parametrize(
+    "name", ["ü ber\n'$(x)\u202e", b"\xff\xfe".decode("utf-8", "surrogateescape")]
+)
 def test_a_name_of_any_bytes_is_one_line_in_the_log_too(place, capfd, name):
     words = ("--model", "d", "--language", "en", "--source", name, "--out", "x.npy", "--log", "log")
     assert "o such file" in error(capfd, "encode", *words)

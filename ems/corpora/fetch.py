@@ -28,7 +28,7 @@ from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 from ems.corpora.wikimatrix import count_mined
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.files import atomic_path, check_readable, read_json, sha256_file, write_json
 from ems.progress import Progress
 
 BLOCK = 1 << 18  # bytes
@@ -176,6 +176,7 @@ def _copied(source: Path, out: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, writer: FileIO, path: Path) -> None:
+    check_readable(source)
     try:
         reader = open(source, "rb")  # noqa: SIM115
     except FileNotFoundError:
