@@ -23,7 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
+from ems.shapes import Shape, misfit
 
 SYNCED = 16  # files at once
 KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links there lead to a process's own streams
@@ -244,14 +246,31 @@ def parse_json(text: str) -> Any:
         raise json.JSONDecodeError(str(error), text, 0) from None
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON. Raises `EmsError` that names the file when it is missing or malformed."""
+def read_json(path: Path, shape: Shape) -> Any:
+    """Read JSON that has a shape (`ems.shapes`). Raises `Damaged` when the file is missing, is not
+    JSON, or has another shape.
+    """
+    name = shape.get("title", "*")
     try:
-        return parse_json(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise EmsError(f"{path}: no such file; run the stage that makes it first") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise EmsError(f"{path}: not valid JSON ({error}); delete it and run again") from None
+        value = parse_json(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise Damaged(path, f"not valid JSON ({error})", name) from None
+    if problem := misfit(value, shape):
+        raise Damaged(path, problem, name)
+    return value
+
+
+def unreadable(path: Path, error: OSError) -> EmsError:
+    """The error for a file that cannot be opened: missing, a folder, or closed to this user."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return Damaged(path, "no such file")
+    if isinstance(error, IsADirectoryError):
+        return Damaged(path, "a folder where a file is expected")
+    return EmsError(
+        f"{path}: cannot be read ({error.strerror or error}); check its permissions and its disk"
+    )
 
 
 def read_lines(path: Path, missing: str) -> list[str]:

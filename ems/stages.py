@@ -158,10 +158,10 @@ def run_clean(options: argparse.Namespace) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Merge the decontamination reports."""
-    from ems.text.clean import merge_reports
+    from ems.text.clean import ENTRY, merge_reports
 
     experiment = _experiment(options, "evalkeys")
-    merge_reports(experiment, [read_json(path) for path in options.entries], options.out)
+    merge_reports(experiment, [read_json(path, ENTRY) for path in options.entries], options.out)
     log.info("%s: %s corpora and pairs", options.out, len(options.entries))
 
 

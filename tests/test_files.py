@@ -126,7 +126,7 @@ def test_the_same_content_is_the_same_json_whatever_the_order_of_its_keys(tmp_pa
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a").read_text(encoding="utf-8").endswith("}\n")
     assert "日本" in (tmp_path / "a").read_text(encoding="utf-8")
-    assert read_json(tmp_path / "a") == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
+    assert read_json(tmp_path / "a", {}) == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
 
 
 def test_text_keeps_its_line_ends(tmp_path):
@@ -134,17 +134,34 @@ def test_text_keeps_its_line_ends(tmp_path):
     assert (tmp_path / "x").read_bytes() == "a\nb\r\nc\u2028d".encode()
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff", b""], ids=["half", "not UTF-8", "empty"])
+BROKEN = {
+    "half": b"{",
+    "not UTF-8": b"\xff",
+    "empty": b"",
+    "nested without end": b"[" * 100_000,
+    "a number of 5,000 digits": b"1" * 5000,
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
 def test_broken_json_is_an_error_that_names_the_file(tmp_path, content):
     path = tmp_path / "manifest.json"
     path.write_bytes(content)
     with pytest.raises(EmsError, match=r"manifest\.json: not valid JSON"):
-        read_json(path)
+        read_json(path, {})
 
 
 def test_absent_json_is_an_error_that_names_the_file(tmp_path):
     with pytest.raises(EmsError, match=r"manifest\.json: no such file"):
-        read_json(tmp_path / "manifest.json")
+        read_json(tmp_path / "manifest.json", {})
+
+
+def test_a_folder_in_place_of_json_is_an_error_that_says_so(tmp_path):
+    with pytest.raises(EmsError, match="a folder where a file is expected"):
+        read_json(tmp_path, {})
+    (tmp_path / "file").touch()
+    with pytest.raises(EmsError, match=r"x\.json: no such file"):
+        read_json(tmp_path / "file" / "x.json", {})
 
 
 def test_the_checksum_of_a_file_is_that_of_its_bytes(tmp_path):

@@ -10,6 +10,7 @@ from conftest import ROOT
 # What stands further down may import what stands further up, and nothing else of ems.
 LAYERS = [
     {"errors"},
+    {"damaged", "shapes"},
     {"files", "progress", "orphan", "torchrun", "batches"},
     {"outputs"},
     {"costs"},

@@ -17,6 +17,7 @@ Notable choices:
   about it here. Nothing of ours does so: shards are written beside their place and renamed.
 """
 
+import os
 import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,13 +27,25 @@ from typing import Any
 
 import numpy as np
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
 from ems.progress import Progress
+from ems.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
 from ems.shards.checks import ids_fault, lines_fault, offsets_fault
 
 MAPS = 4  # files of a shard that are open while it is trained on
 OTHERS = 64  # files that a process may have open besides
+CODE: Shape = {"type": "string", "pattern": r"\A\w+\Z", "description": "the code of a language"}
+SHARD = record(  # of the manifest of one shard
+    {
+        "languages": {**listing(CODE), "minItems": 2, "maxItems": 2, "uniqueItems": True},
+        "pairs": COUNT,
+        "tokens": mapping(COUNT),
+        "vocabulary_sha256": TEXT,
+        "sha256": mapping(TEXT, BELOW),
+    }
+)
 
 
 class Shard:
@@ -44,12 +57,14 @@ class Shard:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        manifest = read_json(folder / "manifest.json")
+        manifest = read_json(folder / "manifest.json", SHARD)
         self.languages: tuple[str, ...] = tuple(sorted(manifest["languages"]))
         self.pairs: int = manifest["pairs"]
         self.tokens: dict[str, int] = manifest["tokens"]
         self.vocabulary_sha256: str = manifest["vocabulary_sha256"]
         self.sha256: dict[str, str] = manifest["sha256"]
+        if self.tokens.keys() != set(self.languages):
+            raise Damaged(folder / "manifest.json", "its `tokens` are not of its `languages`")
         for code in self.languages:
             self._check(f"{code}.ids", np.uint16, self.tokens[code])
             self._check(f"{code}.offsets", np.int64, self.pairs + 1)
@@ -60,18 +75,15 @@ class Shard:
         expected = count * np.dtype(dtype).itemsize
         found = path.stat().st_size if path.exists() else 0
         if found != expected:
-            raise EmsError(
-                f"{path}: expected {expected:,} bytes by its manifest, found {found:,}; "
-                f"delete {self.folder} and run again"
-            )
+            raise Damaged(path, f"expected {expected:,} bytes by its manifest, found {found:,}")
 
     def verify(self) -> None:
-        """Read every byte. Raises `EmsError` for a file that is not the one of the manifest."""
-        for name, sha256 in self.sha256.items():
-            if sha256_file(self.folder / name) != sha256:
-                raise EmsError(
-                    f"{self.folder / name}: its sha256 is not the one in the manifest beside it; "
-                    f"delete {self.folder} and run again"
+        """Read every byte. Raises `Damaged` for a file that is not the one of the manifest."""
+        files = [f"{code}.{kind}" for code in self.languages for kind in ("ids", "offsets")]
+        for name in (*files, "lines"):
+            if sha256_file(self.folder / name) != self.sha256.get(name):
+                raise Damaged(
+                    self.folder / name, "its sha256 is not the one in the manifest beside it"
                 )
 
     @cached_property
@@ -108,7 +120,7 @@ class Shard:
         self._check(name, dtype, count)
         path = self.folder / name
         if words := fault(path, *expected):
-            raise EmsError(f"{path}: {words}; delete {self.folder} and run again")
+            raise Damaged(path, words)
         return mapped(path, dtype)
 
     def sentence(self, side: int, row: int) -> list[int]:
@@ -187,18 +199,13 @@ class PairStore:
         self.max_tokens = max_tokens
         self.share = share
         if not folders:
-            raise EmsError(
-                f"expected shards with pairs of {', '.join(languages)}, found none; "
-                "run the shards stage again"
-            )
+            raise EmsError(f"expected shards of {', '.join(languages)}, found none in the index")
         for shard in self.shards:
             self._check_usable(shard)
         vocabularies = {shard.vocabulary_sha256 for shard in self.shards}
-        if len(vocabularies) != 1:
-            raise EmsError(
-                f"{folders[0].parent}: expected shards of one vocabulary, found "
-                f"{len(vocabularies)}; run the shards stage again"
-            )
+        if len(vocabularies) > 1:
+            folder = Path(os.path.commonpath(folders))
+            raise Damaged(folder, f"expected shards of one vocabulary, found {len(vocabularies)}")
         self.vocabulary_sha256 = vocabularies.pop()
         allow_open_files(MAPS * len(self.shards))
 
@@ -207,10 +214,10 @@ class PairStore:
         if missing:
             raise EmsError(
                 f"{shard.folder}: holds pairs of {'-'.join(shard.languages)}, the experiment has "
-                f"no {missing}; run the shards stage again"
+                f"no {missing}; leave it out of the index"
             )
         if not shard.pairs:
-            raise EmsError(f"{shard.folder}: holds no pair; delete it and run again")
+            raise Damaged(shard.folder, "expected pairs of sentences, found none")
 
     def check(self, pieces: int) -> None:
         """Check the sentences of all shards, whose ids are below `pieces`, and map them. Raises

@@ -23,6 +23,7 @@ from ems.config.provenance import digest
 from ems.errors import EmsError
 from ems.files import atomic_path, check_state, read_json, remove, sha256_file, write_json
 from ems.progress import Progress, log
+from ems.shapes import TEXT, mapping
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
 BLOCK = 1 << 20  # bytes read at once, about
@@ -132,7 +133,8 @@ def do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
 def _is_whole(piece: Piece, folder: Path) -> bool:
     """Whether a run before has finished a piece, and every byte of it is still there."""
     try:
-        return read_json(_record(piece, folder)) == _checksums(_result(piece, folder))
+        recorded = read_json(_record(piece, folder), mapping(TEXT))
+        return recorded == _checksums(_result(piece, folder))
     except EmsError:  # no record, or a spoilt one
         return False
 

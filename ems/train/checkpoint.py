@@ -29,6 +29,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ems.config.provenance import digest
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import (
     atomic_path,
@@ -40,11 +41,15 @@ from ems.files import (
     write_text,
 )
 from ems.progress import log
+from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 LOSSES, TIMES = "losses.jsonl", "times.jsonl"
 FILES = (MODEL, OPTIMIZER, LOSSES, TIMES)
 STATE = "state.json"
+SHAPE = record(  # of state.json, whose `check` says that the rest is as it was written
+    {"check": TEXT, "step": COUNT, "sha256": {**mapping(TEXT, BELOW), "required": list(FILES)}}
+)
 
 
 @dataclass
@@ -177,16 +182,15 @@ def clean(state: Path) -> None:
 
 
 def verified(folder: Path) -> dict[str, Any]:
-    """state.json of a checkpoint each of whose files is as it was written; otherwise an `EmsError`
+    """state.json of a checkpoint each of whose files is as it was written; otherwise a `Damaged`
     says which one is not.
     """
-    value = read_json(folder / STATE)
-    check = value.pop("check", None) if isinstance(value, dict) else None
-    if check is None or check != digest(value) or value["step"] != step_of(folder):
-        raise EmsError(f"{folder / STATE}: not as it was written")
+    value = read_json(folder / STATE, SHAPE)
+    if value.pop("check") != digest(value) or value["step"] != step_of(folder):
+        raise Damaged(folder / STATE, "not as it was written")
     for name, sha256 in value.pop("sha256").items():
         if not (folder / name).is_file() or sha256_file(folder / name) != sha256:
-            raise EmsError(f"{folder / name}: missing, or not the file that was written")
+            raise Damaged(folder / name, "missing, or not the file that was written")
     return value
 
 
@@ -204,11 +208,14 @@ def load_checkpoint(
             weights, moments = load_file(folder / MODEL), load_file(folder / OPTIMIZER)
             losses, times = _rows(folder / LOSSES), _rows(folder / TIMES)
         except (OSError, SafetensorError, ValueError, EmsError) as error:
-            log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, error)
+            problem = error.found if isinstance(error, Damaged) else error
+            log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, problem)
             continue
         modules.load_state_dict(weights)
         _restore(optimizer, moments)
         return Progressed(**numbers, losses=losses, times=times)
+    if checkpoints(state):
+        log.warning("%s: none of its checkpoints can be read; training starts anew", state)
     return Progressed()
 
 

@@ -19,7 +19,7 @@ from sentencepiece import SentencePieceProcessor
 
 from ems.config import Experiment
 from ems.config.provenance import digest
-from ems.errors import EmsError
+from ems.damaged import Damaged
 from ems.files import sha256_file, write_text
 from ems.model.device import choose_device, has_bfloat16
 from ems.progress import log
@@ -116,12 +116,10 @@ def _untrained(
 
 
 def _checked_vocabulary(data: Data) -> str:
-    """The sha256 of the vocabulary. Raises `EmsError` for shards that another one made."""
+    """The sha256 of the vocabulary. Raises `Damaged` for shards that another one made."""
     expected = sha256_file(data.vocabulary)
     for store in data.stores().values():
         if store.vocabulary_sha256 != expected:
-            raise EmsError(
-                f"{data.vocabulary}: the shards in {store.shards[0].folder.parent} were made with "
-                "another vocabulary; run the shards stage again"
-            )
+            folder = store.shards[0].folder.parent
+            raise Damaged(data.vocabulary, f"the shards in {folder} were made with another one")
     return expected

@@ -24,7 +24,9 @@ from ems.corpora.demo.sets import MAKERS, made_sets
 from ems.errors import EmsError
 from ems.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
 from ems.progress import Progress
+from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 
+MANIFEST = record({"counts": mapping({}), "seed": COUNT, "sha256": mapping(TEXT, BELOW)})
 MARK = ".ems-demo"  # written first: what is in a folder with it may be replaced
 ISO3 = {
     "de": "deu",
@@ -80,10 +82,10 @@ def _is_mirror(root: Path) -> bool:
 
 def _is_manifest(path: Path) -> bool:
     try:
-        value = read_json(path)
+        read_json(path, MANIFEST)
     except EmsError:
         return False
-    return isinstance(value, dict) and value.keys() == {"counts", "seed", "sha256"}
+    return True
 
 
 def count(demo: Demo, language: str) -> dict[str, int]:
