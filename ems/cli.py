@@ -12,6 +12,7 @@ Notable choices:
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,10 +52,19 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         log.error("error: interrupted")
         return 130
-    except Exception as error:  # nothing that the user did: say in the log too where it happened
-        log.error("error: %r", error, exc_info=True)
+    except Exception as error:
+        if any(word in f"{error!r}" for word in OUT_OF_MEMORY):
+            words = " ".join(str(error).split())[:300] or type(error).__name__
+            log.error("error: out of memory: %s; %s", words, LESS_MEMORY)
+        else:  # nothing that the user did: say in the log too where it happened
+            log.error("error: %r", error, exc_info=True)
         return 1
     return 0
+
+
+# what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
+OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
+LESS_MEMORY = "close other programs; a training needs less with a lower train.batch_pairs"
 
 
 def _set_up_log(path: Path | None) -> None:
@@ -88,12 +98,31 @@ class Stage:
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """An argparse type: a whole number from `low` to `high`, in plain digits."""
+
+    def number(text: str) -> int:
+        if not re.fullmatch("-?[0-9]{1,20}", text) or not low <= int(text) <= high:
+            expected = f"expected a whole number from {low:,} to {high:,}"
+            raise argparse.ArgumentTypeError(f"{expected}, found {text[:40]!r}")
+        return int(text)
+
+    return number
+
+
 OPUS_TABLE = Path("ems/languages/opus.tsv")
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
 PIECES = {
-    "--workers": {"type": int, "default": 1, "help": "processes that share a large file"},
-    "--piece-lines": {"type": int, "help": argparse.SUPPRESS},  # of tests, which have small files
+    "--workers": {
+        "type": whole_number(1, 256),  # the cores of the largest machines
+        "default": 1,
+        "help": "processes that share a large file",
+    },
+    "--piece-lines": {  # of tests, which have small files
+        "type": whole_number(1, 1_000_000_000),
+        "help": argparse.SUPPRESS,
+    },
 }
 NAMED = {"--name": {"default": SHARED, "help": "which of the experiment's vocabularies"}}
 FORMAT = {
@@ -238,7 +267,11 @@ STAGES = [
         {"index": MAYBE, "shard": MAYBE, "vocabulary": MAYBE},
         {
             "--pair": {"help": "the language pair, like de-en"},
-            "--row": {"type": int, "required": True, "help": "counted from 0"},
+            "--row": {
+                "type": whole_number(0, 2**63 - 1),  # shards count in int64
+                "required": True,
+                "help": "counted from 0",
+            },
             "--role": {"choices": ["train", "validation"], "default": "train"},
         },
     ),
@@ -268,7 +301,7 @@ STAGES = [
                 "help": "delete the checkpoints of an unfinished run of other settings",
             },
             "--processes": {
-                "type": int,
+                "type": whole_number(0, 32),  # twice the GPUs of the largest machines
                 "default": 1,
                 "help": "that share each step, one a GPU; 1 where train.device is cpu",
             },
@@ -297,7 +330,11 @@ STAGES = [
         (),
         {"weights": ONE, "spm": ONE, "out": ONE},
         {
-            "--heads": {"type": int, "default": 0, "help": "of attention; 64 wide each if absent"},
+            "--heads": {
+                "type": whole_number(0, 1024),  # as model.heads of an experiment
+                "default": 0,
+                "help": "of attention; 64 wide each if absent",
+            },
             "--segmenter": {
                 "choices": ["moses", "sacremoses"],
                 "default": "moses",
