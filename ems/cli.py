@@ -13,6 +13,7 @@ Notable choices:
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,12 +60,19 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         log.error("error: interrupted")
         return 130
-    except Exception as error:  # nothing that the user did: say in the log too where it happened
-        log.error("error: %r", error, exc_info=True)
+    except Exception as error:
+        if any(word in f"{error!r}" for word in OUT_OF_MEMORY):
+            words = " ".join(str(error).split())[:300] or type(error).__name__
+            log.error("error: out of memory: %s; %s", words, LESS_MEMORY)
+        else:  # nothing that the user did: say in the log too where it happened
+            log.error("error: %r", error, exc_info=True)
         return 1
     return 0
 
 
+# what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
+OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
+LESS_MEMORY = "close other programs; a training needs less with a lower train.batch_pairs"
 POSITIONAL = {"first": "A", "second": "B"}
 
 

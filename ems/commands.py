@@ -1,6 +1,7 @@
 """The subcommands of `ems`: their flags, and what they write. stages.py has what they run."""
 
 import argparse
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,6 +50,18 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """An argparse type: a whole number from `low` to `high`, in plain digits."""
+
+    def number(text: str) -> int:
+        if not re.fullmatch("-?[0-9]{1,20}", text) or not low <= int(text) <= high:
+            expected = f"expected a whole number from {low:,} to {high:,}"
+            raise argparse.ArgumentTypeError(f"{expected}, found {text[:40]!r}")
+        return int(text)
+
+    return number
+
+
 def assignment(text: str) -> tuple[str, str]:
     """The type of a flag like NAME=FOLDER. Raises argparse's error for a text without `=`."""
     name, equals, value = text.partition("=")
@@ -60,8 +73,15 @@ def assignment(text: str) -> tuple[str, str]:
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
 GENERATED = {"--generated": {"action": "store_true", "help": "ems made it: keep no lock of it"}}
 PIECES = {
-    "--workers": {"type": int, "default": 1, "help": "processes that share a large file"},
-    "--piece-lines": {"type": int, "help": argparse.SUPPRESS},  # of tests, which have small files
+    "--workers": {
+        "type": whole_number(1, 256),  # the cores of the largest machines
+        "default": 1,
+        "help": "processes that share a large file",
+    },
+    "--piece-lines": {  # of tests, which have small files
+        "type": whole_number(1, 1_000_000_000),
+        "help": argparse.SUPPRESS,
+    },
 }
 NAMED = {"--name": {"default": SHARED, "help": "which of the experiment's vocabularies"}}
 FORMAT = {
@@ -212,7 +232,11 @@ STAGES = [
         paths={"index": MAYBE, "shard": MAYBE, "vocabulary": MAYBE},
         others={
             "--pair": {"help": "the language pair, like de-en"},
-            "--row": {"type": int, "required": True, "help": "counted from 0"},
+            "--row": {
+                "type": whole_number(0, 2**63 - 1),  # shards count in int64
+                "required": True,
+                "help": "counted from 0",
+            },
             "--role": {"choices": ["train", "validation"], "default": "train"},
         },
         out=None,
@@ -242,7 +266,7 @@ STAGES = [
                 "help": "delete the checkpoints of an unfinished run of other settings",
             },
             "--processes": {
-                "type": int,
+                "type": whole_number(0, 32),  # twice the GPUs of the largest machines
                 "default": 1,
                 "help": "that share each step, one a GPU; 1 where train.device is cpu",
             },
@@ -271,7 +295,11 @@ STAGES = [
         "make a model folder of the EMS authors' checkpoint",
         paths={"weights": ONE, "spm": ONE},
         others={
-            "--heads": {"type": int, "default": 0, "help": "of attention; 64 wide each if absent"},
+            "--heads": {
+                "type": whole_number(0, 1024),  # as model.heads of an experiment
+                "default": 0,
+                "help": "of attention; 64 wide each if absent",
+            },
             "--segmenter": {
                 "choices": ["moses", "sacremoses"],
                 "default": "moses",
