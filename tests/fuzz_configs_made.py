@@ -1,8 +1,12 @@
-"""Changed settings."""
+"""Changed settings: checked, planned by Snakemake without a job, run by it, and trained with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from fuzz_values_made import Case, as_text, in_bytes, in_tree
+import yaml
+from conftest import ROOT
+from fuzz_stages_made import COMMANDS
+from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
 
 RAW = [
@@ -27,6 +31,8 @@ RAW += [
     b"a: &a [*a]\n",
     b"\nseed: 1\n",
 ]
+TOY, SITE = "configs/toy.yaml", "config.yaml"
+Key = tuple[tuple[str, ...], dict[str, Any]]  # the way to a setting, and its schema
 
 
 def raw_text(path: str) -> st.SearchStrategy:
@@ -36,16 +42,177 @@ def raw_text(path: str) -> st.SearchStrategy:
     return st.one_of(inserted.map(list), in_bytes(path))
 
 
+def settings_of(name: str) -> list[Key]:
+    """Every setting that a schema knows by name."""
+    text = (ROOT / "schemas" / f"{name}.schema.yaml").read_text(encoding="utf-8")
+    schema = yaml.safe_load(text)
+    return list(_below(schema, schema, ()))
+
+
+def _below(schema: dict[str, Any], whole: dict[str, Any], way: tuple[str, ...]) -> Iterator[Key]:
+    while "$ref" in schema:
+        named: Any = whole
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            named = named[part]
+        schema = {**named, **{key: value for key, value in schema.items() if key != "$ref"}}
+    if way:
+        yield way, schema
+    for name, inner in schema.get("properties", {}).items():
+        yield from _below(inner, whole, (*way, name))
+
+
+def bounds(schema: dict[str, Any]) -> list[float]:
+    """The numbers at, inside and beyond what a setting may be."""
+    numbers = [0, 1, 0.5]
+    for key, step in (("minimum", 1), ("maximum", -1)):
+        limit = schema.get(key, schema.get(f"exclusive{key.capitalize()}"))
+        if limit is not None:
+            numbers += [limit, limit + step, limit - step, limit + step * 1e-9]
+    return numbers
+
+
+def value_for(schema: dict[str, Any]) -> st.SearchStrategy:
+    """A value that a setting may have, or nearly."""
+    if "enum" in schema:
+        return st.sampled_from([*schema["enum"], *schema["enum"], "x"])
+    match schema.get("type"):
+        case "integer":
+            return st.sampled_from([n for n in bounds(schema) if n == int(n)] * 2 + NUMBERS)
+        case "number":
+            return st.sampled_from(bounds(schema) * 3 + NUMBERS)
+        case "boolean":
+            return st.sampled_from([True, False, True, False, None, "yes", 1])
+        case "string":
+            return st.sampled_from(TEXTS)
+    return VALUES
+
+
+def setting(file: str, keys: list[Key]) -> st.SearchStrategy:
+    """An edit that gives one setting a value."""
+
+    @st.composite
+    def one(draw: Callable) -> list[Any]:
+        way, schema = draw(st.sampled_from(keys))
+        odd = draw(st.integers(0, 5)) == 0
+        return ["at", file, list(way), draw(VALUES if odd else value_for(schema))]
+
+    return one()
+
+
 def config_cases(experiments: list[str]) -> st.SearchStrategy:
     """Changed settings, checked by `ems check`."""
+    known = {SITE: settings_of("site"), TOY: settings_of("experiment")}
 
     @st.composite
     def one(draw: Callable) -> Case:
         name = draw(st.sampled_from(experiments))
-        file = draw(st.sampled_from([f"configs/{name}.yaml"] * 4 + ["config.yaml"]))
-        way = draw(st.sampled_from([in_tree("yaml", file)] * 3 + [raw_text(file)]))
-        edits = draw(st.lists(way, min_size=0 if not draw(st.integers(0, 9)) else 1, max_size=2))
+        file = draw(st.sampled_from([f"configs/{name}.yaml"] * 4 + [SITE]))
+        keys = known[SITE if file == SITE else TOY]
+        ways = [setting(file, keys)] * 4 + [in_tree("yaml", file)] * 2 + [raw_text(file)]
+        way = draw(st.sampled_from(ways))
+        edits = draw(st.lists(way, min_size=1 if draw(st.integers(0, 9)) else 0, max_size=2))
         words = ["ems", *draw(st.sampled_from([["check"], ["check"], ["corpora", "list"]]))]
         return {"kind": "configs", "edits": edits, "words": [*words, "--experiment", name]}
 
     return one()
+
+
+def planned_cases() -> st.SearchStrategy:
+    """Changed settings of the toy, planned by `snakemake -n`."""
+    keys = {SITE: settings_of("site"), TOY: settings_of("experiment")}
+    edits = st.sampled_from([SITE, TOY]).flatmap(
+        lambda file: st.one_of(setting(file, keys[file]), in_tree("yaml", file))
+    )
+    return st.lists(edits, min_size=1, max_size=2).map(
+        lambda edits: {"kind": "plans", "edits": edits, "words": ["snakemake", "-n", "all"]}
+    )
+
+
+SECTIONS = ("model", "objectives", "train")
+SLOW = {"steps", "compile", "device", "grad_cache"}  # of which large values only take long
+SMALL = 64  # numbers above it only take memory
+
+
+def training_cases() -> st.SearchStrategy:
+    """Odd settings within and around their bounds, with which the toy is trained."""
+    train = next(words for words in COMMANDS if words[1] == "train")
+    keys = [
+        (way, schema)
+        for way, schema in settings_of("experiment")
+        if way[0] in SECTIONS and len(way) > 1 and not SLOW & set(way)
+    ]
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        edits = []
+        for _ in range(draw(st.integers(1, 3))):
+            way, schema = draw(st.sampled_from(keys))
+            value = draw(value_for(schema))
+            if not isinstance(value, int) or value <= SMALL:
+                edits.append(["at", TOY, list(way), value])
+        return {"kind": "trainings", "edits": edits, "words": train}
+
+    return one()
+
+
+NAMES = [
+    "a b",
+    "$(touch pwned)",
+    ";touch pwned;",
+    "'",
+    '"',
+    "ü",
+    "{x}",
+    "{",
+    "%s",
+    "a&b",
+    "`x`",
+    "-x",
+]
+NAMES += [
+    "*",
+    "~",
+    "#",
+    "a\\b",
+    "a\nb",
+    "..",
+    "../x",
+    "/tmp/../x",
+    "x" * 300,
+    "",
+    " ",
+    "null",
+    "1:",
+    "a/b",
+]
+
+
+def workflow_cases() -> st.SearchStrategy:
+    """Names that a shell, Snakemake or a path takes for more than a name, in a run of some jobs."""
+    goal = ["snakemake", "results/toy/reports/decontamination.json"]
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        name = draw(st.sampled_from(NAMES))
+        what = draw(st.sampled_from(["data", "source", "experiment", "corpus", "version"]))
+        edits, words = named(what, name), list(goal)
+        if what == "experiment":
+            words[1] = f"results/{name}/reports/decontamination.json"
+        return {"kind": "workflows", "edits": edits, "words": words}
+
+    return one()
+
+
+def named(what: str, name: str) -> list[list[Any]]:
+    """The edits that make something of the toy be called `name`."""
+    match what:
+        case "data":
+            return [["at", SITE, ["data"], name]]
+        case "source":
+            source = ["at", TOY, ["corpora"], [{"name": "Toy", "version": "v1", "source": name}]]
+            return [["link", name, "mirror/opus"], source] if name.strip("./") else [source]
+        case "experiment":
+            return [["copy", f"configs/{name}.yaml", TOY], ["at", SITE, ["experiment"], name]]
+        case "corpus":
+            return [["at", TOY, ["corpora"], [{"name": name, "version": "v1", "source": "mirror"}]]]
+    return [["at", TOY, ["corpora"], [{"name": "Toy", "version": name, "source": "mirror"}]]]

@@ -95,7 +95,19 @@ def put(tree: Any, pointer: list[int], name: str, value: Any) -> Any:
     return tree
 
 
+def at(path: Path, way: list[str], value: Any) -> None:
+    """Give the setting at the end of a way of keys a value, in a YAML file."""
+    tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    place = tree
+    for key in way[:-1]:
+        place[key] = place[key] if isinstance(place.get(key), dict) else {}
+        place = place[key]
+    place[way[-1]] = value
+    path.write_text(yaml.safe_dump(tree, sort_keys=False), encoding="utf-8")
+
+
 EDITS = {
+    "at": at,
     "write": lambda path, text: (remove(path), path.write_bytes(base64.b64decode(text))),
     "copy": copy,
     "remove": remove,

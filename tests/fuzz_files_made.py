@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fuzz_stages_made import COMMANDS, RESUMED
+from fuzz_stages_made import RESUMED
 from fuzz_values_made import Case, in_bytes, in_tree
 from hypothesis import strategies as st
 
@@ -23,9 +23,9 @@ def files_read(words: list[str], listing: list[str]) -> list[str]:
     return [f for f in listing if any(f == n or f.startswith(f"{n}/") for n in named - {"."})]
 
 
-def file_cases(listing: list[str]) -> st.SearchStrategy:
-    """Damage to a file that a command reads; `listing`: the files of the finished project."""
-    commands = [*COMMANDS, RESUMED, RESUMED, RESUMED]
+def file_cases(good: list[list[str]], listing: list[str]) -> st.SearchStrategy:
+    """Damage to a file that one of the `good` commands reads; `listing`: the files there are."""
+    commands = [*good, RESUMED, RESUMED, RESUMED]
     pairs = [(words, path) for words in commands for path in files_read(words, listing)]
     verify = next(words for words in commands if "verify" in words)
     pairs += [(verify, path) for _, path in pairs if "shards/train" in path]

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
 MEMORY, FILE_SIZE = 6 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+ENVIRONMENT |= dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")  # no network
 HANG = -1000  # the status of a command that did not end
 IDLE = 4  # seconds without any work after which a command is taken to wait for ever
 
@@ -54,7 +55,8 @@ class Forks:
         os.chmod(self.scratch, 0o755)
         own(Path(self.scratch))
         environment = {**os.environ, **ENVIRONMENT, "HOME": self.scratch, "TMPDIR": self.scratch}
-        environment["TORCHINDUCTOR_CACHE_DIR"] = f"{self.scratch}/inductor"
+        for name in ("TORCHINDUCTOR_CACHE_DIR", "XDG_CACHE_HOME", "MPLCONFIGDIR"):
+            environment[name] = f"{self.scratch}/cache"
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
         self.server = subprocess.Popen(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from fuzz_forks_made import HANG, Done
 from fuzz_world_made import Entry, World
+from safetensors.numpy import load_file
 
 Listing = dict[str, Entry]
 PROJECT = "outer/project"
@@ -24,14 +25,17 @@ SHARED = {  # that stages keep for each other, below the project
     "fetch": r"data/\.downloads(/|$)",
     "fetch-documents": r"data/\.downloads(/|$)",
     "fetch-evalset": r"data/\.downloads(/|$)",
-    "snakemake": r"(\.snakemake|results|data)(/|$)",
 }
-TRACE = re.compile(r"^Traceback|^  File \"", re.MULTILINE)
+TRACE = {
+    "ems": re.compile(r"^Traceback|^  File \"", re.MULTILINE),
+    "snakemake": re.compile(r"^Traceback", re.MULTILINE),  # whose own errors name rule files
+}
 PYTHON = re.compile(  # words that no person at the keyboard should have to know
     r"NoneType|object has no attribute|not subscriptable|unhashable|index out of range"
     r"|invalid literal for|codec can't|not iterable|unexpected keyword|positional argument"
     r"|is not JSON serializable|\[Errno|<class |must be str, not|\w+Error\("
 )
+NOT_FINITE = re.compile(r"\b(NaN|-?Infinity)\b")
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def _ending(words: list[str], done: Done) -> Iterator[Failure]:
     stage, text = " ".join(words[:2]), done.out + done.err
     if done.status == HANG:
         yield Failure(f"hang in {stage}", f"no end after {done.seconds:.0f} s\n{tail(text)}")
-    elif TRACE.search(text):
+    elif TRACE[words[0]].search(text):
         yield Failure(origin(text), tail(text))
     elif done.status not in (0, 1, 2):
         yield Failure(f"status {done.status} of {stage}", tail(text))
@@ -90,7 +94,7 @@ def origin(text: str) -> str:
 
 def shape(message: str) -> str:
     """A message without what differs from case to case."""
-    return re.sub(r"'[^']*'|\d+|\S*/\S*", "_", message)[:120]
+    return re.sub(r"'[^']*'|0x\w+|\d+|\S*/\S*", "_", message)[:120]
 
 
 def tail(text: str) -> str:
@@ -116,22 +120,25 @@ def place(value: str) -> str:
 def _writing(words: list[str], status: int, before: Listing, after: Listing) -> Iterator[Failure]:
     """What was made, changed or removed, and should not have been."""
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
-    stated = _stated(words, OUTPUTS if status == 0 else GROWING)
+    grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
+    stated = _stated(words, OUTPUTS if grows else GROWING, before)
     makeable = [place(value) for value in named(words, OUTPUTS)]
-    inputs = _inputs(words, before)
+    inputs, shared = _inputs(words, before), SHARED.get(stage, "$^")
+    if stage == "snakemake":
+        shared = r"\.snakemake(/|$)" if "-n" in words else r"(\.snakemake|results|data)(/|$)"
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
-        if old == new:
+        if old == new or (old and old.same(new) and any(within(path, one) for one in makeable)):
             continue
         told = f"{path}: was {old}, is {new}"
         name = os.path.basename(path)
-        if "pwned" in name:
+        if re.fullmatch(r"pwned\W*", name):
             yield Failure(f"ran what it was given: {stage}", told)
         elif name.endswith(".part") and old is None:
             yield Failure(f"leaves .part: {stage}", told)
         elif old is None and new.kind == "folder" and any(p.startswith(path) for p in makeable):
             continue  # a parent of an output
-        elif path.startswith(PROJECT) and re.match(SHARED.get(stage, "$^"), path[14:]):
+        elif path.startswith(PROJECT) and re.match(shared, path[len(PROJECT) + 1 :]):
             continue
         elif not any(within(path, one) for one in stated):
             yield Failure(f"{_what(old, new)} that is no output: {stage}", told)
@@ -152,11 +159,14 @@ def _ours(path: str, old: Entry, stated: list[str]) -> bool:
     return "odd/" not in path or path in stated
 
 
-def _stated(words: list[str], flags: tuple[str, ...]) -> list[str]:
+def _stated(words: list[str], flags: tuple[str, ...], before: Listing) -> list[str]:
     """The outputs that a command names, and what lies beside them by custom."""
     paths = []
     for value in filter(None, named(words, flags)):
         path = place(value)
+        if path in before and before[path].kind == "link":  # a log is written through it
+            target = os.path.join(os.path.dirname(path), before[path].content)
+            paths.append(os.path.normpath(target))
         stem = os.path.splitext(path)[0]
         paths += [path, f"{path}.lock.json", *(stem + suffix for suffix in COMPANIONS)]
     return paths
@@ -182,6 +192,8 @@ def _output(
     """What is wrong with the output of a command that says it went well."""
     if words[1] == "encode":
         yield from _vectors(words, world)
+    if words[1] == "train":
+        yield from _losses(words, world)
     if same:
         for value in named(words, ("out",)):
             for path, entry in world.master.items():
@@ -202,3 +214,13 @@ def _vectors(words: list[str], world: World) -> Iterator[Failure]:
     vectors = np.load(io.BytesIO(Path(out).read_bytes()))
     if len(vectors) != lines or not np.isfinite(vectors).all():
         yield Failure("wrong vectors: encode", f"{vectors.shape} for {lines} lines")
+
+
+def _losses(words: list[str], world: World) -> Iterator[Failure]:
+    """Finite losses and weights."""
+    folder = world.project / named(words, ("out",))[-1]
+    if NOT_FINITE.search((folder / "losses.jsonl").read_text(encoding="utf-8")):
+        yield Failure("losses that are not finite: train", str(folder))
+    for file in folder.glob("*.safetensors"):
+        if not all(np.isfinite(weights).all() for weights in load_file(file).values()):
+            yield Failure("weights that are not finite: train", str(file))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz_commands_made import command_cases, split_flags
-from fuzz_configs_made import config_cases
+from fuzz_configs_made import config_cases, planned_cases, training_cases, workflow_cases
 from fuzz_files_made import file_cases
 from fuzz_forks_made import Forks
 from fuzz_law_made import Failure, broken_laws
@@ -28,7 +28,7 @@ from fuzz_world_made import ROOT, World
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-BATCH = 40  # cases between two looks at the clock
+BATCHES = {"commands": 40, "files": 40, "configs": 40, "trainings": 8, "plans": 4, "workflows": 1}
 TRIES = 12  # to make a case that fails simpler
 SIMPLE = [None, 0, "x", [], {}]
 SECONDS = {"ems": 60, "snakemake": 300}
@@ -67,19 +67,22 @@ def simpler(case: Case) -> Iterator[Case]:
 class Campaign:
     """The sandbox, what has been run in it and what has broken."""
 
-    def __init__(self) -> None:
+    def __init__(self, wide: bool = False) -> None:
         self.forks = Forks()
         root = Path(tempfile.mkdtemp(dir=self.forks.scratch))
-        self.world = World(root, self.forks)
+        self.world = World(root, self.forks, wide)
         project = "outer/project/"
         entries = self.world.master.items()
         listing = [p.removeprefix(project) for p, e in entries if e.kind == "file"]
         mine = [path for path in listing if not path.startswith(("odd/", "rules/", "envs/"))]
         experiments = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
         self.kinds: dict[str, st.SearchStrategy] = {
-            "commands": command_cases(),
-            "files": file_cases(mine),
+            "commands": command_cases(self.world.commands),
+            "files": file_cases(self.world.commands, mine),
             "configs": config_cases(["toy", *experiments]),
+            "trainings": training_cases(),
+            "plans": planned_cases(),
+            "workflows": workflow_cases(),
         }
         self.cases: Counter = Counter()
         self.passed: Counter = Counter()  # that ended with status 0
@@ -121,7 +124,7 @@ class Campaign:
                 return self._made_small(Broken(case, same[0]))
         return broken
 
-    def batch(self, kind: str, number: int, count: int = BATCH) -> None:
+    def batch(self, kind: str, number: int, count: int) -> None:
         """Run `count` cases of a kind, drawn with a seed."""
 
         @seed(number)
@@ -153,12 +156,12 @@ class Campaign:
 def fuzz(minutes: float, number: int, kinds: list[str]) -> int:
     """Run cases for so many minutes; 1 when any failed."""
     print(f"seed {number}; again: make fuzz SEED={number} MINUTES={minutes:g}", flush=True)
-    campaign = Campaign()
+    campaign = Campaign(wide=True)
     begin, end, draw = time.monotonic(), time.monotonic() + 60 * minutes, random.Random(number)
     try:
         while time.monotonic() < end:
             for kind in kinds or campaign.kinds:
-                campaign.batch(kind, draw.getrandbits(32))
+                campaign.batch(kind, draw.getrandbits(32), BATCHES[kind])
             print(_progress(campaign, begin, end), flush=True)
     except KeyboardInterrupt:
         print("interrupted")
@@ -178,6 +181,7 @@ def _progress(campaign: Campaign, begin: float, end: float) -> str:
 
 def main() -> int:
     """The campaign from the command line."""
+    sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))
@@ -187,8 +191,9 @@ def main() -> int:
     if not options.case:
         return fuzz(options.minutes, options.seed, options.kinds)
     text = sys.stdin.read() if options.case == "-" else Path(options.case).read_text()
-    campaign = Campaign()
-    failures = campaign.run(json.loads(text))
+    case = json.loads(text)
+    campaign = Campaign(wide="wide" in text)
+    failures = campaign.run(case)
     campaign.close()
     print("\n".join(f"{f.cause}\n{f.details}" for f in failures) or "no law is broken")
     return int(bool(failures))

@@ -74,13 +74,17 @@ check {x}
 corpora list {x}
 """  # what is indented goes on the line above
 STATE, EXPERIMENT = "state/stopped", "--experiment toy"
-COMMANDS = [
-    ["ems", *line.format(x=EXPERIMENT).split()]
-    for line in STAGES.strip().replace("\n    ", " ").split("\n")
-]
+
+
+def as_words(text: str, experiment: str = EXPERIMENT) -> list[list[str]]:
+    """The command lines of a text, in which `{x}` stands for the flag of the experiment."""
+    lines = text.strip().replace("\n    ", " ").split("\n")
+    return [["ems", *line.format(x=experiment).split()] for line in lines]
+
+
+COMMANDS = as_words(STAGES)
 RESUME = "train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model"
-RESUME += f" --state {STATE} --out models/stopped"
-RESUMED = ["ems", *RESUME.format(x=EXPERIMENT).split()]
+(RESUMED,) = as_words(f"{RESUME} --state {STATE} --out models/stopped")
 
 
 def write_settings(project: Path) -> None:
@@ -89,8 +93,10 @@ def write_settings(project: Path) -> None:
     toy = {key: value for key, value in tiny.items() if key != "sweep"} | TOY
     toy["model"], toy["train"] = tiny["model"] | MODEL, tiny["train"] | TRAIN
     site = yaml.safe_load((ROOT / "config.yaml").read_text()) | {"experiment": "toy"}
+    site["downloads"] = {"per_host": 4, "retries": 0}
     (project / "configs").mkdir()
-    for name, value in (("configs/toy.yaml", toy), ("config.yaml", site)):
+    files = {"configs/toy.yaml": toy, "config.yaml": site}
+    for name, value in files.items():
         (project / name).write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
 
 

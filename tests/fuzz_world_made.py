@@ -15,10 +15,12 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from conftest import ROOT
 from fuzz_edits_made import EDITS, remove
 from fuzz_forks_made import Forks, own
 from fuzz_stages_made import COMMANDS, RESUMED, STATE, write_mirror, write_settings
+from fuzz_wide_made import WIDE_COMMANDS, narrow, write_wide_settings
 
 PROGRAM = ("Snakefile", "rules", "report", "envs", "profiles", "slurm", "schemas")
 
@@ -51,8 +53,8 @@ KINDS = {
 class World:
     """The sandbox with its finished run."""
 
-    def __init__(self, folder: Path, forks: Forks) -> None:
-        self.root, self.forks = folder, forks
+    def __init__(self, folder: Path, forks: Forks, wide: bool = False) -> None:
+        self.root, self.forks, self.commands = folder, forks, list(COMMANDS)
         self.outer, self.project = folder / "outer", folder / "outer" / "project"
         self.hashes: dict[tuple, str] = {}
         self._make()
@@ -61,6 +63,8 @@ class World:
             done = forks.run(words, self.project, 120)
             assert done.status == 0, f"{' '.join(words)}: {done.err}"
         self._stop_a_training()
+        if wide:
+            self._widen()
         write_odd_paths(self.project / "odd")
         self._own()
         shutil.rmtree(folder / "tmp")
@@ -83,6 +87,18 @@ class World:
             copy(ROOT / name, self.project / name)
         write_settings(self.project)
         write_mirror(self.project / "mirror")
+
+    def _widen(self) -> None:
+        """Add every other evaluation set, and what is made of it."""
+        write_wide_settings(self.project)
+        self.forks.run(["ems", "demo-mirror", "--out", "data/embedded"], self.project)
+        narrow(self.project / "data" / "embedded")
+        for words in WIDE_COMMANDS:
+            done = self.forks.run(words, self.project, 120)
+            if done.status == 0:
+                self.commands.append(words)
+            else:
+                print(f"left out: {' '.join(words)}: {done.err[-300:]}")
 
     def _own(self) -> None:
         for folder, _, names in os.walk(self.root):
@@ -152,7 +168,8 @@ class World:
         """Spoil files of the project: each edit is [name of a function below, path, ...]."""
         for name, path, *rest in edits:
             place = self.project / path
-            with contextlib.suppress(OSError):  # an earlier edit has left nothing to spoil
+            # an earlier edit may have left nothing to spoil
+            with contextlib.suppress(OSError, ValueError, AttributeError, yaml.YAMLError):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 EDITS[name](place, *rest)
                 own(place)

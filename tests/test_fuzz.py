@@ -12,8 +12,8 @@ from fuzz_commands_made import subcommands
 from fuzz_made import Campaign, rebuilt
 from fuzz_stages_made import COMMANDS, RESUMED
 
-CASES = {"commands": 150, "files": 150, "configs": 150}  # a minute in all
-PASSING = {"commands": 0.25, "files": 0.25, "configs": 0.1}  # least share with status 0
+CASES = {"commands": 120, "files": 120, "configs": 120, "trainings": 8, "plans": 4, "workflows": 1}
+PASSING = {"commands": 0.2, "files": 0.2, "configs": 0.1, "trainings": 0.2}  # with status 0
 ENCODE = next(words for words in COMMANDS if words[1] == "encode")
 FAULTS = [
     name
@@ -57,7 +57,7 @@ def test_no_case_breaks_the_law(campaign, kind):
     campaign.batch(kind, number=1, count=CASES[kind])
     assert not campaign.failures, campaign.table()
     assert campaign.cases[kind] >= CASES[kind]
-    assert campaign.passed[kind] >= PASSING[kind] * campaign.cases[kind]
+    assert campaign.passed[kind] >= PASSING.get(kind, 0) * campaign.cases[kind]
 
 
 def test_a_failure_says_how_to_run_its_case_again():
