@@ -204,6 +204,13 @@ def _output(
                         yield Failure(f"wrong output: {words[1]}", f"{path}: {entry}, {now}")
 
 
+def unnoticed(paths: list[str], before: Listing, master: Listing) -> Iterator[Failure]:
+    """Damaged files among those that a command has called whole."""
+    for path in map(place, paths):
+        if not master[path].same(before.get(path)):
+            yield Failure("damage not noticed", f"{path}: {before.get(path)}")
+
+
 def _vectors(words: list[str], world: World) -> Iterator[Failure]:
     """One finite row for each line."""
     source, out = (world.project / named(words, (name,))[-1] for name in ("source", "out"))
