@@ -17,12 +17,12 @@ all: setup
 test: setup
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# -e: the sources are used in place; --no-deps: the lock has said it all
 # Damaged files, odd command lines and settings, new ones each time; SEED=n for the same ones again.
 MINUTES ?= 60
 fuzz: setup
 	python tests/fuzz_made.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
+# -e: the sources are used in place; --no-deps: the lock has said it all
 setup: .venv/installed
 .venv/installed: envs/requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "EMS needs Python 3.11 or 3.12 with venv; on Debian: apt install python3-venv" >&2; exit 1; }

@@ -20,26 +20,50 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ems.config.provenance import digest, source_hash
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
 from ems.model.device import choose_device
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.progress import Progress
+from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record
 from ems.text.normalise import tidier, tidy_lines
-from ems.text.segment import segmenter
+from ems.text.segment import SEGMENTERS, segmenter
 from ems.text.subwords import UNK, load_vocabulary
+
+WEIGHTS, VOCABULARY = "model.safetensors", "vocabulary.model"
+SHOWN = 200  # characters of a long message
+SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}
+SHARE: Shape = {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "description": "a share"}
+SETTINGS = record(  # of `EncoderSettings`
+    {
+        "layers": {**COUNT, "maximum": 1 << 12},  # beyond it making them would take minutes
+        **dict.fromkeys(("width", "heads", "feed_forward", "max_tokens"), SIZE),
+        **dict.fromkeys(("dropout", "attention_dropout"), SHARE),
+    },
+    {"start": {"enum": ["ours", "pytorch"]}, "norm_eps": {"type": "number", "minimum": 0}},
+)
+MODEL = record(  # of model.json
+    {
+        "model": {**SETTINGS, "additionalProperties": False},
+        "segmenters": mapping({"enum": list(SEGMENTERS)}, least=1),
+        "sha256": {**mapping(TEXT, BELOW), "required": [WEIGHTS, VOCABULARY]},
+    },
+    {"format_characters": {"enum": ["keep", "drop"]}},
+)
 
 
 def _check_files(folder: Path, expected: dict[str, str]) -> None:
-    """Raise `EmsError` for a file that is not the one that model.json was written for."""
+    """Raise `Damaged` for a file that is not the one that model.json was written for."""
     for name, sha256 in expected.items():
         if not (folder / name).is_file():
-            raise EmsError(f"{folder / name}: no such file; train the model again")
+            raise Damaged(folder / name, "no such file")
         if sha256_file(folder / name) != sha256:
-            raise EmsError(
-                f"{folder / name}: its sha256 is not the one in {folder / 'model.json'}; the "
-                "folder holds files of two models or a damaged one: train or pull it again"
+            raise Damaged(
+                folder / name,
+                "its sha256 is not the one in model.json beside it; it is damaged, or of another "
+                "model",
             )
 
 
@@ -47,19 +71,19 @@ class SentenceEncoder:
     """A trained encoder with its segmenters and its vocabulary."""
 
     def __init__(self, folder: Path, device: str = "auto") -> None:
-        description = read_json(folder / "model.json")
+        description = read_json(folder / "model.json", MODEL)
         self.folder = folder
         _check_files(folder, description["sha256"])
         self.segmenters: dict[str, str] = description["segmenters"]
         self.tidy = tidier(description.get("format_characters", "keep"))
-        self.vocabulary = load_vocabulary(folder / "vocabulary.model")
+        self.vocabulary = load_vocabulary(folder / VOCABULARY)
         settings = EncoderSettings(**description["model"])
-        self.encoder = Encoder(settings, self.vocabulary.get_piece_size())
-        path = folder / "model.safetensors"
         try:
-            self.encoder.load_state_dict(load_file(path))
+            self.encoder = Encoder(settings, self.vocabulary.get_piece_size())
+            self.encoder.load_state_dict(load_file(folder / WEIGHTS))
         except (OSError, RuntimeError, SafetensorError) as error:
-            raise EmsError(f"{path}: does not fit {folder / 'model.json'}: {error}") from None
+            problem = f"{WEIGHTS} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
+            raise Damaged(folder / "model.json", problem) from None
         self.encoder.to(choose_device(device)).eval()
         self._description = description
 

@@ -3,65 +3,191 @@
 Notable choices:
 - every writer writes to a temporary name in the same folder, fsyncs, renames (DESIGN "On disk"), so
   a kill or a full disk never leaves half a file under a real name;
+- a writer replaces only what is of its own kind: a regular file, or a folder that is marked as
+  ours. A folder with other files, a device or a pipe is refused before any work is done;
 - the temporary name holds the process id, so that two writers cannot share one;
 - JSON is written with sorted keys: the same content is the same bytes.
 """
 
-import glob
+import errno
 import hashlib
 import json
+import math
 import os
+import re
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
+from ems.shapes import Shape, misfit
 
 SYNCED = 16  # files at once
+KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links there lead to a process's own streams
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+SPACE = "free some space or point the setting at another disk"
+WAYS_OUT = {  # what to do about an error of the operating system
+    errno.ENOSPC: SPACE,
+    errno.EDQUOT: SPACE,
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
+    errno.EACCES: "choose a place where you may write",
+    errno.EPERM: "choose a place where you may write",
+    errno.EROFS: "choose a place where you may write",
+    errno.ENOENT: "its folder vanished while it was written; stop what deletes it",
+    errno.ENOTDIR: "a part of this path is a file; choose another place",
+    errno.EEXIST: "a part of this path is a file; choose another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
 
 
 @contextmanager
-def atomic_path(target: Path) -> Iterator[Path]:
+def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Iterator[Path]:
     """Yield a temporary path beside `target`; on a clean exit fsync it and rename it to `target`.
 
-    Works for a file and for a folder. After an exception the temporary is removed and `target` is
-    as it was. An `OSError` (disk full, no permission) becomes an `EmsError` that names the target.
+    The target is a file, or with `ours` a folder: `ours` returns whether the folder that is there
+    may be replaced as a whole. After an exception the temporary is removed and `target` is as it
+    was. Raises `EmsError` for a target of another kind (`check_target`), and for an `OSError` (disk
+    full, no permission) one that names the target.
     """
     target = Path(target)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    check_target(target, ours)
+    temporary = _temporary(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for stale in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-            _remove(stale)  # of a writer that was killed
+        for stale in _stale(target):
+            remove(stale)
     except OSError as error:
         raise _cannot_write(target, error) from error
     try:
         yield temporary
         _sync_all([*temporary.rglob("*"), temporary])
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        os.replace(temporary, target)
+        _replace(temporary, target)
         _sync(target.parent)  # the folder's own entries, not the files beside the target
     except OSError as error:
         if error.filename and not str(error.filename).startswith(str(temporary)):
             raise
         raise _cannot_write(target, error) from error
     finally:
-        _remove(temporary)
+        remove(temporary)
 
 
-def _cannot_write(target: Path, error: OSError) -> EmsError:
-    return EmsError(
-        f"cannot write {target}: {error.strerror or error}; "
-        "free some space or point the setting at another disk, then run the same command again"
+def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> None:
+    """Raise `EmsError` unless a file may be written: nothing or a regular file is at `target`.
+
+    With `ours` a folder is going to be written: nothing, an empty folder, or one for which `ours`
+    returns true may be there.
+    """
+    expected = "a new folder or one that this command made" if ours else "the name of a file"
+    kind = kind_of(target)
+    if kind == "nothing" or (kind == "a file" and not ours):
+        return
+    if kind == "a folder" and ours and target.name not in ("", "..") and not target.is_symlink():
+        if ours(target) or not any(target.iterdir()):
+            return
+        kind = "a folder with other files in it"
+    raise EmsError(
+        f"{target}: expected {expected}, found {kind}; nothing was written: choose another name"
     )
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
+def check_state(state: Path, names: tuple[str, ...]) -> None:
+    """Raise `EmsError` unless everything in a state folder is ours, since it is emptied at the end.
+
+    It may hold a file `lock` and folders named by a hash, and these only what begins with one of
+    `names`, and temporary files.
+    """
+    for path in state.iterdir() if kind_of(state) == "a folder" else ():
+        ours = re.fullmatch(r"[0-9a-f]{16}", path.name) and path.is_dir()
+        inside = [item.name for item in path.iterdir()] if ours else [path.name]
+        known = r"\..*\.part|" + (f"({'|'.join(names)}).*" if ours else "lock")
+        strange = [name for name in inside if not re.fullmatch(known, name)]
+        if strange:
+            raise EmsError(
+                f"{state}: expected a new folder or the state of an earlier run, found "
+                f"{strange[0]} in it; nothing was deleted: choose another folder for --state"
+            )
+
+
+def kind_of(path: Path) -> str:
+    """Return what is at `path`, in words: "nothing", "a file", "a folder", "a device", ...
+
+    A link counts as what it leads to, and as nothing if that is absent. Raises `EmsError` for a
+    path that the operating system refuses, like one below a file.
+    """
+    try:
+        mode = os.stat(path).st_mode
+        if path.is_symlink() and any(map(path.parent.resolve().is_relative_to, KERNEL)):
+            return "a device"
+    except FileNotFoundError:
+        return "nothing"
+    except (OSError, ValueError) as error:
+        raise _cannot_write(path, error) from None
+    return KINDS.get(stat.S_IFMT(mode), "a file")
+
+
+def check_readable(path: Path, flag: str = "") -> None:
+    """Raise `EmsError` for a pipe, a device or a socket, from which reading might never end."""
+    kind = kind_of(path)
+    if kind not in ("nothing", "a file", "a folder"):
+        raise EmsError(f"{flag} {path}: expected a file or a folder, found {kind}".strip())
+
+
+def _temporary(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.part")
+
+
+def _stale(target: Path) -> list[Path]:
+    """Temporaries of `target` whose writers were killed."""
+    name = re.compile(rf"\.{re.escape(target.name)}\.(\d+)(\.old)?\.part")
+    named = [(path, name.fullmatch(path.name)) for path in target.parent.iterdir()]
+    return [path for path, match in named if match and not _runs(int(match[1]))]
+
+
+def _runs(process: int) -> bool:
+    """Whether another process of this number runs on this machine."""
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return process != os.getpid()
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    """Rename `temporary` to `target`. The old folder gets a temporary name before it is deleted, so
+    that a kill never leaves a part of it under its own.
+    """
+    if target.is_dir() and not target.is_symlink():
+        old = temporary.with_suffix(".old.part")
+        os.replace(target, old)
+        os.replace(temporary, target)
+        remove(old)
+    else:
+        os.replace(temporary, target)
+
+
+def _cannot_write(target: Path, error: OSError | ValueError) -> EmsError:
+    number = getattr(error, "errno", None)
+    way_out = WAYS_OUT.get(number, f"{SPACE}, or check the disk")
+    reason = getattr(error, "strerror", None) or error
+    return EmsError(f"cannot write {target}: {reason}; {way_out}, then run the same command again")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder with all that is in it; nothing if it is absent."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
@@ -97,27 +223,68 @@ def write_json(target: Path, value: Any) -> None:
     write_text(target, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON. Raises `EmsError` that names the file when it is missing or malformed."""
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"expected finite numbers, found {text[:40]}")
+    return value
+
+
+_JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON with finite numbers; Python's own reader takes NaN, Infinity and 1e999.
+
+    Raises `json.JSONDecodeError` for anything else.
+    """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise EmsError(f"{path}: no such file; run the stage that makes it first") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise EmsError(f"{path}: not valid JSON ({error}); delete it and run again") from None
+        return _JSON.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # also over 4,300 digits, or 1,000 levels
+        raise json.JSONDecodeError(str(error), text, 0) from None
+
+
+def read_json(path: Path, shape: Shape) -> Any:
+    """Read JSON that has a shape (`ems.shapes`). Raises `Damaged` when the file is missing, is not
+    JSON, or has another shape.
+    """
+    name = shape.get("title", "*")
+    try:
+        value = parse_json(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise Damaged(path, f"not valid JSON ({error})", name) from None
+    if problem := misfit(value, shape):
+        raise Damaged(path, problem, name)
+    return value
+
+
+def unreadable(path: Path, error: OSError) -> EmsError:
+    """The error for a file that cannot be opened: missing, a folder, or closed to this user."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return Damaged(path, "no such file")
+    if isinstance(error, IsADirectoryError):
+        return Damaged(path, "a folder where a file is expected")
+    return EmsError(
+        f"{path}: cannot be read ({error.strerror or error}); check its permissions and its disk"
+    )
 
 
 def read_lines(path: Path, missing: str) -> list[str]:
-    """The lines of a UTF-8 file; only LF ends a line. Raises `EmsError`: `missing` says what to do
-    when there is no such file.
+    """The lines of a UTF-8 file; only LF ends a line, an empty file has none. Raises `EmsError`:
+    `missing` says what to do when there is no such file.
     """
+    check_readable(path)
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise EmsError(f"{path}: no such file; {missing}") from None
     except UnicodeDecodeError as error:
-        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}") from None
-    return text.removesuffix("\n").split("\n")
+        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}; convert it") from None
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def sha256_file(path: Path) -> str:

@@ -22,6 +22,7 @@ def _experiment(options: argparse.Namespace, stage: str, **wildcards: str) -> Ex
     """The experiment of `--experiment`; refuses when its hash is not the `--expect`ed one."""
     site = load_site(Path("config.yaml"), Path("schemas"), {"experiment": options.experiment})
     experiment = load_experiment(options.experiment, site)
+    _check_known(experiment, wildcards)
     found = stage_hash(experiment, stage, **wildcards)
     log.info("experiment %s, settings of stage %s %s", experiment.name, stage, found)
     if options.expect and options.expect != found:
@@ -30,6 +31,23 @@ def _experiment(options: argparse.Namespace, stage: str, **wildcards: str) -> Ex
             f"{options.expect}, the file now gives {found}; it was edited since: run again"
         )
     return experiment
+
+
+def _check_known(experiment: Experiment, wildcards: dict[str, str]) -> None:
+    """Raise `EmsError` for a name that the experiment does not have."""
+    known = {
+        "system": experiment.systems,
+        "benchmark": experiment.benchmarks,
+        "vocabulary": experiment.vocabularies,
+    }
+    for what, name in wildcards.items():
+        names = experiment.languages if what == "pair" else known.get(what, [name])
+        unknown = set(name.split("-") if what == "pair" else [name]) - set(names)
+        if unknown:
+            raise EmsError(
+                f"configs/{experiment.name}.yaml: expected a {what} of {', '.join(names)}, found "
+                f"{name!r}; check the command"
+            )
 
 
 def _downloads() -> Any:
@@ -121,8 +139,7 @@ def run_evalkeys(options: argparse.Namespace) -> None:
     from ems.text.evalkeys import eval_files, write_eval_keys
 
     experiment = _experiment(options, "evalkeys")
-    folders = dict(entry.split("=", 1) for entry in options.evalset)
-    files = eval_files(experiment, {name: Path(folder) for name, folder in folders.items()})
+    files = eval_files(experiment, _folders(options))
     kept = experiment.clean["format_characters"]
     count = write_eval_keys(experiment.decontaminate["key"], files, options.out, kept)
     log.info("%s: %s keys of evaluation sentences", options.out, f"{count:,}")
@@ -141,18 +158,19 @@ def run_clean(options: argparse.Namespace) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Merge the decontamination reports."""
-    from ems.text.clean import merge_reports
+    from ems.text.clean import ENTRY, merge_reports
 
     experiment = _experiment(options, "evalkeys")
-    merge_reports(experiment, [read_json(path) for path in options.entries], options.out)
+    merge_reports(experiment, [read_json(path, ENTRY) for path in options.entries], options.out)
     log.info("%s: %s corpora and pairs", options.out, len(options.entries))
 
 
 def run_segment(options: argparse.Namespace) -> None:
     """Segment the words of a pair file."""
     from ems.text.bulk import LINES, segment_tsv
+    from ems.text.tsv import codes_of
 
-    first, second = options.source.stem.split("-")
+    first, second = codes_of(options.source)
     experiment = _experiment(options, "segment", pair=f"{first}-{second}")
     names = (experiment.segmenters[first], experiment.segmenters[second])
     settings = (options.state, options.workers, options.piece_lines or LINES)
@@ -270,7 +288,7 @@ def run_bench(options: argparse.Namespace) -> None:
     encoder = make_encoder(experiment.systems[options.system], options.model)
     folder = Path("results") / experiment.name / FOLDER
     encoder = cached(encoder, folder, _site()["embeddings_mb"])
-    evaluate(encoder, experiment, names, _named_folders(options.evalset), options.out)
+    evaluate(encoder, experiment, names, _folders(options), options.out)
 
 
 def run_eval(options: argparse.Namespace) -> None:
@@ -284,21 +302,16 @@ def run_eval(options: argparse.Namespace) -> None:
         command=options.command,
         name=options.name,
         benchmarks=[name.strip() for name in options.bench.split(",")],
-        folders=_named_folders(options.evalset),
+        folders=_folders(options),
         data=Path(site["data"]),
         cache_mb=0 if options.no_cache else site["embeddings_mb"],
     )
     sys.stdout.write(evaluate_by_hand(experiment, given, options.out))
 
 
-def _named_folders(entries: list[str]) -> dict[str, Path]:
-    """NAME -> FOLDER of NAME=FOLDER."""
-    for entry in entries:
-        if "=" not in entry:
-            raise EmsError(
-                f"--evalset: expected NAME=FOLDER, found {entry}; like tatoeba=data/tatoeba"
-            )
-    return {name: Path(folder) for name, folder in (entry.split("=", 1) for entry in entries)}
+def _folders(options: argparse.Namespace) -> dict[str, Path]:
+    """Return the folders that `--evalset NAME=FOLDER` names."""
+    return {name: Path(folder) for name, folder in options.evalset}
 
 
 def _site() -> dict[str, Any]:
@@ -327,13 +340,9 @@ def run_encode(options: argparse.Namespace) -> None:
     import numpy as np
 
     from ems.encode import SentenceEncoder
-    from ems.files import atomic_path
+    from ems.files import atomic_path, read_lines
 
-    try:
-        text = options.source.read_bytes().decode("utf-8")  # only LF ends a line
-    except UnicodeDecodeError as error:
-        raise EmsError(f"{options.source}: not UTF-8 at byte {error.start:,}; convert it") from None
-    lines = text.removesuffix("\n").split("\n")
+    lines = read_lines(options.source, "give the text to encode, a sentence a line")
     vectors = SentenceEncoder(options.model).encode(lines, options.language)
     with atomic_path(options.out) as temporary, open(temporary, "wb") as writer:
         np.save(writer, vectors)
@@ -389,6 +398,5 @@ def run_pdf(options: argparse.Namespace) -> None:
     """Compile the tables to one PDF."""
     from ems.tables.pdf import compile_pdf
 
-    captions = dict(entry.split("=", 1) for entry in options.caption)
-    compile_pdf(options.tables, captions, options.out)
+    compile_pdf(options.tables, dict(options.caption), options.out)
     log.info("%s: %s tables", options.out, len(options.tables))

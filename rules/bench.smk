@@ -28,6 +28,6 @@ rule bench:
         model=model_flag,
         costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
     shell:
-        "ems bench --experiment {params.experiment} --expect {params.expect}"
-        " --system {wildcards.system} --benchmark {wildcards.benchmark} {params.model}"
-        " --evalset {params.folders:q} --out {output} --costs {params.costs} --log {log}"
+        "ems bench --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --system {wildcards.system:q} --benchmark {wildcards.benchmark:q} {params.model:q}"
+        " --evalset {params.folders:q} --out {output:q} --costs {params.costs:q} --log {log:q}"

@@ -1,5 +1,6 @@
 # What every stage needs: the checked plan, where things lie, and the hashes for `params:`.
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from ems.bench.encoders import model_files
 from ems.bench.registry import MODULES as BENCHMARKS
 from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.benchmarks import sets_of
+from ems.config.names import CODE, LABEL, NAME
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.evalsets.sets import FILES, data_files, default_folder, manifest_name, unit_source
@@ -59,17 +61,22 @@ VOCABULARIES = list(  # of the systems that are trained for the tables
 LEARNING = EXPERIMENT.learning(SYSTEMS)
 
 
+def one_of(names):
+    """The pattern of a wildcard that is one of some names."""
+    return "|".join(map(re.escape, names))
+
+
 wildcard_constraints:
-    corpus="[^/]+",  # its name, with the part after a + once it is divided
-    file="[^/]+",
-    version="[^/]+",
-    vocabulary="[^/]+",
-    pair="[^/]+",
-    code="[A-Za-z_]+",
+    corpus=LABEL,
+    file=NAME,
+    version=NAME,
+    vocabulary=one_of(EXPERIMENT.vocabularies),
+    pair=f"{CODE}-{CODE}",
+    code=CODE,
     evalset="[a-z0-9]+",
-    unit="[^/]+",
-    system="[^/]+",
-    benchmark="[^/]+",
+    unit=NAME,
+    system=one_of(EXPERIMENT.systems),
+    benchmark=one_of(name for name in BENCHMARKS if set(sets_of(name)) <= set(EXPERIMENT.evalsets)),
     figure="[a-z_]+",
     table="[a-z_]+",
 
@@ -185,12 +192,6 @@ def evalset_pattern(name):
     return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
 
 
-def unit_source_flag(wildcards):
-    """`--source DIRECTORY` for the archives of a set that do not come from where it is published."""
-    source = unit_source(EXPERIMENT, wildcards.evalset)
-    return ["--source", source] if source else []
-
-
 def training(wildcards):
     """The `train` settings of a job's system."""
     return EXPERIMENT.systems[wildcards.system]["train"]
@@ -219,7 +220,7 @@ def model_of(wildcards):
 def model_flag(wildcards, input):
     """`--model FOLDER` for a trained system."""
     trained = wildcards.system in TRAINED
-    return f"--model {RESULTS}/models/{wildcards.system}" if trained else ""
+    return ["--model", f"{RESULTS}/models/{wildcards.system}"] if trained else []
 
 
 def bench_code(wildcards):

@@ -23,7 +23,7 @@ rule demo_mirror:
         out=folder_of_output,
         costs=f"{COSTS}/data/demo-mirror.json",
     shell:
-        "ems demo-mirror --out {params.out} --costs {params.costs} --log {log}"
+        "ems demo-mirror --out {params.out:q} --costs {params.costs:q} --log {log:q}"
 
 
 rule fetch:
@@ -39,12 +39,12 @@ rule fetch:
         runtime=600,
     params:
         source=opus_source,
-        flags=lambda wildcards, input: "--generated" if input else "",
+        flags=lambda wildcards, input: ["--generated"] if input else [],
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
-        "ems fetch --source {params.source:q} --corpus {wildcards.corpus}"
-        " --version {wildcards.version} --pair {wildcards.pair}"
-        " {params.flags} --out {output} --costs {params.costs} --log {log}"
+        "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q}"
+        " --version {wildcards.version:q} --pair {wildcards.pair:q}"
+        " {params.flags:q} --out {output:q} --costs {params.costs:q} --log {log:q}"
 
 
 use rule fetch as fetch_mined with:
@@ -55,7 +55,7 @@ use rule fetch as fetch_mined with:
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
     params:
-        flags="--format mined",
+        flags=["--format", "mined"],
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
 
 
@@ -71,5 +71,5 @@ rule fetch_documents:
     params:
         source=opus_source,
     shell:
-        "ems fetch-documents --source {params.source:q} --corpus {wildcards.corpus}"
-        " --version {wildcards.version} --out {output} --log {log}"
+        "ems fetch-documents --source={params.source:q} --corpus {wildcards.corpus:q}"
+        " --version {wildcards.version:q} --out {output:q} --log {log:q}"

@@ -18,13 +18,13 @@ rule fetch_flores200:
     params:
         evalset="flores200",
         source=EXPERIMENT.sources["flores200"],
-        flags="",
+        flags=[],
         out=f"{DATA}/evalsets/flores200/{{version}}",
         costs=f"{COSTS}/data/fetch-evalset/flores200-{{code}}.json",
     shell:
-        "ems fetch-evalset --evalset {params.evalset} --source {params.source:q}"
-        " --code {wildcards.code} {params.flags} --out {params.out} --costs {params.costs}"
-        " --log {log}"
+        "ems fetch-evalset --evalset {params.evalset:q} --source={params.source:q}"
+        " --code {wildcards.code:q} {params.flags:q} --out {params.out:q} --costs {params.costs:q}"
+        " --log {log:q}"
 
 
 use rule fetch_flores200 as fetch_sib200 with:
@@ -49,7 +49,7 @@ use rule fetch_flores200 as fetch_tatoeba with:
     params:
         evalset="tatoeba",
         source=(f"{MIRROR}/tatoeba" if TATOEBA_EMBEDDED else EXPERIMENT.sources["tatoeba"]),
-        flags="--generated" if TATOEBA_EMBEDDED else "",
+        flags=["--generated"] if TATOEBA_EMBEDDED else [],
         out=f"{DATA}/evalsets/tatoeba/{{version}}",
         costs=f"{COSTS}/data/fetch-evalset/tatoeba-{{code}}.json",
 
@@ -64,12 +64,12 @@ rule fetch_evalset:
         mem_mb=2000,
         runtime=240,
     params:
-        source=unit_source_flag,
+        source=lambda wildcards: unit_source(EXPERIMENT, wildcards.evalset),
         out=folder_of_output,
         costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{unit}}.json",
     shell:
-        "ems fetch-evalset --evalset {wildcards.evalset} {params.source:q}"
-        " --code {wildcards.unit} --out {params.out} --costs {params.costs} --log {log}"
+        "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q}"
+        " --code {wildcards.unit:q} --out {params.out:q} --costs {params.costs:q} --log {log:q}"
 
 
 rule evalkeys:
@@ -89,5 +89,5 @@ rule evalkeys:
         folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
         costs=f"{COSTS}/text/evalkeys.json",
     shell:
-        "ems evalkeys --experiment {params.experiment} --expect {params.expect}"
-        " --evalset {params.folders:q} --out {output} --costs {params.costs} --log {log}"
+        "ems evalkeys --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --evalset {params.folders:q} --out {output:q} --costs {params.costs:q} --log {log:q}"

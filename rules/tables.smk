@@ -125,8 +125,8 @@ rule table:
         code=source_hash("ems.tables"),
         experiment=EXPERIMENT.name,
     shell:
-        "ems table {wildcards.table} --experiment {params.experiment}"
-        " --expect {params.expect} --sources {input} --out {output.tex} --log {log}"
+        "ems table {wildcards.table:q} --experiment {params.experiment:q}"
+        " --expect {params.expect:q} --sources {input:q} --out {output.tex:q} --log {log:q}"
 
 
 rule figure:
@@ -150,8 +150,8 @@ rule figure:
         code=source_hash("ems.tables"),
         experiment=EXPERIMENT.name,
     shell:
-        "ems figure {wildcards.figure} --experiment {params.experiment}"
-        " --expect {params.expect} --sources {input} --out {output.svg} --log {log}"
+        "ems figure {wildcards.figure:q} --experiment {params.experiment:q}"
+        " --expect {params.expect:q} --sources {input:q} --out {output.svg:q} --log {log:q}"
 
 
 # What the run cost is not among the tables: it differs from run to run, they do not.
@@ -178,8 +178,8 @@ rule costs:
         experiment=EXPERIMENT.name,
         folder=lambda wildcards, output: str(Path(output.tex).parents[1]),
     shell:
-        "ems costs --experiment {params.experiment} --expect {params.expect}"
-        " --folder {params.folder} --out {output.tex} --log {log}"
+        "ems costs --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --folder {params.folder:q} --out {output.tex:q} --log {log:q}"
 
 
 rule timed_figure:
@@ -207,8 +207,8 @@ rule timed_figure:
         times=expand(f"{COSTS}/train/{{system}}.times.jsonl", system=PRICED),
         out=lambda wildcards, output: output[0],
     shell:
-        "ems timed {wildcards.timed} --experiment {params.experiment} --expect {params.expect}"
-        " --sources {input} --times {params.times} --out {params.out} --log {log}"
+        "ems timed {wildcards.timed:q} --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --sources {input:q} --times {params.times:q} --out {params.out:q} --log {log:q}"
 
 
 use rule timed_figure as timed_table with:
@@ -243,4 +243,4 @@ rule tables_pdf:
         captions=[f"{table}={CAPTIONS[table]}{told_where(table)}" for table in TABLES],
         code=source_hash("ems.tables"),
     shell:
-        "ems pdf --tables {input} --caption {params.captions:q} --out {output} --log {log}"
+        "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"

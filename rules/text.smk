@@ -29,14 +29,14 @@ rule decontaminate:
         code=source_hash("ems.text.clean"),
         experiment=EXPERIMENT.name,
         documents=lambda wildcards, input: (
-            f"--documents {input.documents}" if input.documents else ""
+            ["--documents", input.documents] if input.documents else []
         ),
         costs=f"{COSTS}/text/clean/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
-        "ems clean --experiment {params.experiment} --expect {params.expect}"
-        " --corpus {wildcards.corpus} --version {wildcards.version} --pair {wildcards.pair}"
-        " --archives {input.archives} {params.documents} --keys {input.evalkeys}"
-        " --out {output.pairs} --costs {params.costs} --log {log}"
+        "ems clean --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --corpus {wildcards.corpus:q} --version {wildcards.version:q} --pair {wildcards.pair:q}"
+        " --archives {input.archives:q} {params.documents:q} --keys {input.evalkeys:q}"
+        " --out {output.pairs:q} --costs {params.costs:q} --log {log:q}"
 
 
 rule decontamination_report:
@@ -54,8 +54,8 @@ rule decontamination_report:
         code=source_hash("ems.text.clean"),
         experiment=EXPERIMENT.name,
     shell:
-        "ems report --experiment {params.experiment} --expect {params.expect}"
-        " --entries {input} --out {output} --log {log}"
+        "ems report --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --entries {input:q} --out {output:q} --log {log:q}"
 
 
 rule segment:
@@ -82,6 +82,6 @@ rule segment:
         state=f"{RESULTS}/state/text/{{corpus}}-{{version}}-{{pair}}",
         costs=f"{COSTS}/text/segment/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
-        "ems segment --experiment {params.experiment} --expect {params.expect}"
-        " --source {input} --state {params.state} --workers {threads}"
-        " --out {output} --costs {params.costs} --log {log}"
+        "ems segment --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --source {input:q} --state {params.state:q} --workers {threads}"
+        " --out {output:q} --costs {params.costs:q} --log {log:q}"

@@ -30,9 +30,9 @@ rule train:
         scalars=f"{LOGS}/tensorboard/{{system}}",
         costs=f"{COSTS}/train/{{system}}.json",
     shell:
-        "exec ems train --experiment {params.experiment} --expect {params.expect}"
-        " --system {wildcards.system} --shards {input.shards}"
-        " --vocabulary {input.vocabulary}"
-        " --state {params.state} --times {params.times} --scalars {params.scalars}"
-        " --out {params.out}"
-        " --costs {params.costs} --log {log} --processes {resources.gpu}"
+        "exec ems train --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --system {wildcards.system:q} --shards {input.shards:q}"
+        " --vocabulary {input.vocabulary:q}"
+        " --state {params.state:q} --times {params.times:q} --scalars {params.scalars:q}"
+        " --out {params.out:q}"
+        " --costs {params.costs:q} --log {log:q} --processes {resources.gpu}"

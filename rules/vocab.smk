@@ -23,9 +23,9 @@ rule vocabulary_sample:
         experiment=EXPERIMENT.name,
         costs=f"{COSTS}/text/sample/{{vocabulary}}.json",
     shell:
-        "ems sample --experiment {params.experiment} --expect {params.expect}"
-        " --name {wildcards.vocabulary}"
-        " --sources {input} --out {output.text} --costs {params.costs} --log {log}"
+        "ems sample --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --name {wildcards.vocabulary:q}"
+        " --sources {input:q} --out {output.text:q} --costs {params.costs:q} --log {log:q}"
 
 
 rule vocabulary:
@@ -44,9 +44,9 @@ rule vocabulary:
         experiment=EXPERIMENT.name,
         costs=f"{COSTS}/text/vocabulary/{{vocabulary}}.json",
     shell:
-        "ems vocabulary --experiment {params.experiment} --expect {params.expect}"
-        " --name {wildcards.vocabulary}"
-        " --sample {input} --out {output} --costs {params.costs} --log {log}"
+        "ems vocabulary --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --name {wildcards.vocabulary:q}"
+        " --sample {input:q} --out {output:q} --costs {params.costs:q} --log {log:q}"
 
 
 rule vocabulary_report:
@@ -66,9 +66,9 @@ rule vocabulary_report:
         code=source_hash("ems.text.vocabulary_report"),
         experiment=EXPERIMENT.name,
     shell:
-        "ems vocabulary-report --experiment {params.experiment} --expect {params.expect}"
-        " --name {wildcards.vocabulary}"
-        " --vocabulary {input.vocabulary} --sample {input.sample} --out {output} --log {log}"
+        "ems vocabulary-report --experiment {params.experiment:q} --expect {params.expect:q}"
+        " --name {wildcards.vocabulary:q}"
+        " --vocabulary {input.vocabulary:q} --sample {input.sample:q} --out {output:q} --log {log:q}"
 
 
 rule shard:
@@ -90,8 +90,9 @@ rule shard:
         state=f"{RESULTS}/state/shards/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}",
         costs=f"{COSTS}/text/shards/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
-        "ems shards --source {input.pairs} --vocabulary {input.vocabulary}"
-        " --state {params.state} --workers {threads} --out {output} --costs {params.costs} --log {log}"
+        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
+        " --state {params.state:q} --workers {threads}"
+        " --out {output:q} --costs {params.costs:q} --log {log:q}"
 
 
 # One file for training to depend on, instead of all shards: the scheduler looks at each input of a
@@ -110,5 +111,5 @@ rule shard_index:
     params:
         code=source_hash("ems.shards.index"),
     shell:
-        "ems index --training {input.training} --validation {input.validation}"
-        " --out {output} --log {log}"
+        "ems index --training {input.training:q} --validation {input.validation:q}"
+        " --out {output:q} --log {log:q}"

@@ -3,11 +3,13 @@
 torchrun --standalone --nproc-per-node 2 tests/distributed_made.py OUT
 """
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 from torch import nn
@@ -16,6 +18,7 @@ from torch.nn import functional
 from ems.objectives.negatives import Groups
 from ems.train import distributed
 from ems.train.distributed import GradientSum, World, joined
+from ems.train.verification import Verification
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIRS, WIDTH = 12, 5
@@ -63,6 +66,38 @@ def step_of_groups(world: World, size: int):
     return world.sum(loss).item(), [weight.grad.tolist() for weight in weights]
 
 
+class Counted:
+    """A shard that counts how often it is verified."""
+
+    def __init__(self, sound=True):
+        self.folder, self.sha256, self.sound, self.times = Path("x"), {}, sound, 0
+
+    def verify(self):
+        self.times += 1
+        if not self.sound:
+            raise distributed.EmsError("spoilt")
+
+
+def verification_of(shards, world, now):
+    """Of a run on these shards, whose clock is `now`."""
+    return Verification([SimpleNamespace(shards=shards)], world, now)
+
+
+def verified(world: World, spoilt: int | None):
+    """How often this process verifies each of seven shards when one of them may be spoilt, and the
+    error that it ends with. The first process's run is the only one that seems long to it.
+    """
+    shards = [Counted(at != spoilt) for at in range(7)]
+    clock = itertools.count(step=1 if world.rank else 9_999)
+    run, error = verification_of(shards, world, clock.__next__), ""
+    run.step(1)
+    try:
+        run.settle()
+    except distributed.EmsError as failure:
+        error = str(failure)
+    return [shard.times for shard in shards], error
+
+
 def main(out: Path):
     torch.set_num_threads(1)
     with joined(torch.device("cpu")) as world:
@@ -70,6 +105,8 @@ def main(out: Path):
         distributed.BUCKET = 1  # every parameter by itself
         found["small buckets"] = step_of_groups(world, 4)
         found["any"] = [world.any(flag) for flag in (world.rank == world.size - 1, False)]
+        found["first"] = [world.first(str(world.rank or "")), world.first("")]
+        found["verified"] = [verified(world, spoilt) for spoilt in (None, 1)]
         found["same"] = []
         for step in (7, 7 + world.rank):
             try:

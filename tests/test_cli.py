@@ -14,6 +14,8 @@ import pytest
 from cli_made import Cli
 from conftest import ROOT
 
+from ems.cli import main
+
 PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
 
 
@@ -172,11 +174,14 @@ def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
     )
 
 
-def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems):
-    (ems.folder / "nodash.tsv").write_text("a\tb\t1\n")
-    log = ems.folder / "job.log"
-    job = ("segment", "--experiment", "tiny", "--source", "nodash.tsv", "--out", "out.tsv")
-    ems(*job, "--log", log, expect=1)
+def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("of a library")
+
+    monkeypatch.setattr("ems.shards.index.write_index", fail)
+    log = tmp_path / "job.log"
+    job = ["index", "--training", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main([*job, "--log", str(log)]) == 1
     text = log.read_text(encoding="utf-8")
     assert "error: ValueError" in text
     assert "Traceback" in text

@@ -356,7 +356,7 @@ def test_a_folder_without_a_common_benchmark_or_none_at_all_is_an_error(both, tm
     with pytest.raises(EmsError, match="nowhere: expected a folder of score files"):
         write_comparison(both[0], tmp_path / "nowhere")
     (both[1] / "tatoeba.json").write_text("[]")
-    with pytest.raises(EmsError, match="is it a score file"):
+    with pytest.raises(EmsError, match="expected a JSON object, found"):
         write_comparison(*both)
 
 

@@ -125,7 +125,7 @@ def test_no_costs_are_an_error_that_names_the_folder(tmp_path):
     ("changes", "message"),
     [
         ({"stage": None}, "under `stage`"),
-        ({"seconds": None}, "at least 0 under `seconds`, found None"),
+        ({"seconds": None}, "at least 0 under `seconds`, found nothing"),
         ({"cpu_seconds": "1"}, "under `cpu_seconds`"),
         ({"cpu_seconds": True}, "under `cpu_seconds`"),
         ({"max_rss_mb": -1}, "under `max_rss_mb`"),

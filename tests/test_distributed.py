@@ -106,6 +106,16 @@ def test_what_cannot_go_together_is_told_before_anything_runs(changes, told, tmp
 
 def test_what_one_process_found_all_know(found):
     assert [rank["any"] for rank in found] == [[True, False]] * len(found)
+    assert [rank["first"] for rank in found] == [["1", ""]] * len(found)
+
+
+def test_each_shard_of_a_long_run_is_verified_by_one_process_and_an_error_ends_all(found):
+    whole, spoilt = ([rank["verified"][run] for rank in found] for run in (0, 1))
+    counts = [times for times, _ in whole]
+    assert [sum(times) for times in zip(*counts, strict=True)] == [1] * 7
+    assert all(2 <= sum(times) <= 4 for times in counts)
+    assert [error for _, error in whole] == [""] * len(found)
+    assert [error for _, error in spoilt] == ["spoilt"] * len(found)
 
 
 def test_processes_that_read_different_checkpoints_stop(found):

@@ -52,7 +52,7 @@ def toy(tmp_path_factory):
     toy = Toy(tmp_path_factory.mktemp("toy"))
     toy.index()
     jobs = {name: changed(ALIKE, changes) for name, changes in JOBS.items()}
-    jobs |= {"changed": ALIKE, "long": LONG, "diverging": DIVERGING}
+    jobs |= {"changed": ALIKE, "verified": ALIKE, "long": LONG, "diverging": DIVERGING}
     for name, changes in jobs.items():
         toy.settings.write(changed(BASE, changes), name)
     train_until(toy, toy.folder / "changed", 4, **ALIKE)  # two processes go on with it
@@ -118,6 +118,14 @@ def test_the_jobs_differ_so_that_each_of_them_says_something(alone):
 def test_two_processes_go_on_with_the_checkpoint_of_one(toy, alone):
     assert "resumed at step 4" in (toy.folder / "changed" / "log").read_text()
     assert_same_training(toy.folder / "changed" / "model", alone("gathered"))
+
+
+def test_shards_that_are_verified_on_the_way_change_no_bit(toy):
+    logs = {job: (toy.folder / job / "log").read_text() for job in ("verified", "gathered")}
+    assert ["verify shards: " in logs[job] for job in logs] == [True, False]
+    for name in ("model.safetensors", "losses.jsonl"):
+        files = [(toy.folder / job / "model" / name).read_bytes() for job in logs]
+        assert files[0] == files[1]
 
 
 def test_the_first_process_alone_writes(toy):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT, Project, copy_project
+from names_made import NASTY, quoted
 
 from ems.config.provenance import source_files, source_root
 
@@ -138,6 +139,20 @@ def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
     _repro(copy)
     stages = yaml.safe_load((copy.folder / "dvc.lock").read_text())["stages"]
     assert {"train@tiny", "train@other"} <= set(stages)
+
+
+def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path: Path) -> None:
+    """`experiment` is in a command of dvc.yaml before anything of ours can look at it."""
+    project = _with_git(copy_project(tmp_path))
+    project.edit("config.yaml", "data: data #", f"data: {quoted(NASTY[1:])} #")
+    assert _ran(_repro(project, "data@tiny")) == {"data"}
+    assert (project.folder / NASTY[1:] / "opus/Demo").is_dir()
+    name = "tiny; touch pwned"
+    shutil.copy(project.folder / "configs/tiny.yaml", project.folder / f"configs/{name}.yaml")
+    project.edit("config.yaml", "experiment: tiny\n", f"experiment: {name}\n")
+    done = project.run("dvc", "repro", f"data@{name}", expect=None)
+    assert f"experiment: found '{name}', expected letters" in done.stdout + done.stderr
+    assert list(tmp_path.rglob("pwned")) == []
 
 
 # The package whose imports a stage's source is, by stage of dvc.yaml.

@@ -154,7 +154,6 @@ def test_missing_data_are_told_with_the_target_that_fetches_them(here, capfd):
         (("--model", "ours", "--bench", "ntrex"), "configs/mine.yaml has no evalsets.ntrex"),
         (("--bench", "tatoeba"), "give either --model or --command"),
         (("--model", "x", "--command", "y", "--bench", "tatoeba"), "give either"),
-        (("--model", "ours", "--bench", "tatoeba", "--evalset", "x"), "expected NAME=FOLDER"),
         (("--command", "x", "--bench", "tatoeba"), "expected {lines} in it"),
         (("--model", "ours", "--bench", "tatoeba", "--experiment", "no"), "no.yaml does not exist"),
     ],

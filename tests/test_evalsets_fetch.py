@@ -11,7 +11,8 @@ import pytest
 from conftest import copy_project
 from host_made import source_of
 
-from ems.cli import EVALSETS, PER_LANGUAGE, main
+from ems.cli import main
+from ems.commands import EVALSETS, PER_LANGUAGE
 from ems.evalsets import archives, registry
 
 ARCHIVES = {  # set -> unit -> (file, members)

@@ -291,8 +291,8 @@ def plan_of(folder, bucc, mirror):
 def test_the_workflow_plans_an_archive_once_and_uses_a_copy_in_place(tmp_path):
     bucc = made.write_files(tmp_path / "bucc", made.bucc() | made.bucc(part="sample"), strip=1)
     data, evalkeys = plan_of(tmp_path / "project", bucc, tmp_path / "mirror")
-    assert f"--evalset pawsx --source {tmp_path}/mirror --code x-final" in data
-    assert "--evalset xnli  --code xnli --out data/evalsets/xnli/v1 " in data  # as published
+    assert f"--evalset pawsx --source={tmp_path}/mirror --code x-final" in data
+    assert "--evalset xnli --source= --code xnli --out data/evalsets/xnli/v1 " in data  # published
     assert "xnli-mt" not in data  # what trains a classifier is fetched for a benchmark only
     assert data.count("rule fetch_evalset:") == 2
     assert "bucc2018" not in data

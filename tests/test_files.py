@@ -12,13 +12,18 @@ from ems.errors import EmsError
 from ems.files import atomic_path, read_json, sha256_file, write_json, write_text
 
 
+def any_folder(folder):
+    """May be replaced, whatever is in it."""
+    return True
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
 def fail_while_writing(target, error, folder=False):
     """Write half of `target`, then raise `error`."""
-    with atomic_path(target) as temporary:
+    with atomic_path(target, any_folder if folder else None) as temporary:
         if folder:
             temporary.mkdir()
             (temporary / "b").write_text("new")
@@ -61,7 +66,7 @@ def test_after_an_interrupt_nothing_new_is_there(tmp_path):
 def test_a_folder_replaces_the_old_folder_as_a_whole(tmp_path):
     target = tmp_path / "shard"
     for content in ("first", "second"):
-        with atomic_path(target) as temporary:
+        with atomic_path(target, any_folder) as temporary:
             (temporary / "deep").mkdir(parents=True)
             (temporary / "deep" / content).write_text(content)
     assert names(target / "deep") == ["second"]
@@ -70,7 +75,7 @@ def test_a_folder_replaces_the_old_folder_as_a_whole(tmp_path):
 
 def test_after_an_exception_the_old_folder_stands_and_no_temporary_is_left(tmp_path):
     target = tmp_path / "shard"
-    with atomic_path(target) as temporary:
+    with atomic_path(target, any_folder) as temporary:
         temporary.mkdir()
         (temporary / "a").write_text("old")
     with pytest.raises(EmsError, match="mine"):
@@ -121,7 +126,7 @@ def test_the_same_content_is_the_same_json_whatever_the_order_of_its_keys(tmp_pa
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a").read_text(encoding="utf-8").endswith("}\n")
     assert "日本" in (tmp_path / "a").read_text(encoding="utf-8")
-    assert read_json(tmp_path / "a") == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
+    assert read_json(tmp_path / "a", {}) == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
 
 
 def test_text_keeps_its_line_ends(tmp_path):
@@ -129,17 +134,34 @@ def test_text_keeps_its_line_ends(tmp_path):
     assert (tmp_path / "x").read_bytes() == "a\nb\r\nc\u2028d".encode()
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff", b""], ids=["half", "not UTF-8", "empty"])
+BROKEN = {
+    "half": b"{",
+    "not UTF-8": b"\xff",
+    "empty": b"",
+    "nested without end": b"[" * 100_000,
+    "a number of 5,000 digits": b"1" * 5000,
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
 def test_broken_json_is_an_error_that_names_the_file(tmp_path, content):
     path = tmp_path / "manifest.json"
     path.write_bytes(content)
     with pytest.raises(EmsError, match=r"manifest\.json: not valid JSON"):
-        read_json(path)
+        read_json(path, {})
 
 
 def test_absent_json_is_an_error_that_names_the_file(tmp_path):
     with pytest.raises(EmsError, match=r"manifest\.json: no such file"):
-        read_json(tmp_path / "manifest.json")
+        read_json(tmp_path / "manifest.json", {})
+
+
+def test_a_folder_in_place_of_json_is_an_error_that_says_so(tmp_path):
+    with pytest.raises(EmsError, match="a folder where a file is expected"):
+        read_json(tmp_path, {})
+    (tmp_path / "file").touch()
+    with pytest.raises(EmsError, match=r"x\.json: no such file"):
+        read_json(tmp_path / "file" / "x.json", {})
 
 
 def test_the_checksum_of_a_file_is_that_of_its_bytes(tmp_path):

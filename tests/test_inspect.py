@@ -122,7 +122,6 @@ def test_a_folder_of_shards_or_one_of_them_is_enough(results):
     ("flags", "told"),
     [
         (("--pair", "de-en", "--row", 119), "--row 119: there are 119 pairs, so a row is one of"),
-        (("--pair", "de-en", "--row", -1), "--row -1: there are 119 pairs, so a row is one of 0"),
         (
             ("--pair", "de-fr", "--row", 0),
             "--pair de-fr: no shard holds it; there are de-en, en-ja",
@@ -145,5 +144,23 @@ def test_verify_reads_every_byte(results, tmp_path):
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         told = results.ems.error("verify", "--index", results.index)
         assert "00002/en.ids: its sha256 is not the one in the manifest" in told
+    finally:
+        file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "spoilt", "expected"),
+    [
+        ("en.ids", b"\xff\xff", "row 0: expected token ids below 200, found 65,535; delete"),
+        ("lines", bytes(8), "row 0: expected a line of the corpus, from 1, found 0; delete"),
+    ],
+)
+def test_a_shard_of_wrong_numbers_is_one_clear_line(results, name, spoilt, expected):
+    file = results.results / "shards" / "own" / "B/v2/de-en" / "00002" / name
+    content = file.read_bytes()
+    try:
+        file.write_bytes(spoilt + content[len(spoilt) :])
+        found = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
+        assert f"00002/{name}: {expected}" in found
     finally:
         file.write_bytes(content)

@@ -15,7 +15,7 @@ import sentencepiece
 import torch
 
 from ems.cli import main
-from ems.encode import SentenceEncoder
+from ems.encode import MODEL, SentenceEncoder
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.model.released import import_released
@@ -222,7 +222,7 @@ def test_what_is_written_is_a_model_folder_without_any_pickle(made):
         "model.safetensors",
         "vocabulary.model",
     }
-    description = read_json(out / "model.json")
+    description = read_json(out / "model.json", MODEL)
     assert description["languages"] == LANGUAGES
     assert description["model"]["max_tokens"] == MOST
     assert description["model"]["norm_eps"] == 1e-12

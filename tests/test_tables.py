@@ -201,6 +201,8 @@ def test_tables_and_figures_depend_only_on_their_inputs(tmp_path):
 
 # --- errors
 
+GERMAN = {"language": "deu", "sentences": 1000}
+
 
 def test_an_empty_list_of_scores_is_an_error(tmp_path):
     with pytest.raises(EmsError, match="no score files"):
@@ -212,12 +214,15 @@ def test_an_empty_list_of_scores_is_an_error(tmp_path):
     [
         ({"version": "demo-v1"}, "version"),
         ({"data_sha256": "e" * 64}, "data_sha256"),
-        ({"benchmark": "bucc"}, "expected benchmark tatoeba"),
-        ({"metric": "F1"}, "expected benchmark tatoeba with metric P@1"),
+        ({"benchmark": "bucc"}, "expected tatoeba under `benchmark`, found 'bucc'"),
+        ({"metric": "F1"}, "expected P@1 under `metric`, found 'F1'"),
         ({"system": "A"}, "two score files"),
         ({"directions": {}}, "at least one language"),
-        ({"directions": {"deu": {"to_english": 50.0}}}, "deu.from_english"),
-        ({"directions": {"deu": {"to_english": 101, "from_english": 1}}}, "deu.to_english"),
+        ({"directions": {"deu": {**GERMAN, "to_english": 50.0}}}, "deu.from_english"),
+        (
+            {"directions": {"deu": {**GERMAN, "to_english": 101, "from_english": 1}}},
+            "deu.to_english",
+        ),
     ],
 )
 def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(

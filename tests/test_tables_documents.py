@@ -204,10 +204,10 @@ def test_the_same_scores_give_the_same_bytes_whatever_their_order(tmp_path):
     [
         (
             {"metric": "P@1"},
-            "benchmark mldoc with metric accuracy, found 'mldoc with P@1'",
+            "expected accuracy under `metric`, found 'P@1'",
         ),
-        ({"benchmark": "cls"}, "expected benchmark mldoc with metric accuracy, found 'cls"),
-        ({"directions": {}}, "expected scores of at least one direction"),
+        ({"benchmark": "cls"}, "expected mldoc under `benchmark`, found 'cls'"),
+        ({"directions": {}}, "expected scores of at least one language under `directions`"),
         ({"directions": {"en-de": {"language": "de", "accuracy": 101}}}, "found 101"),
         ({"directions": {"en-de": {"language": "de", "accuracy": None}}}, "found None"),
         ({"directions": {"en-de": 5}}, "expected a JSON object under `directions.en-de`"),

@@ -154,11 +154,11 @@ def test_bold_is_the_best_of_ours_and_systems_of_a_family_share_a_row(tmp_path):
     [
         ({"version": "v2"}, "version"),
         ({"data_sha256": "e" * 64}, "data_sha256"),
-        ({"metric": "F1"}, "expected benchmark flores200"),
-        ({"languages": {}}, "KeyError"),
-        ({"directions": {"de_code": {"fr_code": 101}}}, "101 under `directions`, no percentage"),
-        ({"directions": {"de_code": {"fr_code": True}}}, "True under `directions`"),
-        ({"sentences": None}, "TypeError"),
+        ({"metric": "F1"}, "expected P@1 under `metric`"),
+        ({"languages": {}}, "expected the languages de_code and fr_code under `languages`"),
+        ({"directions": {"de_code": {"fr_code": 101}}}, "directions.de_code.fr_code`, found 101"),
+        ({"directions": {"de_code": {"fr_code": True}}}, "directions.de_code.fr_code`, found True"),
+        ({"sentences": None}, "a count above 0 under `sentences`, found None"),
         ({"system": "A"}, "two score files"),
     ],
 )
@@ -246,9 +246,9 @@ def test_systems_of_a_family_share_their_kinds_too(tmp_path):
     ("changes", "message"),
     [
         ({"protocol": {"k": 5, "margin": "ratio"}}, "version"),
-        ({"protocol": {}}, "KeyError"),
-        ({"metric": "P@1"}, "expected benchmark xsim"),
-        ({"directions": {}}, "no percentages"),
+        ({"protocol": {}}, "expected text under `protocol.margin`, found nothing"),
+        ({"metric": "P@1"}, "expected error rate under `metric`"),
+        ({"directions": {}}, "at least one language under `directions`"),
         ({"data_sha256": "e" * 64}, "data_sha256"),
     ],
 )
@@ -295,7 +295,7 @@ def test_cosines_have_two_decimals_as_printed_and_stand_beside_the_papers(tmp_pa
 @pytest.mark.parametrize("value", [None, "0.9", 2.0, float("nan")])
 def test_what_is_no_cosine_is_an_error_that_names_the_file(tmp_path, value):
     path = write_cosine(tmp_path, "A", value)
-    with pytest.raises(EmsError, match="expected benchmark wordorder with a cosine") as error:
+    with pytest.raises(EmsError, match="expected a cosine under `cosine`") as error:
         write_wordorder_table([path], tmp_path / "t.tex", [])
     assert str(path) in str(error.value)
 

@@ -78,5 +78,5 @@ def test_weights_that_are_missing_or_damaged_are_an_error_that_names_them(name, 
 def test_a_model_json_of_another_form_is_an_error_that_says_what_is_missing(tmp_path):
     model = write_model(tmp_path, "ems", ["en", "fr"])
     model.write_text(json.dumps({"name": "ems"}))
-    with pytest.raises(EmsError, match="no 'languages' in it; train the system again"):
+    with pytest.raises(EmsError, match="that is not empty under `languages`, found nothing"):
         table(tmp_path, model)

@@ -183,9 +183,9 @@ def test_ntrex_says_how_many_sentences_of_which_documents_it_ranks(tmp_path):
 def test_scores_of_one_benchmark_are_an_error_in_the_table_of_the_other(tmp_path):
     ntrex = ntrex_scores(tmp_path, "A", {"de": 5.0})
     tatoeba = write_scores(tmp_path, "A", {"deu": 5.0})
-    with pytest.raises(EmsError, match="expected benchmark ntrex"):
+    with pytest.raises(EmsError, match=r"found 'tatoeba'; expected a file ntrex\.json"):
         write_ntrex_table([tatoeba], tmp_path / "t.tex")
-    with pytest.raises(EmsError, match="expected benchmark tatoeba"):
+    with pytest.raises(EmsError, match=r"found 'ntrex'; expected a file tatoeba\.json"):
         write_tatoeba_table([ntrex], tmp_path / "t.tex", [])
     with pytest.raises(EmsError, match=r"no score files.*ntrex\.json"):
         write_ntrex_table([], tmp_path / "t.tex")

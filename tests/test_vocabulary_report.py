@@ -167,7 +167,7 @@ def test_a_vocabulary_report_that_lacks_something_is_an_error_that_names_it(worl
     report = report_of(world, tmp_path / "r.json")
     del report[spoil]
     (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(EmsError, match=rf"r\.json: not a vocabulary report .*{spoil}"):
+    with pytest.raises(EmsError, match=rf"r\.json: expected .* under `{spoil}`, found nothing"):
         write_vocabulary_table([tmp_path / "r.json"], tmp_path / "t.tex")
 
 

@@ -1,6 +1,7 @@
 """The whole workflow on a generated mirror: a divided corpus, four benchmarks, unseen languages.
 
-The project's own table of languages is cut to five here, so that "all" of a benchmark is little.
+The mirror and the data folder have nasty names. The project's own table of languages is cut to five
+here, so that "all" of a benchmark is little.
 """
 
 import csv
@@ -20,6 +21,7 @@ from mirror_made import (
     write_sib,
     write_tatoeba,
 )
+from names_made import NASTY, quoted
 
 from ems.corpora.split import part_of_line
 
@@ -30,11 +32,7 @@ MINI = """
 description: a miniature of small62
 seed: 1
 languages: [en, de, fr, sw]
-sources:
-  opus: mirror/opus
-  tatoeba: mirror/tatoeba
-  flores200: mirror/flores200
-  sib200: mirror/sib200
+sources: SOURCES
 splits: {NTREX: {documents: DOCUMENT_IDS.tsv, parts: {train: 0.5, validation: 0.2, test: 0.3}}}
 corpora:
   - {name: Tatoeba, version: v2021-08-07, fallback: true} # of sw only
@@ -56,6 +54,8 @@ systems: {ems: {}, aside: {train: {seed: 2}}, char-ngram: {kind: char-ngram}}
 benchmarks: [tatoeba, ntrex]
 tables: {systems: [ems, char-ngram], printed: [EMS]}
 """
+SOURCES = {name: f"{NASTY}/{name}" for name in ("opus", "tatoeba", "flores200", "sib200")}
+MINI = MINI.replace("SOURCES", json.dumps(SOURCES))
 PAPERS = [f"paper.{at // 5}" for at in range(100)]
 
 
@@ -105,6 +105,7 @@ def mini_project(folder: Path) -> Project:
     project = copy_project(folder)
     (folder / "configs/mini.yaml").write_text(MINI)
     project.edit("config.yaml", "experiment: tiny\n", "experiment: mini\n")
+    project.edit("config.yaml", "data: data #", f"data: {quoted(NASTY[1:])} #")
     cut_languages(project)
     return project
 
@@ -113,7 +114,7 @@ def mini_project(folder: Path) -> Project:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project in which `snakemake all` has run `mini`. Tests must leave its results alone."""
     project = mini_project(tmp_path_factory.mktemp("mini"))
-    project.sets = write_mirror(project.folder / "mirror")
+    project.sets = write_mirror(project.folder / NASTY)
     project.snakemake("all")
     return project
 
@@ -159,6 +160,11 @@ def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(
 ) -> None:
     assert not (run.folder / "results/mini/models/aside").exists()
     assert "rule train:" in run.snakemake("-n", "results/mini/scores/aside/ntrex.json")
+
+
+def test_no_name_of_a_source_is_taken_for_a_flag_or_run_as_a_command(run: Project) -> None:
+    assert (run.folder / NASTY[1:] / "opus/NTREX/v1/DOCUMENT_IDS.tsv").is_file()
+    assert list(run.folder.rglob("pwned")) == []
 
 
 def test_a_second_run_has_nothing_to_do(run: Project) -> None:

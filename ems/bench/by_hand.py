@@ -22,6 +22,7 @@ from ems.bench.registry import MODULES, evaluate
 from ems.config import SHARED, Experiment
 from ems.config.benchmarks import sets_of
 from ems.config.provenance import digest
+from ems.encode import MODEL
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder
 from ems.files import read_json, sha256_file
@@ -77,7 +78,7 @@ def _system(experiment: Experiment, given: Given) -> dict[str, Any]:
     description = Path(given.model) / "model.json"
     if not description.is_file():
         return {"kind": "sentence-transformers", "model": given.model, **placed}
-    known = read_json(description)["segmenters"]
+    known = read_json(description, MODEL)["segmenters"]
     codes = [code for code in experiment.languages if code in known]
     if "en" not in codes or len(codes) < 2:
         raise EmsError(

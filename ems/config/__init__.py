@@ -8,6 +8,7 @@ Notable choices:
 - `settings.stage_settings` is the one list of which settings a stage reads.
 """
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,20 @@ def load_site(path: Path, schemas: Path, overrides: dict[str, Any] | None = None
     schema = load_yaml(schemas / "site.schema.yaml")
     value = merge(load_yaml(path), overrides or {})
     check(value, schema, path)
+    _check_folder(f"{path}: data", path.parent / value["data"])
     return with_defaults(value, schema, {})
+
+
+def _check_folder(key: str, folder: Path) -> None:
+    """Raise `EmsError` when a folder is something else, or cannot be made."""
+    try:
+        os.scandir(folder).close()
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError) or folder.is_symlink():
+            raise EmsError(
+                f"{key}: found {str(folder)!r}, expected a folder or a name that is free "
+                f"({error.strerror})"
+            ) from None
 
 
 def load_experiment(

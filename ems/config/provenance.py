@@ -22,7 +22,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-NEUTRAL = {"ems.errors", "ems.progress"}
+NEUTRAL = {"ems.damaged", "ems.errors", "ems.progress"}
 PLANNED = {"languages/opus.tsv"}
 DATA = {".tsv", ".csv", ".yaml", ".txt"}  # data files that travel with the package
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits

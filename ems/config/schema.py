@@ -5,43 +5,55 @@ file: a newcomer's typo is the most frequent error there is.
 """
 
 import difflib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import yaml
 
+from ems.config.yaml12 import MOST_BYTES, parse_yaml
 from ems.errors import EmsError
+
+
+def _pattern(
+    _: Any, pattern: str, value: Any, schema: dict[str, Any]
+) -> Iterator[jsonschema.ValidationError]:
+    """Yield an error for text without the pattern. Its `$` is the end of the text, as in ECMA; that
+    of Python is before a final newline too.
+    """
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        expected = schema.get("patternErrorMessage", f"expected {pattern}")
+        yield jsonschema.ValidationError(f"found {value!r}, {expected}")
+
 
 _STANDARD = jsonschema.Draft202012Validator
 _VALIDATOR = jsonschema.validators.extend(  # the standard takes 2.0 for an integer; Python does not
     _STANDARD,
+    validators={"pattern": _pattern},
     type_checker=_STANDARD.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
 )
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key that is there twice is an error; PyYAML drops the first one silently."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = []
-        for key, _ in node.value:
-            if key.value in names:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"the key {key.value} is there twice", problem_mark=key.start_mark
-                )
-            names.append(key.value)
-        return super().construct_mapping(node, deep)
+LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        with open(path, "rb") as handle:
+            content = handle.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise EmsError(f"{path}: expected settings, found a file of over {MOST_BYTES:,} bytes")
+        value = parse_yaml(content.decode("utf-8"))
     except FileNotFoundError:
         raise EmsError(f"{path}: no such file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise EmsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}; save it as UTF-8") from None
+    except yaml.YAMLError as error:
+        words = " ".join(str(error).split()).replace('in "<unicode string>", line', "in line")
+        raise EmsError(f"{path}: not valid YAML: {words}") from None
+    if value is None:
+        raise EmsError(f"{path}: the file is empty")
     if not isinstance(value, dict):
         raise EmsError(f"{path}: expected `key: value` lines, found {type(value).__name__}")
     return value
@@ -52,7 +64,9 @@ def check(value: dict[str, Any], schema: dict[str, Any], where: Path | str) -> N
     errors = _VALIDATOR(schema).iter_errors(value)
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:
-        raise EmsError(f"{where}: {_explain(error)}")
+        words = " ".join(_explain(error).split())
+        words = words if len(words) < LONGEST else f"{words[:300]} ... {words[-200:]}"
+        raise EmsError(f"{where}: {words}")
 
 
 def _explain(error: jsonschema.ValidationError) -> str:

@@ -28,10 +28,12 @@ from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 from ems.corpora.wikimatrix import count_mined
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.files import atomic_path, check_readable, read_json, sha256_file, write_json
 from ems.progress import Progress
+from ems.shapes import COUNT, TEXT, record
 
 BLOCK = 1 << 18  # bytes
+LOCK = record({"url": TEXT, "bytes": COUNT, "sha256": TEXT})
 Check = Callable[[Path], dict[str, Any]]  # raises EmsError for a bad file, else what to remember
 
 
@@ -143,7 +145,7 @@ def _checked(path: Path, out: Path, location: str, check: Check, locked: bool) -
         raise EmsError(str(error).replace(str(path), location)) from None
     entry = {"bytes": path.stat().st_size, "sha256": sha256_file(path), **found}
     if locked and _lock(out).exists():
-        _compare(read_json(_lock(out)), entry, location, _lock(out))
+        _compare(read_json(_lock(out), LOCK), entry, location, _lock(out))
     return entry
 
 
@@ -176,6 +178,7 @@ def _copied(source: Path, out: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, writer: FileIO, path: Path) -> None:
+    check_readable(source)
     try:
         reader = open(source, "rb")  # noqa: SIM115
     except FileNotFoundError:

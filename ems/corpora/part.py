@@ -16,9 +16,17 @@ from typing import Any
 import requests
 
 from ems.corpora.content import START, check_start, check_type
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, write_json
 from ems.progress import log
+from ems.shapes import TEXT, Shape, record
+
+_MAYBE: Shape = {"type": ["string", "null"]}
+SAID = record(  # what the server said of a download
+    {"url": TEXT},
+    {"length": {"type": ["integer", "null"], "minimum": 0}, "etag": _MAYBE, "modified": _MAYBE},
+)
 
 
 class Again(Exception):
@@ -62,9 +70,9 @@ class Part:
         """Take up what is there, if the server can tell whether it is still good."""
         if self.size and self.memory.exists():
             try:
-                self.said = read_json(self.memory)
-            except EmsError as error:
-                log.info("%s; starting from zero", error)
+                self.said = read_json(self.memory, SAID)
+            except Damaged as error:
+                log.info("%s; starting from zero", error.found)
         if self.said.get("url") == self.url and (self.whole or self._validator()):
             log.info("download %s: %s bytes are here already", self.name, f"{self.size:,}")
         else:

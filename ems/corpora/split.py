@@ -19,7 +19,7 @@ def read_documents(path: Path) -> list[str]:
     """The document of each line of a corpus. Raises `EmsError` when there is no such file."""
     lines = read_lines(path, "fetch the corpus's documents first")
     names = [line.strip(" \t\r") for line in lines]
-    if not all(names):
+    if not (names and all(names)):
         raise EmsError(f"{path}: expected the name of a document on every line, found an empty one")
     return names
 

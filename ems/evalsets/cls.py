@@ -12,6 +12,7 @@ Notable choices:
   out `unlabeled`, which no benchmark reads.
 """
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def _label(rating: str) -> str:
         stars = float(rating)
     except ValueError:
         return ""
-    return "" if stars == 3 else LABELS[stars > 3]
+    return "" if stars == 3 or not math.isfinite(stars) else LABELS[stars > 3]
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:

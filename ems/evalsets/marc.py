@@ -11,7 +11,6 @@ Notable choices:
 - decontamination takes dev and test; train is what a classifier learns from.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, parts
 from ems.evalsets.lines import numbered_lines, some
+from ems.files import parse_json
 
 SPLITS = ("train", "dev", "test")
 EVALUATED = ("dev", "test")
@@ -65,7 +65,7 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
 
 def _entry(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
+        entry = parse_json(line)
         texts = {name: entry[name] for name in ("review_title", "review_body", "language")}
         stars = int(entry["stars"])
         if stars in LABELS and all(isinstance(text, str) for text in texts.values()):

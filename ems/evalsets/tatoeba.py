@@ -27,6 +27,7 @@ def read_sentences(path: Path) -> list[str]:
     """The lines of one benchmark file; only LF ends a line. Raises `EmsError` for a bad file."""
     lines = read_lines(path, "fetch the benchmark first")
     empty = next((at for at, line in enumerate(lines, start=1) if not line.strip()), None)
+    empty = empty if lines else 1
     if empty is not None:
         raise EmsError(f"{path}: line {empty} is empty; expected one sentence on every line")
     return [line.rstrip("\r") for line in lines]

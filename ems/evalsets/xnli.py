@@ -12,13 +12,13 @@ Notable choices:
   no score is computed on them.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ems.errors import EmsError
 from ems.evalsets.lines import Columns, named_rows, numbered_lines, some
+from ems.files import parse_json
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")
@@ -114,7 +114,7 @@ def _rows(path: Path) -> Columns:
 def _json_rows(path: Path) -> Columns:
     for number, line in numbered_lines(path):
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
             yield number, [str(entry[name]) for name in COLUMNS]
         except (ValueError, KeyError, TypeError):
             raise EmsError(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.errors import EmsError
+from ems.damaged import Damaged
 from ems.evalsets.lines import numbered_lines, some
 from ems.files import read_json
 
@@ -52,21 +52,17 @@ def read_negatives(folder: Path) -> list[Negative]:
     found = []
     for number, line in numbered_lines(path):
         if not line.strip():
-            raise EmsError(f"{path}: line {number} is empty; expected one sentence on every line")
+            raise Damaged(path, f"line {number} is empty; expected one sentence on every line")
         found.append(Negative(line.strip(), *kinds.get(line.strip(), ("", ""))))
     some(len(found), path, "sentences")
     if not any(negative.source for negative in found):
-        raise EmsError(
-            f"{path}: none of its {len(found):,} sentences is in {KINDS}; fetch both again"
-        )
+        raise Damaged(path, f"none of its {len(found):,} sentences is in {KINDS}")
     return found
 
 
 def read_kinds(path: Path) -> dict[str, tuple[str, str]]:
     """made sentence -> (what was changed, the sentence it comes from)."""
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise EmsError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    value = read_json(path, {"type": "object"})  # its entries are many: `_kind` looks at them
     return {sentence.strip(): _kind(path, sentence, entry) for sentence, entry in value.items()}
 
 
@@ -76,7 +72,7 @@ def _kind(path: Path, sentence: str, entry: Any) -> tuple[str, str]:
     except (KeyError, TypeError):
         kind = source = None
     if not (isinstance(kind, str) and isinstance(source, str)):
-        raise EmsError(f"{path}: {sentence[:40]!r} has no errtype and src of text")
+        raise Damaged(path, f"{sentence[:40]!r} has no errtype and src of text")
     return kind, source
 
 

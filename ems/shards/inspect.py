@@ -8,11 +8,21 @@ beside it.
 from dataclasses import dataclass
 from pathlib import Path
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
+from ems.shapes import COUNT, mapping, record
 from ems.shards.index import read_index, shards_in
 from ems.shards.reader import Shard
 from ems.text.subwords import load_vocabulary
+
+ORIGIN = record(  # of the report of the clean stage
+    {
+        "threshold": {"type": ["number", "null"]},
+        "files": mapping(COUNT),
+        "archives": mapping({"type": "string"}),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,7 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
             f"{path}: not the vocabulary that {shard.folder} was made with; give it, --vocabulary"
         )
     processor = load_vocabulary(path)
+    shard.pieces = processor.get_piece_size()
     corpus, version, pair = place.names
     told = [
         f"corpus {corpus} {version}, pair {pair}, shard {shard.folder.name}, row {place.row:,} of "
@@ -100,16 +111,17 @@ def origin(place: Place) -> str:
     report = place.experiment / "text" / "clean" / corpus / version / f"{pair}.json"
     if not report.exists():
         return f"line {line:,} of the corpus ({report} would say of which file)"
-    told, before = read_json(report), 0
+    told, before = read_json(report, ORIGIN), 0
     mined = told["threshold"] is not None
     scored = f" of those with a score of {told['threshold']:g} or more," if mined else ""
     for name, lines in told["files"].items():
         if line <= before + lines:
-            return f"line {line - before:,}{scored} of {told['archives'][name]}"
+            return f"line {line - before:,}{scored} of {told['archives'].get(name, name)}"
         before += lines
-    raise EmsError(
-        f"{report}: its files have {before:,} lines, but the pair comes from line {line:,}; the "
-        "report is of another run: run the workflow again"
+    raise Damaged(
+        report,
+        f"its files have {before:,} lines, but the pair comes from line {line:,}; it is damaged, "
+        "or of another run",
     )
 
 

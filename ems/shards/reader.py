@@ -11,38 +11,60 @@ Notable choices:
 - rows are ordered by length, so that attention can work on groups of like length
   (model/packing.py);
 - how the pairs of a language pair are cut into shards changes nothing: they are counted through;
-- a shard is mapped when a batch first needs it. Python keeps a file open for each map, four a
-  shard, so the limit of open files is raised by as many.
+- a shard is checked (checks.py) and mapped when it is first needed. Python keeps a file open for
+  each map, four a shard, so the limit of open files is raised by as many;
+- a mapped file that another program cuts short kills the process (SIGBUS), and nothing can be done
+  about it here. Nothing of ours does so: shards are written beside their place and renamed.
 """
 
+import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
+from ems.progress import Progress
+from ems.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
+from ems.shards.checks import ids_fault, lines_fault, offsets_fault
 
 MAPS = 4  # files of a shard that are open while it is trained on
 OTHERS = 64  # files that a process may have open besides
+CODE: Shape = {"type": "string", "pattern": r"\A\w+\Z", "description": "the code of a language"}
+SHARD = record(  # of the manifest of one shard
+    {
+        "languages": {**listing(CODE), "minItems": 2, "maxItems": 2, "uniqueItems": True},
+        "pairs": COUNT,
+        "tokens": mapping(COUNT),
+        "vocabulary_sha256": TEXT,
+        "sha256": mapping(TEXT, BELOW),
+    }
+)
 
 
 class Shard:
     """One memory-mapped shard folder, sides in the order of their codes. Raises `EmsError` when it
-    is not whole.
+    is not whole, and when a file is first used and its numbers cannot be right.
     """
+
+    pieces = 1 << 16  # of the vocabulary, where that is known: token ids are below it
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        manifest = read_json(folder / "manifest.json")
+        manifest = read_json(folder / "manifest.json", SHARD)
         self.languages: tuple[str, ...] = tuple(sorted(manifest["languages"]))
         self.pairs: int = manifest["pairs"]
         self.tokens: dict[str, int] = manifest["tokens"]
         self.vocabulary_sha256: str = manifest["vocabulary_sha256"]
         self.sha256: dict[str, str] = manifest["sha256"]
+        if self.tokens.keys() != set(self.languages):
+            raise Damaged(folder / "manifest.json", "its `tokens` are not of its `languages`")
         for code in self.languages:
             self._check(f"{code}.ids", np.uint16, self.tokens[code])
             self._check(f"{code}.offsets", np.int64, self.pairs + 1)
@@ -53,34 +75,53 @@ class Shard:
         expected = count * np.dtype(dtype).itemsize
         found = path.stat().st_size if path.exists() else 0
         if found != expected:
-            raise EmsError(
-                f"{path}: expected {expected:,} bytes by its manifest, found {found:,}; "
-                f"delete {self.folder} and run again"
-            )
+            raise Damaged(path, f"expected {expected:,} bytes by its manifest, found {found:,}")
 
     def verify(self) -> None:
-        """Read every byte. Raises `EmsError` for a file that is not the one of the manifest."""
-        for name, sha256 in self.sha256.items():
-            if sha256_file(self.folder / name) != sha256:
-                raise EmsError(
-                    f"{self.folder / name}: its sha256 is not the one in the manifest beside it; "
-                    f"delete {self.folder} and run again"
+        """Read every byte. Raises `Damaged` for a file that is not the one of the manifest."""
+        files = [f"{code}.{kind}" for code in self.languages for kind in ("ids", "offsets")]
+        for name in (*files, "lines"):
+            if sha256_file(self.folder / name) != self.sha256.get(name):
+                raise Damaged(
+                    self.folder / name, "its sha256 is not the one in the manifest beside it"
                 )
 
     @cached_property
     def ids(self) -> list[np.ndarray]:
         """uint16[tokens] of both sides."""
-        return [mapped(self.folder / f"{code}.ids", np.uint16) for code in self.languages]
+        return [
+            self._mapped(
+                f"{code}.ids", np.uint16, self.tokens[code], ids_fault, self.pieces, offsets
+            )
+            for code, offsets in zip(self.languages, self.offsets, strict=True)
+        ]
 
     @cached_property
     def offsets(self) -> list[np.ndarray]:
         """int64[pairs + 1] of both sides."""
-        return [mapped(self.folder / f"{code}.offsets", np.int64) for code in self.languages]
+        count, ends = self.pairs + 1, self.tokens
+        return [
+            self._mapped(f"{code}.offsets", np.int64, count, offsets_fault, ends[code])
+            for code in self.languages
+        ]
 
     @cached_property
     def lines(self) -> np.ndarray:
         """int64[pairs]: the line of the corpus that each pair comes from, counted from 1."""
-        return mapped(self.folder / "lines", np.int64)
+        return self._mapped("lines", np.int64, self.pairs, lines_fault)
+
+    def _mapped(
+        self, name: str, dtype: type, count: int, fault: Callable[..., str], *expected: Any
+    ) -> np.ndarray:
+        """The `count` numbers of a file, memory-mapped once it has passed the check `fault`.
+
+        Its size is looked at again: a file cut short since it was opened must not be mapped.
+        """
+        self._check(name, dtype, count)
+        path = self.folder / name
+        if words := fault(path, *expected):
+            raise Damaged(path, words)
+        return mapped(path, dtype)
 
     def sentence(self, side: int, row: int) -> list[int]:
         """The tokens of one side of one pair."""
@@ -157,14 +198,37 @@ class PairStore:
         self.languages = languages
         self.max_tokens = max_tokens
         self.share = share
+        if not folders:
+            raise EmsError(f"expected shards of {', '.join(languages)}, found none in the index")
+        for shard in self.shards:
+            self._check_usable(shard)
         vocabularies = {shard.vocabulary_sha256 for shard in self.shards}
-        if len(vocabularies) != 1:
-            raise EmsError(
-                f"{folders[0].parent}: expected shards of one vocabulary, found "
-                f"{len(vocabularies)}; run the shards stage again"
-            )
+        if len(vocabularies) > 1:
+            folder = Path(os.path.commonpath(folders))
+            raise Damaged(folder, f"expected shards of one vocabulary, found {len(vocabularies)}")
         self.vocabulary_sha256 = vocabularies.pop()
         allow_open_files(MAPS * len(self.shards))
+
+    def _check_usable(self, shard: Shard) -> None:
+        missing = ", ".join(sorted({*shard.languages} - {*self.languages}))
+        if missing:
+            raise EmsError(
+                f"{shard.folder}: holds pairs of {'-'.join(shard.languages)}, the experiment has "
+                f"no {missing}; leave it out of the index"
+            )
+        if not shard.pairs:
+            raise Damaged(shard.folder, "expected pairs of sentences, found none")
+
+    def check(self, pieces: int) -> None:
+        """Check the sentences of all shards, whose ids are below `pieces`, and map them. Raises
+        `EmsError` for the first that is wrong.
+        """
+        progress = Progress("check shards", len(self.shards), "shards")
+        for shard in self.shards:
+            shard.pieces = pieces
+            _ = shard.ids  # checked when it is first used
+            progress.add()
+        progress.close()
 
     @cached_property
     def groups(self) -> dict[tuple[str, ...], list[int]]:

@@ -22,15 +22,21 @@ import numpy as np
 
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.files import atomic_path, check_target, read_json, sha256_file, write_json
+from ems.shapes import COUNT, listing, mapping, record
+from ems.shards.index import is_shards
+from ems.shards.reader import SHARD
 from ems.shards.words import WordEncoder
 from ems.text.pieces import Advance, Piece, Work, alone, cut, kept
 from ems.text.subwords import load_vocabulary
-from ems.text.tsv import read_columns
+from ems.text.tsv import codes_of, read_columns
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
 MAX_PIECES = 65_535
+PART = record(  # of the manifest of a shard, what is added up
+    {**SHARD["properties"], "dropped": COUNT, "lengths": mapping(listing(COUNT))}
+)
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
 
 
@@ -64,11 +70,12 @@ def write_shards(
     Several shards are written by `workers` processes and kept in `state` (default: beside `out`)
     until all are there. Raises `EmsError` when not one pair has tokens on both sides.
     """
-    start = Encoding(vocabulary, sha256_file(vocabulary), tuple(source.stem.split("-")))
+    check_target(out, is_shards)
+    start = Encoding(vocabulary, sha256_file(vocabulary), codes_of(source))
     what = f"encode {source.stem}"
     pieces, sha256 = cut(source, pairs, size=None)
     if len(pieces) == 1:
-        with atomic_path(out) as folder:
+        with atomic_path(out, is_shards) as folder:
             folder.mkdir()
             alone(what, start, pieces[0], folder / pieces[0].name)
             return _close(folder, source)
@@ -78,14 +85,15 @@ def write_shards(
     with kept(what, start, pieces, state, key, workers) as results:
         folder = results[0].parent
         manifest = _close(folder, source)
-        with atomic_path(out) as temporary:
+        with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest
 
 
 def _close(folder: Path, source: Path) -> dict[str, Any]:
     """Write the manifest of a folder of shards, those without a pair taken out."""
-    manifests = {path.parent: read_json(path) for path in sorted(folder.glob("*/manifest.json"))}
+    paths = sorted(folder.glob("*/manifest.json"))
+    manifests = {path.parent: read_json(path, PART) for path in paths}
     whole = {shard: manifest for shard, manifest in manifests.items() if manifest["pairs"]}
     dropped = sum(part["dropped"] for part in manifests.values())
     if not whole and dropped:

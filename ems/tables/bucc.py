@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ems.errors import EmsError
 from ems.files import read_json, write_text
+from ems.shapes import COUNT, TEXT, Shape, listing, mapping, record
 from ems.tables.latex import tabular
 from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import AVERAGE, in_given_order, load_table
@@ -34,6 +34,16 @@ CHOSEN = {
     "sample": "The threshold of each pair is the one with the best F1 on its sample part; gold "
     "pairs of the part that is scored were not used.",
 }
+
+_ANY: Shape = {"type": "string"}
+_TEXTS = dict.fromkeys(("id", "english_id", "sentence", "english"), _ANY)
+MISSED = record(  # of what a score file has for the table of missed pairs
+    {
+        "directions": mapping(
+            record({"missed": listing(record({**_TEXTS, "score": {"type": "number"}}))})
+        )
+    }
+)
 
 
 def write_bucc_table(
@@ -75,11 +85,11 @@ def _as_the_paper(system: Scores) -> bool:
 
 
 def _notes(system: Scores) -> list[str]:
-    how = f"{system.setting('margin')} margin, {system.setting('k')} neighbours"
+    how = f"{system.setting('margin', TEXT)} margin, {system.setting('k', COUNT)} neighbours"
     return [
         f"BUCC {system.version}, training part: F1 in percent of pairs mined with {how}, exact "
         "search from both sides, each sentence in one pair. Bold: best of our systems.",
-        CHOSEN[system.setting("threshold")],
+        CHOSEN[system.setting("threshold", {"enum": list(CHOSEN)})],
     ]
 
 
@@ -103,15 +113,12 @@ def write_missed_table(scores: list[Path], out: Path, order: list[str] | None = 
     """
     found = read_scores(scores, "bucc2018", "F1", partial(percentage, key="f1"))
     system = in_order(found, order or [])[0]
-    directions = read_json(system.path)["directions"]
+    directions = read_json(system.path, MISSED)["directions"]
     rows: list[list[Value]] = []
     starts = set()
     for code in in_given_order(set(directions), ORDER):
         starts.add(len(rows))
-        rows += [
-            _missed_row(system.path, code, pair)
-            for pair in _missed(system.path, code, directions[code])[:EXAMPLES]
-        ]
+        rows += [_missed_row(code, pair) for pair in directions[code]["missed"][:EXAMPLES]]
     table = Table(
         frame=make_frame(["Pair", "Score", "Ids", SENTENCE, ENGLISH], rows),
         blocks=[Block(["Score", "Ids", SENTENCE, ENGLISH])],
@@ -130,25 +137,9 @@ def write_missed_table(scores: list[Path], out: Path, order: list[str] | None = 
     write_text(out.with_suffix(".csv"), comma_separated(table))
 
 
-def _missed(path: Path, code: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
-    pairs = entry.get("missed")
-    if not isinstance(pairs, list):
-        raise EmsError(
-            f"{path}: expected a list under `directions.{code}.missed`, found {pairs!r}; delete "
-            "the file and run the benchmark again"
-        )
-    return pairs
-
-
-def _missed_row(path: Path, code: str, pair: dict[str, Any]) -> list[Value]:
-    try:
-        ids = f"{pair['id']} {pair['english_id']}"
-        return [f"en-{code}", f"{pair['score']:.3f}", ids, pair["sentence"], pair["english"]]
-    except (KeyError, TypeError, ValueError):
-        raise EmsError(
-            f"{path}: expected score, ids and sentences in `directions.{code}.missed`, found "
-            f"{pair!r}; delete the file and run the benchmark again"
-        ) from None
+def _missed_row(code: str, pair: dict[str, Any]) -> list[Value]:
+    ids = f"{pair['id']} {pair['english_id']}"
+    return [f"en-{code}", f"{pair['score']:.3f}", ids, pair["sentence"], pair["english"]]
 
 
 def _latin(table: Table) -> Table:

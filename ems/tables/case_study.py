@@ -4,8 +4,8 @@ order. The paper prints it in the text, of four models.
 
 from pathlib import Path
 
-from ems.errors import EmsError
 from ems.files import read_json
+from ems.shapes import TEXT, named, record
 from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_similarities
 from ems.tables.rows import absent_notes
@@ -20,27 +20,24 @@ NOTE = (
     "and in what they mean: the lower the better."
 )
 PRINTED = f"Rows marked printed: {PRINTED_IN[BENCHMARK]}."
+COSINE = {"type": "number", "minimum": -1.001, "maximum": 1.001, "description": "a cosine"}
+_TEXTS = dict.fromkeys(("system", "version", "data_sha256"), TEXT)
+CASE = named(
+    f"{BENCHMARK}.json", record({"benchmark": {"enum": [BENCHMARK]}, **_TEXTS, "cosine": COSINE})
+)
 
 
 def _read_one(path: Path) -> Scores:
-    data = read_json(path)
-    try:
-        if data["benchmark"] != BENCHMARK or not -1.001 < data["cosine"] < 1.001:
-            raise ValueError(f"benchmark {data['benchmark']} with cosine {data['cosine']}")
-        return Scores(
-            path=path,
-            system=data["system"],
-            version=data["version"],
-            data_sha256=data["data_sha256"],
-            values={COLUMN: float(data["cosine"])},
-            languages={COLUMN: "en"},
-            sentences={COLUMN: 2},
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise EmsError(
-            f"{path}: expected benchmark {BENCHMARK} with a cosine, found {type(error).__name__}: "
-            f"{error}; delete the file and run the benchmark again"
-        ) from error
+    data = read_json(path, CASE)
+    return Scores(
+        path=path,
+        system=data["system"],
+        version=data["version"],
+        data_sha256=data["data_sha256"],
+        values={COLUMN: float(data["cosine"])},
+        languages={COLUMN: "en"},
+        sentences={COLUMN: 2},
+    )
 
 
 def write_wordorder_table(

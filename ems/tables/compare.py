@@ -17,6 +17,7 @@ from ems.bench.measured import Measured, measured
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.shapes import TEXT, record
 from ems.tables.changes import plot_changes
 from ems.tables.table import Block, Table, Value, make_frame, one_decimal
 from ems.tables.write import markdown, write_table
@@ -27,6 +28,7 @@ SIGNIFICANT = 0.05
 MEAN = "mean"
 MOST_WAYS = 2  # of a language that are tested one by one: more (seeds, FLORES) only as their mean
 SAME = ("version", "metric", "data_sha256")
+SCORES = record(dict.fromkeys(("benchmark", "system", *SAME), TEXT))  # of any score file
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,7 @@ def _alone(first: Path, second: Path) -> list[str]:
 
 
 def _read(path: Path) -> Any:
-    data = read_json(path)
-    for key in ("benchmark", "system", *SAME):
-        if not isinstance(data, dict) or not isinstance(data.get(key), str):
-            raise EmsError(f"{path}: expected text under `{key}`, found none; is it a score file?")
-    return data
+    return read_json(path, SCORES)
 
 
 def _same(pair: Sequence[tuple[Path, Any]], keys: Sequence[str] = SAME) -> None:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.shapes import COUNT, TEXT, listing, mapping, named, record
 from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Block, Table, Value, make_frame
@@ -25,6 +27,20 @@ EVALUATION = "evaluation"  # the reason under which decontamination counts its r
 TRAIN, VALIDATION = "train", "validation"
 PART = "+"  # between a corpus and the name of a part of it
 PRINTED = ["LASER (printed)", "EMS (printed)"]
+_TEXTS = dict.fromkeys(("corpus", "version", "pair"), TEXT)
+_COUNTS = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
+ENTRY = record(
+    {
+        **_TEXTS,
+        "role": {"enum": [TRAIN, VALIDATION]},
+        **_COUNTS,
+        "by_benchmark": mapping(mapping(COUNT)),
+    }
+)
+REPORT = named(
+    "decontamination.json",
+    record({"key": TEXT, "against": listing(TEXT), "corpora": listing(ENTRY)}),
+)
 COUNTS = ["Read", "Decontaminated", "Other removals", "Kept"]
 
 
@@ -63,44 +79,31 @@ class Report:
 
 
 def read_report(path: Path) -> Report:
-    """Read decontamination.json. Raises `EmsError` when counts are missing or do not add up."""
-    data = read_json(path)
-    try:
-        entries = [_entry(path, number, item) for number, item in enumerate(data["corpora"])]
-        report = Report(str(data["key"]), [str(name) for name in data["against"]], entries)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise EmsError(
-            f"{path}: not a decontamination report ({type(error).__name__}: {error}); "
-            "delete it and run the decontamination again"
-        ) from error
+    """Read decontamination.json. Raises `Damaged` when counts are missing or do not add up."""
+    data = read_json(path, REPORT)
+    entries = [_entry(path, number, item) for number, item in enumerate(data["corpora"])]
     if not entries:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
-    return report
+    return Report(data["key"], data["against"], entries)
 
 
 def _entry(path: Path, number: int, item: dict[str, Any]) -> Entry:
     entry = Entry(
         corpus=f"{item['corpus']} {item['version']}",
-        role=str(item["role"]),
-        pair=str(item["pair"]),
-        read=int(item["read"]),
-        removed=_integers(item["removed"]),
-        kept=int(item["kept"]),
-        by_benchmark={name: _integers(found) for name, found in item["by_benchmark"].items()},
+        role=item["role"],
+        pair=item["pair"],
+        read=item["read"],
+        removed=item["removed"],
+        kept=item["kept"],
+        by_benchmark=item["by_benchmark"],
     )
-    where = f"{path}: corpora[{number}] ({entry.corpus}, {entry.pair})"
-    if entry.role not in (TRAIN, VALIDATION):
-        raise EmsError(f"{where}: role is {entry.role!r}, expected {TRAIN} or {VALIDATION}")
     if entry.read - sum(entry.removed.values()) != entry.kept:
-        raise EmsError(
-            f"{where}: {entry.read:,} read less {sum(entry.removed.values()):,} removed is not the "
-            f"{entry.kept:,} kept; delete the report and run the decontamination again"
+        raise Damaged(
+            path,
+            f"corpora[{number}] ({entry.corpus}, {entry.pair}): {entry.read:,} read less "
+            f"{sum(entry.removed.values()):,} removed is not the {entry.kept:,} kept",
         )
     return entry
-
-
-def _integers(counts: dict[str, Any]) -> dict[str, int]:
-    return {name: int(count) for name, count in counts.items()}
 
 
 def write_corpora_table(report: Path, out: Path) -> None:

@@ -6,15 +6,15 @@ Notable choices:
 - costs stay when a corpus or a system leaves the experiment; they are told in a note, not counted.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.shapes import AMOUNT, TEXT, record
 from ems.tables.table import Block, Table, Value, make_frame
 from ems.tables.write import write_table
 
@@ -23,6 +23,7 @@ STAGES = (
     *("segment", "sample", "vocabulary", "shards", "train", "bench"),
 )  # in the order of the pipeline
 BY_SYSTEM = ("train", "bench")  # their paths are costs/<stage>/<system>...
+COSTS = record({"stage": TEXT, **dict.fromkeys(("seconds", "cpu_seconds", "max_rss_mb"), AMOUNT)})
 COLUMNS = ["Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
 
 
@@ -96,34 +97,18 @@ def read_costs(folder: Path) -> list[Cost]:
 
 def _read_one(path: Path, parts: tuple[str, ...]) -> Cost:
     """`parts`: the names on the way to the file, ("train", "ems") or ("bench", "ems", "ntrex")."""
-    data = read_json(path)
-    stage = data.get("stage") if isinstance(data, dict) else None
-    if not isinstance(stage, str) or not stage.strip():
-        raise _malformed(path, "text under `stage`", stage)
+    data = read_json(path, COSTS)
+    stage = data["stage"]
     if stage in BY_SYSTEM and len(parts) < 2:
-        raise _malformed(path, f"the costs of {stage} in a file {stage}/<system>", path.name)
+        expected = f"expected the costs of {stage} in a file {stage}/<system>"
+        raise Damaged(path, f"{expected}, found {path.name}")
     return Cost(
         job=parts,
         stage=stage,
         system=parts[1] if stage in BY_SYSTEM else "",
-        seconds=_number(path, data, "seconds"),
-        cpu_seconds=_number(path, data, "cpu_seconds"),
-        max_rss_mb=_number(path, data, "max_rss_mb"),
-    )
-
-
-def _number(path: Path, data: dict[str, Any], key: str) -> float:
-    value = data.get(key)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0:
-        raise _malformed(path, f"a number of at least 0 under `{key}`", value)
-    return float(value)
-
-
-def _malformed(path: Path, expected: str, found: Any) -> EmsError:
-    return EmsError(
-        f"{path}: expected {expected}, found {found!r}; delete the output of this job and run it "
-        "again"
+        seconds=float(data["seconds"]),
+        cpu_seconds=float(data["cpu_seconds"]),
+        max_rss_mb=float(data["max_rss_mb"]),
     )
 
 

@@ -15,12 +15,14 @@ from matplotlib.figure import Figure
 from ems.bench.significance import Change
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.shapes import TEXT, record
 from ems.tables.canvas import colour, dress, make_figure, save, settings
 from ems.tables.compare import compare
-from ems.tables.scores import UNSEEN, Families, in_order, read_scores
+from ems.tables.scores import UNSEEN, Families, in_order, read_scores, scores_shape
 
 Content = tuple[Path, Any]  # a score file and what it says
 BENCHMARK = "tatoeba"
+SCORES = scores_shape(BENCHMARK, "P@1", record({"language": TEXT}))
 WIDTH, LINE = 6.0, 0.26  # inches, of the figure and of a system
 
 
@@ -34,7 +36,7 @@ def plot_deltas(
     scores of different data, and when there is nothing to compare.
     """
     systems = in_order(read_scores(scores, BENCHMARK), order)
-    base, *others = _together([(s.path, _seen(read_json(s.path))) for s in systems], families or {})
+    base, *others = _together([(s.path, _seen(s.path)) for s in systems], families or {})
     alike = [other for other in others if set(other[1]["directions"]) & set(base[1]["directions"])]
     if not alike:
         raise EmsError(
@@ -58,8 +60,9 @@ def _together(found: list[Content], families: Families) -> list[Content]:
     return list(merged.values())
 
 
-def _seen(content: Any) -> Any:
-    """The scores of the languages trained on."""
+def _seen(path: Path) -> Any:
+    """The score file with the languages trained on."""
+    content = read_json(path, SCORES)
     directions = content["directions"]
     kept = {code: of for code, of in directions.items() if of["language"] != UNSEEN}
     return {**content, "directions": kept}

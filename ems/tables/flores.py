@@ -13,18 +13,30 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 
-from ems.errors import EmsError
+from ems.damaged import Damaged
 from ems.files import read_json
+from ems.shapes import SOME, TEXT, mapping, shown
 from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_flores, load_flores_groups
 from ems.tables.rows import Row, absent_notes, joined_notes, make_table, mean
-from ems.tables.scores import Families, Scores, in_order, joined, read_scores
+from ems.tables.scores import (
+    Families,
+    Scores,
+    in_order,
+    joined,
+    percent,
+    read_scores,
+    scores_shape,
+)
 from ems.tables.table import Block
 from ems.tables.write import write_table
 
 BENCHMARK = "flores200"
 PAPER = ("v1", 1012)  # the version and the sentences of devtest that the paper's numbers are of
 BETWEEN = "-"  # of a direction's two languages, "de-fr"
+SCORES = scores_shape(  # thousands of percentages, which `percent` looks at
+    BENCHMARK, "P@1", {"type": "object"}, languages=mapping(TEXT), sentences=SOME
+)
 FOOTNOTE = "as printed, over all directions of the group"
 
 
@@ -51,36 +63,25 @@ def read_flores(paths: Sequence[Path]) -> list[Scores]:
 
 
 def _read_one(path: Path) -> Scores:
-    data = read_json(path)
-    try:
-        if (data["benchmark"], data["metric"]) != (BENCHMARK, "P@1"):
-            raise ValueError(f"benchmark {data['benchmark']} with metric {data['metric']}")
-        names = data["languages"]
-        values = {
-            direction(names[query], names[candidates]): _percent(value)
-            for query, row in data["directions"].items()
-            for candidates, value in row.items()
-        }
-        return Scores(
-            path=path,
-            system=data["system"],
-            version=data["version"],
-            data_sha256=data["data_sha256"],
-            values=values,
-            languages={name: name for name in values},
-            sentences=dict.fromkeys(values, int(data["sentences"])),
-        )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise EmsError(
-            f"{path}: expected benchmark {BENCHMARK} with the P@1 of each direction, found "
-            f"{type(error).__name__}: {error}; delete the file and run the benchmark again"
-        ) from error
-
-
-def _percent(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-        raise ValueError(f"{value!r} under `directions`, no percentage")
-    return float(value)
+    data = read_json(path, SCORES)
+    names = data["languages"]
+    values = {}
+    for query, row in data["directions"].items():
+        for candidates, value in row.items():
+            if query not in names or candidates not in names:
+                expected = f"the languages {query} and {candidates} under `languages`"
+                raise Damaged(path, f"expected {expected}, found {shown(names)}")
+            where = f"{query}.{candidates}"
+            values[direction(names[query], names[candidates])] = percent(path, where, value)
+    return Scores(
+        path=path,
+        system=data["system"],
+        version=data["version"],
+        data_sha256=data["data_sha256"],
+        values=values,
+        languages={name: name for name in values},
+        sentences=dict.fromkeys(values, data["sentences"]),
+    )
 
 
 def write_flores_table(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.errors import EmsError
+from ems.files import parse_json
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE = "p1", "p1_by_language"
@@ -69,9 +70,9 @@ def _rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except json.JSONDecodeError as error:
-            raise _malformed(where, "JSON", f"{line!r} ({error})") from None
+            raise _malformed(where, "JSON", f"{line[:40]!r} ({error})") from None
         if not isinstance(row, dict):
             raise _malformed(where, "a JSON object", repr(row))
         rows.append((where, row))

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from ems.errors import EmsError
+from ems.damaged import Damaged
 from ems.files import read_json
+from ems.shapes import TEXT, listing, named, record
 from ems.tables.corpora import TRAIN, Entry, Report, read_report
 from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_printed_models
@@ -25,6 +26,17 @@ from ems.tables.write import write_table
 COLUMNS = ["Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
 INPUT_EMBEDDING = "tokens.weight"
 ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
+SHARE = {"type": "number", "minimum": 0, "maximum": 1, "description": "a share"}
+TRAINED = named(  # of a model.json, what was trained
+    "model.json",
+    record(
+        {
+            "name": TEXT,
+            "languages": listing(TEXT, least=1),
+            "training": record({"system": record({"train": record({"corpus_share": SHARE})})}),
+        }
+    ),
+)
 NOTES = [
     "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained weights "
     "without the input embedding, as the paper's 147M can be counted; to encode: the weights used "
@@ -50,12 +62,9 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
 
 
 def _row(path: Path, report: Report) -> list[Value]:
-    model = read_json(path)
-    try:
-        name, languages = model["name"], model["languages"]
-        share = model["training"]["system"]["train"]["corpus_share"]
-    except (KeyError, TypeError) as error:
-        raise EmsError(f"{path}: no {error} in it; train the system again") from None
+    model = read_json(path, TRAINED)
+    name, languages = model["name"], model["languages"]
+    share = model["training"]["system"]["train"]["corpus_share"]
     encoder = _weights(path.with_name("model.safetensors"))
     heads = _weights(path.with_name("heads.safetensors"))
     trained = sum(encoder.values()) + sum(heads.values()) - encoder.get(INPUT_EMBEDDING, 0)
@@ -74,7 +83,7 @@ def _weights(path: Path) -> dict[str, int]:
             names = tensors.keys()
             shapes = {name: tensors.get_slice(name).get_shape() for name in names}
     except (OSError, SafetensorError) as error:
-        raise EmsError(f"{path}: cannot be read ({error}); train the system again") from None
+        raise Damaged(path, f"cannot be read ({error})") from None
     return {name: prod(shape) for name, shape in shapes.items()}
 
 

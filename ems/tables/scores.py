@@ -4,15 +4,16 @@ Numbers stand beside each other only if they come from the same data: the same b
 SHA-256 and protocol in each file, each system once, each code the same language in all of them.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
+from ems.shapes import SOME, TEXT, Shape, mapping, misfit, named, record, shown
 
 Families = Mapping[str, Sequence[str]]
 UNSEEN = "und"  # ISO 639-2's "undetermined": the language of a score that no encoder was trained on
@@ -38,23 +39,45 @@ class Scores:
     protocol: tuple[tuple[str, Any], ...] = ()
     absent: tuple[str, ...] = ()
 
-    def setting(self, key: str) -> Any:
-        """A setting of the protocol. Raises `EmsError` when the file does not say it."""
+    def setting(self, key: str, shape: Shape) -> Any:
+        """A setting of the protocol. Raises `Damaged` when the file does not have it."""
         settings = dict(self.protocol)
-        if key not in settings:
-            raise malformed(self.path, f"{key} under `protocol`", settings)
+        if problem := misfit({"protocol": settings}, record({"protocol": record({key: shape})})):
+            raise Damaged(self.path, problem)
         return settings[key]
 
 
 Reader = Callable[[Path, str, Any], float]  # of a file, a code and what `directions` has under it
+VALUE: Shape = {"type": ["string", "number", "boolean", "null"], "description": "a setting"}
+
+
+def scores_shape(benchmark: str, metric: str, directions: Shape, **others: Shape) -> Shape:
+    """The shape of a score file of a benchmark, by those of an entry of `directions` and of what
+    else it has.
+    """
+    header = {
+        "benchmark": {"enum": [benchmark]},
+        "metric": {"enum": [metric]},
+        **dict.fromkeys(("system", "version", "data_sha256"), TEXT),
+        "directions": {
+            **mapping(directions, least=1),
+            "description": "scores of at least one language",
+        },
+    }
+    optional = {} if "protocol" in others else {"protocol": mapping(VALUE)}
+    return named(f"{benchmark}.json", record({**header, **others}, optional))
 
 
 def percentage(path: Path, code: str, entry: Any, key: str) -> float:
-    """The percentage that an entry of `directions` has under `key`. Raises `EmsError`."""
-    value = entry.get(key) if isinstance(entry, dict) else None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 <= value <= 100:
-        raise malformed(path, f"a percentage under `directions.{code}.{key}`", value)
+    """The percentage that an entry of `directions` has under `key`. Raises `Damaged`."""
+    return percent(path, f"{code}.{key}", entry.get(key))
+
+
+def percent(path: Path, where: str, value: Any) -> float:
+    """A percentage of `directions`, checked to be one. Raises `Damaged`."""
+    if type(value) not in (int, float) or not 0 <= value <= 100:  # NaN is not either
+        expected = f"expected a percentage under `directions.{where}`"
+        raise Damaged(path, f"{expected}, found {shown(value)}")
     return float(value)
 
 
@@ -173,48 +196,19 @@ def _narrowed(system: Scores, unseen: bool) -> Scores:
 
 
 def _read_one(path: Path, of: tuple[str, str], value: Reader) -> Scores:
-    data = read_json(path)
-    if not isinstance(data, dict):
-        raise malformed(path, "a JSON object", type(data).__name__)
-    found = (text_of(path, data, "benchmark"), text_of(path, data, "metric"))
-    if found != of:
-        raise malformed(path, "benchmark {} with metric {}".format(*of), " with ".join(found))
-    directions = data.get("directions")
-    if not isinstance(directions, dict) or not directions:
-        raise malformed(path, "scores of at least one language under `directions`", directions)
+    entry = record({"language": TEXT, "sentences": SOME})
+    data = read_json(path, scores_shape(*of, entry))
+    directions = data["directions"]
     return Scores(
         path=path,
-        system=text_of(path, data, "system"),
-        version=text_of(path, data, "version"),
-        data_sha256=text_of(path, data, "data_sha256"),
+        system=data["system"],
+        version=data["version"],
+        data_sha256=data["data_sha256"],
         values={code: value(path, code, entry) for code, entry in directions.items()},
-        languages={
-            code: text_of(path, both, "language", f"directions.{code}.")
-            for code, both in directions.items()
-        },
-        sentences={code: _sentences(path, code, both) for code, both in directions.items()},
-        protocol=_protocol(path, data.get("protocol", {})),
+        languages={code: entry["language"] for code, entry in directions.items()},
+        sentences={code: entry["sentences"] for code, entry in directions.items()},
+        protocol=tuple(sorted(data.get("protocol", {}).items())),
     )
-
-
-def text_of(path: Path, data: dict[str, Any], key: str, within: str = "") -> str:
-    value = data.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise malformed(path, f"text under `{within}{key}`", value)
-    return value
-
-
-def _protocol(path: Path, value: Any) -> tuple[tuple[str, Any], ...]:
-    if not isinstance(value, dict) or any(isinstance(v, dict | list) for v in value.values()):
-        raise malformed(path, "settings under `protocol`", value)
-    return tuple(sorted(value.items()))
-
-
-def _sentences(path: Path, code: str, both: dict[str, Any]) -> int:
-    value = both.get("sentences")
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise malformed(path, f"a count above 0 under `directions.{code}.sentences`", value)
-    return value
 
 
 def each_system_once(scores: list[Scores]) -> None:
@@ -249,9 +243,3 @@ def _same_languages(scores: list[Scores]) -> None:
                     f"{score.path}: {code} is language {language}, but {before.languages[code]} in "
                     f"{before.path}; delete the older of the two and run the benchmark again"
                 )
-
-
-def malformed(path: Path, expected: str, found: Any) -> EmsError:
-    return EmsError(
-        f"{path}: expected {expected}, found {found!r}; delete the file and run the benchmark again"
-    )

@@ -9,15 +9,17 @@ Notable choices:
 """
 
 from pathlib import Path
-from typing import Any
 
-from ems.errors import EmsError
+from ems.damaged import Damaged
 from ems.files import read_json
+from ems.shapes import COUNT, mapping, record
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import Block, Table, Value, make_frame
 from ems.tables.write import write_table
 
 LABELS = {"other": "no letter", "control": "control symbols", "bytes": "bytes"}  # of no script
+COUNTED = dict.fromkeys(("lines", "characters", "tokens", "unknown"), COUNT)
+REPORT = record({"pieces": COUNT, "scripts": mapping(COUNT), "languages": mapping(record(COUNTED))})
 COLUMNS = ["Lines", "Unknown (%)", "Tokens/character", "Tokens/line", "Pieces"]
 
 
@@ -62,26 +64,13 @@ def _rows(report: Path) -> tuple[int, list[list[Value]], list[list[Value]]]:
 
 
 def _read(path: Path) -> tuple[int, dict[str, int], dict[str, dict[str, int]]]:
-    data = read_json(path)
-    try:
-        pieces = int(data["pieces"])
-        scripts = {name: int(count) for name, count in data["scripts"].items()}
-        languages = {code: _integers(counts) for code, counts in data["languages"].items()}
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise EmsError(
-            f"{path}: not a vocabulary report ({type(error).__name__}: {error}); delete it and run "
-            "the vocabulary report again"
-        ) from error
+    data = read_json(path, REPORT)
+    pieces, scripts = data["pieces"], data["scripts"]
     if sum(scripts.values()) != pieces:
-        raise EmsError(
-            f"{path}: the scripts have {sum(scripts.values()):,} pieces, the vocabulary "
-            f"{pieces:,}; delete it and run the vocabulary report again"
+        raise Damaged(
+            path, f"the scripts have {sum(scripts.values()):,} pieces, the vocabulary {pieces:,}"
         )
-    return pieces, scripts, languages
-
-
-def _integers(counts: dict[str, Any]) -> dict[str, int]:
-    return {name: int(counts[name]) for name in ("lines", "characters", "tokens", "unknown")}
+    return pieces, scripts, data["languages"]
 
 
 def _language_row(code: str, counts: dict[str, int]) -> list[Value]:

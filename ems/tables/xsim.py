@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ems.errors import EmsError
+from ems.damaged import Damaged
 from ems.files import read_json
+from ems.shapes import COUNT, PERCENT, SOME, TEXT, Shape, mapping, record
 from ems.tables.printed import AVERAGE, in_table_one_order
 from ems.tables.rows import Row, joined_notes, make_table, missing_notes, system_row
-from ems.tables.scores import Families, Scores, in_order, joined, read_scores
+from ems.tables.scores import Families, Scores, in_order, joined, read_scores, scores_shape
 from ems.tables.table import Block, Place, Table, balanced_blocks, best_places, make_frame
 from ems.tables.write import write_table
 
@@ -34,31 +35,28 @@ def read_errors(paths: Sequence[Path], benchmark: str) -> list[Scores]:
 
 
 def _read_one(path: Path, benchmark: str) -> Scores:
-    data = read_json(path)
-    try:
-        if (data["benchmark"], data["metric"]) != (benchmark, "error rate"):
-            raise ValueError(f"benchmark {data['benchmark']} with metric {data['metric']}")
-        each = {entry["language"]: entry for entry in data["directions"].values()}
-        values = {name: float(entry["error"]) for name, entry in each.items()}
-        if not values or not all(0 <= value <= 100 for value in values.values()):
-            raise ValueError(f"{values} under `directions`, no percentages")
-        for name, shares in _kinds(data).items() if benchmark == "xsimpp" else ():
-            if abs(sum(shares.values()) - values[name]) > 1e-6:
-                raise ValueError(f"kinds of errors of {name} that do not add up to its errors")
-        return Scores(
-            path=path,
-            system=data["system"],
-            version=f"{data['version']}, {_told(data['protocol'])}",
-            data_sha256=data["data_sha256"],
-            values=values,
-            languages={name: name for name in values},
-            sentences={name: int(entry["sentences"]) for name, entry in each.items()},
-        )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise EmsError(
-            f"{path}: expected benchmark {benchmark} with the error rate of each language, found "
-            f"{type(error).__name__}: {error}; delete the file and run the benchmark again"
-        ) from error
+    data = read_json(path, _shape(benchmark))
+    each = {entry["language"]: entry for entry in data["directions"].values()}
+    values = {name: float(entry["error"]) for name, entry in each.items()}
+    for name, shares in _kinds(data).items() if benchmark == "xsimpp" else ():
+        if abs(sum(shares.values()) - values[name]) > 1e-6:
+            raise Damaged(path, f"kinds of errors of {name} that do not add up to its errors")
+    return Scores(
+        path=path,
+        system=data["system"],
+        version=f"{data['version']}, {_told(data['protocol'])}",
+        data_sha256=data["data_sha256"],
+        values=values,
+        languages={name: name for name in values},
+        sentences={name: entry["sentences"] for name, entry in each.items()},
+    )
+
+
+def _shape(benchmark: str) -> Shape:
+    entry = {"language": TEXT, "sentences": SOME, "error": PERCENT}
+    kinds = {"kinds": mapping(COUNT)} if benchmark == "xsimpp" else {}
+    protocol = record({"margin": TEXT, "k": COUNT})
+    return scores_shape(benchmark, "error rate", record(entry | kinds), protocol=protocol)
 
 
 def _told(protocol: dict[str, Any]) -> str:
@@ -85,7 +83,8 @@ def write_xsim_table(
         found[benchmark] = joined(systems, families)
         if benchmark == "xsimpp":
             there = [system for system in systems if not system.absent]
-            kinds = {system.system: _kinds(read_json(system.path)) for system in there}
+            shape = _shape(benchmark)
+            kinds = {system.system: _kinds(read_json(system.path, shape)) for system in there}
     write_table(_table(found, _of_rows(kinds, families or {}), families), out)
 
 

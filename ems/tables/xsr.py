@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ems.shapes import COUNT
 from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import (
     AVERAGE,
@@ -49,6 +50,7 @@ HOW = {
     "distance": "the distance margin with {k} neighbours",
     "absolute": "cosine",
 }
+PROTOCOL = {"queries": COUNT, "candidates": COUNT, "margin": {"enum": list(HOW)}, "k": COUNT}
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,8 @@ def _notes(
     systems: list[Scores], paper: _Paper, what: str, codes: list[str], families: Families | None
 ) -> list[str]:
     """What the numbers are, which systems share a row, and who lacks what."""
-    names = ("queries", "candidates", "margin", "k")
-    queries, candidates, margin, k = (systems[0].setting(name) for name in names)
+    settings = {name: systems[0].setting(name, shape) for name, shape in PROTOCOL.items()}
+    queries, candidates, margin, k = (settings[name] for name in PROTOCOL)
     return [
         f"{paper.title} {systems[0].version}: {what}, of {queries:,} queries among {candidates:,} "
         f"candidates, by {HOW[margin].format(k=k)}. Bold: best of our systems.",

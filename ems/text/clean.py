@@ -31,6 +31,7 @@ from ems.errors import EmsError
 from ems.files import atomic_path, write_json
 from ems.languages.opus import opus_files
 from ems.progress import Progress, log
+from ems.shapes import COUNT, TEXT, mapping, named, record
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.tsv import Pair
@@ -46,6 +47,23 @@ def capped(pairs: Iterable[Pair], total: int, keep: int, seed: str) -> Iterator[
             needed -= 1
             yield pair
         left -= 1
+
+
+_TEXTS = dict.fromkeys(("corpus", "version", "role", "pair"), TEXT)
+ENTRY = named(  # of the report on a pair of a corpus
+    "*-*.json",
+    record(
+        {
+            **_TEXTS,
+            **dict.fromkeys(("read", "kept"), COUNT),
+            "removed": mapping(COUNT),
+            "by_benchmark": mapping(mapping(COUNT)),
+            "threshold": {"type": ["number", "null"]},
+            "files": mapping(COUNT),
+            "archives": mapping(TEXT),
+        }
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from typing import Any
 
 from ems.config.provenance import digest
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.files import atomic_path, check_state, read_json, remove, sha256_file, write_json
 from ems.progress import Progress, log
+from ems.shapes import TEXT, mapping
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
 BLOCK = 1 << 20  # bytes read at once, about
@@ -88,10 +89,11 @@ def kept(
     the same key does what is left. What another key left is removed; after the block, `state`.
     Raises `EmsError` as a worker does, or when one of them is killed.
     """
+    check_state(state, ("pieces", "done"))
     folder = state / digest(key)
     for other in state.glob("*"):
         if other != folder:
-            shutil.rmtree(other)
+            remove(other)
     waiting = [piece for piece in pieces if not _is_whole(piece, folder)]
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
@@ -122,6 +124,7 @@ def _record(piece: Piece, folder: Path) -> Path:
 def do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
     """Do a piece, keep its result in the state folder, and record it."""
     result = _result(piece, folder)
+    remove(result)  # of a run that was killed before it was recorded
     with atomic_path(result) as temporary:
         work(piece, temporary, advance)
     write_json(_record(piece, folder), _checksums(result))
@@ -130,7 +133,8 @@ def do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
 def _is_whole(piece: Piece, folder: Path) -> bool:
     """Whether a run before has finished a piece, and every byte of it is still there."""
     try:
-        return read_json(_record(piece, folder)) == _checksums(_result(piece, folder))
+        recorded = read_json(_record(piece, folder), mapping(TEXT))
+        return recorded == _checksums(_result(piece, folder))
     except EmsError:  # no record, or a spoilt one
         return False
 

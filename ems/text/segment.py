@@ -198,3 +198,4 @@ _MAKERS: dict[str, Callable[[str], Segment]] = {
     "fugashi": _fugashi,
     "none": _none,
 }
+SEGMENTERS = tuple(_MAKERS)

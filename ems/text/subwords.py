@@ -27,7 +27,7 @@ from ems.config import Experiment
 from ems.errors import EmsError
 from ems.files import atomic_path
 from ems.progress import Progress
-from ems.text.tsv import count_lines, read_tsv
+from ems.text.tsv import codes_of, count_lines, read_tsv
 
 PAD, UNK, MASK = 0, 1, 2
 
@@ -76,7 +76,7 @@ def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict
     lines = {path: count_lines(path) for path in sources}
     counts: dict[str, int] = {}
     for path, count in lines.items():
-        for code in path.stem.split("-"):
+        for code in codes_of(path):
             counts[code] = counts.get(code, 0) + count
     quota = quotas(counts, settings["sample_lines"], settings["temperature"])
     draw = random.Random(f"{experiment.seed}/vocabulary")
@@ -105,7 +105,7 @@ def languages_of(sample: Path) -> Path:
 def _drawn(
     path: Path, needed: dict[str, int], left: dict[str, int], draw: random.Random
 ) -> Iterator[tuple[str, str]]:
-    codes = path.stem.split("-")
+    codes = codes_of(path)
     for first, second, _ in read_tsv(path):
         for code, text in zip(codes, (first, second), strict=True):
             if draw.random() * left[code] < needed[code]:

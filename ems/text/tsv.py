@@ -16,6 +16,14 @@ Pair = tuple[str, str, int]
 Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # first, second, line: one batch
 
 
+def codes_of(path: Path) -> tuple[str, str]:
+    """Return the languages of a pair file. Raises `EmsError` when its name does not say them."""
+    first, _, second = path.stem.partition("-")
+    if not (first and second) or "-" in second:
+        raise EmsError(f"{path}: expected the name of a pair file like de-en.tsv; rename it")
+    return first, second
+
+
 def read_tsv(path: Path) -> Iterator[Pair]:
     """Stream the pairs of a file. Raises `EmsError` with the line number of a malformed line."""
     for firsts, seconds, lines in read_columns(path):

@@ -13,6 +13,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.train.checkpoint import MODEL, Keep, checkpoints, step_of, verified
 
@@ -26,11 +27,11 @@ def averaged(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
     for at, folder in enumerate(folders):
         try:
             verified(folder)
-        except EmsError as error:
+        except Damaged as error:
             later = ", ".join(path.name for path in folders[at:])
             raise EmsError(
-                f"train.average_checkpoints: {error}; delete {later} in {state} and run again: "
-                "training goes on from the checkpoint before"
+                f"train.average_checkpoints: {error.found}; delete {later} in {state} and run the "
+                "same command again: training goes on from the checkpoint before"
             ) from None
     return mean([folder / MODEL for folder in folders]), [step_of(path) for path in folders]
 

@@ -29,14 +29,27 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ems.config.provenance import digest
+from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json, write_text
+from ems.files import (
+    atomic_path,
+    check_state,
+    parse_json,
+    read_json,
+    sha256_file,
+    write_json,
+    write_text,
+)
 from ems.progress import log
+from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 LOSSES, TIMES = "losses.jsonl", "times.jsonl"
 FILES = (MODEL, OPTIMIZER, LOSSES, TIMES)
 STATE = "state.json"
+SHAPE = record(  # of state.json, whose `check` says that the rest is as it was written
+    {"check": TEXT, "step": COUNT, "sha256": {**mapping(TEXT, BELOW), "required": list(FILES)}}
+)
 
 
 @dataclass
@@ -90,8 +103,9 @@ def claimed(state: Path) -> Iterator[None]:
     The lock is the kernel's (flock), so it goes with the process, however that ends. At the end the
     folder is removed when nothing else is in it.
     """
+    check_state(state, ("identity.json", "step-", "bad-batch-"))
     state.mkdir(parents=True, exist_ok=True)
-    with open(state / "lock", "w") as handle:
+    with open(state / "lock", "a") as handle:
         _lock(handle, state)
         yield
         if [path.name for path in state.iterdir()] == ["lock"]:
@@ -120,7 +134,7 @@ def save_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: Progressed, keep: Keep
 ) -> None:
     """Save the state after `done.step` steps and drop the checkpoints that need not stay."""
-    with atomic_path(_folder(state, done.step)) as folder:
+    with atomic_path(_folder(state, done.step), _is_checkpoint) as folder:
         folder.mkdir(parents=True)
         save_tensors(modules.state_dict(), folder / MODEL)
         save_tensors(_optimizer_tensors(optimizer), folder / OPTIMIZER)
@@ -134,6 +148,10 @@ def save_checkpoint(
     for path in older:
         if step_of(path) not in stay:
             _remove(path)
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} <= {*FILES, STATE}
 
 
 def _folder(state: Path, step: int) -> Path:
@@ -164,16 +182,15 @@ def clean(state: Path) -> None:
 
 
 def verified(folder: Path) -> dict[str, Any]:
-    """state.json of a checkpoint each of whose files is as it was written; otherwise an `EmsError`
+    """state.json of a checkpoint each of whose files is as it was written; otherwise a `Damaged`
     says which one is not.
     """
-    value = read_json(folder / STATE)
-    check = value.pop("check", None) if isinstance(value, dict) else None
-    if check is None or check != digest(value) or value["step"] != step_of(folder):
-        raise EmsError(f"{folder / STATE}: not as it was written")
+    value = read_json(folder / STATE, SHAPE)
+    if value.pop("check") != digest(value) or value["step"] != step_of(folder):
+        raise Damaged(folder / STATE, "not as it was written")
     for name, sha256 in value.pop("sha256").items():
         if not (folder / name).is_file() or sha256_file(folder / name) != sha256:
-            raise EmsError(f"{folder / name}: missing, or not the file that was written")
+            raise Damaged(folder / name, "missing, or not the file that was written")
     return value
 
 
@@ -191,16 +208,19 @@ def load_checkpoint(
             weights, moments = load_file(folder / MODEL), load_file(folder / OPTIMIZER)
             losses, times = _rows(folder / LOSSES), _rows(folder / TIMES)
         except (OSError, SafetensorError, ValueError, EmsError) as error:
-            log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, error)
+            problem = error.found if isinstance(error, Damaged) else error
+            log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, problem)
             continue
         modules.load_state_dict(weights)
         _restore(optimizer, moments)
         return Progressed(**numbers, losses=losses, times=times)
+    if checkpoints(state):
+        log.warning("%s: none of its checkpoints can be read; training starts anew", state)
     return Progressed()
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [parse_json(line) for line in path.read_text().splitlines()]
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

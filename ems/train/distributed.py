@@ -75,6 +75,13 @@ class World:
             return found
         return bool(self.sum(torch.tensor(float(found), device=self.device)) > 0)
 
+    def first(self, text: str) -> str:
+        """The first text that is not empty, of all processes; "" if there is none. All wait."""
+        texts: list[str] = [text] * self.size
+        if self.size > 1:
+            distributed.all_gather_object(texts, text)
+        return next(filter(None, texts), "")
+
     def wait(self) -> None:
         """Go on when all processes have come here."""
         self.any(False)

@@ -79,7 +79,7 @@ def _refusal(folder: Path, identity: dict[str, Any]) -> str:
 
 def _saved(folder: Path) -> dict[str, Any]:
     try:
-        return read_json(folder / FILE)
+        return read_json(folder / FILE, {"type": "object"})
     except EmsError:
         return {}
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sentencepiece import SentencePieceProcessor
 
 from ems.config import Experiment
 from ems.config.provenance import digest
-from ems.errors import EmsError
+from ems.damaged import Damaged
 from ems.files import sha256_file, write_text
 from ems.model.device import choose_device, has_bfloat16
 from ems.progress import log
@@ -56,12 +57,15 @@ def train(
     """
     experiment = experiment.of_system(name)
     settings = experiment.systems[name]
-    vocabulary = _checked_vocabulary(data)
+    sha256 = _checked_vocabulary(data)
+    vocabulary = load_vocabulary(data.vocabulary)
+    for store in data.stores().values():
+        store.check(vocabulary.get_piece_size())
     device = choose_device(settings["train"]["device"])
-    identity = identity_of(experiment, name, data.stores(), vocabulary)
+    identity = identity_of(experiment, name, data.stores(), sha256)
     seed = settings["train"].get("seed", experiment.seed)
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
-        system = _untrained(experiment, name, data, seed, device)
+        system = _untrained(experiment, name, vocabulary, seed, device)
         run = Run(system, settings["train"], seed, data, state, device, world)
         writes = settings["train"]["tensorboard"] and world.leads
         with Scalars(places.scalars if writes else None) as run.scalars:
@@ -94,13 +98,16 @@ def _claimed(folder: Path, identity: dict[str, Any], afresh: bool, world: World)
 
 
 def _untrained(
-    experiment: Experiment, name: str, data: Data, seed: int, device: torch.device
+    experiment: Experiment,
+    name: str,
+    vocabulary: SentencePieceProcessor,
+    seed: int,
+    device: torch.device,
 ) -> System:
     """The system with its start values, a function of the seed; sets the number of threads."""
     settings = experiment.systems[name]
     torch.set_num_threads(settings["train"]["threads"])
     torch.manual_seed(seed)
-    vocabulary = load_vocabulary(data.vocabulary)
     precision = settings["train"]["precision"]
     if precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
@@ -109,12 +116,10 @@ def _untrained(
 
 
 def _checked_vocabulary(data: Data) -> str:
-    """The sha256 of the vocabulary. Raises `EmsError` for shards that another one made."""
+    """The sha256 of the vocabulary. Raises `Damaged` for shards that another one made."""
     expected = sha256_file(data.vocabulary)
     for store in data.stores().values():
         if store.vocabulary_sha256 != expected:
-            raise EmsError(
-                f"{data.vocabulary}: the shards in {store.shards[0].folder.parent} were made with "
-                "another vocabulary; run the shards stage again"
-            )
+            folder = store.shards[0].folder.parent
+            raise Damaged(data.vocabulary, f"the shards in {folder} were made with another one")
     return expected

@@ -42,6 +42,7 @@ from ems.train.schedule import learning_rate
 from ems.train.step import DeviceBatch, System
 from ems.train.stopping import Stop, StoppedError
 from ems.train.validate import validate
+from ems.train.verification import Verification
 
 LOG_EVERY = 50  # steps between two lines of the loss log
 
@@ -104,6 +105,7 @@ class Run:
         self.waits = device.type == "cpu"  # for the loss of each step
         self.meter = Meter(peak_flops(device, settings["precision"] == "bfloat16"), self.world.size)
         self.flops = StepFlops(system)
+        self.verification = Verification(data.stores().values(), self.world)
         self.scalars = Scalars(None)
         self.started = time.monotonic()
 
@@ -136,6 +138,7 @@ class Run:
         self.meter.restart()
         with self._batches(start, total) as batches:
             for step in range(start, total):
+                self.verification.step(total - step)
                 self._step(step, self._next(batches))
                 self.done.step = step + 1
                 self._keep(step + 1)
@@ -243,6 +246,7 @@ class Run:
         return {name: float(value) / self.done.summed for name, value in self.sums.items()}
 
     def _save(self) -> None:
+        self.verification.settle()
         self._check_finite()
         self._check_weights(self.done.step)
         self.done.seconds = self._seconds()

@@ -14,7 +14,8 @@ from typing import Any
 
 from ems.errors import EmsError
 
-EVENTS = "events.out.tfevents.*"  # TensorBoard's names
+SUFFIX = ".ems"  # of our event files: others in the folder are not ours to delete
+EVENTS = f"events.out.tfevents.*{SUFFIX}"
 PLACE = {"part", "step", "pairs"}  # what a row has besides scalars
 BY_LANGUAGE = "p1_by_language"
 
@@ -70,7 +71,7 @@ class Scalars:
 
         old = list(self.folder.glob(EVENTS))
         # purge_step: a TensorBoard that has the page open drops what it had read of older files
-        self.writer = SummaryWriter(str(self.folder), purge_step=0)
+        self.writer = SummaryWriter(str(self.folder), purge_step=0, filename_suffix=SUFFIX)
         for path in old:
             path.unlink()
 

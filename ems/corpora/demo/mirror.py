@@ -5,6 +5,7 @@
     tatoeba/tatoeba.<iso3>-eng.<iso3|eng>     benchmark
     flores200/, bucc2018/, xnli/, ...         the other evaluation sets, each as published (`sets`)
     manifest.json                             counts and checksums; written last
+    .ems-demo                                 marks the folder as one that may be replaced; first
 
 OPUS: https://opus.nlpl.eu; Tatoeba v1: https://github.com/facebookresearch/LASER (data/tatoeba/v1).
 """
@@ -20,9 +21,13 @@ from ems.corpora.demo.layout import VERSION, Pair, lines, moses, moses_name
 from ems.corpora.demo.leak import LEAKED_PAIRS
 from ems.corpora.demo.material import Files
 from ems.corpora.demo.sets import MAKERS, made_sets
-from ems.files import atomic_path, sha256_file, write_json, write_text
+from ems.errors import EmsError
+from ems.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
 from ems.progress import Progress
+from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 
+MANIFEST = record({"counts": mapping({}), "seed": COUNT, "sha256": mapping(TEXT, BELOW)})
+MARK = ".ems-demo"  # written first: what is in a folder with it may be replaced
 ISO3 = {
     "de": "deu",
     "fr": "fra",
@@ -47,6 +52,8 @@ def write_mirror(root: Path) -> None:
     """
     total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(MAKERS)
     progress = Progress("demo corpus", total, "files and sets")
+    check_target(root, _is_mirror)
+    write_text(root / MARK, "written by `ems demo-mirror`, which replaces what is in this folder\n")
     (root / "manifest.json").unlink(missing_ok=True)
     demo = build()
     written: list[Path] = []
@@ -66,6 +73,19 @@ def write_mirror(root: Path) -> None:
     counts = {language: count(demo, language) for language in (*OTHERS, *BENCHMARK_ONLY)}
     write_json(root / "manifest.json", {"counts": counts, "seed": SEED, "sha256": sums})
     progress.close()
+
+
+def _is_mirror(root: Path) -> bool:
+    """Whether a folder is a mirror, perhaps an unfinished one or one that had no mark yet."""
+    return (root / MARK).exists() or _is_manifest(root / "manifest.json")
+
+
+def _is_manifest(path: Path) -> bool:
+    try:
+        read_json(path, MANIFEST)
+    except EmsError:
+        return False
+    return True
 
 
 def count(demo: Demo, language: str) -> dict[str, int]:
@@ -113,7 +133,7 @@ def write_tatoeba(root: Path, language: str, pairs: Sequence[Pair]) -> list[Path
 
 def write_folder(folder: Path, files: Files) -> list[Path]:
     """Write `files` as the whole content of `folder`. Returns their paths."""
-    with atomic_path(folder) as temporary:
+    with atomic_path(folder, lambda folder: True) as temporary:  # of a mirror, which is ours
         for name, content in files.items():
             path = temporary / name
             path.parent.mkdir(parents=True, exist_ok=True)

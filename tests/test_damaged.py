@@ -1,0 +1,165 @@
+"""Laws of the advice for a damaged file: it names what to delete and a command that makes it again,
+whatever the file is."""
+
+import pickle
+import re
+import shlex
+
+import pytest
+
+from ems.damaged import Damaged, advice
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with the experiment `tiny`, of which nothing has run."""
+    (tmp_path / "configs").mkdir()
+    for name in ("Snakefile", "configs/tiny.yaml"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def touched(*paths):
+    """Empty files at those paths where nothing is."""
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.exists() or path.touch()
+
+
+SHARD = "results/tiny/shards/shared/Demo/v1/de-en"
+INDEX = "results/tiny/shards/shared/index.json"
+MODEL = "results/tiny/models/ems"
+TATOEBA = "data/evalsets/tatoeba/v1/tatoeba.deu-eng.deu"
+ZIP = "data/opus/Demo/v1/moses/de-en.txt.zip"
+OF_RESULTS = [  # the damaged file, what to delete, what to ask Snakemake for
+    (f"{SHARD}/00000/de.ids", SHARD, [SHARD, INDEX]),
+    (f"{SHARD}/manifest.json", SHARD, [SHARD, INDEX]),
+    (SHARD, SHARD, [SHARD, INDEX]),
+    (INDEX, INDEX, [INDEX]),
+    ("results/tiny/shards/shared", "results/tiny/shards/shared", [INDEX]),
+    (f"{MODEL}/model.safetensors", MODEL, [f"{MODEL}/model.json"]),
+    (f"{MODEL}/model.json", MODEL, [f"{MODEL}/model.json"]),
+    ("results/tiny/costs/train/ems.times.jsonl", MODEL, [f"{MODEL}/model.json"]),
+    *(
+        (path, path, [path, "text"])
+        for path in (
+            "results/tiny/text/evalkeys.tsv",
+            "results/tiny/text/clean/Demo/v1/de-en.tsv",
+            "results/tiny/text/segmented/Demo/v1/de-en.tsv",
+            "results/tiny/vocab/shared/vocabulary.model",
+        )
+    ),
+    *(
+        (path, path, [path])
+        for path in (
+            "results/tiny/scores/ems/tatoeba.json",
+            "results/tiny/reports/decontamination.json",
+        )
+    ),
+]
+OF_DATA = [
+    (ZIP, ZIP, [ZIP]),
+    (TATOEBA, TATOEBA, [TATOEBA]),
+    ("data/embedded/opus/Demo/v1/x.zip", "data/embedded", ["data/embedded/manifest.json"]),
+]
+FOLLOWED = re.compile(r"delete (?P<path>.+) and make it again: `(?P<command>[^`]+)`")
+
+
+def followed(text):
+    """The path that an advice says to delete, and the words of its command."""
+    found = FOLLOWED.fullmatch(text)
+    assert found, text
+    (path,) = shlex.split(found["path"])
+    return path, shlex.split(found["command"])
+
+
+@pytest.mark.parametrize(("path", "doomed", "targets"), OF_RESULTS)
+def test_a_file_of_an_experiment_is_made_again_by_the_output_that_holds_it(
+    project, path, doomed, targets
+):
+    touched(project / path, project / doomed)
+    words = ["snakemake", "--config", "experiment=tiny", "--", *targets]
+    assert followed(advice(path)) == (doomed, words)
+    assert advice(project / path) == advice(path)
+    assert advice(f"results/../{path}") == advice(path)
+
+
+@pytest.mark.parametrize(("path", "doomed", "targets"), OF_DATA)
+def test_a_download_is_made_again_by_the_experiment_that_is_known(project, path, doomed, targets):
+    touched(project / path)
+    assert followed(advice(path)) == (doomed, ["snakemake", "--", *targets])
+    words = ["snakemake", "--config", "experiment=mine", "--", *targets]
+    assert followed(advice(path, "mine")) == (doomed, words)
+
+
+def test_a_file_of_an_archive_is_made_again_by_its_manifest(project):
+    """Snakemake waits for the manifest of a unit and knows none of the files in it."""
+    folder = "data/evalsets/xnli/1.0"
+    manifest = f"{folder}/xnli-1.0.manifest.json"
+    touched(project / f"{folder}/de/dev.tsv", project / f"{folder}/other.manifest.json")
+    (project / manifest).write_text('{"files": {"de/dev.tsv": {}}}')
+    expected = (manifest, ["snakemake", "--", manifest])
+    assert followed(advice(f"{folder}/de/dev.tsv")) == followed(advice(manifest)) == expected
+
+
+def test_what_is_missing_is_made_without_deleting_anything(project):
+    assert advice(INDEX) == f"make it: `snakemake --config experiment=tiny -- {INDEX}`"
+    assert advice(ZIP) == f"make it: `snakemake -- {ZIP}`"
+
+
+def test_what_is_missing_in_a_folder_of_one_job_is_made_again_with_all_of_it(project):
+    touched(project / MODEL / "model.json")
+    assert followed(advice(f"{MODEL}/model.safetensors"))[0] == MODEL
+
+
+def test_what_no_job_of_the_workflow_can_make_alone_goes_and_the_command_runs_again(project):
+    """The costs of one job are not worth doing it again; the state of a run is made by the run, and
+    the lock of a download by the download."""
+    for name in ("tiny/costs/train/ems.json", "tiny/state/ems/1f/step-00000010/state.json"):
+        touched(project / "results" / name)
+        told = f"delete results/{name} and run the same command again"
+        assert advice(f"results/{name}") == told
+    touched(project / f"{ZIP}.lock.json")
+    assert advice(f"{ZIP}.lock.json") == f"delete {ZIP}.lock.json and run the same command again"
+
+
+def test_a_table_is_made_again_by_the_experiment_that_is_known(project):
+    touched(project / "results/tables/corpora.tex")
+    expected = ("results/tables/corpora.tex", ["snakemake", "--", "results/tables/corpora.tex"])
+    assert followed(advice("results/tables/corpora.tex")) == expected
+
+
+def test_names_are_quoted_for_the_shell(project):
+    folder = "big disk/it's"
+    path = f"{folder}/opus/Demo/v1/moses/de-en.txt.zip"
+    touched(project / path)
+    assert followed(advice(path, data=folder)) == (path, ["snakemake", "--", path])
+    outside = project.parent / "other disk"
+    path = outside / "opus/Demo/v1/moses/de-en.txt.zip"
+    touched(path)
+    assert followed(advice(path, data=str(outside))) == (str(path), ["snakemake", "--", str(path)])
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["mine/model.json", "results/unknown/scores/x/tatoeba.json", "results/tiny", "data", "datas/x"],
+)
+def test_of_a_file_that_the_workflow_does_not_make_the_advice_says_so(project, path):
+    assert advice(path) == "run the command that makes it first"
+    touched(project / path)
+    assert advice(path) == "delete it and run the command that made it again"
+
+
+def test_outside_of_a_project_nothing_is_said_of_snakemake(project):
+    (project / "Snakefile").unlink()
+    assert "snakemake" not in advice(INDEX)
+
+
+def test_the_error_says_what_is_wrong_and_what_to_do_in_one_line_and_crosses_processes(project):
+    touched(project / INDEX)
+    error = pickle.loads(pickle.dumps(Damaged(project / INDEX, "line 3: expected a number")))
+    assert str(error) == f"{project / INDEX}: line 3: expected a number; {advice(INDEX)}"
+    touched(project / ZIP)
+    told = Damaged(project / ZIP, "cut short").told("tiny", "data")
+    assert told == f"{project / ZIP}: cut short; {advice(ZIP, 'tiny')}"

@@ -1,0 +1,371 @@
+"""Laws of what a command may write: it replaces only what is of its own kind, never its input, and
+says so before any work is done."""
+
+import os
+import shutil
+import socket
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+from ems.cli import main
+from ems.commands import STAGES
+from ems.errors import EmsError
+from ems.files import atomic_path, write_text
+from ems.shards.writer import write_shards
+
+KEPT = "keep me"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with the project's settings and a folder `d` of the user's, as working directory."""
+    for name in ("schemas", "configs"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "thesis.txt").write_text(KEPT)
+    (tmp_path / "de-en.tsv").write_text("ein Haus\ta house\t1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tree(folder):
+    """What is in a folder: kind, content or target of everything."""
+    entries = {}
+    for path in sorted(folder.rglob("*")):
+        mode = path.lstat().st_mode
+        content = path.read_bytes() if stat.S_ISREG(mode) else None
+        entries[str(path)] = (stat.S_IFMT(mode), content)
+    return entries
+
+
+def error(capfd, *arguments):
+    """The one line of a command that must fail and must leave everything as it was."""
+    capfd.readouterr()
+    status = main(list(map(str, arguments)))
+    lines = capfd.readouterr().err.splitlines()
+    assert status == 1, lines
+    assert "Traceback" not in "".join(lines)
+    (line,) = (line for line in lines if "error: " in line)
+    return line.partition("error: ")[2]
+
+
+def refused(capfd, place, *arguments):
+    before = tree(place)
+    line = error(capfd, *arguments)
+    assert tree(place) == before
+    return line
+
+
+def arguments_of(stage, **given):
+    """A command line of a stage: the file de-en.tsv for every path that it reads."""
+    words = dict.fromkeys(stage.flags, "x") | {"experiment": "tiny", "pair": "de-en"}
+    words = {flag: word for flag, word in words.items() if flag in stage.flags}
+    words |= dict.fromkeys((f for f in stage.paths if f not in stage.writes), "de-en.tsv")
+    words |= {flag: f"new-{flag}" for flag in stage.writes}
+    others = {
+        "--evalset": "tatoeba" if stage.name == "fetch-evalset" else "tatoeba=d",
+        "--bench": "tatoeba",
+        "--caption": "a=b",
+    }
+    needed = {flag: text for flag, text in others.items() if flag in stage.others}
+    positional = [
+        options["choices"][0] if "choices" in options else "de-en.tsv"
+        for flag, options in stage.others.items()
+        if not flag.startswith("--")
+    ]
+    words |= {flag.removeprefix("--"): text for flag, text in needed.items()} | given
+    flags = [part for flag, text in words.items() for part in (f"--{flag}", text)]
+    return [stage.name, *positional, *flags]
+
+
+WRITERS = [stage for stage in STAGES if stage.out]
+READERS = [stage for stage in WRITERS if stage.paths.keys() - {*stage.writes, stage.around}]
+
+
+# --- the kind of what is there
+
+
+@pytest.mark.parametrize(
+    "stage", [s for s in WRITERS if s.out.kind == "file"], ids=lambda s: s.name
+)
+def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(place, capfd, stage):
+    suffix = stage.out.suffixes[0]
+    target = (place / "d").rename(place / f"d{suffix}") if suffix else place / "d"
+    line = refused(capfd, place, *arguments_of(stage, out=target.name))
+    assert f"--out {target.name}: expected the name of a file, found a folder" in line
+
+
+@pytest.mark.parametrize("target", ["..", ".", "d/..", "/", "d/."])
+def test_the_folder_itself_or_its_parent_is_no_name_of_a_file(place, capfd, target):
+    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv")
+    assert "expected the name of a file" in refused(capfd, place, "encode", *words, "--out", target)
+
+
+def test_an_empty_path_is_a_wrong_use_of_the_flag(place, capfd):
+    words = ["--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", ""]
+    with pytest.raises(SystemExit) as exit_:
+        main(["encode", *words])
+    assert exit_.value.code == 2
+    assert "argument --out: expected a path, found an empty text" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["x", "=d", "tatoeba="])
+def test_a_named_folder_has_a_name_and_a_folder(place, capfd, text):
+    with pytest.raises(SystemExit) as exit_:
+        main(["eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset", text])
+    assert exit_.value.code == 2
+    assert f"argument --evalset: expected NAME=VALUE, found {text!r}" in capfd.readouterr().err
+
+
+def make_special(kind, path):
+    """Something at `path` that is neither a file nor a folder; its path."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(path))
+    elif kind == "device":
+        path.symlink_to("/dev/null")
+    elif kind == "stream":
+        return "/dev/stderr"
+    else:
+        path.symlink_to("d")
+    return path.name
+
+
+@pytest.mark.parametrize("flag", ["out", "log", "costs"])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "stream", "link to a folder"])
+def test_what_is_no_regular_file_is_never_replaced(tmp_path, monkeypatch, capfd, kind, flag):
+    monkeypatch.chdir(tmp_path)  # a short name: that of a socket has at most 108 bytes
+    (tmp_path / "d").mkdir()
+    target = make_special(kind, tmp_path / "x")
+    (tmp_path / "source").write_text("a\n")
+    given = {"out": "vectors.npy", flag: target}
+    words = [part for name, path in given.items() for part in (f"--{name}", path)]
+    before = tree(tmp_path)
+    line = error(capfd, "encode", "--model", "m", "--language", "en", "--source", "source", *words)
+    assert f"--{flag} {target}: expected the name of a file, found a" in line
+    assert tree(tmp_path) == before
+
+
+def test_no_writer_replaces_a_device_whoever_calls_it():
+    with pytest.raises(EmsError, match="/dev/null: expected the name of a file, found a device"):
+        write_text("/dev/null", "x")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.mark.parametrize("name", ["thesis.txt/x.npy", "thesis.txt/deep/x.npy"])
+def test_a_place_below_a_file_is_refused_before_any_work(place, capfd, name):
+    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", f"d/{name}")
+    assert "a part of this path is a file" in refused(capfd, place, "encode", *words)
+
+
+# --- folders
+
+
+def test_shards_never_replace_a_folder_with_other_files(place, capfd, toy):
+    shutil.copy(toy.vocabulary, place / "vocabulary.model")
+    job = ("shards", "--source", "de-en.tsv", "--vocabulary", "vocabulary.model", "--out", "d")
+    line = refused(capfd, place, *job)
+    assert (
+        "--out d: expected a new folder or one that this command made, found a folder with" in line
+    )
+
+    (place / "d" / "manifest.json").write_text('{"name": "my web page"}')  # a common name
+    refused(capfd, place, *job)
+
+
+def test_shards_replace_the_shards_of_an_earlier_run_unless_something_was_put_beside_them(
+    place, capfd, toy
+):
+    shutil.copy(toy.vocabulary, place / "vocabulary.model")
+    job = ["shards", "--source", "de-en.tsv", "--vocabulary", "vocabulary.model", "--out", "s"]
+    assert main(job) == 0
+    before = tree(place / "s")
+    assert main(job) == 0
+    assert tree(place / "s") == before
+
+    (place / "s" / "notes.txt").write_text(KEPT)
+    assert "a folder with other files" in refused(capfd, place, *job)
+
+
+def test_a_kill_between_two_renames_leaves_no_part_of_a_folder_under_its_name(
+    place, toy, monkeypatch
+):
+    """The old shards are renamed before they are deleted."""
+    write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
+
+    def killed(path, *_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ems.files.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
+    monkeypatch.undo()
+    assert (place / "s" / "manifest.json").exists()
+    write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
+    write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
+    assert not list(place.glob(".s.*"))
+
+
+STATES = {
+    "segment": ("--experiment", "tiny", "--source", "de-en.tsv", "--out", "out.tsv"),
+    "shards": ("--source", "de-en.tsv", "--vocabulary", "v.model", "--out", "out"),
+    "train": (
+        "--experiment",
+        "tiny",
+        "--system",
+        "ems",
+        "--shards",
+        "i",
+        "--vocabulary",
+        "v.model",
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", STATES)
+def test_a_state_folder_with_other_things_is_refused_and_keeps_them(place, capfd, toy, stage):
+    shutil.copy(toy.vocabulary, place / "v.model")
+    shutil.copytree(toy.folder, place / "toy")
+    if stage == "train":
+        words = ["--experiment", "tiny", "--system", "ems", "--shards", toy.index()]
+        words = [*words, "--vocabulary", "v.model", "--out", "model"]
+    else:
+        words = [*STATES[stage], "--piece-lines", 1]
+        (place / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
+    line = refused(capfd, place, stage, *words, "--state", ".")
+    assert "--state" in line
+    (place / "e").mkdir()
+    (place / "e" / "thesis").mkdir()
+    line = refused(capfd, place, stage, *words, "--state", "e")
+    assert "e: expected a new folder or the state of an earlier run, found thesis in it" in line
+
+
+def test_the_demo_mirror_never_touches_a_folder_with_other_files(place, capfd):
+    (place / "d" / "manifest.json").write_text('{"name": "my web page"}')
+    line = refused(capfd, place, "demo-mirror", "--out", "d")
+    assert "--out d" in line or "d: expected" in line
+
+
+# --- an output that is an input
+
+
+SPELLINGS = ["de-en.tsv", "./de-en.tsv", "d/../de-en.tsv", "link.tsv", "hard.tsv", "f/de-en.tsv"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_an_output_that_is_the_source_is_refused(place, capfd, spelling):
+    (place / "link.tsv").symlink_to("de-en.tsv")
+    os.link("de-en.tsv", "hard.tsv")
+    (place / "f").symlink_to(place)
+    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", spelling)
+    line = refused(capfd, place, "encode", *words)
+    assert f"--out {Path(spelling)}: the same place as --source de-en.tsv" in line
+
+
+@pytest.mark.parametrize("flag", ["out", "log", "costs"])
+@pytest.mark.parametrize("stage", READERS, ids=lambda stage: stage.name)
+def test_no_stage_writes_over_what_it_reads(place, capfd, stage, flag):
+    suffix = stage.out.suffixes[0] or ".tsv"
+    name = stage.out.names[0] if stage.out.names else f"de-en{suffix}"
+    (place / "de-en.tsv").rename(place / name)
+    given = {"out": f"new{suffix}", flag: name}
+    if stage.out.kind != "file" and flag == "out":
+        given["out"] = "."  # a folder into which files are put: the source is one of them
+    words = arguments_of(stage, **given)
+    line = refused(capfd, place, *(name if word == "de-en.tsv" else word for word in words))
+    assert f"--{flag} " in line
+
+
+def test_a_file_of_a_folder_that_is_read_is_not_replaced(place, capfd):
+    words = ("--model", "d", "--language", "en", "--source", "de-en.tsv")
+    line = refused(capfd, place, "encode", *words, "--out", "d/thesis.txt")
+    assert "--out d/thesis.txt: a file of --model d" in line
+
+
+def test_two_outputs_are_two_files(place, capfd):
+    words = ("--model", "d", "--language", "en", "--source", "de-en.tsv", "--out", "x")
+    line = refused(capfd, place, "encode", *words, "--costs", "./x")
+    assert "--costs x: the same place as --out x" in line
+
+
+def test_a_companion_of_the_output_counts_as_output(place, capfd):
+    words = ("--sources", "de-en.tsv", "--experiment", "tiny", "--out")
+    (place / "de-en.languages").mkdir()
+    line = refused(capfd, place, "sample", *words, "de-en.txt")
+    assert "de-en.languages" in line
+
+
+@pytest.mark.parametrize("name", ["x", "x.txt", "x.tar"])
+def test_a_table_has_the_name_that_it_is_given(place, capfd, name):
+    job = ("table", "tatoeba", "--experiment", "tiny", "--sources", "de-en.tsv", "--out", name)
+    line = refused(capfd, place, *job)
+    assert f"--out {name}: expected a name that ends in .tex, .csv or .md" in line
+
+
+def test_fetching_a_file_to_its_own_place_is_refused(place, capfd):
+    (place / "m/C/v1/moses").mkdir(parents=True)
+    shutil.copy("de-en.tsv", "m/C/v1/moses/de-en.txt.zip")
+    job = ("fetch", "--source", "m", "--corpus", "C", "--version", "v1", "--pair", "de-en")
+    line = refused(capfd, place, *job, "--out", "m/C/v1/moses/de-en.txt.zip")
+    assert "a file of --source m, which would be lost" in line
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+def test_a_source_from_which_reading_might_never_end_is_refused(tmp_path, monkeypatch, capfd, kind):
+    monkeypatch.chdir(tmp_path)
+    source = make_special(kind, tmp_path / "x")
+    words = ("--model", "m", "--language", "en", "--source", source, "--out", "x.npy")
+    line = refused(capfd, tmp_path, "encode", *words)
+    assert f"--source {source}: expected a file or a folder, found a {kind}" in line
+
+
+# --- what else is said of paths
+
+
+def test_an_empty_source_has_no_rows(toy, never_killed, tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    words = ["--model", never_killed, "--language", "en", "--source", tmp_path / "empty"]
+    assert main(["encode", *map(str, words), "--out", str(tmp_path / "x.npy")]) == 0
+    assert np.load(tmp_path / "x.npy").shape == (0, 16)
+
+
+def test_a_missing_model_is_not_a_lack_of_space(place, capfd):
+    words = ("--model", "gone", "--language", "en", "--source", "gone.txt", "--out", "x.npy")
+    line = error(capfd, "encode", *words)
+    assert "gone" in line
+    assert "no such file" in line
+    assert "free some space" not in line
+
+
+def test_a_folder_that_vanishes_is_not_a_lack_of_space(tmp_path):
+    def write():
+        with atomic_path(tmp_path / "deep" / "x") as temporary:
+            temporary.write_text("x")
+            shutil.rmtree(tmp_path / "deep")
+
+    with pytest.raises(EmsError, match=r"x: No such file or directory; its folder vanished"):
+        write()
+
+
+def test_two_writers_of_one_file_do_not_delete_each_others_work(tmp_path):
+    other = tmp_path / f".x.{os.getppid()}.part"  # a process that runs
+    other.write_text("half")
+    user = tmp_path / ".x.notes.part"
+    user.write_text(KEPT)
+    write_text(tmp_path / "x", "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([other.name, user.name, "x"])
+
+
+@pytest.mark.parametrize(
+    "name", ["ü ber\n'$(x)\u202e", b"\xff\xfe".decode("utf-8", "surrogateescape")]
+)
+def test_a_name_of_any_bytes_is_one_line_in_the_log_too(place, capfd, name):
+    words = ("--model", "d", "--language", "en", "--source", name, "--out", "x.npy", "--log", "log")
+    assert "o such file" in error(capfd, "encode", *words)
+    assert "error: " in (place / "log").read_text(encoding="utf-8")

@@ -1,0 +1,100 @@
+"""Laws of JSON of a wrong shape: every reader says in one line what differs, and never fails in any
+other way, whatever a file holds."""
+
+import ast
+import time
+
+import pytest
+from conftest import ROOT
+
+from ems.damaged import Damaged
+from ems.files import read_json
+from ems.shapes import BELOW, COUNT, PERCENT, TEXT, listing, mapping, misfit, named, record
+
+SOURCES = sorted((ROOT / "ems").rglob("*.py"))
+# Where text is parsed that is not a whole file: lines of .jsonl.
+PARSERS = {"files.py", "losses.py", "checkpoint.py", "marc.py", "xnli.py"}
+
+
+def calls(path, name):
+    """The calls of a function, or of a method of a module, by its source."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
+            yield node
+
+
+def test_every_json_file_is_read_with_a_shape():
+    readers = [(path.name, call) for path in SOURCES for call in calls(path, "read_json")]
+    assert len(readers) > 25
+    for name, call in readers:
+        shapes = [ast.unparse(argument) for argument in call.args[1:]]
+        assert len(shapes) == 1, (name, ast.unparse(call))
+        assert shapes != ["{}"], name
+    parsers = {path.name for path in SOURCES for _ in calls(path, "json.loads")}
+    assert parsers <= PARSERS
+    assert not [path for path in SOURCES for _ in calls(path, "json.load")]
+
+
+OF_ALL = record(
+    {"name": TEXT, "count": COUNT, "percent": PERCENT},
+    {"files": mapping(TEXT, BELOW, least=1), "list": listing({"type": "number"})},
+)
+RIGHT = {"name": "a", "count": 0, "percent": 100, "files": {"de/x-1.y": "1"}, "list": [1, 2.5]}
+WRONG = [
+    ([], "expected a JSON object, found []"),
+    ({"name": "a", "percent": 1}, "expected a whole number of at least 0 under `count`, found n"),
+    ({**RIGHT, "name": " "}, "expected text under `name`, found ' '"),
+    ({**RIGHT, "count": 2.0}, "expected a whole number of at least 0 under `count`, found 2.0"),
+    ({**RIGHT, "count": True}, "expected a whole number of at least 0 under `count`, found True"),
+    ({**RIGHT, "percent": float("nan")}, "expected a percentage under `percent`, found nan"),
+    ({**RIGHT, "list": [1, float("inf")]}, "expected a number under `list.1`, found inf"),
+    ({**RIGHT, "files": {}}, "expected a JSON object that is not empty under `files`, found {}"),
+    ({**RIGHT, "files": {"a": None}}, "expected text under `files.a`, found None"),
+    ({**RIGHT, "name": ["x" * 10_000]}, "xxx..."),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), WRONG)
+def test_the_first_thing_that_differs_is_told_with_its_key(value, message):
+    assert misfit(RIGHT, OF_ALL) == ""
+    assert message in misfit(value, OF_ALL)
+    assert len(misfit(value, OF_ALL)) < 200
+
+
+OUTSIDE = ["..", "../x", "a/../../x", "a/..", "/etc/x", ".", "./x", "a/./b", "", "a\\b", "a\nb"]
+
+
+@pytest.mark.parametrize("name", [*OUTSIDE, "a/..\n", "x\0"])
+def test_the_name_of_a_file_never_leads_out_of_its_folder(name):
+    assert "the name of a file in this folder" in misfit({name: "1"}, mapping(TEXT, BELOW))
+
+
+@pytest.mark.parametrize("name", ["a", "a/b", ".a", "..a", "a..b/c..", "Demo+train/v1/zh_tw-en"])
+def test_other_names_may_hold_dots(name):
+    assert misfit({name: "1"}, mapping(TEXT, BELOW)) == ""
+
+
+def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
+    """So that nobody deletes a model because he gave it where a list of shards is expected."""
+    path = tmp_path / "model.json"
+    path.write_text("{}")
+    with pytest.raises(Damaged, match=r"expected a file index\.json: is this the one") as error:
+        read_json(path, named("index.json", record({"train": TEXT})))
+    assert "delete" not in str(error.value)
+    with pytest.raises(Damaged, match="found nothing; delete it"):
+        read_json(path, named("*.json", record({"train": TEXT})))
+
+
+def test_thousands_of_values_are_looked_at_in_a_moment():
+    shape = mapping(mapping(PERCENT))
+    value = {str(one): {str(other): 50.5 for other in range(62)} for one in range(62)}
+    started = time.process_time()
+    assert misfit(value, shape) == ""
+    assert (
+        misfit(
+            {"train": {f"A/v1/de-en/{n:05}": "a" for n in range(5000)}},
+            mapping(mapping(TEXT, BELOW)),
+        )
+        == ""
+    )
+    assert time.process_time() - started < 1

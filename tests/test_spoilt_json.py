@@ -1,0 +1,239 @@
+"""The law of spoilt JSON: whatever a value, a key or the whole of a file is turned into, its reader
+works or says in one line what it expected. There is no other error.
+"""
+
+import copy
+import json
+import shutil
+from io import FileIO
+
+import numpy as np
+import pytest
+from shards_made import vocabulary, write_pairs
+from tables_made import demo_report, write_cost, write_scores
+from test_corpora import PAIRS, moses_of
+from test_tables_documents import write_file
+from test_tables_flores import write_cosine, write_errors, write_flores
+from test_tables_mining import GERMAN, PAPER, RETRIEVAL, bucc, retrieval
+from test_tables_models import write_model
+
+from ems.bench.hits import summary
+from ems.corpora.fetch import fetch_moses
+from ems.corpora.part import Part, part_path
+from ems.encode import SentenceEncoder
+from ems.errors import EmsError
+from ems.evalsets.xsimpp import KINDS, read_kinds
+from ems.shards.index import read_index, shards_in, shards_of, write_index
+from ems.shards.inspect import inspect_folder
+from ems.shards.inspect import verify as verify_shards
+from ems.shards.reader import PairStore
+from ems.shards.writer import write_shards
+from ems.tables.bucc import write_bucc_table, write_missed_table
+from ems.tables.case_study import write_wordorder_table
+from ems.tables.compare import write_comparison
+from ems.tables.corpora import write_corpora_table, write_decontamination_table
+from ems.tables.costs import write_costs_table
+from ems.tables.deltas import plot_deltas
+from ems.tables.documents import write_accuracy_table
+from ems.tables.filters import write_filters_table
+from ems.tables.flores import write_flores_table
+from ems.tables.models import write_models_table
+from ems.tables.tatoeba import write_tatoeba_table
+from ems.tables.vocabulary import write_vocabulary_table
+from ems.tables.xsim import write_xsim_table
+from ems.tables.xsr import write_paracrawl_table
+from ems.train.checkpoint import checkpoints, verified
+from ems.train.identity import FILE, claim_identity
+
+OTHERS = [None, True, -1, 1.5, 10**30, "", "x", "../../x", [], {}, [[]], {"a": None}]
+
+
+def spoilt(value):
+    """Every document that differs from `value` in one place: a value that became another, an entry
+    that went, a name that leads elsewhere.
+    """
+    yield from (other for other in OTHERS if other != value)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            rest = {name: each for name, each in value.items() if name != key}
+            yield rest
+            yield {**rest, "../../x": inner}
+            yield from ({**value, key: changed} for changed in spoilt(inner))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value[:3]):
+            yield value[:at] + value[at + 1 :]
+            yield from ([*value[:at], changed, *value[at + 1 :]] for changed in spoilt(inner))
+
+
+def hold(path, read):
+    """Spoil a JSON file in every way; return the number of ways. The reader takes the whole."""
+    content = path.read_bytes()
+    read()
+    told = []
+    values = list(spoilt(json.loads(content)))
+    for value in values:
+        path.write_text(json.dumps(value))
+        try:
+            read()
+        except EmsError as error:
+            told.append(str(error))
+    path.write_bytes(content)
+    assert len(told) > len(OTHERS) // 2  # the reader does read this file
+    assert not [line for line in told if "\n" in line and "cannot share a table" not in line]
+    return len(values)
+
+
+def tables_of(folder):
+    """Kind of file -> (the file, a function that reads it)."""
+    out = folder / "t.tex"
+    hits = {way: summary(np.arange(8) % 3 > 0)["hits"] for way in ("to_english", "from_english")}
+    share = summary(np.arange(8) % 3 > 0)["percent"]
+    entry = {"language": "de", "sentences": 8, "to_english": share, "from_english": share}
+    directions = {code: {**entry, "language": code, "hits": hits} for code in ("de", "fr")}
+    scores = [write_scores(folder, name, {"de": 1.0}, directions=directions) for name in "AB"]
+    yield "scores", scores[0], lambda: write_tatoeba_table(scores, out, [], None)
+    yield "compared", scores[1], lambda: write_comparison(*(path.parent for path in scores))
+    yield "deltas", scores[1], lambda: plot_deltas(scores, ["A", "B"], folder / "f.svg")
+    path = write_file(folder, "mldoc", "A", {"en-de": [50.0, 60.0]})
+    yield "accuracies", path, lambda: write_accuracy_table("mldoc", [path], out, [])
+    mined = bucc(folder, "A", {"de": 50.0}, PAPER, {"de": [GERMAN]})
+    yield "mined", mined, lambda: write_bucc_table([mined], out, ["EMS"])
+    yield "missed", mined, lambda: write_missed_table([mined], out)
+    cosine = write_cosine(folder, "A", 0.5)
+    yield "cosine", cosine, lambda: write_wordorder_table([cosine], out, [])
+    flores = write_flores(folder, "A", ["de", "fr"])
+    yield "flores", flores, lambda: write_flores_table([flores], out, ["EMS"])
+    errors = write_errors(folder, "A", "xsimpp", {"de": 10.0}, {"de": {"misaligned": 20}})
+    yield "errors", errors, lambda: write_xsim_table([errors], out)
+    found = retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)}, RETRIEVAL)
+    yield "retrieval", found, lambda: write_paracrawl_table([found], out, ["EMS"])
+    report = demo_report(folder / "decontamination.json")
+    yield (
+        "report",
+        report,
+        lambda: (
+            write_corpora_table(report, out),
+            write_decontamination_table(report, out),
+            write_filters_table(report, out),
+        ),
+    )
+    model = write_model(folder, "ems", ["en", "fr"])
+    yield "trained", model, lambda: write_models_table([model], report, [], out)
+    cost = write_cost(folder / "costs", "train/ems", "train")
+    yield "costs", cost, lambda: write_costs_table(folder / "costs", out)
+    counts = {"lines": 1, "characters": 2, "tokens": 3, "unknown": 0}
+    pieces = folder / "shared.json"
+    pieces.write_text(
+        json.dumps({"pieces": 3, "scripts": {"Latin": 3}, "languages": {"de": counts}})
+    )
+    yield "pieces", pieces, lambda: write_vocabulary_table([pieces], out)
+
+
+TABLES = ["scores", "compared", "deltas", "accuracies", "mined", "missed", "cosine", "flores"]
+TABLES += ["errors", "retrieval", "report", "trained", "costs", "pieces"]
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_of_spoilt_scores_or_reports_is_one_line_or_a_table(kind, tmp_path):
+    tables = {name: (path, read) for name, path, read in tables_of(tmp_path)}
+    assert list(tables) == TABLES
+    assert hold(*tables[kind]) > 30
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Shards of one pair with the report of where they come from, and the list of them."""
+    import random
+
+    pieces = vocabulary(tmp_path / "v.model", 200)
+    root = tmp_path / "shards/own"
+    source = write_pairs(tmp_path / "segmented" / "de-en.tsv", 12, random.Random(1))
+    write_shards(source, pieces, root / "A/v1/de-en", pairs=6)
+    write_index({"train": [root / "A/v1/de-en"], "validation": []}, root / "index.json")
+    report = tmp_path / "text/clean/A/v1/de-en.json"
+    report.parent.mkdir(parents=True)
+    counted = {"files": {"de-en": 40}, "archives": {"de-en": "A/v1/moses/de-en.txt.zip"}}
+    report.write_text(json.dumps({"threshold": None, **counted}))
+    return root, pieces, report
+
+
+def test_spoilt_lists_of_shards_are_one_line(shards):
+    root, pieces, report = shards
+
+    def read():
+        folders = read_index(root / "index.json")["train"]
+        PairStore(shards_of(folders, ["de", "en"]), ["de", "en"], 10).draw(1, 1, 4, 0.5)
+        verify_shards(folders)
+        shards_in(root / "A/v1/de-en")
+
+    def inspect():
+        inspect_folder(root / "A/v1/de-en", "de-en", 0, pieces)
+
+    def one():
+        verify_shards([root / "A/v1/de-en/00000"])
+
+    assert hold(root / "index.json", read) > 30
+    assert hold(root / "A/v1/de-en/manifest.json", lambda: shards_in(root / "A/v1/de-en")) > 30
+    assert hold(root / "A/v1/de-en/00000/manifest.json", one) > 30
+    assert hold(report, inspect) > 30
+
+
+@pytest.mark.parametrize("shards", [{}, {"../../x": "a"}])
+def test_an_index_of_no_shards_is_an_error(shards, tmp_path):
+    path = tmp_path / "index.json"
+    path.write_text(json.dumps({"train": shards, "validation": {}}))
+    with pytest.raises(EmsError, match=r"index\.json: expected"):
+        read_index(path)
+
+
+def test_an_index_without_anything_to_train_on_is_not_written(tmp_path):
+    (tmp_path / "A").mkdir()
+    (tmp_path / "A/manifest.json").write_text('{"shards": {}}')
+    with pytest.raises(EmsError, match="expected shards to train on"):
+        write_index({"train": [tmp_path / "A"], "validation": []}, tmp_path / "index.json")
+    assert not (tmp_path / "index.json").exists()
+
+
+def test_a_spoilt_description_of_a_model_is_one_line(toy, never_killed, tmp_path):
+    folder = shutil.copytree(never_killed, tmp_path / "model")
+    assert hold(folder / "model.json", lambda: SentenceEncoder(folder).encode(["a"], "en")) > 100
+
+
+def test_a_spoilt_lock_of_a_download_is_one_line(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "data/x.zip"
+    moses_of(source / "C/v1/moses/de-en.txt.zip", PAIRS)
+    fetch = lambda: fetch_moses(str(source), "C", "v1", "de-en", out)  # noqa: E731
+    fetch()
+    lock = out.with_name("x.zip.lock.json")
+    assert hold(lock, fetch) > 30
+
+
+def test_a_spoilt_memory_of_a_download_starts_it_anew(tmp_path):
+    out = tmp_path / "x.zip"
+    memory = part_path(out).with_name(f"{part_path(out).name}.json")
+    said = {"url": "http://h/x.zip", "length": 9, "etag": '"1"', "modified": None}
+    for value in spoilt(said):
+        part_path(out).write_bytes(b"12345")
+        memory.write_text(json.dumps(value))
+        with FileIO(part_path(out), "r+") as writer:
+            part = Part("http://h/x.zip", out, writer)
+            assert part.headers() in ({}, {"Range": "bytes=5-", "If-Range": part.said.get("etag")})
+
+
+def test_spoilt_kinds_of_made_sentences_are_one_line(tmp_path):
+    path = tmp_path / KINDS
+    path.write_text(json.dumps({"a b": {"errtype": "x", "src": "c"}}))
+    assert hold(path, lambda: read_kinds(path)) > 30
+
+
+def test_spoilt_state_of_a_training_is_passed_over(toy, tmp_path):
+    from train_made import train_until
+
+    state = train_until(toy, tmp_path, 20)
+    (folder, *_) = checkpoints(state)
+    assert hold(folder / "state.json", lambda: verified(folder)) > 30
+    identity = json.loads((state / FILE).read_text())
+    for value in (*OTHERS, *({**identity, key: None} for key in identity)):
+        (state / FILE).write_text(json.dumps(value))
+        with pytest.raises(EmsError, match="an unfinished run of this system is at step 20"):
+            claim_identity(state.parent, copy.deepcopy(identity) | {"vocabulary": "another"})

@@ -1,0 +1,213 @@
+"""Laws of shards whose files have the right size and the wrong content: one line, never a batch."""
+
+import json
+import multiprocessing
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from train_made import LANGUAGES, MAX_TOKENS, Toy
+
+from ems.errors import EmsError
+from ems.shards import checks
+from ems.shards.reader import PairStore, Shard
+
+PIECES = 300
+LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6]  # tokens of the sentences of both sides
+
+
+def made(folder, lengths=LENGTHS):
+    """A shard of de-en in the format on disk; both sides are alike."""
+    folder.mkdir(parents=True)
+    tokens, codes = sum(lengths), ["de", "en"]
+    for code in codes:
+        write(folder / f"{code}.ids", np.arange(tokens) % PIECES)
+        write(folder / f"{code}.offsets", np.cumsum([0, *lengths]))
+    write(folder / "lines", np.arange(1, len(lengths) + 1))
+    manifest = {"languages": codes, "pairs": len(lengths), "tokens": dict.fromkeys(codes, tokens)}
+    manifest |= {"vocabulary_sha256": "same", "sha256": {}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def write(path, values):
+    values.astype("<u2" if path.suffix == ".ids" else "<i8").tofile(path)
+
+
+def spoil(path, changes):
+    """Put other numbers at some places of a file."""
+    values = np.fromfile(path, "<u2" if path.suffix == ".ids" else "<i8")
+    for at, value in changes.items():
+        values[at] = value
+    write(path, values)
+
+
+def store(folder):
+    opened = PairStore([folder], ["en", "de"], 100)
+    opened.check(PIECES)
+    return opened
+
+
+def message(read):
+    """The one line that reading ends in."""
+    with pytest.raises(EmsError) as caught:
+        read()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- training
+
+
+@pytest.fixture
+def toy(tmp_path):
+    return Toy(tmp_path)
+
+
+def test_training_on_a_shard_of_wrong_ids_names_file_and_row_and_what_to_do(toy):
+    shard = toy.shards("training")[0]
+    write(shard / "de.ids", np.full(Shard(shard).tokens["de"], 0xFFFF))
+    found = message(lambda: toy.train(toy.folder / "run"))
+    assert found.startswith(f"{shard}/de.ids: row 0: expected token ids below ")
+    assert found.endswith(f", found 65,535; delete {shard} and run again")
+
+
+def test_training_on_a_shard_of_wrong_offsets_does_not_blame_the_learning_rate(toy):
+    shard = toy.shards("training")[0]
+    write(shard / "de.offsets", np.random.default_rng(1).integers(-9, 9_000, 161))
+    found = message(lambda: toy.train(toy.folder / "run"))
+    assert found.startswith(f"{shard}/de.offsets: ")
+    assert "learning_rate" not in found
+
+
+def test_validation_is_checked_as_training_is(toy):
+    shard = toy.shards("validation")[0]
+    spoil(shard / "en.ids", {-1: 0xFFFF})
+    found = message(lambda: toy.train(toy.folder / "run"))
+    assert found.startswith(f"{shard}/en.ids: row 19: ")
+
+
+# --- the checks
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({0: 1}, "expected 0 as its first offset, found 1"),
+        ({0: -1}, "expected 0 as its first offset, found -1"),
+        ({3: 4}, "row 2 begins at 4: expected its end above that and up to 31, found 4"),
+        (
+            {3: -(2**63)},
+            f"row 2 begins at 4: expected its end above that and up to 31, found {-(2**63):,}",
+        ),
+        ({3: 32}, "row 2 begins at 4: expected its end above that and up to 31, found 32"),
+        ({3: 2**63 - 1}, f"and up to 31, found {2**63 - 1:,}"),
+        ({8: 30}, "expected 31, the number of ids, as its last offset, found 30"),
+    ],
+)
+@pytest.mark.parametrize("block", [checks.BLOCK, 1, 2, 3])
+def test_offsets_begin_at_0_rise_with_each_row_and_end_at_the_number_of_ids(
+    tmp_path, monkeypatch, changes, expected, block
+):
+    monkeypatch.setattr(checks, "BLOCK", block)
+    folder = made(tmp_path / "c/v/de-en/00000")
+    spoil(folder / "en.offsets", changes)
+    found = message(lambda: store(folder).draw(1, 0, 4, 1.0))
+    assert f"{folder}/en.offsets: " in found
+    assert expected in found
+
+
+def test_offsets_are_accepted_just_when_a_plain_loop_accepts_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "BLOCK", 3)
+    draw, path, refused = random.Random(1), tmp_path / "de.offsets", 0
+    for _ in range(300):
+        values = np.cumsum([0, *LENGTHS])
+        values[draw.randrange(len(values))] += draw.choice([-2, -1, 0, 1, 2])
+        steps = zip(values.tolist(), values.tolist()[1:], strict=False)
+        right = values[0] == 0 and values[-1] == 31 and all(a < b for a, b in steps)
+        write(path, values)
+        assert (checks.offsets_fault(path, 31) == "") == right
+        refused += not right
+    assert 50 < refused < 250
+
+
+@pytest.mark.parametrize("block", [checks.BLOCK, 1, 4, 7])
+@pytest.mark.parametrize(("at", "row"), [(0, 0), (2, 0), (3, 1), (7, 2), (30, 7)])
+def test_a_token_id_that_the_vocabulary_does_not_have_is_named_with_its_row(
+    tmp_path, monkeypatch, at, row, block
+):
+    monkeypatch.setattr(checks, "BLOCK", block)
+    folder = made(tmp_path / "c/v/de-en/00000")
+    spoil(folder / "de.ids", {at: PIECES - 1})
+    store(folder).draw(1, 0, 4, 1.0)  # the last that it has
+    spoil(folder / "de.ids", {at: PIECES})
+    found = message(lambda: store(folder).draw(1, 0, 4, 1.0))
+    expected = f"row {row}: expected token ids below {PIECES}, found {PIECES}"
+    assert found == f"{folder}/de.ids: {expected}; delete {folder} and run again"
+
+
+@pytest.mark.parametrize("line", [0, -1, -(2**63)])
+def test_the_line_that_a_pair_comes_from_is_counted_from_1(tmp_path, line):
+    folder = made(tmp_path / "c/v/de-en/00000")
+    spoil(folder / "lines", {5: line})
+    found = message(lambda: Shard(folder).lines)
+    assert f"lines: row 5: expected a line of the corpus, from 1, found {line:,}; delete" in found
+
+
+@pytest.mark.parametrize("name", ["de.ids", "en.offsets", "lines"])
+def test_a_file_cut_short_after_it_was_opened_is_not_mapped(tmp_path, name):
+    folder = made(tmp_path / "c/v/de-en/00000")
+    shard = Shard(folder)
+    (folder / name).write_bytes((folder / name).read_bytes()[:-8])
+    found = message(lambda: (shard.ids, shard.lines))
+    assert f"{name}: expected " in found
+    assert "bytes by its manifest, found " in found
+
+
+# --- what a store cannot draw from
+
+
+def test_a_store_of_no_shards_says_which_languages_have_none():
+    found = message(lambda: PairStore([], LANGUAGES, MAX_TOKENS))
+    assert found.startswith("expected shards with pairs of en, de, fr, found none; ")
+
+
+def test_a_shard_of_a_language_that_the_experiment_lacks_is_named(tmp_path):
+    folder = made(tmp_path / "c/v/de-en/00000")
+    found = message(lambda: PairStore([folder], ["en", "fr"], 100))
+    assert found.startswith(f"{folder}: holds pairs of de-en, the experiment has no de; ")
+
+
+def test_a_shard_without_a_pair_is_never_drawn_from(tmp_path):
+    folder = made(tmp_path / "c/v/de-en/00000", lengths=[])
+    found = message(lambda: PairStore([folder], ["en", "de"], 100))
+    assert found == f"{folder}: holds no pair; delete it and run again"
+
+
+# --- memory
+
+
+def peak_memory(folder, out):
+    """Touch every file of a shard; write by how much the peak of resident memory grew, in bytes."""
+    shard = Shard(folder)
+    before = resident_peak()
+    assert len(shard.ids) == len(shard.offsets) == 2
+    assert len(shard.lines) == shard.pairs
+    out.value = resident_peak() - before
+
+
+def resident_peak():
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024
+
+
+def test_checking_a_shard_keeps_none_of_it_in_memory(tmp_path):
+    folder = made(tmp_path / "c/v/de-en/00000", lengths=[10] * 500_000)  # 32 MB
+    context = multiprocessing.get_context("forkserver")
+    out = context.Value("q", -1)
+    process = context.Process(target=peak_memory, args=(folder, out))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert 0 <= out.value < 6e6
