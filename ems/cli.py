@@ -13,7 +13,6 @@ Notable choices:
 
 import argparse
 import logging
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path

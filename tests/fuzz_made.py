@@ -22,7 +22,7 @@ from fuzz_commands_made import command_cases, split_flags
 from fuzz_configs_made import config_cases, planned_cases, training_cases, workflow_cases
 from fuzz_files_made import file_cases
 from fuzz_forks_made import Forks
-from fuzz_law_made import Failure, broken_laws, unnoticed
+from fuzz_law_made import Failure, broken_laws
 from fuzz_values_made import Case
 from fuzz_world_made import ROOT, World
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -109,11 +109,7 @@ class Campaign:
         done = self.forks.run(case["words"], world.project, seconds, plant)
         self.cases[case["kind"]] += 1
         self.passed[case["kind"]] += done.status == 0
-        same, after = case.get("same", False), world.listing()
-        failures = broken_laws(case["words"], done, before, after, world, same)
-        if done.status == 0:
-            failures += unnoticed(case.get("whole", []), before, world.master)
-        return failures
+        return broken_laws(case, done, before, world.listing(), world)
 
     def check(self, case: Case) -> None:
         """Run a case and keep what it breaks, made small where it is new."""
