@@ -189,30 +189,32 @@ NAMES += [
 
 def workflow_cases() -> st.SearchStrategy:
     """Names that a shell, Snakemake or a path takes for more than a name, in a run of some jobs."""
-    goal = ["snakemake", "results/toy/reports/decontamination.json"]
-
-    @st.composite
-    def one(draw: Callable) -> Case:
-        name = draw(st.sampled_from(NAMES))
-        what = draw(st.sampled_from(["data", "source", "experiment", "corpus", "version"]))
-        edits, words = named(what, name), list(goal)
-        if what == "experiment":
-            words[1] = f"results/{name}/reports/decontamination.json"
-        return {"kind": "workflows", "edits": edits, "words": words}
-
-    return one()
+    return st.tuples(st.sampled_from(KINDS_OF_NAMES), st.sampled_from(NAMES)).map(
+        lambda drawn: named(*drawn)
+    )
 
 
-def named(what: str, name: str) -> list[list[Any]]:
-    """The edits that make something of the toy be called `name`."""
+KINDS_OF_NAMES = ["data", "data", "source", "source", "experiment", "corpus", "version"]
+
+
+def named(what: str, name: str) -> Case:
+    """The workflow with something of the toy called `name`."""
+    corpus = {"name": "Toy", "version": "v1", "source": "mirror/opus"}
+    linked, of, outputs, edits = "", "", [], []
     match what:
         case "data":
-            return [["at", SITE, ["data"], name]]
+            edits, outputs = [["at", SITE, ["data"], name]], [name]
         case "source":
-            source = ["at", TOY, ["corpora"], [{"name": "Toy", "version": "v1", "source": name}]]
-            return [["link", name, "mirror/opus"], source] if name.strip("./") else [source]
+            linked, of, corpus["source"] = name, "mirror/opus", name
         case "experiment":
-            return [["copy", f"configs/{name}.yaml", TOY], ["at", SITE, ["experiment"], name]]
+            edits = [["copy", f"configs/{name}.yaml", TOY], ["at", SITE, ["experiment"], name]]
         case "corpus":
-            return [["at", TOY, ["corpora"], [{"name": name, "version": "v1", "source": "mirror"}]]]
-    return [["at", TOY, ["corpora"], [{"name": "Toy", "version": name, "source": "mirror"}]]]
+            linked, of, corpus["name"] = f"mirror/opus/{name}", "mirror/opus/Toy", name
+        case "version":
+            linked, of, corpus["version"] = f"mirror/opus/Toy/{name}", "mirror/opus/Toy/v1", name
+    if linked.strip("./"):
+        edits.append(["link", linked, of])
+    edits.append(["at", TOY, ["corpora"], [corpus]])
+    results = name if what == "experiment" else "toy"
+    words = ["snakemake", f"results/{results}/reports/decontamination.json"]
+    return {"kind": "workflows", "edits": edits, "words": words, "outputs": outputs}

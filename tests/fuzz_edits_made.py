@@ -18,12 +18,22 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def project_of(path: Path) -> Path:
+    """The folder that the commands run in."""
+    return next(folder for folder in path.parents if (folder / "rules").exists())
+
+
 def copy(path: Path, other: str) -> None:
     """Put another file of the project in place of this one."""
-    (project,) = (folder for folder in path.parents if (folder / "rules").exists())
-    content = (project / other).read_bytes()
+    content = (project_of(path) / other).read_bytes()
     remove(path)
     path.write_bytes(content)
+
+
+def link(path: Path, target: str) -> None:
+    """Put a link in place of this path; `target`: relative to the project."""
+    remove(path)
+    path.symlink_to(project_of(path) / target)
 
 
 def spoiled(change):
@@ -113,7 +123,7 @@ EDITS = {
     "remove": remove,
     "folder": lambda path: (remove(path), path.mkdir()),
     "fifo": lambda path: (remove(path), os.mkfifo(path)),
-    "link": lambda path, target: (remove(path), path.symlink_to(target)),
+    "link": link,
     "flip": spoiled(flip),
     "cut": spoiled(lambda content, at: content[: at % (len(content) + 1)]),
     "repeat": spoiled(repeat),

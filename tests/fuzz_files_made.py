@@ -38,7 +38,8 @@ def file_cases(good: list[list[str]], listing: list[str]) -> st.SearchStrategy:
             edits = draw(st.lists(in_tree("json", path), min_size=1, max_size=2))
         else:
             edits = draw(st.lists(in_bytes(path), min_size=1, max_size=2))
-        return {"kind": "files", "edits": edits, "words": words, "same": checked(words, path)}
+        case = {"kind": "files", "edits": edits, "words": words, "same": checked(words, path)}
+        return case | {"whole": [path] if words == verify and not path.endswith("json") else []}
 
     return one()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from fuzz_forks_made import HANG, Done
+from fuzz_values_made import Case
 from fuzz_world_made import Entry, World
 from safetensors.numpy import load_file
 
@@ -47,13 +48,15 @@ class Failure:
 
 
 def broken_laws(
-    words: list[str], done: Done, before: Listing, after: Listing, world: World, same: bool = False
+    case: Case, done: Done, before: Listing, after: Listing, world: World
 ) -> list[Failure]:
-    """The laws that a command has broken. `same`: its output must be that of the first run."""
+    """The laws that the command of a case has broken."""
+    words = case["words"]
     failures = [*_ending(words, done)]
-    failures += _writing(words, done.status, before, after)
+    failures += _writing(words, done.status, before, after, case.get("outputs", []))
     if done.status == 0 and not failures:
-        failures += _output(words, before, after, world, same)
+        failures += _output(words, after, world, case.get("same", False))
+        failures += _unnoticed(case.get("whole", []), before, world.master)
     return failures
 
 
@@ -117,11 +120,14 @@ def place(value: str) -> str:
     return os.path.normpath(os.path.join(PROJECT, value))
 
 
-def _writing(words: list[str], status: int, before: Listing, after: Listing) -> Iterator[Failure]:
+def _writing(
+    words: list[str], status: int, before: Listing, after: Listing, more: list[str]
+) -> Iterator[Failure]:
     """What was made, changed or removed, and should not have been."""
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
     grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
     stated = _stated(words, OUTPUTS if grows else GROWING, before)
+    stated += map(place, more)
     makeable = [place(value) for value in named(words, OUTPUTS)]
     inputs, shared = _inputs(words, before), SHARED.get(stage, "$^")
     if stage == "snakemake":
@@ -186,9 +192,7 @@ def within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")
 
 
-def _output(
-    words: list[str], before: Listing, after: Listing, world: World, same: bool
-) -> Iterator[Failure]:
+def _output(words: list[str], after: Listing, world: World, same: bool) -> Iterator[Failure]:
     """What is wrong with the output of a command that says it went well."""
     if words[1] == "encode":
         yield from _vectors(words, world)
@@ -202,6 +206,13 @@ def _output(
                     now = after.get(place(value) + path.removeprefix(place(known)))
                     if now is None or now.content != entry.content:
                         yield Failure(f"wrong output: {words[1]}", f"{path}: {entry}, {now}")
+
+
+def _unnoticed(paths: list[str], before: Listing, master: Listing) -> Iterator[Failure]:
+    """Damaged files among those that a command has called whole."""
+    for path in map(place, paths):
+        if not master[path].same(before.get(path)):
+            yield Failure("damage not noticed", f"{path}: {before.get(path)}")
 
 
 def _vectors(words: list[str], world: World) -> Iterator[Failure]:

@@ -1,5 +1,6 @@
 """A toy experiment, what it downloads, and a good command line of every stage."""
 
+import shutil
 from pathlib import Path
 
 import yaml
@@ -94,7 +95,7 @@ def write_settings(project: Path) -> None:
     toy["model"], toy["train"] = tiny["model"] | MODEL, tiny["train"] | TRAIN
     site = yaml.safe_load((ROOT / "config.yaml").read_text()) | {"experiment": "toy"}
     site["downloads"] = {"per_host": 4, "retries": 0}
-    (project / "configs").mkdir()
+    shutil.copytree(ROOT / "configs", project / "configs")
     files = {"configs/toy.yaml": toy, "config.yaml": site}
     for name, value in files.items():
         (project / name).write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")

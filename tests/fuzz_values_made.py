@@ -5,7 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-Case = dict[str, Any]  # kind, edits, words; same: whether the output must be the first run's
+# kind, edits, words; perhaps same (whether the output must be the first run's), whole (files that
+# may not be damaged after status 0), outputs (other paths that may be written), seconds
+Case = dict[str, Any]
 HUGE = 10**400
 NUMBERS = [0, -1, 1, 2, 3, 7, 255, 65536, 2**31, 2**63, 2**64, HUGE, -HUGE, 1e-9, 0.5, 1e9, 1e308]
 NUMBERS += [-0.5, float("nan"), float("inf"), -float("inf")]
