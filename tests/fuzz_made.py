@@ -85,10 +85,14 @@ class Campaign:
             "plans": planned_cases(),
             "workflows": workflow_cases(),
         }
+        self.forget()
+
+    def forget(self) -> None:
+        """Count from zero."""
         self.cases: Counter = Counter()
         self.passed: Counter = Counter()  # that ended with status 0
+        self.repeats: Counter = Counter()  # by the cause of a failure
         self.failures: dict[str, Broken] = {}
-        self.repeats: Counter = Counter()
 
     def _is_fine(self, name: str) -> bool:
         """Whether an experiment can be checked here: with the segmenters of this machine."""
