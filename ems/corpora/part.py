@@ -15,10 +15,12 @@ from typing import Any
 
 import requests
 
-from ems.corpora.content import START, check_start, check_type
+from ems.corpora.content import START, check_start, check_type, short
 from ems.errors import EmsError
 from ems.files import read_json, write_json
 from ems.progress import log
+
+BYTES = "[0-9]{1,18}"  # a number of them; more digits are none
 
 
 class Again(Exception):
@@ -47,6 +49,24 @@ def write_all(writer: FileIO, block: bytes, path: Path) -> None:
         ) from None
 
 
+def _length(text: str | None) -> int | None:
+    """The Content-Length, which may be there twice; None without one. Raises `Again` for another
+    text: where the file ends would be a guess.
+    """
+    if text is None:
+        return None
+    lengths = {part.strip() for part in text.split(",")}
+    if len(lengths) > 1 or not re.fullmatch(BYTES, *lengths):
+        raise Again(f"expected a number of bytes as Content-Length, found {short(text)!r}")
+    return int(*lengths)
+
+
+def _is_memory(said: Any) -> bool:
+    """Whether this is of the form that `begin` writes."""
+    forms = {"url": str, "length": int | None, "etag": str | None, "modified": str | None}
+    return isinstance(said, dict) and all(isinstance(said.get(k), v) for k, v in forms.items())
+
+
 class Part:
     """The bytes of `url` so far, in a file that is open as `writer` (unbuffered)."""
 
@@ -62,9 +82,11 @@ class Part:
         """Take up what is there, if the server can tell whether it is still good."""
         if self.size and self.memory.exists():
             try:
-                self.said = read_json(self.memory)
+                said = read_json(self.memory)
             except EmsError as error:
                 log.info("%s; starting from zero", error)
+            else:
+                self.said = said if _is_memory(said) else {}
         if self.said.get("url") == self.url and (self.whole or self._validator()):
             log.info("download %s: %s bytes are here already", self.name, f"{self.size:,}")
         else:
@@ -104,10 +126,9 @@ class Part:
         check_type(answer.headers.get("Content-Type", ""), self.name, self.url)
         self._check_encoding(answer.headers.get("Content-Encoding") or "identity")
         self.forget()
-        length = answer.headers.get("Content-Length", "")
         self.said = {
             "url": self.url,
-            "length": int(length) if length.isdecimal() else None,
+            "length": _length(answer.headers.get("Content-Length")),
             "etag": answer.headers.get("ETag"),
             "modified": answer.headers.get("Last-Modified"),
         }
@@ -117,8 +138,8 @@ class Part:
         """A .gz may be labelled as packed on its way; anything else was asked for as it is."""
         if encoding.lower() != "identity" and not self.name.endswith((".gz", ".tgz")):
             raise EmsError(
-                f"{self.url}: asked for the file as it is, the server packs it ({encoding}); "
-                "set `sources` to another host or to a directory"
+                f"{self.url}: asked for the file as it is, the server packs it "
+                f"({short(encoding)}); set `sources` to another host or to a directory"
             )
 
     def go_on(self, answer: requests.Response) -> None:
@@ -127,7 +148,7 @@ class Part:
         Raises `Again` when it does not.
         """
         said = answer.headers.get("Content-Range", "")
-        found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", said.strip())
+        found = re.fullmatch(rf"bytes ({BYTES})-({BYTES})/({BYTES}|\*)", said.strip())
         same = found is not None and int(found[1]) == self.size
         same = same and found[3] in ("*", str(self.length))
         for key, name in (("etag", "ETag"), ("modified", "Last-Modified")):
@@ -138,7 +159,7 @@ class Part:
             self.forget()
             raise Again(
                 f"asked to go on from byte {at:,} of {length or 'unknown'}, the server gave "
-                f"{said or 'no range'} or another file; starting from zero"
+                f"{short(said) or 'no range'} or another file; starting from zero"
             )
 
     def write(self, block: bytes) -> None:
