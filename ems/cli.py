@@ -19,9 +19,12 @@ from pathlib import Path
 
 from ems import torchrun
 from ems.commands import ANY, MAYBE, NAMES, OPTIONAL, STAGES, path
+from ems.config import load_site
 from ems.config.names import check_name
 from ems.costs import measured
+from ems.damaged import Damaged
 from ems.errors import FAILED, EmsError
+from ems.files import unreadable
 from ems.orphan import stop_with_snakemake
 from ems.outputs import FILE, Place, check_outputs, check_suffix, places_of
 
@@ -50,11 +53,10 @@ def main(arguments: list[str] | None = None) -> int:
         with measured(options.stage.name, None if torchrun.rank() else options.costs):
             options.stage.run(options)
     except EmsError as error:
-        log.error("%s%s", "error: " if error.status == FAILED else "", error)
+        log.error("%s%s", "error: " if error.status == FAILED else "", _message(error, options))
         return error.status
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        log.error("error: %s%s", where, error.strerror or error)
+        log.error("error: %s", _of_system(error, options))
         return 1
     except KeyboardInterrupt:
         log.error("error: interrupted")
@@ -97,6 +99,24 @@ def _inputs(options: argparse.Namespace) -> Iterator[Place]:
                 yield Place(f"{flag} {item[0]}", Path(item[1]))
             elif isinstance(item, Path) or (name in ("model", "source") and item):
                 yield Place(flag, Path(item))
+
+
+def _message(error: EmsError, options: argparse.Namespace) -> str:
+    """An error in words. What mends a damaged file depends on the experiment that reads it."""
+    if not isinstance(error, Damaged):
+        return str(error)
+    try:
+        data = load_site(Path("config.yaml"), Path("schemas"))["data"]
+    except EmsError:  # not in a project, or its config.yaml is not for these words to judge
+        data = "data"
+    return error.message(getattr(options, "experiment", None) or "", data)
+
+
+def _of_system(error: OSError, options: argparse.Namespace) -> str:
+    """An error of the system in words."""
+    if isinstance(error, FileNotFoundError | IsADirectoryError) and error.filename:
+        return _message(unreadable(Path(str(error.filename)), error), options)
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def _set_up_log(path: Path | None) -> None:

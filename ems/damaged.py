@@ -5,9 +5,11 @@ so the advice asks for the output that holds the file.
 
 Notable choices:
 - Snakemake compares the checksums of inputs of up to 1 MB, and only the times of larger ones and of
-  folders. After a shard was made again, `all` would train again; not when the index, a small file
-  with the same bytes, is made in the run that makes the shard. For the same reason a file of text
-  is made together with everything before training (`text`);
+  folders; and what follows a file that is made in the same run, it always makes again. After a
+  shard was made again, `all` would make the index, and so train. If the index is made first, in a
+  run of its own or of the shard, `all` sees a small file with the same bytes, and does not. For the
+  same reason a file of text is followed by a run of everything before training (`text`): most often
+  that has nothing to do, and else it costs hours instead of the days of training;
 - a file of an unpacked archive is no output, its manifest is;
 - one file of a model folder cannot be made without the others.
 """
@@ -33,29 +35,38 @@ class Damaged(EmsError):
 
     def __init__(self, path: Path, problem: str, name: str = "*") -> None:
         self.path, self.problem, self.name = Path(path), problem, name
-        super().__init__(self.told())
+        super().__init__(self.message())
 
     @property
-    def found(self) -> str:
+    def finding(self) -> str:
         """The message without the advice."""
         return f"{self.path}: {self.problem}"
 
-    def told(self, experiment: str = "", data: str = "data") -> str:
+    def message(self, experiment: str = "", data: str = "data") -> str:
         """The message, for an experiment and a data folder (see `advice`)."""
-        if not fnmatch(self.path.name, self.name):
-            return f"{self.found}; expected a file {self.name}: is this the one that was meant?"
-        return f"{self.found}; {advice(self.path, experiment, data)}"
+        if os.path.lexists(self.path) and not fnmatch(self.path.name, self.name):
+            return f"{self.finding}; expected a file {self.name}: is this the one that was meant?"
+        return f"{self.finding}; {advice(self.path, experiment, data)}"
 
     def __reduce__(self) -> tuple:
         return type(self), (self.path, self.problem, self.name)
 
 
 class _Remedy(NamedTuple):
-    """What to delete, and which outputs Snakemake then makes (none: those of any command)."""
+    """What to delete, the outputs that Snakemake then makes (none: those of any command), and what
+    it makes after them in a run of its own.
+    """
 
     doomed: str
     targets: tuple[str, ...] = ()
     experiment: str = ""
+    after: str = ""
+
+    def command(self) -> str:
+        """The words for a shell."""
+        chosen = ["--config", f"experiment={self.experiment}"] if self.experiment else []
+        runs = [self.targets, (self.after,)] if self.after else [self.targets]
+        return " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
 
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
@@ -66,18 +77,12 @@ def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
     """
     remedy = _remedy(path, experiment, data)
     if remedy is None:
-        there = os.path.lexists(path)
-        return f"{'delete it and ' * there}run the command that {_makes(there)}"
+        return "make or fetch it again" if os.path.lexists(path) else "make or fetch it first"
     doomed = shlex.quote(remedy.doomed) if os.path.lexists(remedy.doomed) else ""
     if not remedy.targets:
         return f"delete {shlex.quote(remedy.doomed)} and run the same command again"
-    chosen = ["--config", f"experiment={remedy.experiment}"] if remedy.experiment else []
-    command = shlex.join(["snakemake", *chosen, "--", *remedy.targets])
-    return f"delete {doomed} and make it again: `{command}`" if doomed else f"make it: `{command}`"
-
-
-def _makes(again: bool) -> str:
-    return "made it again" if again else "makes it first"
+    command = f"`{remedy.command()}`"
+    return f"delete {doomed} and make it again: {command}" if doomed else f"make it: {command}"
 
 
 def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
@@ -91,8 +96,8 @@ def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
         case [name, *parts]:
             return _of_results(name, *parts)
     parts = _below(data, path)
-    found = _of_data(Path(data), *parts) if parts else None
-    return found and found._replace(experiment=experiment)
+    remedy = _of_data(Path(data), *parts) if parts else None
+    return remedy and remedy._replace(experiment=experiment)
 
 
 def _below(root: str, path: Path | str) -> tuple[str, ...]:
@@ -121,7 +126,7 @@ def _of_results(name: str, *parts: str) -> _Remedy | None:
         case ["costs", "train", times] if times.endswith(TIMES):
             return _of_model(name, times.removesuffix(TIMES))
         case ["text" | "vocab", _, *_]:
-            return _Remedy(path, (path, "text"), name)
+            return _Remedy(path, (path,), name, after="text")
         case ["scores" | "reports", _, *_]:
             return _Remedy(path, (path,), name)
         case ["costs" | "state", _, *_]:

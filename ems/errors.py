@@ -14,3 +14,8 @@ class EmsError(Exception):
     def __init__(self, message: object = "", status: int = FAILED) -> None:
         super().__init__(message)
         self.status = status
+
+    @property
+    def finding(self) -> str:
+        """What is wrong, without what to do where that depends on the place of a file."""
+        return str(self)

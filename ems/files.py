@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
@@ -273,21 +273,38 @@ def unreadable(path: Path, error: OSError) -> EmsError:
     )
 
 
-def read_lines(path: Path, missing: str) -> list[str]:
-    """The lines of a UTF-8 file; only LF ends a line, an empty file has none. Raises `EmsError`:
-    `missing` says what to do when there is no such file.
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file; only LF ends a line, an empty file has none. Raises `Damaged` when
+    there is no such file or it is not UTF-8.
     """
     check_readable(path)
     try:
         text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise EmsError(f"{path}: no such file; {missing}") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
     except UnicodeDecodeError as error:
-        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}; convert it") from None
+        raise Damaged(path, f"not UTF-8 at byte {error.start:,}") from None
     return text.removesuffix("\n").split("\n") if text else []
 
 
+@contextmanager
+def reading_text(path: Path) -> Iterator[TextIO]:
+    """A UTF-8 file to stream, in which only LF ends a line. Raises `Damaged` as `read_lines`."""
+    try:
+        with open(path, encoding="utf-8", newline="\n") as reader:
+            yield reader
+    except UnicodeDecodeError as error:
+        raise Damaged(path, f"not UTF-8 ({error.reason})") from None
+    except OSError as error:
+        if error.filename != str(path):  # of another file
+            raise
+        raise unreadable(path, error) from None
+
+
 def sha256_file(path: Path) -> str:
-    """Hex SHA-256 of a file, read in blocks."""
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+    """Hex SHA-256 of a file, read in blocks. Raises `Damaged` when there is no such file."""
+    try:
+        with open(path, "rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as error:
+        raise unreadable(path, error) from None

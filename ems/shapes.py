@@ -80,15 +80,15 @@ def misfit(value: Any, shape: Shape) -> str:
     error = next(_VALIDATOR(shape).iter_errors(value), None)
     if error is None:
         return ""
-    place, found = error.absolute_path, error.instance
+    place, value = error.absolute_path, error.instance
     if error.validator == "required":
-        missing = next(key for key in error.validator_value if key not in found)
+        missing = next(key for key in error.validator_value if key not in value)
         of = error.schema.get("properties", {}).get(missing, error.schema.get(_OTHERS, {}))
         return f"expected {_expected(of)}{_under([*place, missing])}, found nothing"
     if error.validator == _OTHERS:
-        unknown = next(key for key in found if key not in error.schema["properties"])
+        unknown = next(key for key in value if key not in error.schema["properties"])
         return f"expected no `{unknown}`{_under(place)}"
-    return f"expected {_expected(error.schema)}{_under(place)}, found {shown(found)}"
+    return f"expected {_expected(error.schema)}{_under(place)}, found {shown(value)}"
 
 
 def shown(value: Any) -> str:

@@ -339,10 +339,14 @@ def run_encode(options: argparse.Namespace) -> None:
     """Encode the lines of a file to a .npy; only LF ends a line."""
     import numpy as np
 
+    from ems.damaged import Damaged
     from ems.encode import SentenceEncoder
     from ems.files import atomic_path, read_lines
 
-    lines = read_lines(options.source, "give the text to encode, a sentence a line")
+    try:
+        lines = read_lines(options.source)
+    except Damaged as error:  # the user's text, which is not ours to make again
+        raise EmsError(f"{error.found}; give UTF-8 text, a sentence a line") from None
     vectors = SentenceEncoder(options.model).encode(lines, options.language)
     with atomic_path(options.out) as temporary, open(temporary, "wb") as writer:
         np.save(writer, vectors)

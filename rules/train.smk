@@ -5,7 +5,8 @@ MODEL = f"{RESULTS}/models/{{system}}"
 rule train:
     input:
         shards=of_system(INDEX),
-        vocabulary=of_system(VOCABULARY),
+        # not by its time: a vocabulary of other pieces makes other shards, and so another index
+        vocabulary=ancient(of_system(VOCABULARY)),
     output:
         f"{MODEL}/model.json",
         f"{MODEL}/model.safetensors",

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # several tests, or their programs, run at a time
-LONG = ["workflow_ems62", "workflow", "dvc", "slurm", "workflow_mirror"]  # these files take minutes
+LONG = [
+    "workflow_ems62",
+    "workflow",
+    "workflow_damaged",
+    "dvc",
+    "slurm",
+    "workflow_mirror",
+]  # these files take minutes
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

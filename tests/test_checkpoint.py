@@ -53,6 +53,17 @@ def test_a_corrupt_newest_checkpoint_is_passed_over_with_a_warning(
     assert "resumed at step 15" in caplog.text
 
 
+def test_with_every_checkpoint_corrupt_training_starts_anew_and_says_so(
+    toy, never_killed, tmp_path, caplog
+):
+    state = train_until(toy, tmp_path, 20)
+    for folder in checkpoint.checkpoints(state):
+        flip(folder / checkpoint.MODEL)
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+    assert f"{state}: none of its checkpoints can be read; training starts anew" in caplog.text
+    assert "resumed" not in caplog.text
+
+
 @pytest.fixture(scope="module")
 def saved_state(toy, tmp_path_factory):
     return train_until(toy, tmp_path_factory.mktemp("saved"), 20)

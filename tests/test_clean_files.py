@@ -9,6 +9,7 @@ from mirror_made import write_mined, write_zip
 from ems.config import Corpus, Split, load_experiment, load_site
 from ems.errors import EmsError
 from ems.text.clean import Source, clean_corpus
+from ems.text.evalkeys import write_keys
 
 PAIR = "en-zh"
 
@@ -34,7 +35,7 @@ class Cleaned:
         if split:
             self.experiment = replace(self.experiment, splits={"C": split})
         self.corpus, self.folder, self.files = corpus, folder, files
-        (folder / "keys.tsv").write_text("")
+        write_keys({}, folder / "keys.tsv")
 
     def run(self, *archives):
         source = Source(self.corpus.label, self.corpus.version, PAIR, archives)

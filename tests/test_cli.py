@@ -15,6 +15,7 @@ from cli_made import Cli
 from conftest import ROOT
 
 from ems.cli import main
+from ems.text.evalkeys import write_keys
 
 PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
 
@@ -47,7 +48,7 @@ def hash_of(lines):
 
 def test_a_stage_refuses_when_its_settings_are_no_longer_those_it_was_planned_with(ems, archive):
     keys = ems.folder / "keys.tsv"
-    keys.write_text("gutentag\ttatoeba/de\n")
+    write_keys({"gutentag": ["tatoeba/de"]}, keys)
     out = ems.folder / "out.tsv"
     job = (*CLEAN, "--archives", archive, "--keys", keys, "--out", out)
     planned = hash_of(ems(*job))
@@ -115,7 +116,7 @@ def test_check_says_what_is_going_to_run(ems):
         (("vocabulary", "--experiment", "tiny", "--sample", "gone.txt"), "gone.txt"),
         (
             ("vocabulary-report", "--experiment", "tiny", "--vocabulary", "v", "--sample", "s.txt"),
-            "v: not a SentencePiece model",
+            "v: no such file",
         ),
         (("shards", "--source", "gone/de-en.tsv", "--vocabulary", "gone.model"), "gone.model"),
         (("report", "--experiment", "tiny", "--entries", "gone.json"), "gone.json: no such file"),
@@ -158,9 +159,7 @@ def test_the_log_file_holds_the_command_what_went_in_and_what_came_out(ems, arch
 def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
     log = ems.folder / "job.log"
     keys = ems.folder / "keys.tsv"
-    keys.write_text(
-        "".join(f"{word}\ttatoeba/de\n" for word in ("hallowelt", "gutentag", "dertest"))
-    )
+    write_keys({key: ["tatoeba/de"] for key in ("hallowelt", "gutentag", "dertest")}, keys)
     job = (*CLEAN, "--archives", archive, "--keys", keys, "--out", ems.folder / "out.tsv")
     ems(*job, "--log", log, expect=1)
     lines = log.read_text(encoding="utf-8").splitlines()

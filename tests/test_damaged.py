@@ -32,6 +32,7 @@ INDEX = "results/tiny/shards/shared/index.json"
 MODEL = "results/tiny/models/ems"
 TATOEBA = "data/evalsets/tatoeba/v1/tatoeba.deu-eng.deu"
 ZIP = "data/opus/Demo/v1/moses/de-en.txt.zip"
+TINY = ["snakemake", "--config", "experiment=tiny", "--"]
 OF_RESULTS = [  # the damaged file, what to delete, what to ask Snakemake for
     (f"{SHARD}/00000/de.ids", SHARD, [SHARD, INDEX]),
     (f"{SHARD}/manifest.json", SHARD, [SHARD, INDEX]),
@@ -42,7 +43,7 @@ OF_RESULTS = [  # the damaged file, what to delete, what to ask Snakemake for
     (f"{MODEL}/model.json", MODEL, [f"{MODEL}/model.json"]),
     ("results/tiny/costs/train/ems.times.jsonl", MODEL, [f"{MODEL}/model.json"]),
     *(
-        (path, path, [path, "text"])
+        (path, path, [path, "&&", *TINY, "text"])
         for path in (
             "results/tiny/text/evalkeys.tsv",
             "results/tiny/text/clean/Demo/v1/de-en.tsv",
@@ -79,8 +80,7 @@ def test_a_file_of_an_experiment_is_made_again_by_the_output_that_holds_it(
     project, path, doomed, targets
 ):
     touched(project / path, project / doomed)
-    words = ["snakemake", "--config", "experiment=tiny", "--", *targets]
-    assert followed(advice(path)) == (doomed, words)
+    assert followed(advice(path)) == (doomed, [*TINY, *targets])
     assert advice(project / path) == advice(path)
     assert advice(f"results/../{path}") == advice(path)
 
@@ -118,8 +118,7 @@ def test_what_no_job_of_the_workflow_can_make_alone_goes_and_the_command_runs_ag
     the lock of a download by the download."""
     for name in ("tiny/costs/train/ems.json", "tiny/state/ems/1f/step-00000010/state.json"):
         touched(project / "results" / name)
-        told = f"delete results/{name} and run the same command again"
-        assert advice(f"results/{name}") == told
+        assert advice(f"results/{name}") == f"delete results/{name} and run the same command again"
     touched(project / f"{ZIP}.lock.json")
     assert advice(f"{ZIP}.lock.json") == f"delete {ZIP}.lock.json and run the same command again"
 
@@ -146,9 +145,9 @@ def test_names_are_quoted_for_the_shell(project):
     ["mine/model.json", "results/unknown/scores/x/tatoeba.json", "results/tiny", "data", "datas/x"],
 )
 def test_of_a_file_that_the_workflow_does_not_make_the_advice_says_so(project, path):
-    assert advice(path) == "run the command that makes it first"
+    assert advice(path) == "make or fetch it first"
     touched(project / path)
-    assert advice(path) == "delete it and run the command that made it again"
+    assert advice(path) == "make or fetch it again"
 
 
 def test_outside_of_a_project_nothing_is_said_of_snakemake(project):
@@ -161,5 +160,6 @@ def test_the_error_says_what_is_wrong_and_what_to_do_in_one_line_and_crosses_pro
     error = pickle.loads(pickle.dumps(Damaged(project / INDEX, "line 3: expected a number")))
     assert str(error) == f"{project / INDEX}: line 3: expected a number; {advice(INDEX)}"
     touched(project / ZIP)
-    told = Damaged(project / ZIP, "cut short").told("tiny", "data")
-    assert told == f"{project / ZIP}: cut short; {advice(ZIP, 'tiny')}"
+    error = Damaged(project / ZIP, "cut short")
+    assert error.finding == f"{project / ZIP}: cut short"
+    assert error.message("tiny", "data") == f"{error.finding}; {advice(ZIP, 'tiny')}"

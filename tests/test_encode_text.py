@@ -18,6 +18,7 @@ from ems.shards.reader import Shard
 from ems.shards.writer import write_shards
 from ems.text.bulk import segment_tsv
 from ems.text.clean import Source, clean_corpus
+from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary, write_sample
 
 SIZES = {"layers": 0, "width": 8, "heads": 1, "feed_forward": 8, "dropout": 0}
@@ -45,7 +46,7 @@ def world(folder, format_characters):
     languages = {code: tiny.languages[code] for code in SEGMENTERS}
     changes = {"clean": clean, "vocabulary": settings, "languages": languages}
     experiment = replace(tiny, corpora=(corpus,), validation=None, **changes)
-    (folder / "keys.tsv").write_text("")
+    write_keys({}, folder / "keys.tsv")
     source = Source("C", "v1", "en-zh", (folder / "x.zip",))
     clean_corpus(experiment, source, folder / "keys.tsv", folder / "clean" / "en-zh.tsv")
     words = folder / "words" / "en-zh.tsv"

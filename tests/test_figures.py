@@ -283,7 +283,7 @@ def test_a_malformed_row_of_losses_is_an_error_that_names_file_and_line(tmp_path
     path = write_lines(tmp_path / "losses.jsonl", [GOOD, row, GOOD])
     with pytest.raises(EmsError, match=message) as error:
         plot_curves({"ems": path}, tmp_path / "f.svg")
-    assert f"{path}, line 2" in str(error.value)
+    assert f"{path}: line 2" in str(error.value)
     assert not list(tmp_path.glob("f.*"))
 
 
@@ -304,7 +304,7 @@ def test_a_malformed_row_of_times_is_an_error_that_names_file_and_line(
     write_lines(times["ems"], [good, good, row])
     with pytest.raises(EmsError, match=message) as error:
         plot_curves_in_time(losses, times, tmp_path / "f.svg")
-    assert f"{times['ems']}, line 3: expected" in str(error.value)
+    assert f"{times['ems']}: line 3: expected" in str(error.value)
 
 
 def test_a_system_or_a_step_without_a_time_is_an_error(tmp_path, runs):

@@ -15,6 +15,7 @@ from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
 from ems.config import Corpus, load_experiment, load_site
 from ems.errors import EmsError
 from ems.text.clean import Source, clean_corpus
+from ems.text.evalkeys import write_keys
 from ems.text.segment import _MAKERS, segmenter
 
 MEGABYTE = 1 << 20
@@ -71,7 +72,7 @@ def experiment(**settings):
 
 def clean(folder, pairs, **settings):
     """(the kept lines, the report) of pairs of bytes."""
-    (folder / "keys.tsv").write_text("leak\ttatoeba/eng\n")
+    write_keys({"leak": ["tatoeba/eng"]}, folder / "keys.tsv")
     source = Source("C", "v1", "en-ja", (archive(folder, pairs),))
     entry = clean_corpus(experiment(**settings), source, folder / "keys.tsv", folder / "out.tsv")
     text = (folder / "out.tsv").read_bytes().decode()
@@ -200,7 +201,7 @@ def test_sides_of_unequal_length_are_an_error_with_both_counts(tmp_path):
         whole.writestr("C.en-ja.ja", "a\nb\n\x85\nc\n".encode())
     shutil.copy(path, tmp_path / "y.zip")
     source = Source("C", "v1", "en-ja", (tmp_path / "y.zip",))
-    (tmp_path / "keys.tsv").write_text("")
+    write_keys({}, tmp_path / "keys.tsv")
     with pytest.raises(EmsError, match=r"y\.zip: .*C\.en-ja\.en has 3 and C\.en-ja\.ja has 4"):
         clean_corpus(experiment(), source, tmp_path / "keys.tsv", tmp_path / "out.tsv")
 

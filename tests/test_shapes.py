@@ -81,7 +81,7 @@ def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
     with pytest.raises(Damaged, match=r"expected a file index\.json: is this the one") as error:
         read_json(path, named("index.json", record({"train": TEXT})))
     assert "delete" not in str(error.value)
-    with pytest.raises(Damaged, match="found nothing; delete it"):
+    with pytest.raises(Damaged, match="found nothing; make or fetch it again"):
         read_json(path, named("*.json", record({"train": TEXT})))
 
 

@@ -69,17 +69,17 @@ def hold(path, read):
     """Spoil a JSON file in every way; return the number of ways. The reader takes the whole."""
     content = path.read_bytes()
     read()
-    told = []
+    messages = []
     values = list(spoilt(json.loads(content)))
     for value in values:
         path.write_text(json.dumps(value))
         try:
             read()
         except EmsError as error:
-            told.append(str(error))
+            messages.append(str(error))
     path.write_bytes(content)
-    assert len(told) > len(OTHERS) // 2  # the reader does read this file
-    assert not [line for line in told if "\n" in line and "cannot share a table" not in line]
+    assert len(messages) > len(OTHERS) // 2  # the reader does read this file
+    assert not [line for line in messages if "\n" in line and "cannot share a table" not in line]
     return len(values)
 
 

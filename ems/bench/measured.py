@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ems.bench.hits import unpacked
-from ems.errors import EmsError
+from ems.damaged import Damaged
 
 GROUPS = ("directions", "languages", "pairs", "sets")  # keys that may hold the labels
 VALUES = ("percent", "mean", "accuracy", "f1", "error", "value")  # of a label without ways
@@ -82,10 +82,7 @@ def _one(entry: dict[str, Any], path: Path, label: str) -> Measured | None:
     try:
         bits = {w: _counted(unpacked(texts[w], count), ways[w]) for w in ways if w in texts}
     except (ValueError, TypeError, AttributeError) as error:
-        raise EmsError(
-            f"{path}: the hits of {label} are damaged ({error}); delete the file and run the "
-            "benchmark again"
-        ) from None
+        raise Damaged(path, f"the hits of {label} are damaged ({error})") from None
     return Measured(sum(ways.values()) / len(ways), ways, bits if len(bits) == len(ways) else {})
 
 

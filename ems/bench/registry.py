@@ -51,8 +51,8 @@ def evaluate(
     """
     folders = _folders(names["benchmark"], folder)
     task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
-    scored = import_module(MODULES[task.benchmark]).score(task)  # first: it tells of bad files
-    result = {**task.header(), **scored}
+    header = task.header()  # first: it is checked that the files are those that were fetched
+    result = {**header, **import_module(MODULES[task.benchmark]).score(task)}
     write_json(out, result)
     return result
 

@@ -15,7 +15,7 @@ from ems.config.provenance import digest
 from ems.errors import EmsError
 from ems.evalsets.lines import MISSING
 from ems.evalsets.sets import data_files
-from ems.files import sha256_file
+from ems.evalsets.whole import check_file
 from ems.retrieval import normalised
 
 
@@ -122,6 +122,6 @@ def _content(path: Path) -> Any:
     if not path.exists():
         raise EmsError(f"{path}: {MISSING}")
     if not path.is_dir():
-        return sha256_file(path)
+        return check_file(path)
     files = (item for item in path.rglob("*") if item.is_file())
     return digest({str(item.relative_to(path)): item.stat().st_size for item in files})

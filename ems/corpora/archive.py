@@ -29,6 +29,7 @@ from ems.corpora.packed import (
     open_zip,
     reading,
 )
+from ems.damaged import Damaged
 from ems.errors import EmsError
 
 __all__ = ["Limits", "unpack"]
@@ -136,9 +137,8 @@ def _kind(archive: Path) -> str:
         return "tar"
     if packed:
         return "single"
-    raise EmsError(
-        f"{archive}: expected a zip, tar, gz or bz2, found a file that begins with {start[:16]!r}; "
-        "delete it and fetch it again"
+    raise Damaged(
+        archive, f"expected a zip, tar, gz or bz2, found a file that begins with {start[:16]!r}"
     )
 
 

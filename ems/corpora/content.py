@@ -1,9 +1,15 @@
-"""Whether a file begins as its name promises: a page that says "sorry" never becomes data."""
+"""Whether a file begins as its name promises, and is what it was when it first came: a page that
+says "sorry" never becomes data.
+"""
 
 from pathlib import Path
 
+from ems.damaged import LOCK, Damaged
 from ems.errors import EmsError
+from ems.files import read_json, sha256_file
+from ems.shapes import COUNT, TEXT, named, record
 
+LOCKED = named(f"*{LOCK}", record({"url": TEXT, "bytes": COUNT, "sha256": TEXT}))
 START = 512  # bytes of a file that are looked at
 MAGIC = {  # suffix -> (where, what stands there, what that is)
     ".zip": (0, (b"PK\x03\x04", b"PK\x05\x06"), "a zip archive"),
@@ -16,6 +22,21 @@ MAGIC = {  # suffix -> (where, what stands there, what that is)
 MARKUP = {".html": "html", ".htm": "html", ".xml": "xml", ".tmx": "xml"}
 PAGES = (b"<!doctype", b"<html", b"<?xml", b"<head", b"<body", b"<error")
 WAY_OUT = "look at the address in a browser, or set `sources` to a mirror directory"
+
+
+def lock_of(path: Path) -> Path:
+    """The file beside a download that says what it was when it first came."""
+    return path.with_name(path.name + LOCK)
+
+
+def check_lock(path: Path) -> str:
+    """The SHA-256 of a file. Raises `Damaged` when its lock, if it has one, says another."""
+    if not path.is_file():
+        raise Damaged(path, "no such file")
+    sha256, lock = sha256_file(path), lock_of(path)
+    if lock.is_file() and read_json(lock, LOCKED)["sha256"] != sha256:
+        raise Damaged(path, f"its sha256 is not the one in {lock.name} beside it")
+    return sha256
 
 
 def check_start(start: bytes, name: str, where: str) -> None:

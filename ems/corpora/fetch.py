@@ -19,20 +19,19 @@ from urllib.request import url2pathname
 
 from ems.config import OPUSTOOLS
 from ems.corpora.by_opustools import moses_by_opustools, opustools_location
-from ems.corpora.content import START, check_start
+from ems.corpora.content import LOCKED, START, check_start, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads, address, download
 from ems.corpora.moses import count_pairs
 from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 from ems.corpora.wikimatrix import count_mined
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import atomic_path, check_readable, read_json, sha256_file, write_json
 from ems.progress import Progress
-from ems.shapes import COUNT, TEXT, record
 
 BLOCK = 1 << 18  # bytes
-LOCK = record({"url": TEXT, "bytes": COUNT, "sha256": TEXT})
 Check = Callable[[Path], dict[str, Any]]  # raises EmsError for a bad file, else what to remember
 
 
@@ -126,12 +125,8 @@ def _settle(
         entry = _checked(path, out, location, check, locked)
         with atomic_path(out) as temporary:
             os.replace(path, temporary)
-        write_json(_lock(out), {"url": location, **entry})
+        write_json(lock_of(out), {"url": location, **entry})
     return entry
-
-
-def _lock(out: Path) -> Path:
-    return out.with_name(out.name + ".lock.json")
 
 
 def _checked(path: Path, out: Path, location: str, check: Check, locked: bool) -> dict[str, Any]:
@@ -141,11 +136,20 @@ def _checked(path: Path, out: Path, location: str, check: Check, locked: bool) -
     try:
         found = check(path)
     except EmsError as error:
-        raise EmsError(str(error).replace(str(path), location)) from None
+        raise _at_source(location, error.finding.replace(str(path), location), error) from None
     entry = {"bytes": path.stat().st_size, "sha256": sha256_file(path), **found}
-    if locked and _lock(out).exists():
-        _compare(read_json(_lock(out), LOCK), entry, location, _lock(out))
+    if locked and lock_of(out).exists():
+        _compare(read_json(lock_of(out), LOCKED), entry, location, lock_of(out))
     return entry
+
+
+def _at_source(location: str, text: str, error: EmsError) -> EmsError:
+    """The error of a check, of what came, as one of its source: what came is gone."""
+    if not isinstance(error, Damaged):
+        return EmsError(text)
+    if is_remote(location):
+        return EmsError(f"{text}; fetch it again later, or set `sources` to another place")
+    return Damaged(_local(location), text.removeprefix(f"{location}: "))
 
 
 def _local(location: str) -> Path:

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
+from ems.files import unreadable
 
 BLOCK = 1 << 18  # bytes read at once
 SMALL = 1 << 24  # bytes that any archive may unpack to, whatever its ratio: repeated lines
@@ -74,9 +76,7 @@ def reading(archive: Path) -> Iterator[None]:
     try:
         yield
     except DAMAGED as error:
-        raise EmsError(
-            f"{archive}: damaged or cut short ({error}); delete it and fetch it again"
-        ) from None
+        raise Damaged(archive, f"damaged or cut short ({error})") from None
 
 
 class _Metered(io.RawIOBase):
@@ -121,10 +121,8 @@ def first_bytes(archive: Path) -> bytes:
     try:
         with open(archive, "rb") as reader:
             return reader.read(512)
-    except FileNotFoundError:
-        raise EmsError(f"{archive}: no such file; fetch it first") from None
-    except PermissionError:
-        raise EmsError(f"{archive}: not readable; check the permissions of the file") from None
+    except OSError as error:
+        raise unreadable(archive, error) from None
 
 
 def decompressed(archive: Path) -> BinaryIO:
@@ -138,7 +136,7 @@ def decompressed(archive: Path) -> BinaryIO:
 def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
     """The content of a .gz, a .bz2 or a plain file as a stream, within the limits."""
     if not first_bytes(archive):
-        raise EmsError(f"{archive}: is empty; delete it and fetch it again")
+        raise Damaged(archive, "is empty")
     return metered(decompressed(archive), Budget(archive, limits))
 
 
@@ -173,7 +171,7 @@ def open_zip(archive: Path, limits: Limits = LIMITS) -> Iterator[zipfile.ZipFile
         try:
             packed = zipfile.ZipFile(file)
         except DAMAGED:
-            raise EmsError(f"{archive}: not a zip archive; delete it and fetch it again") from None
+            raise Damaged(archive, "not a zip archive") from None
         with packed:
             _check_table(archive, file, packed)
             yield packed
@@ -188,9 +186,8 @@ def _check_table(archive: Path, file: _Bounded, packed: zipfile.ZipFile) -> None
     record, count = file.read(END), len(packed.infolist())
     stated = int.from_bytes(record[10:12], "little")  # 0xFFFF: in the record of zip64
     if not record.startswith(b"PK\x05\x06") or stated not in (count & 0xFFFF, 0xFFFF):
-        raise EmsError(
-            f"{archive}: damaged (its end counts {stated:,} members, its table has {count:,}); "
-            "delete it and fetch it again"
+        raise Damaged(
+            archive, f"damaged (its end counts {stated:,} members, its table has {count:,})"
         )
 
 

@@ -86,7 +86,7 @@ class Part:
             try:
                 self.said = read_json(self.memory, SAID)
             except Damaged as error:
-                log.info("%s; starting from zero", error.found)
+                log.info("%s; starting from zero", error.finding)
         if self.said.get("url") == self.url and (self.whole or self._validator()):
             log.info("download %s: %s bytes are here already", self.name, f"{self.size:,}")
         else:

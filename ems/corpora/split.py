@@ -11,16 +11,18 @@ import hashlib
 from pathlib import Path
 
 from ems.config import Split
+from ems.corpora.content import check_lock
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_lines
 
 
 def read_documents(path: Path) -> list[str]:
     """The document of each line of a corpus. Raises `EmsError` when there is no such file."""
-    lines = read_lines(path, "fetch the corpus's documents first")
+    lines = read_lines(path)
     names = [line.strip(" \t\r") for line in lines]
     if not (names and all(names)):
-        raise EmsError(f"{path}: expected the name of a document on every line, found an empty one")
+        raise Damaged(path, "expected the name of a document on every line, found an empty one")
     return names
 
 
@@ -52,6 +54,7 @@ def _at(place: float, parts: dict[str, float]) -> str:
 
 def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: Path) -> list[bool]:
     """Which of the `lines` of `corpus` belong to `part`. Raises `EmsError` when counts differ."""
+    check_lock(documents)
     names = read_documents(documents)
     if len(names) != lines:
         raise EmsError(

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.corpora.packed import open_packed, read_lines_of
+from ems.damaged import Damaged
 from ems.errors import EmsError
 
 THRESHOLD = 1.075
@@ -39,28 +40,26 @@ def read_mined(path: Path, threshold: float = THRESHOLD) -> Iterator[tuple[str, 
     """
     with open_packed(path) as stream:
         for number, line in enumerate(read_lines_of(stream, str(path)), start=1):
-            score, first, second = _columns(line, f"{path}: line {number:,}")
+            score, first, second = _columns(line, path, f"line {number:,}")
             if score >= threshold:
                 yield first, second
 
 
-def _columns(line: bytes, where: str) -> tuple[float, str, str]:
+def _columns(line: bytes, path: Path, where: str) -> tuple[float, str, str]:
     try:
         columns = line.decode("utf-8").rstrip("\r\n").split("\t")
     except UnicodeDecodeError as error:
-        raise EmsError(f"{where} is not UTF-8 ({error.reason}); fetch the file again") from None
+        raise Damaged(path, f"{where} is not UTF-8 ({error.reason})") from None
     if len(columns) != COLUMNS:
-        raise EmsError(
-            f"{where} has {len(columns)} columns, expected score, text and text; fetch it again"
-        )
-    return _score(columns[0], where), columns[1], columns[2]
+        raise Damaged(path, f"{where} has {len(columns)} columns, expected score, text and text")
+    return _score(columns[0], path, where), columns[1], columns[2]
 
 
-def _score(text: str, where: str) -> float:
+def _score(text: str, path: Path, where: str) -> float:
     try:
         score = float(text)
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise EmsError(f"{where} begins with {text[:40]!r}, expected a score; fetch the file again")
+        raise Damaged(path, f"{where} begins with {text[:40]!r}, expected a score")
     return score

@@ -91,7 +91,7 @@ def _read(unit: Unit, folder: Path, location: str) -> int:
     except EmsError as error:
         place = f"{folder}/" if unit.is_archive else f"{folder / unit.file}"
         told = f"{location}: " if unit.is_archive else location
-        raise EmsError(str(error).replace(place, told)) from None
+        raise EmsError(error.finding.replace(place, told)) from None
 
 
 def _move(source: Path, folder: Path) -> dict[str, Any]:

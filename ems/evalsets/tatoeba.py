@@ -25,7 +25,7 @@ def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
 
 def read_sentences(path: Path) -> list[str]:
     """The lines of one benchmark file; only LF ends a line. Raises `EmsError` for a bad file."""
-    lines = read_lines(path, "fetch the benchmark first")
+    lines = read_lines(path)
     empty = next((at for at, line in enumerate(lines, start=1) if not line.strip()), None)
     empty = empty if lines else 1
     if empty is not None:

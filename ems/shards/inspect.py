@@ -86,9 +86,10 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
     shard = place.shard
     path = vocabulary or place.vocabulary
     if not path.exists() or sha256_file(path) != shard.vocabulary_sha256:
-        raise EmsError(
-            f"{path}: not the vocabulary that {shard.folder} was made with; give it, --vocabulary"
-        )
+        problem = f"not the vocabulary that {shard.folder} was made with"
+        if vocabulary:
+            raise EmsError(f"{path}: {problem}; give that one")
+        raise Damaged(path, problem)
     processor = load_vocabulary(path)
     shard.pieces = processor.get_piece_size()
     corpus, version, pair = place.names

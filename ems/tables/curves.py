@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
 from ems.tables.losses import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
@@ -61,10 +62,7 @@ def _timed(losses: Path, times: Path) -> list[tuple[float, Entry]]:
     seconds, entries = read_times(times), read_losses(losses)
     absent = [entry.step for entry in entries if entry.step not in seconds]
     if absent:
-        raise EmsError(
-            f"{times}: no time of step {absent[0]}, which {losses} has; the two are not of the "
-            "same training: delete both and train this system again"
-        )
+        raise Damaged(times, f"no time of step {absent[0]}, which {losses} has")
     return [(seconds[entry.step] / 60, entry) for entry in entries]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ems.bench.significance import Change
+from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.shapes import TEXT, record
@@ -71,7 +72,7 @@ def _seen(path: Path) -> Any:
 def _change(base: tuple[Path, Any], other: tuple[Path, Any]) -> Change:
     row = compare(BENCHMARK, base, other).rows[-1]  # the mean
     if row.change is None:
-        raise EmsError(f"{other[0]}: no hits of its sentences in it; score the system again")
+        raise Damaged(other[0], "no hits of its sentences in it")
     return row.change
 
 

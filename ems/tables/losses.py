@@ -7,18 +7,20 @@ Notable choices:
   validation was done too.
 """
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.errors import EmsError
-from ems.files import parse_json
+from ems.damaged import Damaged
+from ems.files import parse_json, read_lines
+from ems.shapes import shown
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE = "p1", "p1_by_language"
 NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, "lr"}  # all else: parts of the loss
+
+MOST = 1e300  # beyond it there is no number to draw
 
 PARTS = {  # as the log names them -> as people read them; others stand as they are
     "xtr": "XTR",
@@ -58,31 +60,37 @@ def read_times(path: Path) -> dict[int, float]:
     }
 
 
-def _rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The objects of a .jsonl file, each with the words that say where it is."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except FileNotFoundError:
-        raise EmsError(f"{path}: no such file; train this system first") from None
-    except UnicodeDecodeError as error:
-        raise EmsError(f"{path}: not UTF-8 ({error}); train this system again") from None
+@dataclass(frozen=True)
+class Where:
+    """A file and the words that say where in it."""
+
+    path: Path
+    place: str
+
+    def malformed(self, expected: str, found: str) -> Damaged:
+        """The error for something else than what was expected there."""
+        return Damaged(self.path, f"{self.place}: expected {expected}, found {found}", "*.jsonl")
+
+
+def _rows(path: Path) -> list[tuple[Where, dict[str, Any]]]:
+    """The objects of a .jsonl file, each with where it is."""
     rows = []
-    for number, line in enumerate(lines, 1):
-        where = f"{path}, line {number}"
+    for number, line in enumerate(read_lines(path), 1):
+        where = Where(path, f"line {number}")
         try:
             row = parse_json(line)
-        except json.JSONDecodeError as error:
-            raise _malformed(where, "JSON", f"{line[:40]!r} ({error})") from None
+        except ValueError as error:
+            raise where.malformed("JSON", f"{shown(line)} ({error})") from None
         if not isinstance(row, dict):
-            raise _malformed(where, "a JSON object", repr(row))
+            raise where.malformed("a JSON object", shown(row))
         rows.append((where, row))
     return rows
 
 
-def _entry(where: str, row: dict[str, Any]) -> Entry:
+def _entry(where: Where, row: dict[str, Any]) -> Entry:
     part = row.get("part")
     if part not in (TRAIN, VALIDATION):
-        raise _malformed(where, f"{TRAIN} or {VALIDATION} under `part`", repr(part))
+        raise where.malformed(f"{TRAIN} or {VALIDATION} under `part`", shown(part))
     names = [name for name in row if name not in NOT_PARTS]
     if part == VALIDATION:
         names.append(P1)
@@ -96,31 +104,26 @@ def _entry(where: str, row: dict[str, Any]) -> Entry:
     )
 
 
-def _languages(where: str, row: dict[str, Any]) -> dict[str, float]:
+def _languages(where: Where, row: dict[str, Any]) -> dict[str, float]:
     found = row.get(BY_LANGUAGE, {})
     if not isinstance(found, dict):
-        raise _malformed(where, f"P@1 of each language under `{BY_LANGUAGE}`", repr(found))
-    return {code: _number(f"{where}, `{BY_LANGUAGE}`", found, code) for code in found}
+        raise where.malformed(f"P@1 of each language under `{BY_LANGUAGE}`", shown(found))
+    within = Where(where.path, f"{where.place}, `{BY_LANGUAGE}`")
+    return {code: _number(within, found, code) for code in found}
 
 
-def _count(where: str, row: dict[str, Any], key: str) -> int:
+def _count(where: Where, row: dict[str, Any], key: str) -> int:
     value = row.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _malformed(where, f"a whole number of at least 0 under `{key}`", repr(value))
+        raise where.malformed(f"a whole number of at least 0 under `{key}`", shown(value))
     return value
 
 
-def _number(where: str, row: dict[str, Any], key: str) -> float:
+def _number(where: Where, row: dict[str, Any], key: str) -> float:
     """A number of at least 0; in training a sampled loss may be below it by chance."""
     value, least = row.get(key), -math.inf if row.get("part") == TRAIN else 0
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < least:
+    if not number or not abs(value) <= MOST or value < least:
         expected = "a number" if least else "a number of at least 0"
-        raise _malformed(where, f"{expected} under `{key}`", repr(value))
+        raise where.malformed(f"{expected} under `{key}`", shown(value))
     return float(value)
-
-
-def _malformed(where: str, expected: str, found: str) -> EmsError:
-    return EmsError(
-        f"{where}: expected {expected}, found {found}; delete the file and train this system again"
-    )

@@ -15,8 +15,9 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import atomic_path, write_text
+from ems.files import atomic_path, reading_text, write_text
 from ems.tables.latex import escape, pages
 
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
@@ -94,14 +95,19 @@ def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
 
 def _parts(number: int, table: Path) -> list[tuple[str, str]]:
     """(name, tabular) of each page of a table."""
-    found = pages(table.read_text(encoding="utf-8"), ROWS)
+    found = pages(_text(table), ROWS)
     return [
         (f"table{number}" + (f"-{at}" if at > 1 else ""), part) for at, part in enumerate(found, 1)
     ]
 
 
+def _text(table: Path) -> str:
+    with reading_text(table) as reader:
+        return reader.read()
+
+
 def _notes(table: Path) -> str:
-    lines = table.read_text(encoding="utf-8").splitlines()
+    lines = _text(table).splitlines()
     return " ".join(line.removeprefix("% ") for line in lines if line.startswith("% "))
 
 
@@ -121,7 +127,7 @@ def _check(tables: list[Path]) -> None:
         raise EmsError("no tables were given for the PDF; name at least one .tex file")
     for table in tables:
         if not table.is_file():
-            raise EmsError(f"{table}: no such file; make this table before the PDF")
+            raise Damaged(table, "no such file")
 
 
 def _run_latexmk(folder: Path, out: Path) -> None:

@@ -2,21 +2,30 @@
 
 A label is `<evalset>/<code>`, the code the set's own, so the file does not depend on what an
 experiment trains on. EMS v2 section IV-B.
+
+The last line has no key: it is the SHA-256 of all others. A file that was cut short would let
+evaluation sentences into the training data, and nothing else would show it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from ems.config import Experiment
-from ems.evalsets.sets import read_sides
-from ems.files import atomic_path
+from ems.damaged import Damaged
+from ems.evalsets.sets import data_files, read_sides
+from ems.evalsets.whole import check_files
+from ems.files import atomic_path, unreadable
 from ems.progress import Progress
 from ems.text.normalise import keys_function, tidier, tidy_lines
 
 Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
 BATCH = 2000  # sentences folded at once
+BLOCK = 1 << 20  # bytes read at once, about
 
 
 def write_eval_keys(
@@ -44,15 +53,31 @@ def write_eval_keys(
                         labels[key] = combinations.setdefault((*had, label), (*had, label))
         progress.add()
     progress.close(f"{len(labels):,} distinct keys")
-    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        writer.writelines(f"{key}\t{','.join(sorted(labels[key]))}\n" for key in sorted(labels))
+    write_keys(labels, out)
     return len(labels)
+
+
+def write_keys(labels: Mapping[str, Iterable[str]], out: Path) -> None:
+    """Write keys with their labels, and the checksum of the lines."""
+    whole = hashlib.sha256()
+    with atomic_path(out) as temporary, open(temporary, "wb") as writer:
+        for key in sorted(labels):
+            line = f"{key}\t{','.join(sorted(labels[key]))}\n".encode()
+            whole.update(line)
+            writer.write(line)
+        writer.write(_last_line(whole))
+
+
+def _last_line(whole: Any) -> bytes:
+    return f"\t{whole.hexdigest()}\n".encode()
 
 
 def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Callable[[], Sides]]:
     """The parts of every evaluation set of `decontaminate.against`; `folders`: where each set
-    lies.
+    lies. Raises `Damaged` for a set that is not as it was fetched.
     """
+    for name in experiment.decontaminate["against"]:
+        check_files(path for path in data_files(experiment, name, folders[name]) if path.is_file())
     return {
         f"{name}/{code}": partial(read_sides, experiment, name, folders[name], code)
         for name in experiment.decontaminate["against"]
@@ -61,15 +86,42 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
 
 
 def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
-    """The evaluation sets that hold each key, under any label or under one of `wanted`."""
+    """The evaluation sets that hold each key, under any label or under one of `wanted`.
+
+    Raises `Damaged` for a file that is not as it was written.
+    """
     keys: dict[str, tuple[str, ...]] = {}
     names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels, all in all
-    with open(path, encoding="utf-8", newline="\n") as reader:
-        for line in reader:
-            key, _, labels = line.rstrip("\n").partition("\t")
+    for lines in _blocks(path):
+        for line in lines:
+            key, _, labels = line.partition("\t")
             if labels not in names_of:
                 found = [x for x in labels.split(",") if wanted is None or x in wanted]
                 names_of[labels] = tuple(sorted({label.partition("/")[0] for label in found}))
             if names_of[labels]:
                 keys[key] = names_of[labels]
     return keys
+
+
+def _blocks(path: Path) -> Iterator[list[str]]:
+    """The lines of the keys, some thousands at once; then the last line is checked."""
+    whole, rest = hashlib.sha256(), b""
+    end = len(_last_line(whole))
+    try:
+        with open(path, "rb") as reader:
+            left = reader.seek(0, os.SEEK_END) - end
+            reader.seek(max(left, 0))
+            last = reader.read()
+            reader.seek(0)
+            while left > 0 and (block := reader.read(min(BLOCK, left))):
+                left -= len(block)
+                whole.update(block)
+                lines, ended, rest = (rest + block).rpartition(b"\n")
+                if ended:
+                    yield lines.decode().split("\n")
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except UnicodeDecodeError as error:
+        raise Damaged(path, f"not UTF-8 ({error.reason})") from None
+    if last != _last_line(whole):
+        raise Damaged(path, "cut short or changed: its last line is not the checksum of the others")

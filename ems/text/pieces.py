@@ -17,13 +17,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ems.config.provenance import digest
 from ems.errors import EmsError
-from ems.files import atomic_path, check_state, read_json, remove, sha256_file, write_json
+from ems.files import (
+    atomic_path,
+    check_state,
+    read_json,
+    remove,
+    sha256_file,
+    unreadable,
+    write_json,
+)
 from ems.progress import Progress, log
 from ems.shapes import TEXT, mapping
+from ems.text.tsv import check_count
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
 BLOCK = 1 << 20  # bytes read at once, about
@@ -54,12 +63,13 @@ Start = Callable[[], Work]  # makes the tools; it is pickled, and equal ones sha
 def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Piece], str]:
     """The pieces of a file and its SHA-256, in one pass. An empty file is one empty piece.
 
-    A piece ends after `lines` lines, or after the line that makes it `size` bytes.
+    A piece ends after `lines` lines, or after the line that makes it `size` bytes. Raises `Damaged`
+    when there is no such file, or when lines of it are missing.
     """
     pieces: list[Piece] = []
     start = end = held = 0  # of the open piece: its bytes so far, its lines so far
     first, hasher = 1, hashlib.sha256()
-    with open(source, "rb") as reader:
+    with _opened(source) as reader:
         while batch := reader.readlines(BLOCK):
             hasher.update(b"".join(batch))
             for line in batch:
@@ -67,9 +77,17 @@ def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Pi
                 if held == lines or (size and end - start >= size):
                     pieces.append(Piece(source, len(pieces), start, end, first, held))
                     start, first, held = end, first + held, 0
+    check_count(source, first + held - 1)
     if held or not pieces:
         pieces.append(Piece(source, len(pieces), start, end, first, held))
     return pieces, hasher.hexdigest()
+
+
+def _opened(source: Path) -> BinaryIO:
+    try:
+        return open(source, "rb")
+    except OSError as error:
+        raise unreadable(source, error) from None
 
 
 def alone(what: str, start: Start, piece: Piece, out: Path) -> None:

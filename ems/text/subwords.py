@@ -24,12 +24,14 @@ from pathlib import Path
 import sentencepiece
 
 from ems.config import Experiment
+from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import atomic_path
+from ems.files import atomic_path, reading_text
 from ems.progress import Progress
-from ems.text.tsv import codes_of, count_lines, read_tsv
+from ems.text.tsv import check_count, codes_of, count_lines, read_tsv
 
 PAD, UNK, MASK = 0, 1, 2
+MODEL = "*.model"  # the name of such a file
 
 
 def language_token(code: str) -> str:
@@ -74,6 +76,8 @@ def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict
     """
     settings = experiment.vocabulary
     lines = {path: count_lines(path) for path in sources}
+    for path, count in lines.items():
+        check_count(path, count)
     counts: dict[str, int] = {}
     for path, count in lines.items():
         for code in codes_of(path):
@@ -102,6 +106,12 @@ def languages_of(sample: Path) -> Path:
     return sample.with_suffix(".languages")
 
 
+def unequal_sample(sample: Path) -> EmsError:
+    """The error for a sample with another number of lines than its languages."""
+    counts = [count_lines(path) for path in (sample, languages_of(sample))]
+    return Damaged(sample, f"{counts[0]:,} lines, but {languages_of(sample)} has {counts[1]:,}")
+
+
 def _drawn(
     path: Path, needed: dict[str, int], left: dict[str, int], draw: random.Random
 ) -> Iterator[tuple[str, str]]:
@@ -119,11 +129,13 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
 
     Raises `EmsError` when the sample is too small for the size.
     """
-    settings = experiment.vocabulary
-    progress = Progress(f"train BPE of {settings['size']:,} pieces", count_lines(sample), "lines")
+    settings, count = experiment.vocabulary, count_lines(sample)
+    if languages_of(sample).is_file() and count_lines(languages_of(sample)) != count:
+        raise unequal_sample(sample)
+    progress = Progress(f"train BPE of {settings['size']:,} pieces", count, "lines")
     model = io.BytesIO()
     try:
-        with open(sample, encoding="utf-8", newline="\n") as lines:
+        with reading_text(sample) as lines:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=(line.rstrip("\n") for line in lines),
                 model_writer=model,
@@ -141,6 +153,7 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
                 minloglevel=2,
             )
     except (RuntimeError, OSError) as error:
+        _check_text(sample)
         raise EmsError(
             f"vocabulary.size: SentencePiece cannot make {settings['size']:,} pieces from "
             f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
@@ -153,11 +166,18 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
     return load_vocabulary(out).get_piece_size()
 
 
+def _check_text(path: Path) -> None:
+    """Raise `Damaged` for a file that is not UTF-8."""
+    with reading_text(path) as lines:
+        for _ in lines:
+            pass
+
+
 def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """The subword model at `path`. Raises `EmsError` when it is none."""
+    """The subword model at `path`. Raises `Damaged` when it is none."""
+    if not path.is_file():
+        raise Damaged(path, "no such file", MODEL)
     try:
         return sentencepiece.SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError) as error:
-        raise EmsError(
-            f"{path}: not a SentencePiece model ({error}); run the vocab stage"
-        ) from None
+        raise Damaged(path, f"not a SentencePiece model ({error})", MODEL) from None

@@ -20,10 +20,9 @@ from typing import Any
 import sentencepiece
 
 from ems.batches import batched
-from ems.errors import EmsError
-from ems.files import sha256_file, write_json
+from ems.files import reading_text, sha256_file, write_json
 from ems.progress import Progress
-from ems.text.subwords import UNK, languages_of, load_vocabulary
+from ems.text.subwords import UNK, languages_of, load_vocabulary, unequal_sample
 from ems.text.tsv import count_lines
 
 LINES = 20_000  # of each language
@@ -52,10 +51,7 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     processor = load_vocabulary(vocabulary)
     lines, labels = count_lines(sample), count_lines(languages_of(sample))
     if lines != labels:
-        raise EmsError(
-            f"{sample}: {lines:,} lines, but {languages_of(sample)} has {labels:,}; delete both "
-            "and run the vocabulary's sample again"
-        )
+        raise unequal_sample(sample)
     progress = Progress("look at the vocabulary", lines, "lines")
     found: dict[str, Counts] = {}
     pairs = zip(_lines(languages_of(sample)), _lines(sample), strict=True)
@@ -74,7 +70,7 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
 
 
 def _lines(path: Path) -> Iterator[str]:
-    with open(path, encoding="utf-8", newline="\n") as reader:
+    with reading_text(path) as reader:
         for line in reader:
             yield line.rstrip("\n")
 

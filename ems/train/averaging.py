@@ -30,8 +30,8 @@ def averaged(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
         except Damaged as error:
             later = ", ".join(path.name for path in folders[at:])
             raise EmsError(
-                f"train.average_checkpoints: {error.found}; delete {later} in {state} and run the "
-                "same command again: training goes on from the checkpoint before"
+                f"train.average_checkpoints: {error.finding}; delete {later} in {state} and run "
+                "the same command again: training goes on from the checkpoint before"
             ) from None
     return mean([folder / MODEL for folder in folders]), [step_of(path) for path in folders]
 

@@ -1,0 +1,177 @@
+"""The law of damaged files: whichever file of a finished run a disk flips a bit of, cuts short,
+empties, loses, or has something else in its place, whoever reads it says so in one line that ends
+in what to do.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Project
+
+from ems.config import load_experiment, load_site
+from ems.corpora.moses import count_pairs
+from ems.damaged import Damaged, advice
+from ems.encode import SentenceEncoder
+from ems.evalsets.whole import check_files
+from ems.shards.index import read_index, shards_in
+from ems.shards.inspect import verify
+from ems.shards.reader import PairStore
+from ems.shards.writer import write_shards
+from ems.tables.corpora import read_report
+from ems.tables.losses import read_losses
+from ems.tables.models import write_models_table
+from ems.tables.scores import read_scores
+from ems.text.bulk import segment_tsv
+from ems.text.evalkeys import read_eval_keys
+from ems.text.subwords import train_vocabulary, write_sample
+from ems.text.vocabulary_report import write_vocabulary_report
+from ems.train.job import _checked_vocabulary
+from ems.train.loop import Data
+
+RUN = Path("results/tiny")
+SHARD = RUN / "shards/shared/Demo/v1/de-en/00000"
+INDEX = RUN / "shards/shared/index.json"
+MODEL = RUN / "models/ems"
+VOCABULARY = RUN / "vocab/shared/vocabulary.model"
+SAMPLE = RUN / "vocab/shared/sample.txt"
+REPORT = RUN / "reports/decontamination.json"
+KEYS = RUN / "text/evalkeys.tsv"
+CLEAN, SEGMENTED = (RUN / f"text/{kind}/Demo/v1/de-en.tsv" for kind in ("clean", "segmented"))
+ARCHIVE = Path("data/opus/Demo/v1/moses/de-en.txt.zip")
+TATOEBA = Path("data/evalsets/tatoeba/demo-v1/tatoeba.deu-eng.deu")
+SCORES = RUN / "scores/ems/tatoeba.json"
+OUT = Path("out")
+
+
+def flip(path):
+    """Turn the highest bit of the byte in the middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x80
+    path.write_bytes(content)
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def cut_between_lines(path):
+    content = path.read_bytes()
+    os.truncate(path, content.rindex(b"\n", 0, -1) + 1)
+
+
+def empty(path):
+    os.truncate(path, 0)
+
+
+def replace_by_text(path):
+    path.write_text("<html>Sorry, this page is not there.</html>\n")
+
+
+def replace_by_a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
+
+
+def tiny():
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    return load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+
+
+def stored():
+    return PairStore(read_index(INDEX)["train"], ["en", "de", "zh", "ja"], 60)
+
+
+READERS = {  # damaged file -> what reads it
+    KEYS: lambda: read_eval_keys(KEYS),
+    CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
+    SEGMENTED: lambda: write_shards(SEGMENTED, VOCABULARY, OUT / "shard"),
+    SAMPLE: lambda: train_vocabulary(tiny(), SAMPLE, OUT / "v.model"),
+    SAMPLE.with_suffix(".languages"): lambda: write_vocabulary_report(
+        VOCABULARY, SAMPLE, OUT / "r.json"
+    ),
+    VOCABULARY: lambda: _checked_vocabulary(Data(stored(), None, VOCABULARY)),
+    **{
+        SHARD / name: lambda: verify([SHARD])
+        for name in ("de.ids", "en.offsets", "lines", "manifest.json")
+    },
+    SHARD.parent / "manifest.json": lambda: shards_in(SHARD.parent),
+    INDEX: lambda: read_index(INDEX),
+    MODEL / "model.json": lambda: SentenceEncoder(MODEL),
+    MODEL / "model.safetensors": lambda: SentenceEncoder(MODEL),
+    MODEL / "vocabulary.model": lambda: SentenceEncoder(MODEL),
+    MODEL / "heads.safetensors": lambda: write_models_table(
+        [MODEL / "model.json"], REPORT, [], OUT / "t.tex"
+    ),
+    MODEL / "losses.jsonl": lambda: read_losses(MODEL / "losses.jsonl"),
+    SCORES: lambda: read_scores([SCORES], "tatoeba"),
+    REPORT: lambda: read_report(REPORT),
+    ARCHIVE: lambda: count_pairs(ARCHIVE, "Demo", "de-en"),
+    TATOEBA: lambda: check_files([TATOEBA]),
+}
+SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the sizes only
+
+
+@pytest.fixture(scope="module")
+def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of a finished run, in which each test mends what it spoils."""
+    folder = tmp_path_factory.mktemp("damaged") / "project"
+    shutil.copytree(tiny_run.folder, folder, symlinks=True)
+    return folder
+
+
+@pytest.fixture
+def spoil(run, monkeypatch):
+    """A function that spoils a file of the run until the test is over."""
+    monkeypatch.chdir(run)
+    kept = []
+
+    def act(path, damage):
+        kept.append((path, path.read_bytes()))
+        damage(path)
+
+    yield act
+    for path, content in kept:
+        if path.is_dir():
+            path.rmdir()
+        path.write_bytes(content)
+    shutil.rmtree(OUT, ignore_errors=True)
+
+
+def finding(read):
+    with pytest.raises(Damaged) as error:
+        read()
+    return error.value
+
+
+def check(error):
+    assert "\n" not in str(error)
+    assert str(error).endswith(advice(error.path))
+    assert "snakemake" in str(error)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("path", READERS, ids=str)
+def test_a_damaged_file_is_one_line_that_says_what_makes_it_again(path, damage, spoil):
+    if (path, damage) not in SILENT:
+        spoil(path, damage)
+        check(finding(READERS[path]))
+
+
+LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]
+
+
+@pytest.mark.parametrize("path", LINES, ids=str)
+def test_a_file_of_lines_that_ends_after_a_whole_line_is_found_too(path, spoil):
+    """As a copy to a full disk may leave it: nothing in such a file is wrong but its length."""
+    spoil(path, cut_between_lines)
+    check(finding(READERS[path]))
+
+
+def test_the_sample_of_a_vocabulary_is_drawn_of_whole_files_only(spoil):
+    spoil(SEGMENTED, cut_between_lines)
+    check(finding(lambda: write_sample(tiny(), [SEGMENTED], OUT / "sample.txt")))

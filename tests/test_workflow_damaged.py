@@ -1,0 +1,167 @@
+"""The advice for a damaged file works: it is followed word by word on a finished run, and then
+everything is as it was, without training again.
+"""
+
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from conftest import Project
+from test_damaged_files import (
+    ARCHIVE,
+    CLEAN,
+    INDEX,
+    KEYS,
+    MODEL,
+    REPORT,
+    RUN,
+    SCORES,
+    SEGMENTED,
+    SHARD,
+    TATOEBA,
+    VOCABULARY,
+    cut,
+    cut_between_lines,
+    empty,
+    flip,
+)
+
+FOLLOWED = re.compile(r"delete (.+) and make it again: `([^`]+)`|make it: `([^`]+)`")
+AGAIN = re.compile(r"delete (.+) and run the same command again")
+MIRRORED = "data/embedded/opus/Demo/v1/moses/de-en.txt.zip"
+PAIR = ("--corpus", "Demo", "--version", "v1", "--pair", "de-en")
+TINY = ("--experiment", "tiny")
+EVERY = [RUN / f"scores/{name}/tatoeba.json" for name in ("ems", "untrained", "char-ngram")]
+
+
+def no_json(path):
+    path.write_text("[]")
+
+
+def gone(path):
+    path.unlink()
+
+
+def clean():
+    return ("ems", "clean", *TINY, *PAIR, "--archives", ARCHIVE, "--keys", KEYS, "--out", "out.tsv")
+
+
+def fetch():
+    return ("ems", "fetch", "--source", "data/embedded/opus", *PAIR, "--out", ARCHIVE)
+
+
+DAMAGES = {  # what is damaged -> (file, damage, the command that finds it)
+    "shard": (SHARD / "de.ids", flip, ("ems", "verify", "--index", INDEX)),
+    "index": (INDEX, no_json, ("ems", "verify", "--index", INDEX)),
+    "vocabulary": (
+        VOCABULARY,
+        flip,
+        (
+            *("ems", "train", *TINY, "--system", "untrained", "--shards", INDEX),
+            *("--vocabulary", VOCABULARY, "--state", "out/state", "--out", "out/model"),
+        ),
+    ),
+    "weights": (
+        MODEL / "model.safetensors",
+        cut,
+        (
+            *("ems", "encode", "--model", MODEL, "--language", "de"),
+            *("--source", "README.md", "--out", "out.npy"),
+        ),
+    ),
+    "scores": (
+        SCORES,
+        no_json,
+        ("ems", "table", "tatoeba", *TINY, "--sources", *EVERY, "--out", "out/t.tex"),
+    ),
+    "evaluation keys": (KEYS, cut_between_lines, clean()),
+    "clean text": (
+        CLEAN,
+        empty,
+        ("ems", "segment", *TINY, "--source", CLEAN, "--out", "out/de-en.tsv"),
+    ),
+    "segmented text": (
+        SEGMENTED,
+        gone,
+        (
+            *("ems", "shards", "--source", SEGMENTED, "--vocabulary", VOCABULARY),
+            *("--out", "out/shard"),
+        ),
+    ),
+    "report": (
+        REPORT,
+        flip,
+        ("ems", "table", "corpora", *TINY, "--sources", REPORT, "--out", "out/c.tex"),
+    ),
+    "archive": (ARCHIVE, cut, clean()),
+    "evaluation set": (
+        TATOEBA,
+        cut_between_lines,
+        (
+            *("ems", "evalkeys", *TINY, "--evalset", f"tatoeba={TATOEBA.parent}"),
+            *("--out", "out/keys.tsv"),
+        ),
+    ),
+    "lock": (ARCHIVE.with_name(f"{ARCHIVE.name}.lock.json"), no_json, fetch()),
+    "mirror": (MIRRORED, cut, fetch()),
+    "costs": (
+        RUN / "costs/train/ems.json",
+        empty,
+        ("ems", "costs", *TINY, "--folder", RUN / "costs", "--out", "out/costs.tex"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy of a finished run, in which each test mends what it spoils."""
+    folder = tmp_path_factory.mktemp("damaged") / "project"
+    shutil.copytree(tiny_run.folder, folder, symlinks=True)
+    return Project(folder)
+
+
+def stage(run: Project, command: tuple[object, ...], expect: int) -> subprocess.CompletedProcess:
+    return run.run(*map(str, command), expect=expect)
+
+
+def follow(run: Project, message: str) -> None:
+    """Delete what the message names, and run the command that it names."""
+    again = AGAIN.search(message)
+    deleted, *commands = (again[1],) if again else FOLLOWED.search(message).groups()
+    for name in shlex.split(deleted or ""):
+        path = run.folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for command in filter(None, commands):
+        run.run("sh", "-c", command)
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_the_advice_for_a_damaged_file_works_word_by_word(what: str, run: Project) -> None:
+    path, damage, command = DAMAGES[what]
+    damage(run.folder / path)
+    lines = stage(run, command, expect=1).stderr.splitlines()
+    assert "Traceback" not in "".join(lines)
+    follow(run, lines[-1])
+    stage(run, command, expect=0)
+
+
+def contents(project: Project) -> dict[str, bytes]:
+    """Every byte of what is made, without what differs from run to run."""
+    files = [path for path in (project.folder / "results").rglob("*") if path.is_file()]
+    files += (project.folder / "data").rglob("*.zip")
+    names = {path: path.relative_to(project.folder).as_posix() for path in files}
+    return {
+        name: path.read_bytes()
+        for path, name in names.items()
+        if not name.startswith(("results/tiny/costs", "results/tiny/logs"))
+        and not name.endswith((".snakemake_timestamp", ".svg", ".png"))
+    }
+
+
+def test_after_all_advice_everything_is_as_it_was_and_nothing_is_to_do(
+    tiny_run: Project, run: Project
+) -> None:
+    assert "Nothing to be done" in run.snakemake("all")
+    assert contents(run) == contents(tiny_run)
