@@ -5,7 +5,9 @@ segmenters.
 """
 
 import re
+import shlex
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,8 @@ from ems.text.segment import check_available
 from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
+# what the executor puts between double quotes, where a shell reads on, or Slurm into a log's name
+UNSUBMITTED = set("$`\\\"'%")
 LOOKS = {  # words of Snakemake's command line with which no job runs
     *("--dry-run", "--dryrun", "--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
     *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
@@ -48,16 +52,36 @@ def segments_elsewhere(words: list[str]) -> bool:
     return short or bool((LOOKS | SLURM) & set(words))
 
 
-def check_cluster(words: list[str]) -> None:
-    """Raise `EmsError` when `words` (command line, profile) ask for Slurm and it is not here.
+def check_cluster(words: list[str], run: Plan) -> None:
+    """Raise `EmsError` when `words` (command line, profile) ask for Slurm and it is not here, or
+    cannot be given a job of this run.
 
     Without `sbatch` the executor would run the local jobs and then wait for ever.
     """
-    if SLURM & set(words) and shutil.which("sbatch") is None:
+    if not SLURM & set(words):
+        return
+    if shutil.which("sbatch") is None:
         raise EmsError(
             "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "
             "that submits jobs (Debian's package: slurm-client), or leave --profile slurm out"
         )
+    for key, place in _places(run).items():
+        if set(place) & UNSUBMITTED:
+            expected = " ".join(sorted(UNSUBMITTED))
+            raise EmsError(f"{key}: found {place!r}, but with Slurm a path has none of {expected}")
+    if shlex.quote(sys.executable) != sys.executable:
+        raise EmsError(
+            f"Slurm's jobs start {sys.executable!r}, whose path must be of letters, digits, `/`, "
+            "`.`, `_` and `-`: put the environment elsewhere"
+        )
+
+
+def _places(run: Plan) -> dict[str, str]:
+    """The folders whose files are inputs of jobs, by what names them."""
+    sets = {f"evalsets.{name}.path": item.path for name, item in run.experiment.evalsets.items()}
+    models = {f"systems.{name}.model": s["model"] for name, s in run.experiment.systems.items()}
+    texts = {key: model for key, model in models.items() if isinstance(model, str)}
+    return {"the project's folder": str(Path.cwd()), "data": run.site["data"], **sets, **texts}
 
 
 def plan(

@@ -35,7 +35,7 @@ WORDS = [*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")]
 MAIN = workflow.is_main_process  # not that of one job, which checks what it needs itself
 try:
     PLAN = plan(config, elsewhere=not MAIN or segments_elsewhere(WORDS))
-    check_cluster(WORDS)
+    check_cluster(WORDS, PLAN)
 except EmsError as error:
     raise WorkflowError(str(error)) from None
 for line in PLAN.missing if MAIN else ():

@@ -3,6 +3,7 @@
 import json
 
 NASTY = "-a '\"$(touch pwned);touch pwned;`touch pwned`|&>#*?[a]\\%s%j ü"
+ON_SLURM = "a;touch pwned;|&>#*?[a]~! ü"  # what the executor can hand to Slurm
 
 
 def quoted(text: object) -> str:

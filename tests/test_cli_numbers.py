@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ems import cli
+from ems import cli, commands
 
 STAGES = {
     "--workers": ["segment", "--experiment", "x", "--source", "a", "--out", "b"],
@@ -69,9 +69,9 @@ def test_a_flag_takes_its_bounds_and_nothing_beyond_them(flag, bounds, capsys):
 def test_every_whole_number_of_the_command_line_has_bounds():
     kinds = {
         flag: options["type"]
-        for stage in cli.STAGES
+        for stage in commands.STAGES
         for flag, options in stage.others.items()
-        if "type" in options and options["type"] is not cli.Path
+        if "type" in options and options["type"] not in (commands.path, commands.assignment)
     }
     assert set(kinds) == set(BOUNDS)
     assert int not in kinds.values()
@@ -84,7 +84,7 @@ def test_every_whole_number_of_the_command_line_has_bounds():
 def stage_that(monkeypatch, action):
     """Run `ems index` with `action` in its place; its status."""
     stages = [stage for stage in cli.STAGES if stage.name != "index"]
-    own = cli.Stage("index", lambda options: action(), "fail")
+    own = commands.Stage("index", lambda options: action(), "fail", out=None)
     monkeypatch.setattr(cli, "STAGES", [*stages, own])
     return cli.main(["index"])
 

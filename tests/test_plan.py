@@ -1,10 +1,13 @@
 """Laws of the plan: what is missing is said before any job starts, unless no job needs it here."""
 
+import sys
+
 import pytest
 from experiments_made import REAL, Settings, edited
+from names_made import ON_SLURM
 
 from ems.errors import EmsError
-from ems.plan import plan, segments_elsewhere
+from ems.plan import check_cluster, plan, segments_elsewhere
 from ems.text.segment import check_available
 
 
@@ -66,3 +69,52 @@ def test_what_is_wrong_with_the_settings_is_an_error_everywhere(bare):
     (bare / "configs/mine.yaml").write_text("seed: x\n")
     with pytest.raises(EmsError, match=r"mine\.yaml"):
         plan(root=bare, elsewhere=True)
+
+
+# --- Slurm
+
+WITH_SLURM = ["snakemake", "--profile", "slurm", "all"]
+
+
+@pytest.fixture
+def submitting(tmp_path, monkeypatch):
+    """A folder of settings, on a machine that has `sbatch`."""
+    monkeypatch.setattr("ems.plan.shutil.which", lambda name: name)
+    return Settings(tmp_path, REAL)
+
+
+def refused(words=WITH_SLURM, **site):
+    """The line with which a run is refused."""
+    with pytest.raises(EmsError) as error:
+        check_cluster(words, plan(site))
+    return str(error.value)
+
+
+@pytest.mark.parametrize("character", ["$", "`", "'", '"', "\\", "%"])
+def test_what_the_executor_does_not_quote_is_refused_with_slurm_alone(
+    submitting, monkeypatch, character
+):
+    name = f"a{character}b"
+    folder = submitting.root / name
+    folder.mkdir()
+    Settings(folder, REAL)
+    monkeypatch.chdir(submitting.root)
+    check_cluster(["snakemake", "all"], plan({"data": name}))
+    expected = "but with Slurm a path has none of"
+    assert f"data: found {name!r}, {expected}" in refused(data=name)
+    monkeypatch.chdir(folder)
+    assert f"the project's folder: found {str(folder)!r}, {expected}" in refused()
+    submitting.write(edited(REAL, "systems.ngram", {"kind": "folder", "model": name}))
+    monkeypatch.chdir(submitting.root)
+    assert f"systems.ngram.model: found {name!r}, {expected}" in refused()
+
+
+def test_other_nasty_names_are_fine_with_slurm(submitting, monkeypatch):
+    monkeypatch.chdir(submitting.root)
+    check_cluster(WITH_SLURM, plan({"data": ON_SLURM}))
+
+
+def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(submitting, monkeypatch):
+    monkeypatch.chdir(submitting.root)
+    monkeypatch.setattr(sys, "executable", "/big disk/.venv/bin/python")
+    assert "Slurm's jobs start '/big disk/.venv/bin/python', whose path must be" in refused()

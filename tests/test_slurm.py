@@ -10,6 +10,7 @@ import pytest
 import slurm_cluster
 import yaml
 from conftest import Project, copy_project, needs
+from names_made import ON_SLURM, quoted
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +29,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm_cluster.
 
 @pytest.fixture(scope="module")
 def project(cluster: slurm_cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project on the cluster; config.yaml names `demo`, so `tiny` comes from --config only."""
-    project = copy_project(tmp_path_factory.mktemp("project"))
+    """A project on the cluster; config.yaml names `demo`, so `tiny` comes from --config only. Its
+    folder and its data folder have nasty names.
+    """
+    folder = tmp_path_factory.mktemp("project") / f"{ON_SLURM} {{}} {{x}}"
+    folder.mkdir()
+    project = copy_project(folder)
+    project.edit("config.yaml", "data: data #", f"data: {quoted(ON_SLURM)} #")
     project.edit("config.yaml", "experiment: tiny\n", "experiment: demo\n")
     return _on(cluster, project)
 
@@ -79,6 +85,7 @@ def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
     _check_resumed(project)
     _check_nothing_leaked(project)
     assert project.tables() == tiny_run.tables()
+    assert list(project.folder.parent.rglob("pwned")) == []
 
 
 def _check_resources(cluster: slurm_cluster.Cluster) -> None:

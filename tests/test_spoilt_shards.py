@@ -14,6 +14,7 @@ from ems.shards import checks
 from ems.shards.reader import PairStore, Shard
 
 PIECES = 300
+AGAIN = "delete it and run the command that made it again"  # no rule made it: no target is known
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6]  # tokens of the sentences of both sides
 
 
@@ -70,7 +71,7 @@ def test_training_on_a_shard_of_wrong_ids_names_file_and_row_and_what_to_do(toy)
     write(shard / "de.ids", np.full(Shard(shard).tokens["de"], 0xFFFF))
     found = message(lambda: toy.train(toy.folder / "run"))
     assert found.startswith(f"{shard}/de.ids: row 0: expected token ids below ")
-    assert found.endswith(f", found 65,535; delete {shard} and run again")
+    assert found.endswith(f", found 65,535; {AGAIN}")
 
 
 def test_training_on_a_shard_of_wrong_offsets_does_not_blame_the_learning_rate(toy):
@@ -144,7 +145,7 @@ def test_a_token_id_that_the_vocabulary_does_not_have_is_named_with_its_row(
     spoil(folder / "de.ids", {at: PIECES})
     found = message(lambda: store(folder).draw(1, 0, 4, 1.0))
     expected = f"row {row}: expected token ids below {PIECES}, found {PIECES}"
-    assert found == f"{folder}/de.ids: {expected}; delete {folder} and run again"
+    assert found == f"{folder}/de.ids: {expected}; {AGAIN}"
 
 
 @pytest.mark.parametrize("line", [0, -1, -(2**63)])
@@ -170,7 +171,7 @@ def test_a_file_cut_short_after_it_was_opened_is_not_mapped(tmp_path, name):
 
 def test_a_store_of_no_shards_says_which_languages_have_none():
     found = message(lambda: PairStore([], LANGUAGES, MAX_TOKENS))
-    assert found.startswith("expected shards with pairs of en, de, fr, found none; ")
+    assert found.startswith("expected shards of en, de, fr, found none in the index")
 
 
 def test_a_shard_of_a_language_that_the_experiment_lacks_is_named(tmp_path):
@@ -182,7 +183,7 @@ def test_a_shard_of_a_language_that_the_experiment_lacks_is_named(tmp_path):
 def test_a_shard_without_a_pair_is_never_drawn_from(tmp_path):
     folder = made(tmp_path / "c/v/de-en/00000", lengths=[])
     found = message(lambda: PairStore([folder], ["en", "de"], 100))
-    assert found == f"{folder}: holds no pair; delete it and run again"
+    assert found == f"{folder}: expected pairs of sentences, found none; {AGAIN}"
 
 
 # --- memory

@@ -42,7 +42,13 @@ def check_type(kind: str, name: str, where: str) -> None:
     """Raise `EmsError` when a server calls a file that is no page one (its `Content-Type`)."""
     page = next((word for word in ("html", "xml") if word in kind.lower()), None)
     if page and MARKUP.get(Path(name).suffix.lower()) != page:
-        raise EmsError(f"{where}: expected a file, found a web page ({kind}); {WAY_OUT}")
+        raise EmsError(f"{where}: expected a file, found a web page ({short(kind)}); {WAY_OUT}")
+
+
+def short(text: str, limit: int = 100) -> str:
+    """A server's words for a message: one line of at most `limit` characters."""
+    words = " ".join(text.split())
+    return words if len(words) <= limit else f"{words[:limit]}…"
 
 
 def _is_page(start: bytes) -> bool:

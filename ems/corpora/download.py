@@ -11,16 +11,18 @@ Notable choices:
 
 import email.utils
 import random
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import requests
 from urllib3.exceptions import HTTPError
 
+from ems.corpora.content import short
 from ems.corpora.part import Again, Part, part_path
 from ems.corpora.slots import default_folder, held, slot
 from ems.errors import EmsError
@@ -81,9 +83,19 @@ def _complete(part: Part, how: Downloads) -> None:
             _wait(part, again, failures, how)
 
 
+def address(url: str) -> SplitResult:
+    """The parts of an address. Raises `EmsError` when it cannot be read."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise EmsError(
+            f"{url}: expected an address, found none ({error}); check `sources`"
+        ) from None
+
+
 def _host(url: str) -> str:
     """Host and port of an address, without a user's name."""
-    return urlsplit(url).netloc.rpartition("@")[2]
+    return address(url).netloc.rpartition("@")[2]
 
 
 def _given_up(part: Part, again: Again, failures: int) -> EmsError:
@@ -122,8 +134,8 @@ def _ask(part: Part, how: Downloads) -> requests.Response:
         timeout = (min(CONNECT, how.stall), how.stall)
         headers = {**ASKED, **part.headers()}
         return requests.get(part.url, stream=True, timeout=timeout, headers=headers)
-    except requests.RequestException as error:
-        why = f"download failed ({type(error).__name__}: {error})"
+    except (requests.RequestException, ValueError) as error:  # ValueError: a wrong Location
+        why = f"download failed ({type(error).__name__}: {short(str(error), 500)})"
         if isinstance(error, ValueError) or "CERTIFICATE_VERIFY_FAILED" in why:
             raise EmsError(f"{part.url}: {why}; check the address") from None
         raise Again(why) from None
@@ -148,11 +160,11 @@ def _judge(answer: requests.Response, part: Part) -> None:
 
 def _asked_wait(text: str) -> float | None:
     """Seconds of a Retry-After, which is a number of seconds or a date; None if it is neither."""
-    if text.strip().isdecimal():
+    if re.fullmatch("[0-9]{1,9}", text.strip()):  # up to 31 years
         return float(text)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -15,13 +15,12 @@ from contextlib import AbstractContextManager, contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ems.config import OPUSTOOLS
 from ems.corpora.by_opustools import moses_by_opustools, opustools_location
 from ems.corpora.content import START, check_start
-from ems.corpora.download import DOWNLOADS, Downloads, download
+from ems.corpora.download import DOWNLOADS, Downloads, address, download
 from ems.corpora.moses import count_pairs
 from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
@@ -152,7 +151,7 @@ def _checked(path: Path, out: Path, location: str, check: Check, locked: bool) -
 def _local(location: str) -> Path:
     """The path of a `file://` address or of a plain path."""
     if location.startswith("file://"):
-        return Path(url2pathname(urlsplit(location).path))
+        return Path(url2pathname(address(location).path))
     return Path(location)
 
 

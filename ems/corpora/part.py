@@ -15,7 +15,7 @@ from typing import Any
 
 import requests
 
-from ems.corpora.content import START, check_start, check_type
+from ems.corpora.content import START, check_start, check_type, short
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, write_json
@@ -27,6 +27,8 @@ SAID = record(  # what the server said of a download
     {"url": TEXT},
     {"length": {"type": ["integer", "null"], "minimum": 0}, "etag": _MAYBE, "modified": _MAYBE},
 )
+
+BYTES = "[0-9]{1,18}"  # a number of them; more digits are none
 
 
 class Again(Exception):
@@ -53,6 +55,18 @@ def write_all(writer: FileIO, block: bytes, path: Path) -> None:
             f"cannot write {path}: {error.strerror}; free some space, then run the same command "
             "again (a download goes on where it stopped)"
         ) from None
+
+
+def _length(text: str | None) -> int | None:
+    """The Content-Length, which may be there twice; None without one. Raises `Again` for another
+    text: where the file ends would be a guess.
+    """
+    if text is None:
+        return None
+    lengths = {part.strip() for part in text.split(",")}
+    if len(lengths) > 1 or not re.fullmatch(BYTES, *lengths):
+        raise Again(f"expected a number of bytes as Content-Length, found {short(text)!r}")
+    return int(*lengths)
 
 
 class Part:
@@ -112,10 +126,9 @@ class Part:
         check_type(answer.headers.get("Content-Type", ""), self.name, self.url)
         self._check_encoding(answer.headers.get("Content-Encoding") or "identity")
         self.forget()
-        length = answer.headers.get("Content-Length", "")
         self.said = {
             "url": self.url,
-            "length": int(length) if length.isdecimal() else None,
+            "length": _length(answer.headers.get("Content-Length")),
             "etag": answer.headers.get("ETag"),
             "modified": answer.headers.get("Last-Modified"),
         }
@@ -125,8 +138,8 @@ class Part:
         """A .gz may be labelled as packed on its way; anything else was asked for as it is."""
         if encoding.lower() != "identity" and not self.name.endswith((".gz", ".tgz")):
             raise EmsError(
-                f"{self.url}: asked for the file as it is, the server packs it ({encoding}); "
-                "set `sources` to another host or to a directory"
+                f"{self.url}: asked for the file as it is, the server packs it "
+                f"({short(encoding)}); set `sources` to another host or to a directory"
             )
 
     def go_on(self, answer: requests.Response) -> None:
@@ -135,7 +148,7 @@ class Part:
         Raises `Again` when it does not.
         """
         said = answer.headers.get("Content-Range", "")
-        found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", said.strip())
+        found = re.fullmatch(rf"bytes ({BYTES})-({BYTES})/({BYTES}|\*)", said.strip())
         same = found is not None and int(found[1]) == self.size
         same = same and found[3] in ("*", str(self.length))
         for key, name in (("etag", "ETag"), ("modified", "Last-Modified")):
@@ -146,7 +159,7 @@ class Part:
             self.forget()
             raise Again(
                 f"asked to go on from byte {at:,} of {length or 'unknown'}, the server gave "
-                f"{said or 'no range'} or another file; starting from zero"
+                f"{short(said) or 'no range'} or another file; starting from zero"
             )
 
     def write(self, block: bytes) -> None:

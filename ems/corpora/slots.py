@@ -32,7 +32,7 @@ def default_folder() -> Path:
 def slot(host: str, limit: int, folder: Path) -> Iterator[None]:
     """Hold one of the `limit` connections to a host; wait until one is free."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = re.sub(r"[^A-Za-z0-9.-]", "_", host)
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:200]
     handle, told = _free(folder, name, limit), False
     while handle is None:
         if not told:

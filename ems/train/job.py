@@ -26,6 +26,7 @@ from ems.progress import log
 from ems.text.subwords import load_vocabulary
 from ems.train.checkpoint import claimed, clean, json_lines
 from ems.train.distributed import World, joined
+from ems.train.fits import check_fits
 from ems.train.identity import claim_identity, identity_of
 from ems.train.loop import Data, Run
 from ems.train.masking import Pieces
@@ -52,16 +53,19 @@ def train(
 
     The times, {"step", "pairs", "seconds", "tokens", "wait"} for each row of the loss log, lie
     apart from the model: they differ from run to run, the model does not. Raises `EmsError` when
-    the state is that of other settings (unless `afresh`: it is deleted), when a loss is not finite,
-    and, with the exit status for requeueing, after SIGTERM or SIGUSR1.
+    the memory is too small for the model, when the state is that of other settings (unless
+    `afresh`: it is deleted), when a loss is not finite, and, with the exit status for requeueing,
+    after SIGTERM or SIGUSR1.
     """
     experiment = experiment.of_system(name)
     settings = experiment.systems[name]
     sha256 = _checked_vocabulary(data)
     vocabulary = load_vocabulary(data.vocabulary)
-    for store in data.stores().values():
-        store.check(vocabulary.get_piece_size())
+    pieces = vocabulary.get_piece_size()
     device = choose_device(settings["train"]["device"])
+    check_fits(name, settings, len(experiment.languages), pieces, device)
+    for store in data.stores().values():
+        store.check(pieces)
     identity = identity_of(experiment, name, data.stores(), sha256)
     seed = settings["train"].get("seed", experiment.seed)
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:

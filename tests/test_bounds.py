@@ -1,0 +1,130 @@
+"""Laws of the numbers of the settings: each has bounds, the defaults and what is here lie within
+them, and a number at a bound either works or is one line."""
+
+import math
+
+import jsonschema
+import pytest
+from conftest import ROOT
+from experiments_made import MINIMAL, changed, edited
+
+from ems.config.schema import check, load_yaml
+from ems.errors import EmsError
+
+NAMES = ("experiment", "site")
+SCHEMAS = {name: load_yaml(ROOT / "schemas" / f"{name}.schema.yaml") for name in NAMES}
+LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+
+
+def parts(schema, path=()):
+    """(path, part) of every part of a schema that is a schema itself, or might be one."""
+    if isinstance(schema, dict):
+        yield path, schema
+    items = enumerate(schema) if isinstance(schema, list) else schema.items()
+    for key, part in items if isinstance(schema, dict | list) else ():
+        if isinstance(part, dict | list) and key not in ("default", "enum"):
+            yield from parts(part, (*path, key))
+
+
+NUMBERS = [
+    pytest.param(part, id=".".join([name, *map(str, path)]))
+    for name, schema in SCHEMAS.items()
+    for path, part in parts(schema)
+    if {"integer", "number"} & {*([part["type"]] if isinstance(part.get("type"), str) else [])}
+]
+
+
+def test_the_numbers_of_the_schemas_are_seen():
+    assert len(NUMBERS) > 60
+    types = [part.get("type") for schema in SCHEMAS.values() for _, part in parts(schema)]
+    assert not any(isinstance(kind, list) for kind in types)  # a list of types would hide one
+
+
+@pytest.mark.parametrize("part", NUMBERS)
+def test_every_number_has_a_finite_lower_and_upper_bound_and_they_are_in_order(part):
+    (low,) = [part[name] for name in LOW if name in part]
+    (high,) = [part[name] for name in HIGH if name in part]
+    assert -math.inf < low < high < math.inf
+
+
+WITH_DEFAULT = [
+    pytest.param(name, part, id=".".join([name, *map(str, path)]))
+    for name, schema in SCHEMAS.items()
+    for path, part in parts(schema)
+    if "default" in part
+]
+
+
+@pytest.mark.parametrize(("name", "part"), WITH_DEFAULT)
+def test_every_default_is_allowed(name, part):
+    schema = {"$defs": SCHEMAS[name].get("$defs", {}), **part}
+    jsonschema.validate(part["default"], schema, jsonschema.Draft202012Validator)
+
+
+# --- at the bounds
+
+
+def leaves(schema, path=()):
+    """(path, part) of every number of an experiment; `[]` and `x` stand for items and names."""
+    if "$ref" in schema:
+        schema = {**SCHEMAS["experiment"]["$defs"][schema["$ref"].rpartition("/")[2]], **schema}
+    if schema.get("type") in ("integer", "number"):
+        yield path, schema
+    for key, part in schema.get("properties", {}).items():
+        yield from leaves(part, (*path, key))
+    for part in schema.get("anyOf", ()):
+        yield from leaves(part, path)
+    for key, name in (("items", "[]"), ("additionalProperties", "x")):
+        if isinstance(schema.get(key), dict):
+            yield from leaves(schema[key], (*path, name))
+
+
+def ends(part):
+    """The smallest and the largest value that a number may have."""
+    low = part.get("minimum", math.nextafter(part.get("exclusiveMinimum", 0), math.inf))
+    return low, part.get("maximum", math.nextafter(part.get("exclusiveMaximum", 1), 0))
+
+
+def nested(path, value):
+    """{"train": {"steps": value}} of a path; an item is the only one of its list."""
+    for key in reversed(path):
+        value = [value] if key == "[]" else {key: value}
+    return value
+
+
+SECTIONS = ("seed", "evalsets", "clean", "vocabulary", "documents", "probes")
+OF_SYSTEMS = ("model", "objectives", "train")
+LEAVES = [
+    (path, part)
+    for section in (*SECTIONS, *OF_SYSTEMS)
+    for path, part in leaves(SCHEMAS["experiment"]["properties"][section], (section,))
+] + [
+    (("splits", "x", "first", "x"), SCHEMAS["experiment"]["$defs"]["lines"]),
+    (("corpora", "[]", "max_pairs"), SCHEMAS["experiment"]["$defs"]["lines"]),
+]
+
+
+def with_number(path, value):
+    """An experiment with a number at a path."""
+    if path[0] == "corpora":
+        return edited(MINIMAL, "corpora.0.max_pairs", value)
+    version = {"evalsets": {path[1]: {"version": "v"}}} if path[0] == "evalsets" else {}
+    return changed(changed(MINIMAL, version), nested(path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "part"), [pytest.param(*leaf, id=".".join(leaf[0])) for leaf in LEAVES]
+)
+def test_a_number_may_lie_at_its_bounds_and_not_beyond_them(path, part):
+    schema, key = SCHEMAS["experiment"], ".".join(path[-1:]).replace("[]", "0")
+    low, high = ends(part)
+    for value in (low, high):
+        check(with_number(path, value), schema, "mine.yaml")
+    beyond = [low - 1, 2 * high + 1, 10**400, -(10**400), 1e300, math.nan, math.inf, -math.inf]
+    for value in (*beyond, str(low), True, None):
+        with pytest.raises(EmsError) as error:
+            check(with_number(path, value), schema, "mine.yaml")
+        message = str(error.value)
+        assert key in message
+        assert "\n" not in message
+        assert len(message) < 900

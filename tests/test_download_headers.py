@@ -1,0 +1,191 @@
+"""Laws of what a server says in its headers: the right bytes, or one short line that says why."""
+
+import email.utils
+import json
+import random
+
+import pytest
+from https_made import cut, good
+from test_download import CONTENT, World
+
+from ems.corpora.download import Downloads, _asked_wait
+from ems.corpora.fetch import fetch
+from ems.corpora.part import part_path
+from ems.errors import EmsError
+
+DIGITS = "9" * 5_000  # more than Python turns into a number
+PART = [".x.zip.part", ".x.zip.part.json"]
+REST = {"Content-Length": str(len(CONTENT) - 100_000)}
+RANGE = f"bytes 100000-{len(CONTENT) - 1}/{len(CONTENT)}"
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    return World(tmp_path, monkeypatch)
+
+
+def answer(status, body, **headers):
+    """These headers as they are, with the file's ETag, and a body after which the server goes."""
+
+    def way(request, file):
+        lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        lines = [f"HTTP/1.1 {status} x", 'ETag: "one"', "Connection: close", *lines, "", ""]
+        request.wfile.write("\r\n".join(lines).encode("latin-1") + body)
+        request.close_connection = True
+
+    return way
+
+
+UNREADABLE = ["", "-5", "+5", "5.0", "1e5", "1e400", "0x10", "1_0", "nan", "x", "²"]
+
+
+@pytest.mark.parametrize("length", [*UNREADABLE, DIGITS, "9" * 19, f"-{DIGITS}"])
+def test_a_file_whose_length_cannot_be_read_is_not_taken_to_be_whole(world, length):
+    way = answer(200, CONTENT[:100_000], Content_Length=length)
+    with world.site(way, good) as site:
+        world.fetched(site)
+    (world.out.parent / "x.zip.lock.json").unlink()
+    world.out.unlink()
+    with world.site(way) as site:
+        expected = f"expected a number of bytes as Content-Length, found '{length[:100]}"
+        world.fails(site, expected.replace("+", r"\+"), retries=1)
+
+
+def test_a_length_that_is_there_twice_counts_once(world):
+    length = str(len(CONTENT))
+    with world.site(answer(200, CONTENT, Content_Length=f"{length}, {length}")) as site:
+        world.fetched(site)
+
+
+def test_two_lengths_are_none(world):
+    with world.site(answer(200, CONTENT, Content_Length="5, 6")) as site:
+        world.fails(site, "Content-Length contained multiple unmatching values")
+
+
+@pytest.mark.parametrize(
+    "content_range",
+    [
+        DIGITS,
+        f"bytes {DIGITS}-1/2",
+        f"bytes 100000-1/{DIGITS}",
+        f"bytes 0-{DIGITS}/*",
+        "bytes ²-1/2",
+    ],
+)
+def test_a_range_that_cannot_be_read_is_taken_from_zero_and_shown_in_short(world, content_range):
+    way = answer(206, CONTENT[100_000:], **REST, Content_Range=content_range)
+    with world.site(cut(100_000), way, good) as site:
+        world.fetched(site)
+    (world.out.parent / "x.zip.lock.json").unlink()
+    world.out.unlink()
+    with world.site(cut(100_000), way) as site:
+        message = failure(world, site, retries=1)
+    assert "the server gave " + content_range[:20] in message
+    assert len(message) < 600
+
+
+def failure(world, site, **how):
+    with pytest.raises(EmsError) as caught:
+        world.fetch(site, **how)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+NO_TIMES = ["", "-5", "+5", "1e400", "1e5", "nan", "x", DIGITS, "9" * 10, f"-{DIGITS}", "٣"]
+NO_DATES = [
+    "Fri, 31 Dec 99999 23:59:59 GMT",
+    "01 Jan 9999999999 00:00:00 -0000",
+    f"Mon, 01 Jan {DIGITS} 00:00:00 GMT",
+    "Mon, 99 Jan 2026 99:99:99 GMT",
+    "Mon",
+    ",",
+    ":::",
+]
+
+
+@pytest.mark.parametrize("text", [*NO_TIMES, *NO_DATES])
+def test_a_time_to_wait_that_cannot_be_read_is_as_none(world, text):
+    assert _asked_wait(text) is None
+    with world.site(answer(503, b"", Content_Length=0, Retry_After=text.strip("٣")), good) as site:
+        world.fetched(site)
+    assert len(world.slept) == 1
+    assert 0 < world.slept[0] < 2
+
+
+@pytest.mark.parametrize(
+    "text", ["Mon, 01 Jan 0001 00:00:00 GMT", "0", "Thu, 01 Jan 1970 00:00:00 GMT"]
+)
+def test_a_time_that_is_over_is_no_wait(text):
+    assert _asked_wait(text) == 0
+
+
+def test_no_text_at_all_breaks_the_reading_of_a_time_to_wait():
+    draw, words = random.Random(1), email.utils.formatdate(usegmt=True).split()
+    words += ["-", ":", ",", "+", "0", DIGITS, "-0000", "+9999", "99999", "Jan", "(", '"', "\0", ""]
+    for _ in range(20_000):
+        wait = _asked_wait(draw.choice(["", " "]).join(draw.choices(words, k=draw.randint(0, 8))))
+        assert wait is None or wait >= 0
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://[::1",
+        "http://h:99999/",
+        "http://h:x/",
+        "²",
+        "http://./",
+        f"http://{'a' * 300}/",
+    ],
+)
+def test_a_redirection_to_no_address_is_final_and_one_line(world, location):
+    with world.site(answer(302, b"", Content_Length=0, Location=location)) as site:
+        world.fails(site, "download failed .*; check the address")
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["Content_Type", "Content_Encoding"])
+def test_a_long_header_is_shown_in_short(world, name):
+    with world.site(answer(200, b"", **{name: "html" + "x" * 60_000})) as site:
+        assert len(failure(world, site)) < 500
+
+
+@pytest.mark.parametrize("location", ["http://[::1/x.zip", "file://[/x.zip"])
+def test_a_source_that_is_no_address_is_one_line(tmp_path, location):
+    with pytest.raises(
+        EmsError, match=r"x\.zip: expected an address, found none .*; check `sources`"
+    ):
+        fetch(
+            location, tmp_path / "x.zip", lambda path: {}, how=Downloads(slots=tmp_path / "slots")
+        )
+
+
+def test_a_host_whose_name_is_longer_than_a_file_name_is_one_line(tmp_path):
+    how = Downloads(slots=tmp_path / "slots", retries=0)
+    with pytest.raises(EmsError, match="download failed"):
+        fetch(f"http://{'a' * 300}/x.zip", tmp_path / "x.zip", lambda path: {}, how=how)
+
+
+WRONG = [
+    [],
+    5,
+    "x",
+    None,
+    {"url": None},
+    {"url": 1},
+    {"length": "5"},
+    {"length": 1.5},
+    {"etag": ["x"]},
+]
+
+
+@pytest.mark.parametrize("memory", WRONG, ids=str)
+def test_what_is_remembered_of_a_part_in_another_form_is_nothing(world, memory):
+    with world.site(cut(100_000)) as site:
+        world.fails(site, "broke off", retries=0, left=PART)
+        path = part_path(world.out).with_name(PART[1])
+        known = json.loads(path.read_text())
+        path.write_text(json.dumps({**known, **memory} if isinstance(memory, dict) else memory))
+        site.ways[:] = [good]
+        world.fetched(site)
+    assert site.ranges() == [None, None]
