@@ -12,7 +12,7 @@ from fuzz_commands_made import subcommands
 from fuzz_made import Campaign, rebuilt
 from fuzz_stages_made import COMMANDS, RESUMED
 
-CASES = {"commands": 100, "files": 100, "configs": 100, "trainings": 8, "plans": 4, "workflows": 1}
+CASES = {"commands": 80, "files": 80, "configs": 80, "trainings": 8, "plans": 4, "workflows": 1}
 PASSING = {"commands": 0.2, "files": 0.2, "configs": 0.1, "trainings": 0.2}  # with status 0
 ENCODE = next(words for words in COMMANDS if words[1] == "encode")
 FAULTS = [
