@@ -45,9 +45,18 @@ OPUSTOOLS = "opustools"  # the source that means: through the package of that na
 def load_site(path: Path, schemas: Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
     schema = load_yaml(schemas / "site.schema.yaml")
-    value = merge(load_yaml(path), overrides or {})
+    value = merge(load_yaml(path), _with_booleans(overrides or {}))
     check(value, schema, path)
     return with_defaults(value, schema, {})
+
+
+def _with_booleans(overrides: dict[str, Any]) -> dict[str, Any]:
+    """Overrides in which `true` is what it is in YAML; Snakemake reads only `True` as that."""
+    words = {"true": True, "false": False}
+    return {
+        key: words.get(value, value) if isinstance(value, str) else value
+        for key, value in overrides.items()
+    }
 
 
 def load_experiment(
