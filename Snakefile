@@ -8,9 +8,6 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-configfile: "config.yaml"
-
-
 # built from envs/ems.def; only `--sdm apptainer` looks at it
 container: "envs/ems.sif"
 

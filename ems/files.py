@@ -90,6 +90,8 @@ def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> No
     """
     expected = "a new folder or one that this command made" if ours else "the name of a file"
     kind = kind_of(target)
+    if target.name:
+        kind_of(_temporary(target))  # a longer name, perhaps too long
     if kind == "nothing" or (kind == "a file" and not ours):
         return
     if kind == "a folder" and ours and target.name not in ("", "..") and not target.is_symlink():

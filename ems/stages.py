@@ -346,7 +346,7 @@ def run_encode(options: argparse.Namespace) -> None:
     try:
         lines = read_lines(options.source)
     except Damaged as error:  # the user's text, which is not ours to make again
-        raise EmsError(f"{error.found}; give UTF-8 text, a sentence a line") from None
+        raise EmsError(f"{error.finding}; give UTF-8 text, a sentence a line") from None
     vectors = SentenceEncoder(options.model).encode(lines, options.language)
     with atomic_path(options.out) as temporary, open(temporary, "wb") as writer:
         np.save(writer, vectors)

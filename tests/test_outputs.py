@@ -164,6 +164,13 @@ def test_a_place_below_a_file_is_refused_before_any_work(place, capfd, name):
     assert "a part of this path is a file" in refused(capfd, place, "encode", *words)
 
 
+def test_a_name_that_is_too_long_is_refused_before_any_work(place, capfd):
+    """The temporary name beside it is longer than the 255 bytes of a file system."""
+    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", "x.npy")
+    line = refused(capfd, place, "encode", *words, "--costs", "c" * 250)
+    assert "File name too long; choose a shorter name" in line
+
+
 # --- folders
 
 

@@ -46,7 +46,7 @@ OPUSTOOLS = "opustools"  # the source that means: through the package of that na
 def load_site(path: Path, schemas: Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
     schema = load_yaml(schemas / "site.schema.yaml")
-    value = merge(load_yaml(path), overrides or {})
+    value = merge(load_yaml(path), _with_booleans(overrides or {}))
     check(value, schema, path)
     _check_folder(f"{path}: data", path.parent / value["data"])
     return with_defaults(value, schema, {})
@@ -62,6 +62,15 @@ def _check_folder(key: str, folder: Path) -> None:
                 f"{key}: found {str(folder)!r}, expected a folder or a name that is free "
                 f"({error.strerror})"
             ) from None
+
+
+def _with_booleans(overrides: dict[str, Any]) -> dict[str, Any]:
+    """Overrides in which `true` is what it is in YAML; Snakemake reads only `True` as that."""
+    words = {"true": True, "false": False}
+    return {
+        key: words.get(value, value) if isinstance(value, str) else value
+        for key, value in overrides.items()
+    }
 
 
 def load_experiment(

@@ -4,6 +4,7 @@ One file for the trainer to read and for the workflow to depend on: a training j
 inputs costs the scheduler more than many a stage, each time that it looks for a job to start.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,7 +75,14 @@ def _check_manifest(folder: Path) -> None:
 
 
 def _entries(shards: list[Path], root: Path) -> dict[str, str]:
-    return {str(s.relative_to(root)): sha256_file(s / "manifest.json") for s in shards}
+    return {_below(s, root): sha256_file(s / "manifest.json") for s in shards}
+
+
+def _below(shard: Path, root: Path) -> str:
+    name = os.path.relpath(shard, root)
+    if name.startswith(os.pardir):
+        raise EmsError(f"{shard}: expected shards below {root}, the folder of the index; move one")
+    return name
 
 
 def read_index(path: Path) -> dict[str, list[Path]]:
