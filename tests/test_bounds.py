@@ -6,7 +6,7 @@ import math
 import jsonschema
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, changed, edited
+from experiments_made import MINIMAL, Settings, changed, edited
 
 from ems.config.schema import check, load_yaml
 from ems.errors import EmsError
@@ -128,3 +128,23 @@ def test_a_number_may_lie_at_its_bounds_and_not_beyond_them(path, part):
         assert key in message
         assert "\n" not in message
         assert len(message) < 900
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("contrastive: {weight: 1,", "contrastive: {weight: .nan,"),
+        ("learning_rate: 0.003", "learning_rate: .inf"),
+        ("temperature: [0.1, 0.5]", "temperature: [0.1, .nan]"),
+        ("steps: 60", "steps: 1e999"),
+    ],
+)
+def test_a_number_of_an_experiment_that_is_not_finite_is_one_line_with_its_place(
+    tmp_path, old, new
+):
+    text = (ROOT / "configs/tiny.yaml").read_text()
+    assert text.count(old) == 1
+    line = text[: text.index(old)].count("\n") + 1
+    message = Settings(tmp_path).told(text.replace(old, new))
+    assert "mine.yaml: not valid YAML: expected a finite number, found " in message
+    assert f"line {line}," in message

@@ -189,11 +189,6 @@ def test_too_few_pairs_are_an_error_that_names_the_file_and_the_setting(tmp_path
     assert "found 90; lower evalsets.paracrawl.protocol.candidates" in message
 
 
-def test_more_queries_than_candidates_are_an_error(tmp_path):
-    message = error_of(tmp_path, queries=61)
-    assert "evalsets.paracrawl.protocol.queries: 61 of 60 candidates cannot be drawn" in message
-
-
 def test_a_missing_archive_is_an_error_that_names_it(tmp_path):
     folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
     (folder / "moses" / "en-fr.txt.zip").unlink()

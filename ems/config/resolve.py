@@ -5,6 +5,12 @@ from typing import Any
 
 from ems.config.benchmarks import check_sets
 from ems.config.codes import by_code, known_codes, unseen
+from ems.config.contradictions import (
+    check_clean,
+    check_protocol,
+    check_schedule,
+    check_vocabulary,
+)
 from ems.config.experiment import (
     EMBEDDED,
     FETCHED,
@@ -46,7 +52,10 @@ def build(
     _check_distinct(corpora, validation)
     evalsets = _evalsets(value, languages, splits, sources)
     _check_held_out([*corpora, *([validation] if validation else [])], evalsets)
+    check_clean(value["clean"])
     vocabularies = build_vocabularies(value["vocabulary"], value["vocabularies"], list(languages))
+    for key, vocabulary in vocabularies.items():
+        check_vocabulary(key, vocabulary)
     placed = {key: place(f"systems.{key}", system, vocabularies) for key, system in systems.items()}
     for key, system in placed.items():
         _check_system(f"systems.{key}", system)
@@ -272,6 +281,7 @@ def _check_system(key: str, system: dict[str, Any]) -> None:
         raise EmsError(
             f"{key}: model.width {model['width']} is no multiple of model.heads {model['heads']}"
         )
+    check_schedule(key, system["train"])
     check_objectives(key, system)
 
 
@@ -309,6 +319,7 @@ def _evalset(
         _check_dev(key, name, entry, sources)
     if "protocol" in entry and name not in PROTOCOLS:
         raise EmsError(f"{key}.protocol: only of {', '.join(PROTOCOLS)}")
+    check_protocol(f"{key}.protocol", entry.get("protocol", {}))
     chosen = _codes(name, entry, languages)
     _check_left(key, entry, chosen, "none of the languages is in the benchmark")
     kept = {what: entry[what] for what in ("path", "dev", "protocol") if what in entry}

@@ -112,11 +112,22 @@ def _untrained(
     settings = experiment.systems[name]
     torch.set_num_threads(settings["train"]["threads"])
     torch.manual_seed(seed)
+    _warn(settings["train"], device)
     precision = settings["train"]["precision"]
-    if precision == "bfloat16" and not has_bfloat16(device):
-        log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     sizes = len(experiment.languages), vocabulary.get_piece_size()
     return System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
+
+
+def _warn(train: dict[str, Any], device: torch.device) -> None:
+    """Log settings that work, but hardly as they were meant."""
+    if train["precision"] == "bfloat16" and not has_bfloat16(device):
+        log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
+    if 0 < train["steps"] < train["warmup_steps"]:
+        log.warning(
+            "train.warmup_steps: %d, but the training ends after %d, at a lower learning rate",
+            train["warmup_steps"],
+            train["steps"],
+        )
 
 
 def _checked_vocabulary(data: Data) -> str:
