@@ -186,6 +186,14 @@ def test_a_shard_without_a_pair_is_never_drawn_from(tmp_path):
     assert found == f"{folder}: expected pairs of sentences, found none; {AGAIN}"
 
 
+@pytest.mark.parametrize("pairs", [-1, -(2**63), 7, 9, 2**63, 10**400])
+def test_a_number_of_pairs_that_the_files_do_not_have_is_one_line(tmp_path, pairs):
+    folder = made(tmp_path / "c/v/de-en/00000")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "pairs": pairs}))
+    assert str(folder) in message(lambda: PairStore([folder], ["en", "de"], 100))
+
+
 # --- memory
 
 
