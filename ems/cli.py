@@ -46,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
             check_outputs([Place("--log", options.log)], [*others, *inputs])
             _set_up_log(options.log)
         log.info("ems %s", " ".join(options.arguments))
+        _check_text(options.arguments)
         _check_names(options)
         if options.stage.out and options.out:
             check_suffix("--out", options.out, options.stage.out)
@@ -164,7 +165,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _check_text(arguments: list[str]) -> None:
+    """Raise `EmsError` for an argument that is not UTF-8: no file that we write could hold it."""
+    for argument in arguments:
+        try:
+            argument.encode("utf-8")
+        except UnicodeEncodeError:
+            raise EmsError(f"{argument}: expected UTF-8, found other bytes; rename it") from None
+
+
 def _check_names(options: argparse.Namespace) -> None:
+    """Raise `EmsError` for a flag whose value should be a name, which is a part of paths."""
     for flag in NAMES:
         name = getattr(options, flag, None)
         if name is not None:
