@@ -171,7 +171,7 @@ def test_a_file_without_its_protocol_is_an_error_that_names_it(tmp_path):
     with pytest.raises(EmsError, match=r"a/bucc2018.json: expected text under `protocol.margin`"):
         write_bucc_table([path], tmp_path / "bucc.tex", [])
     path = bucc(tmp_path, "a", {"de": 5.0}, ["k"])
-    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected settings under `protocol`"):
+    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected a JSON object under `protocol`"):
         write_bucc_table([path], tmp_path / "bucc.tex", [])
 
 

@@ -341,5 +341,7 @@ def test_an_unreadable_input_is_one_clear_error(finished: Project) -> None:
     archive = finished.folder / "data/opus/Demo/v1/moses/de-en.txt.zip"
     archive.write_bytes(archive.read_bytes()[:5000])
     output = finished.snakemake("all", expect=1)
-    assert "de-en.txt.zip: not a zip archive; delete it and fetch it again" in output
+    name = "data/opus/Demo/v1/moses/de-en.txt.zip"
+    told = f"{name}: not a zip archive; delete {name} and make it again: `snakemake --config"
+    assert f"{told} experiment=tiny -- {name}`" in output
     assert not (finished.folder / "results/tiny/text/clean/Demo/v1/de-en.tsv").exists()
