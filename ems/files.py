@@ -27,6 +27,7 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.shapes import Shape, misfit
 
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # JSON's way to write one
 SYNCED = 16  # files at once
 KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links there lead to a process's own streams
 KINDS = {
@@ -241,9 +242,15 @@ def parse_json(text: str) -> Any:
     Raises `json.JSONDecodeError` for anything else.
     """
     try:
-        return _JSON.decode(text)
+        value = _JSON.decode(text)
+        if HALF.search(text):  # perhaps of a whole character
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except json.JSONDecodeError:
         raise
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])[1:-1]
+        raise json.JSONDecodeError(f"half of a character, {half}", text, 0) from None
     except (ValueError, RecursionError) as error:  # also over 4,300 digits, or 1,000 levels
         raise json.JSONDecodeError(str(error), text, 0) from None
 
@@ -257,7 +264,9 @@ def read_json(path: Path, shape: Shape) -> Any:
         value = parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise unreadable(path, error) from None
-    except ValueError as error:  # not JSON, or not UTF-8
+    except UnicodeDecodeError as error:
+        raise Damaged(path, f"not UTF-8 at byte {error.start:,}", name) from None
+    except ValueError as error:
         raise Damaged(path, f"not valid JSON ({error})", name) from None
     if problem := misfit(value, shape):
         raise Damaged(path, problem, name)

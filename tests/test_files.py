@@ -147,7 +147,7 @@ BROKEN = {
 def test_broken_json_is_an_error_that_names_the_file(tmp_path, content):
     path = tmp_path / "manifest.json"
     path.write_bytes(content)
-    with pytest.raises(EmsError, match=r"manifest\.json: not valid JSON"):
+    with pytest.raises(EmsError, match=r"manifest\.json: not (valid JSON|UTF-8)"):
         read_json(path, {})
 
 

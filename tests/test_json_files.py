@@ -32,8 +32,22 @@ def test_a_number_that_is_not_finite_is_no_json(tmp_path, number, place):
     path = tmp_path / "x.json"
     path.write_text(place.format(number))
     with pytest.raises(EmsError, match="not valid JSON") as error:
-        read_json(path)
+        read_json(path, {})
     one_line(error, "x.json")
+
+
+@pytest.mark.parametrize("text", ['"\\ud800"', '{"\\uDFFF": 1}'])
+def test_half_a_character_is_no_json(tmp_path, text):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(EmsError, match="half of a character") as error:
+        read_json(path, {})
+    one_line(error, "x.json")
+
+
+def test_a_whole_character_in_two_halves_is_json(tmp_path):
+    (tmp_path / "x.json").write_text('"\\ud83d\\ude00"')
+    assert read_json(tmp_path / "x.json", {}) == "\U0001f600"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +56,7 @@ def test_a_number_that_is_not_finite_is_no_json(tmp_path, number, place):
 def test_any_other_value_is_read_as_it_was_written(tmp_path, value):
     path = tmp_path / "x.json"
     path.write_text(json.dumps([value]))
-    assert read_json(path) == [value]
+    assert read_json(path, {}) == [value]
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000], ids=["lists", "mappings"])
@@ -50,7 +64,7 @@ def test_deep_nesting_is_no_json(tmp_path, text):
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(EmsError, match="not valid JSON") as error:
-        read_json(path)
+        read_json(path, {})
     one_line(error, "x.json")
 
 
@@ -59,7 +73,7 @@ def test_a_number_in_a_loss_log_that_is_not_finite_is_an_error_with_its_line(tmp
     path = tmp_path / "losses.jsonl"
     row = '{"part": "train", "step": 1, "pairs": 2, "total": %s}\n'
     path.write_text(row % 3 + row % number)
-    with pytest.raises(EmsError, match=r"losses\.jsonl, line 2") as error:
+    with pytest.raises(EmsError, match=r"losses\.jsonl: line 2") as error:
         read_losses(path)
     one_line(error, "losses.jsonl")
     with pytest.raises(ValueError):  # noqa: PT011 - upon which the checkpoint before is taken

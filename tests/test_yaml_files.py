@@ -176,6 +176,8 @@ REFUSED = {
     "a number": (b"1\n", "expected `key: value` lines, found int"),
     "half": (b"seed: [1", "not valid YAML"),
     "a merge of text": (b"a: {<<: b}\n", "not valid YAML"),
+    "half a character": (b'a: "\\ud800"\n', "found half of a character, \\ud800"),
+    "half a character as a key": (b'"\\udfff": 1\n', "found half of a character, \\udfff"),
     "a tab": (b"a:\n\t- b\n", "not valid YAML"),
 }
 

@@ -86,6 +86,16 @@ class _Loader(yaml.SafeLoader):
             raise _error(f"expected {name}, found {_short(text)}", node)
         return text.lower() == "true" if name == "bool" else None
 
+    def construct_text(self, node: yaml.ScalarNode) -> str:
+        """Text that a file can hold: "\\ud800" is half of a character."""
+        text = self.construct_scalar(node)
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            wrong = ascii(text[error.start])[1:-1]
+            raise _error(f"expected text, found half of a character, {wrong}", node) from None
+        return text
+
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
         """A finite number. Python reads at most 4,300 digits of a whole one."""
         text = self.construct_scalar(node)
@@ -106,7 +116,7 @@ class _Loader(yaml.SafeLoader):
         f"{TAG}bool": construct_plain,
         f"{TAG}int": construct_number,
         f"{TAG}float": construct_number,
-        f"{TAG}str": yaml.SafeLoader.construct_yaml_str,
+        f"{TAG}str": construct_text,
         f"{TAG}seq": yaml.SafeLoader.construct_yaml_seq,
         f"{TAG}map": yaml.SafeLoader.construct_yaml_map,
         None: yaml.SafeLoader.construct_undefined,
