@@ -68,7 +68,7 @@ def value_of(action: argparse.Action) -> st.SearchStrategy:
             ["1", "2", "0", "-1", "3.5", "nan", "9" * 400, "", "x", "99999", "1_0"]
         )
     if getattr(action.type, "__name__", "") == "Path":
-        reads = action.dest not in OUTPUTS  # whoever reads a pipe waits for its other end
+        reads = action.dest not in OUTPUTS  # reading a pipe waits for its other end
         return st.sampled_from([path for path in PATHS if not (reads and path == "odd/fifo")])
     return st.one_of(st.sampled_from(WORDS), st.sampled_from(PATHS))
 
