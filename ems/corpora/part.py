@@ -16,7 +16,6 @@ from typing import Any
 import requests
 
 from ems.corpora.content import START, check_start, check_type, short
-from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, write_json
 from ems.progress import log
@@ -85,7 +84,7 @@ class Part:
         if self.size and self.memory.exists():
             try:
                 self.said = read_json(self.memory, SAID)
-            except Damaged as error:
+            except EmsError as error:
                 log.info("%s; starting from zero", error.finding)
         if self.said.get("url") == self.url and (self.whole or self._validator()):
             log.info("download %s: %s bytes are here already", self.name, f"{self.size:,}")

@@ -13,7 +13,6 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.train.checkpoint import MODEL, Keep, checkpoints, step_of, verified
 
@@ -27,7 +26,7 @@ def averaged(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
     for at, folder in enumerate(folders):
         try:
             verified(folder)
-        except Damaged as error:
+        except EmsError as error:
             later = ", ".join(path.name for path in folders[at:])
             raise EmsError(
                 f"train.average_checkpoints: {error.finding}; delete {later} in {state} and run "

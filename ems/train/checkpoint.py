@@ -208,7 +208,7 @@ def load_checkpoint(
             weights, moments = load_file(folder / MODEL), load_file(folder / OPTIMIZER)
             losses, times = _rows(folder / LOSSES), _rows(folder / TIMES)
         except (OSError, SafetensorError, ValueError, EmsError) as error:
-            problem = error.finding if isinstance(error, Damaged) else error
+            problem = error.finding if isinstance(error, EmsError) else error
             log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, problem)
             continue
         modules.load_state_dict(weights)
