@@ -381,6 +381,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_names(options: argparse.Namespace) -> None:
+    """Raise `EmsError` for a flag whose value should be a name, which is a part of paths."""
     for flag in NAMES:
         name = getattr(options, flag, None)
         if name is not None:

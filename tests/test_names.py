@@ -32,8 +32,8 @@ def project(tmp_path):
     return Settings(tmp_path, BASE)
 
 
-def told(value, schema=SCHEMA):
-    """The one line that a bad setting is told with."""
+def mistake(value, schema=SCHEMA):
+    """Return the one line of the error that a bad setting gives."""
     with pytest.raises(EmsError) as error:
         check(value, schema, "mine.yaml")
     assert "\n" not in str(error.value)
@@ -62,14 +62,14 @@ def test_the_base_of_these_tests_is_no_mistake(project):
 @pytest.mark.parametrize("path", [*NAMES, *VERSIONS, "splits.Own.documents"])
 @pytest.mark.parametrize("name", [*EVIL, "a" * 101])
 def test_a_bad_name_is_one_line_that_says_what_a_name_is(path, name):
-    message = told(edited(BASE, path, name))
+    message = mistake(edited(BASE, path, name))
     assert f"mine.yaml: {path}: found {name!r}, {WORDS}" in message
 
 
 @pytest.mark.parametrize("path", KEYS)
 @pytest.mark.parametrize("name", [*EVIL, "a" * 101])
 def test_a_bad_name_that_is_a_key_is_the_same_line(path, name):
-    message = told(renamed(BASE, path, name))
+    message = mistake(renamed(BASE, path, name))
     assert f"mine.yaml: {path.partition('.')[0]}: found {name!r}, {WORDS}" in message
 
 
@@ -83,16 +83,16 @@ def test_a_good_name_is_one_for_corpora_and_systems(project, name):
 
 @pytest.mark.parametrize("name", [*EVIL, "a" * 101])
 def test_the_name_of_an_experiment_is_a_name(name):
-    message = told({**SITE, "experiment": name}, SITE_SCHEMA)
+    message = mistake({**SITE, "experiment": name}, SITE_SCHEMA)
     assert f"mine.yaml: experiment: found {name!r}, {WORDS}" in message
 
 
 @pytest.mark.parametrize("name", [*EVIL, "A", "a1", "a" * 31])
 def test_a_part_of_a_corpus_is_a_word(name):
     for value in [renamed(BASE, path, name) for path in PARTS]:
-        message = told(value)
+        message = mistake(value)
         assert f"found {name!r}, expected small letters (a to z), at most 30 characters" in message
-    message = told(edited(BASE, "splits.Other.rest", name))
+    message = mistake(edited(BASE, "splits.Other.rest", name))
     assert f"splits.Other.rest: found {name!r}, expected small letters" in message
 
 
@@ -100,18 +100,18 @@ def test_a_part_of_a_corpus_is_a_word(name):
 def test_a_code_of_a_language_is_letters(code):
     words = "letters and `_`, starting with a letter, at most 20 characters"
     for key in ("tatoeba_v1", "flores200"):
-        message = told(edited(BASE, f"languages.3.{key}", code))
+        message = mistake(edited(BASE, f"languages.3.{key}", code))
         assert f"languages.3.{key}: found {code!r}, expected {words}" in message
-    message = told(edited(BASE, "languages.3.code", code))
+    message = mistake(edited(BASE, "languages.3.code", code))
     assert f"languages.3.code: found {code!r}, expected small {words}" in message
-    message = told(edited(BASE, "corpora.0.codes", {"de": ["de_AT", code]}))
+    message = mistake(edited(BASE, "corpora.0.codes", {"de": ["de_AT", code]}))
     assert f"corpora.0.codes.de.1: found {code!r}, expected {words}" in message
 
 
 def test_the_end_of_a_pattern_is_the_end_of_the_text():
     schema = {"properties": {"a": {"pattern": "^x$"}}}
     check({"a": "x"}, schema, "here")
-    assert told({"a": "x\n"}, schema) == "mine.yaml: a: found 'x\\n', expected ^x$"
+    assert mistake({"a": "x\n"}, schema) == "mine.yaml: a: found 'x\\n', expected ^x$"
 
 
 def _patterns(schema):
@@ -143,7 +143,7 @@ PLACES = ["corpora.0.source", "evalsets.tatoeba.path", "sources.opus", "systems.
 @pytest.mark.parametrize("place", CONTROLS)
 def test_a_place_has_no_control_character_and_no_brace(path, place):
     value = edited(BASE, "systems.b", {"kind": "folder", "model": "m"})
-    message = told(edited(value, path, place))
+    message = mistake(edited(value, path, place))
     words = "expected a place without control characters, `{` and `}`"
     assert f"mine.yaml: {path}: found {place!r}, {words}" in message
 
@@ -157,13 +157,13 @@ def test_a_source_may_be_any_other_place(project, place):
 @pytest.mark.parametrize("place", [*CONTROLS, "-d", "--d"])
 def test_the_data_folder_is_a_place_that_is_no_flag(place):
     words = "expected a folder without control characters, `{` and `}`, not starting with `-`"
-    message = told({**SITE, "data": place}, SITE_SCHEMA)
+    message = mistake({**SITE, "data": place}, SITE_SCHEMA)
     assert f"mine.yaml: data: found {place!r}, {words}" in message
 
 
 @pytest.mark.parametrize("place", CONTROLS)
 def test_a_source_of_the_site_is_a_place_too(place):
-    message = told({**SITE, "sources": {"opus": place}}, SITE_SCHEMA)
+    message = mistake({**SITE, "sources": {"opus": place}}, SITE_SCHEMA)
     assert f"mine.yaml: sources.opus: found {place!r}, expected a place" in message
 
 
