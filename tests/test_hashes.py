@@ -262,3 +262,8 @@ def test_what_a_stage_does_not_reach_does_not_change_its_hash(package, name):
 def test_a_new_file_of_a_reached_package_changes_the_hash(package):
     before = source.source_hash("ems.a")
     assert hash_after(package, "a/two.py", "") != before
+
+
+def test_a_name_of_any_bytes_has_a_hash():
+    names = [b"\xff".decode("utf-8", "surrogateescape"), b"\xfe".decode("utf-8", "surrogateescape")]
+    assert len({digest(name) for name in names}) == 2

@@ -31,7 +31,8 @@ DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 def digest(value: Any) -> str:
     """Hash of a JSON-like value that does not depend on the order of keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    encoded = text.encode("utf-8", "surrogatepass")  # names of files may hold any bytes
+    return hashlib.sha256(encoded).hexdigest()[:DIGITS]
 
 
 def source_root() -> Path:

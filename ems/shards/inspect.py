@@ -13,7 +13,7 @@ from ems.errors import EmsError
 from ems.files import read_json, sha256_file
 from ems.shapes import COUNT, mapping, record
 from ems.shards.index import read_index, shards_in
-from ems.shards.reader import Shard
+from ems.shards.reader import Shard, verify_shards
 from ems.text.subwords import load_vocabulary
 
 ORIGIN = record(  # of the report of the clean stage
@@ -129,6 +129,5 @@ def origin(place: Place) -> str:
 def verify(shards: list[Path]) -> tuple[int, int]:
     """Check every byte of some shards against their manifests; return (shards, pairs)."""
     opened = list(map(Shard, shards))
-    for shard in opened:
-        shard.verify()
+    verify_shards(opened)
     return len(opened), sum(shard.pairs for shard in opened)

@@ -19,7 +19,7 @@ Notable choices:
 
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -133,6 +133,16 @@ class Shard:
         offsets = self.offsets[side]
         start = offsets[row]
         return self.ids[side][start : min(offsets[row + 1], start + limit)]
+
+
+def verify_shards(shards: Sequence[Shard]) -> None:
+    """Read every byte of some shards. Raises `Damaged` for the first file that is another one."""
+    sizes = [sum((s.folder / name).stat().st_size for name in s.sha256) for s in shards]
+    progress = Progress("verify shards", sum(sizes), "bytes")
+    for shard, size in zip(shards, sizes, strict=True):
+        shard.verify()
+        progress.add(size)
+    progress.close()
 
 
 def mapped(path: Path, dtype: type) -> np.ndarray:

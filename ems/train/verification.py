@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from ems.errors import EmsError
-from ems.progress import Progress, clock, log
-from ems.shards.reader import PairStore, Shard
+from ems.progress import clock, log
+from ems.shards.reader import PairStore, verify_shards
 from ems.train.distributed import World
 
 LONG = 3600.0  # seconds of training that are left
@@ -60,19 +60,10 @@ class Verification:
     def _verify(self) -> None:
         """Verify this process's share of the shards."""
         own = self.shards[self.world.rank :: self.world.size]
-        progress = Progress("verify shards", sum(map(_size, own)), "bytes")
         fault = ""
         try:
-            for shard in own:
-                shard.verify()
-                progress.add(_size(shard))
+            verify_shards(own)
         except EmsError as error:
             fault = str(error)
         if fault := self.world.first(fault):
             raise EmsError(fault)
-        progress.close()
-
-
-def _size(shard: Shard) -> int:
-    """Bytes of the files of a shard that have a checksum."""
-    return sum((shard.folder / name).stat().st_size for name in shard.sha256)
