@@ -222,7 +222,7 @@ def run_index(options: argparse.Namespace) -> None:
     """List the shards of an experiment by what they are for."""
     from ems.shards.index import write_index
 
-    roles = {"train": options.training, "validation": options.validation}
+    roles = {"train": options.training, "validation": options.validation or []}
     log.info("%s: %s shards", options.out, write_index(roles, options.out))
 
 

@@ -266,4 +266,4 @@ def test_a_new_file_of_a_reached_package_changes_the_hash(package):
 
 def test_a_name_of_any_bytes_has_a_hash():
     names = [b"\xff".decode("utf-8", "surrogateescape"), b"\xfe".decode("utf-8", "surrogateescape")]
-    assert len({digest(name) for name in names}) == 2
+    assert len({source.digest(name) for name in names}) == 2

@@ -151,8 +151,8 @@ def test_verify_reads_every_byte(results, tmp_path):
 @pytest.mark.parametrize(
     ("name", "spoilt", "expected"),
     [
-        ("en.ids", b"\xff\xff", "row 0: expected token ids below 200, found 65,535; delete"),
-        ("lines", bytes(8), "row 0: expected a line of the corpus, from 1, found 0; delete"),
+        ("en.ids", b"\xff\xff", "row 0: expected token ids below 200, found 65,535; make"),
+        ("lines", bytes(8), "row 0: expected a line of the corpus, from 1, found 0; make"),
     ],
 )
 def test_a_shard_of_wrong_numbers_is_one_clear_line(results, name, spoilt, expected):

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
+from ems.cli import main
 from ems.errors import EmsError
 from ems.shards.index import read_index, write_index
 
@@ -59,3 +61,14 @@ def test_a_folder_without_a_manifest_is_no_shard(tmp_path):
     with pytest.raises(EmsError, match=r"de-en: no shard \(it has no manifest\.json\)"):
         write_index({"train": [tmp_path / "A/v1/de-en"]}, tmp_path / "index.json")
     assert not (tmp_path / "index.json").exists()
+
+
+def test_an_index_needs_no_validation_and_takes_any_spelling_of_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path)
+    (tmp_path / "odd").mkdir()
+    job = ["index", "--training", "A/v1/de-en", "--out"]
+    for out in ("one.json", "odd/../two.json", str(tmp_path / "three.json")):
+        assert main([*job, out]) == 0
+        assert [folder.name for folder in read_index(Path(out))["train"]] == ["de-en"]
+    assert main([*job, "odd/index.json"]) == 1  # a list names shards below its folder

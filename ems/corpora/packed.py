@@ -76,7 +76,8 @@ def reading(archive: Path) -> Iterator[None]:
     try:
         yield
     except DAMAGED as error:
-        raise Damaged(archive, f"damaged or cut short ({error})") from None
+        reason = getattr(error, "strerror", None) or error
+        raise Damaged(archive, f"damaged or cut short ({reason})") from None
 
 
 class _Metered(io.RawIOBase):
