@@ -45,7 +45,7 @@ WAYS_OUT = {  # what to do about an error of the operating system
     errno.EACCES: "choose a place where you may write",
     errno.EPERM: "choose a place where you may write",
     errno.EROFS: "choose a place where you may write",
-    errno.ENOENT: "its folder vanished while it was written; stop what deletes it",
+    errno.ENOENT: "it vanished while it was written; stop what deletes or writes it too",
     errno.ENOTDIR: "a part of this path is a file; choose another place",
     errno.EEXIST: "a part of this path is a file; choose another place",
     errno.ENAMETOOLONG: "choose a shorter name",
@@ -151,21 +151,12 @@ def _temporary(target: Path) -> Path:
 
 
 def _stale(target: Path) -> list[Path]:
-    """Temporaries of `target` whose writers were killed."""
-    name = re.compile(rf"\.{re.escape(target.name)}\.(\d+)(\.old)?\.part")
-    named = [(path, name.fullmatch(path.name)) for path in target.parent.iterdir()]
-    return [path for path, match in named if match and not _runs(int(match[1]))]
+    """Temporaries of `target`, of writers that were killed or are overtaken now.
 
-
-def _runs(process: int) -> bool:
-    """Whether another process of this number runs on this machine."""
-    try:
-        os.kill(process, 0)
-    except PermissionError:
-        return True
-    except (ProcessLookupError, OverflowError):
-        return False
-    return process != os.getpid()
+    Whether one still runs does not matter: a worker may outlive its killed parent for a while.
+    """
+    name = re.compile(rf"\.{re.escape(target.name)}\.\d+(\.old)?\.part")
+    return [path for path in target.parent.iterdir() if name.fullmatch(path.name)]
 
 
 def _replace(temporary: Path, target: Path) -> None:

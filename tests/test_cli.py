@@ -254,4 +254,4 @@ def test_lines_that_are_not_utf8_are_one_line_with_the_place(ems, model):
     (ems.folder / "lines.txt").write_bytes(b"abc\n\xff\n")
     job = ("--model", model, "--source", "lines.txt", "--out", "out.npy")
     message = ems.error("encode", "--language", "en", *job)
-    assert message == "lines.txt: not UTF-8 at byte 4; convert it"
+    assert message == "lines.txt: not UTF-8 at byte 4; give UTF-8 text, a sentence a line"

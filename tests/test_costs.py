@@ -129,7 +129,7 @@ def test_no_costs_are_an_error_that_names_the_folder(tmp_path):
         ({"cpu_seconds": "1"}, "under `cpu_seconds`"),
         ({"cpu_seconds": True}, "under `cpu_seconds`"),
         ({"max_rss_mb": -1}, "under `max_rss_mb`"),
-        ({"seconds": float("nan")}, "under `seconds`"),
+        ({"seconds": float("nan")}, "not valid JSON"),
         ({"stage": "train"}, "the costs of train in a file train/<system>"),
     ],
 )

@@ -272,7 +272,7 @@ GOOD = {"part": "train", "step": 1, "pairs": 9, "xtr": 1.0, "total": 1.0, "lr": 
         ({**GOOD, "step": 1.5}, "under `step`, found 1.5"),
         ({**GOOD, "pairs": None}, "under `pairs`"),
         ({**GOOD, "xtr": "low"}, "under `xtr`, found 'low'"),
-        ({**GOOD, "xtr": float("nan")}, "under `xtr`, found nan"),
+        ({**GOOD, "xtr": float("nan")}, "found NaN"),
         ({**GOOD, "part": "validation"}, "under `p1`, found None"),
         ({**GOOD, "total": None}, "under `total`, found None"),
         ({**GOOD, "p1_by_language": [1.0]}, "under `p1_by_language`, found \\[1.0"),

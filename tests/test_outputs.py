@@ -356,17 +356,26 @@ def test_a_folder_that_vanishes_is_not_a_lack_of_space(tmp_path):
             temporary.write_text("x")
             shutil.rmtree(tmp_path / "deep")
 
-    with pytest.raises(EmsError, match=r"x: No such file or directory; its folder vanished"):
+    with pytest.raises(EmsError, match=r"x: No such file or directory; it vanished"):
         write()
 
 
-def test_two_writers_of_one_file_do_not_delete_each_others_work(tmp_path):
-    other = tmp_path / f".x.{os.getppid()}.part"  # a process that runs
-    other.write_text("half")
+def test_of_two_writers_of_one_file_the_later_wins_and_the_other_says_so(tmp_path):
     user = tmp_path / ".x.notes.part"
     user.write_text(KEPT)
-    write_text(tmp_path / "x", "whole")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([other.name, user.name, "x"])
+
+    def overtaken():
+        with atomic_path(tmp_path / "x") as temporary:
+            temporary.write_text("first")
+            other = temporary.with_name(".x.999999999.part")  # a process of its own has another
+            temporary.rename(other)
+            write_text(tmp_path / "x", "second")
+            assert not other.exists()
+
+    with pytest.raises(EmsError, match="x: No such file or directory; it vanished while"):
+        overtaken()
+    assert (tmp_path / "x").read_text() == "second"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [user.name, "x"]
 
 
 @pytest.mark.parametrize(

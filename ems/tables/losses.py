@@ -74,8 +74,10 @@ class Where:
 
 def _rows(path: Path) -> list[tuple[Where, dict[str, Any]]]:
     """The objects of a .jsonl file, each with where it is."""
-    rows = []
-    for number, line in enumerate(read_lines(path), 1):
+    rows, lines = [], read_lines(path)
+    if not lines:
+        raise Damaged(path, "expected a line for each row, found an empty file", "*.jsonl")
+    for number, line in enumerate(lines, 1):
         where = Where(path, f"line {number}")
         try:
             row = parse_json(line)
