@@ -379,7 +379,9 @@ def test_of_two_writers_of_one_file_the_later_wins_and_the_other_says_so(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name", ["ü ber\n'$(x)\u202e", b"\xff\xfe".decode("utf-8", "surrogateescape")]
+    "name",
+    ["ü ber\n'$(x)\u202e", b"\xff\xfe".decode("utf-8", "surrogateescape")],
+    ids=["not printable", "not UTF-8"],
 )
 def test_a_name_of_any_bytes_is_one_line_in_the_log_too(place, capfd, name):
     words = ("--model", "d", "--language", "en", "--source", name, "--out", "x.npy", "--log", "log")
