@@ -261,6 +261,14 @@ def test_the_demo_mirror_never_touches_a_folder_with_other_files(place, capfd):
     assert "--out d" in line or "d: expected" in line
 
 
+def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "..ems-demo.999.part").write_text("writt")
+    assert main(["demo-mirror", "--out", str(tmp_path / "m")]) == 0
+    assert (tmp_path / "m" / "manifest.json").exists()
+    assert not list((tmp_path / "m").rglob("*.part"))
+
+
 # --- an output that is an input
 
 

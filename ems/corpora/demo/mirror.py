@@ -77,7 +77,8 @@ def write_mirror(root: Path) -> None:
 
 def _is_mirror(root: Path) -> bool:
     """Whether a folder is a mirror, perhaps an unfinished one or one that had no mark yet."""
-    return (root / MARK).exists() or _is_manifest(root / "manifest.json")
+    begun = all(path.name.startswith(f".{MARK}.") for path in root.iterdir())  # half of the mark
+    return begun or (root / MARK).exists() or _is_manifest(root / "manifest.json")
 
 
 def _is_manifest(path: Path) -> bool:
