@@ -212,7 +212,9 @@ def test_an_average_over_a_corrupt_checkpoint_is_refused_and_can_be_made_again(t
     state = train_until(toy, tmp_path, 30, train=settings)
     path = state / "step-00000025/model.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"\x00\x00")
-    with pytest.raises(EmsError, match=r"delete step-00000025, step-00000030 in .* run the same command again"):
+    with pytest.raises(
+        EmsError, match=r"delete step-00000025, step-00000030 in .* run the same command again"
+    ):
         toy.train(tmp_path, train=settings)
     for step in (25, 30):
         checkpoint._remove(state / f"step-{step:08}")
