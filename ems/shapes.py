@@ -26,19 +26,18 @@ BELOW: Shape = {
 }
 
 
-def _is_number(checker: jsonschema.TypeChecker, value: Any) -> bool:
+def _is_number(_: jsonschema.TypeChecker, value: Any) -> bool:
     """Neither a truth value nor infinite nor NaN."""
     return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
-_STANDARD = jsonschema.Draft202012Validator
-_VALIDATOR = jsonschema.validators.extend(
-    _STANDARD,
-    type_checker=_STANDARD.TYPE_CHECKER.redefine_many(
-        # the standard takes 2.0 for an integer; Python does not
-        {"integer": lambda _, value: type(value) is int, "number": _is_number}
-    ),
+# the standard takes 2.0 for an integer; Python does not
+TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+    {"integer": lambda _, value: type(value) is int, "number": _is_number}
 )
+
+
+_VALIDATOR = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=TYPES)
 _TYPES = {
     "object": "a JSON object",
     "array": "a list",

@@ -5,7 +5,6 @@ file: a newcomer's typo is the most frequent error there is.
 """
 
 import difflib
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 
 from ems.config.yaml12 import MOST_BYTES, parse_yaml
 from ems.errors import EmsError
+from ems.shapes import TYPES
 
 
 def _pattern(
@@ -29,20 +29,8 @@ def _pattern(
         yield jsonschema.ValidationError(f"found {value!r}, {expected}")
 
 
-_STANDARD = jsonschema.Draft202012Validator
-
-
-def _is_number(_: Any, value: Any) -> bool:
-    """Whether a value is a finite number: what comes from YAML is, from a command line perhaps."""
-    return type(value) in (int, float) and abs(value) < math.inf
-
-
-_VALIDATOR = jsonschema.validators.extend(  # the standard takes 2.0 for an integer; Python does not
-    _STANDARD,
-    validators={"pattern": _pattern},
-    type_checker=_STANDARD.TYPE_CHECKER.redefine_many(
-        {"integer": lambda _, value: type(value) is int, "number": _is_number}
-    ),
+_VALIDATOR = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator, validators={"pattern": _pattern}, type_checker=TYPES
 )
 LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
 
