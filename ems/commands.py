@@ -62,12 +62,16 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return number
 
 
-def assignment(text: str) -> tuple[str, str]:
-    """The type of a flag like NAME=FOLDER. Raises argparse's error for a text without `=`."""
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
-    return name, value
+def assignments(form: str) -> dict[str, Any]:
+    """A flag whose values are like `form`, say NAME=FOLDER; argparse refuses one without a half."""
+
+    def assignment(text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise argparse.ArgumentTypeError(f"expected {form}, found {text!r}")
+        return name, value
+
+    return {"type": assignment, "default": [], "metavar": form}
 
 
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag
@@ -91,7 +95,7 @@ FORMAT = {
         "help": "a Moses zip of OPUS, or LASER's mined TSV of WikiMatrix",
     }
 }
-FOLDERS = {"type": assignment, "default": [], "metavar": "NAME=FOLDER"}
+FOLDERS = assignments("NAME=FOLDER")
 EVALUATED = {
     "--model": {"help": "a model folder of ours, or a folder or name of sentence-transformers"},
     "--command": {"help": "or a command with {lines} and {out} in it, and {language} if it wants"},
@@ -366,13 +370,6 @@ STAGES = [
         stages.run_pdf,
         "compile the tables to one PDF",
         paths={"tables": SOME},
-        others={
-            "--caption": {
-                "nargs": "*",
-                "type": assignment,
-                "default": [],
-                "metavar": "TABLE=TEXT",
-            }
-        },
+        others={"--caption": {**assignments("TABLE=TEXT"), "nargs": "*"}},
     ),
 ]

@@ -121,7 +121,7 @@ def test_a_named_folder_has_a_name_and_a_folder(place, capfd, text):
     with pytest.raises(SystemExit) as exit_:
         main(["eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset", text])
     assert exit_.value.code == 2
-    assert f"argument --evalset: expected NAME=VALUE, found {text!r}" in capfd.readouterr().err
+    assert f"argument --evalset: expected NAME=FOLDER, found {text!r}" in capfd.readouterr().err
 
 
 def make_special(kind, path):
