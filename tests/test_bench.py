@@ -10,7 +10,7 @@ from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 
 from ems import retrieval
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.hits import unpacked
+from ems.hits import unpacked
 from ems.bench.registry import evaluate
 from ems.corpora.split import part_of_line
 from ems.errors import EmsError

@@ -9,7 +9,7 @@ from experiments_made import MINIMAL, Settings, changed
 from mirror_made import write_flores
 
 from ems.bench import case_study
-from ems.bench.hits import unpacked
+from ems.hits import unpacked
 from ems.bench.registry import evaluate
 from ems.errors import EmsError
 from ems.languages import load_languages

@@ -8,7 +8,7 @@ import pytest
 from experiments_made import MINIMAL, Settings, changed, edited
 from mirror_made import write_flores, write_lines
 
-from ems.bench.hits import unpacked
+from ems.hits import unpacked
 from ems.bench.registry import evaluate
 from ems.bench.xsim import best_by_margin, errors_of
 from ems.config import stage_hash

@@ -11,7 +11,7 @@ from classified_made import TopicEncoder, experiment_of, run
 from experiments_made import Settings
 
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.hits import unpacked
+from ems.hits import unpacked
 from ems.bench.labelled import Place, Reader, drawn
 from ems.bench.task import Task
 from ems.config import stage_hash

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from scipy.stats import bootstrap as scipy_bootstrap
 from tables_made import SHA
 
-from ems.bench.hits import packed, summary
+from ems.hits import packed, summary
 from ems.bench.measured import mean_of, measured
 from ems.bench.significance import gain, holm, mcnemar, of_mean
 from ems.cli import main

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ems.bench.hits import interval, packed, summary, unpacked
+from ems.hits import interval, packed, summary, unpacked
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])

@@ -17,7 +17,7 @@ from test_tables_flores import write_cosine, write_errors, write_flores
 from test_tables_mining import GERMAN, PAPER, RETRIEVAL, bucc, retrieval
 from test_tables_models import write_model
 
-from ems.bench.hits import summary
+from ems.hits import summary
 from ems.corpora.fetch import fetch_moses
 from ems.corpora.part import Part, part_path
 from ems.encode import SentenceEncoder

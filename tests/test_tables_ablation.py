@@ -10,7 +10,7 @@ from test_figures import pixels, texts
 from test_tables_documents import MLDOC, write_file
 from test_tables_flores import naive_mean, write_flores
 
-from ems.bench.hits import summary
+from ems.hits import summary
 from ems.errors import EmsError
 from ems.tables.ablation import SECONDS, write_ablation_table
 from ems.tables.deltas import plot_deltas

@@ -11,7 +11,7 @@ from experiments_made import Settings
 from mining_made import HashEncoder, Listed, naive_best, unit
 from mirror_made import write_opus, write_zip
 
-from ems.bench.hits import unpacked
+from ems.hits import unpacked
 from ems.bench.registry import evaluate
 from ems.bench.xsr import draw
 from ems.config import stage_hash

@@ -17,7 +17,6 @@ from typing import Any
 
 from ems.bench.cache import FOLDER, cached
 from ems.bench.encoders import make_encoder, model_files
-from ems.bench.measured import mean_of
 from ems.bench.registry import MODULES, evaluate
 from ems.config import SHARED, Experiment
 from ems.config.benchmarks import sets_of
@@ -64,7 +63,7 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     for benchmark, own in folders.items():
         names = {"system": name, "benchmark": benchmark}
         result = evaluate(encoder, experiment, names, own, out / f"{benchmark}.json")
-        rows.append((benchmark, result["metric"], mean_of(result)))
+        rows.append((benchmark, result.metric, result.mean()))
     return _summary(name, rows)
 
 

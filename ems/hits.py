@@ -8,29 +8,19 @@ Notable choices:
 """
 
 import base64
-from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 LEVEL = 0.95
 
 
-def summary(hits: np.ndarray) -> dict[str, Any]:
-    """Of bool[N], N at least 1: `percent`, its 95 % bootstrap `interval`, and the `hits`."""
-    count, right = len(hits), int(hits.sum())
-    return {
-        "percent": 100 * right / count,
-        "interval": interval(right, count),
-        "hits": packed(hits),
-    }
+def interval(right: int, count: int) -> tuple[float, float]:
+    """(low, high): the percentile bootstrap interval of 100 * right / count."""
+    from scipy.stats import binom  # who only reads score files need not wait for it
 
-
-def interval(right: int, count: int) -> list[float]:
-    """[low, high]: the percentile bootstrap interval of 100 * right / count."""
     tail = (1 - LEVEL) / 2
     low, high = binom.ppf([tail, 1 - tail], count, right / count)
-    return [100 * float(low) / count, 100 * float(high) / count]
+    return 100 * float(low) / count, 100 * float(high) / count
 
 
 def packed(hits: np.ndarray) -> str:
