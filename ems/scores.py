@@ -8,7 +8,7 @@ each sentence is right or wrong, the row keeps all of them, so that two systems 
 sentence by sentence.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ems.damaged import Damaged
-from ems.files import read_json, write_json
+from ems.files import read_json, write_text
 from ems.hits import interval, packed, unpacked
 from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 
@@ -34,7 +34,7 @@ class Score:
     """One row: a value of the file's metric, or of another `measure`.
 
     `count` is the number of sentences (documents, gold pairs) that it is the value of; `hits` is
-    base64 of a bit for each of them (`ems.hits`), '' where they are not kept, and `interval` the
+    a bit for each of them as text (`ems.hits`), '' where they are not kept, and `interval` the
     95 % bootstrap interval that follows from them.
     """
 
@@ -147,9 +147,8 @@ class ScoreFile(Result):
     version: str = ""
     data_sha256: str = ""
 
-    def setting(self, key: str, allowed: Sequence[str] = ()) -> Any:
-        """A setting of the protocol. Raises `Damaged` when the file does not have it."""
-        shape = {"enum": list(allowed)} if allowed else _SETTING
+    def setting(self, key: str, shape: Shape = COUNT) -> Any:
+        """A setting of the protocol. Raises `Damaged` when the file does not have such a one."""
         protocol = {"protocol": dict(self.protocol)}
         if problem := misfit(protocol, record({"protocol": record({key: shape})})):
             raise Damaged(self.path, problem)
@@ -174,14 +173,20 @@ _MEASURED = ("metric", "higher_is_better", "label", "parallel", "languages", "pr
 
 
 def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
-    """Write a score file: `header` (benchmark, system, checksums) and what was measured."""
+    """Write a score file: `header` (benchmark, system, checksums) and what was measured.
+
+    Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
+    of a larger file Snakemake compares the time only, not the content.
+    """
     fields = {name: getattr(result, name) for name in _MEASURED}
-    rows = [_written(row) for row in result.rows]
-    write_json(path, {**header, **result.data, **fields, "rows": rows})
+    first = json.dumps({**header, **result.data, **fields}, indent=1, sort_keys=True)
+    rows = ",\n".join(json.dumps(_written(row), separators=(",", ":")) for row in result.rows)
+    write_text(path, f'{first.removesuffix("\n}")},\n "rows": [\n{rows}\n ]\n}}\n')
 
 
 def _written(row: Score) -> dict[str, Any]:
-    return {name: value for name, value in asdict(row).items() if value not in ("", None)}
+    """Return the fields of a row that say something."""
+    return {name: value for name, value in vars(row).items() if value not in ("", None)}
 
 
 def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreFile:

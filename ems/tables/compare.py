@@ -15,7 +15,7 @@ import numpy as np
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.scores import Score, ScoreFile, read_score_file
+from ems.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.tables.changes import plot_changes
 from ems.tables.table import Block, Table, Value, make_frame, one_decimal
 from ems.tables.write import markdown, write_table
@@ -58,7 +58,8 @@ def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
     """
     pairs = _paired(first, second)
     names = [_name(pairs, at) for at in range(2)]
-    comparisons = [compare(*pair) for pair in pairs.values()]
+    # a cosine is no percentage, and the lower it is the better
+    comparisons = [compare(*pair) for pair in pairs.values() if pair[0].metric not in RANGES]
     comparisons = [each for each in comparisons if each.rows]
     if not comparisons:
         raise EmsError(f"{first} and {second}: no score per language in the files of both")
@@ -163,7 +164,7 @@ def _hits(file: ScoreFile, labels: dict[str, Ways]) -> Hits:
 
 
 def _same_count(pair: Sequence[ScoreFile], label: str, first: Ways, second: Ways) -> None:
-    for way in first:
+    for way in (way for way in first if first[way].hits and second[way].hits):
         counts = first[way].count, second[way].count
         if counts[0] != counts[1]:
             raise EmsError(

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import permutations
 
 from ems.scores import ENGLISH, Score, ScoreFile
+from ems.shapes import TEXT
 from ems.tables.engine import Column, Declaration, Models, Printed, Row, headings
 from ems.tables.papers import PRINTED_IN, of_ems
 from ems.tables.printed import (
@@ -219,7 +220,7 @@ def _xsim_about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
     kinds = KINDS_NOTE if any(system.measures for system in systems) else ""
     return [
-        f"FLORES-200 {systems[0].version}, devtest, {protocol('margin')} margin, k = "
+        f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', TEXT)} margin, k = "
         f"{protocol('k')}: sentences in percent whose English translation is not the best "
         f"candidate. xsim++ has made sentences among the candidates.{kinds} Bold: lowest of our "
         "systems."
@@ -271,9 +272,9 @@ def bucc_about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
     return [
         f"BUCC {systems[0].version}, training part: F1 in percent of pairs mined with "
-        f"{protocol('margin')} margin, {protocol('k')} neighbours, exact search from both sides, "
-        f"each sentence in one pair. {BEST}",
-        BUCC_THRESHOLDS[protocol("threshold", list(BUCC_THRESHOLDS))],
+        f"{protocol('margin', TEXT)} margin, {protocol('k')} neighbours, exact search from both "
+        f"sides, each sentence in one pair. {BEST}",
+        BUCC_THRESHOLDS[protocol("threshold", {"enum": list(BUCC_THRESHOLDS)})],
     ]
 
 
@@ -328,7 +329,7 @@ def _retrieval(
 ) -> Declaration:
     def about(systems: Sequence[Scores]) -> list[str]:
         protocol = systems[0].file.setting
-        measure = MARGINS[protocol("margin", list(MARGINS))].format(k=protocol("k"))
+        measure = MARGINS[protocol("margin", {"enum": list(MARGINS)})].format(k=protocol("k"))
         return [
             f"{title} {systems[0].version}: {what}, of {protocol('queries'):,} queries among "
             f"{protocol('candidates'):,} candidates, by {measure}. {BEST}"

@@ -32,7 +32,8 @@ Models = Mapping[str, Mapping[str, float | None]]  # model -> the paper's column
 
 @dataclass(frozen=True)
 class Column:
-    """A mean over `members`, the labels of scores (of a `measure`, '' for the metric itself).
+    """A mean over `members`, the labels of scores; or the mean share of a `measure` over all labels
+    that have any measure, 0 where they lack this one.
 
     `printed` is the paper's name of the column; `part` is true where our members are fewer than
     the paper's, so that its number is of something else.
@@ -48,8 +49,9 @@ class Column:
         """The mean of a system; None when it lacks one of the members."""
         if not self.measure:
             return mean(system.values, self.members)
-        values = list(system.measures.get(self.measure, {}).values())
-        return sum(values) / len(values) if values else None
+        labels = {label for values in system.measures.values() for label in values}
+        shares = system.measures.get(self.measure, {})
+        return sum(shares.values()) / len(labels) if labels else None
 
 
 @dataclass(frozen=True)
