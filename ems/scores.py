@@ -8,8 +8,9 @@ each sentence is right or wrong, the row keeps all of them, so that two systems 
 sentence by sentence.
 """
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -179,9 +180,10 @@ def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
     of a larger file Snakemake compares the time only, not the content.
     """
     fields = {name: getattr(result, name) for name in _MEASURED}
-    first = json.dumps({**header, **result.data, **fields}, indent=1, sort_keys=True)
+    content = {**header, **result.data, **fields}
+    first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
     rows = ",\n".join(json.dumps(_written(row), separators=(",", ":")) for row in result.rows)
-    write_text(path, f'{first.removesuffix("\n}")},\n "rows": [\n{rows}\n ]\n}}\n')
+    write_text(path, f'{first},\n "rows": [\n{rows}\n ]\n}}\n')
 
 
 def _written(row: Score) -> dict[str, Any]:
