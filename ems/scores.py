@@ -20,9 +20,9 @@ import numpy as np
 from ems.damaged import Damaged
 from ems.files import read_json, write_text
 from ems.hits import interval, packed, unpacked
+from ems.languages import UNSEEN
 from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 
-UNSEEN = "und"  # ISO 639-2 "undetermined": a language that the system was not trained on
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
 RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # of a metric; the others are percentages

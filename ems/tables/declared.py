@@ -1,21 +1,29 @@
 """The tables of systems x columns, each a declaration for the engine."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import permutations
 
-from ems.scores import ENGLISH, Score, ScoreFile
+from ems.scores import Score, ScoreFile
 from ems.shapes import TEXT
+from ems.tables.accuracy import accuracy_table
+from ems.tables.columns import (
+    BEST,
+    BOTH_WAYS,
+    counted,
+    direction,
+    groups_beside,
+    labels_of,
+    language_direction,
+    one_each,
+)
 from ems.tables.engine import Column, Declaration, Models, Printed, Row, headings
 from ems.tables.papers import PRINTED_IN, of_ems
 from ems.tables.printed import (
-    ACCURACIES,
     AVERAGE,
     in_given_order,
     in_paper_order,
     in_table_one_order,
-    load_accuracies,
-    load_classes,
     load_europarl,
     load_flores,
     load_flores_groups,
@@ -26,43 +34,6 @@ from ems.tables.printed import (
 )
 from ems.tables.scores import Scores
 from ems.tables.table import PRINTED, Block, balanced_blocks
-
-Order = Callable[[set[str]], list[str]]
-BEST = "Bold: best of our systems."
-BOTH_WAYS = "P@1 in percent, mean of both directions"
-
-
-def labels_of(systems: Iterable[Scores]) -> set[str]:
-    """All labels that some systems have scores of."""
-    return {label for system in systems for label in system.values}
-
-
-def one_each(systems: Sequence[Scores], order: Order, models: Models | None = None) -> list[Column]:
-    """A column for each label, and their mean."""
-    labels = order(labels_of(systems))
-    return [*(Column(label, [label], label) for label in labels), average(labels, models)]
-
-
-def average(labels: Sequence[str], models: Models | None = None) -> Column:
-    """The mean over labels; a part of the paper's where its rows have others."""
-    printed = {name for values in (models or {}).values() for name in values}
-    part = bool(models) and set(labels) != printed - {AVERAGE, f"{ENGLISH}-{ENGLISH}"}
-    return Column(AVERAGE, labels, AVERAGE, part)
-
-
-def groups_beside(columns: list[Column], first: int) -> list[Block]:
-    """Columns in blocks of like size; those from `first` on share one, with wide headings."""
-    names = headings(columns)
-    wide = [Block(names[first:], spread=True)] if names[first:] else []
-    return [*balanced_blocks(names[:first]), *wide]
-
-
-def counted(systems: Iterable[Scores]) -> str:
-    """The numbers of sentences: "1,000", or "99 to 1,000"."""
-    counts = {count for system in systems for count in system.counts.values()}
-    least, most = min(counts), max(counts)
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-
 
 # --- Tatoeba and NTREX
 
@@ -151,16 +122,6 @@ NTREX = Declaration(
 # --- FLORES-200
 
 
-def direction(query: str, candidates: str) -> str:
-    """The name of the search for sentences of one language among those of another."""
-    return f"{query}-{candidates}"
-
-
-def flores_direction(file: ScoreFile, row: Score) -> str:
-    """A direction between the experiment's languages: "de-fr"."""
-    return direction(file.languages[row.source], file.languages[row.target])
-
-
 def _flores_columns(systems: Sequence[Scores]) -> list[Column]:
     """The groups and pairs of Table VII, then all directions."""
     have = dict.fromkeys(name for system in systems for name in system.values)
@@ -179,7 +140,7 @@ def _flores_columns(systems: Sequence[Scores]) -> list[Column]:
 FLORES = Declaration(
     benchmarks={"flores200": ""},
     metric="P@1",
-    label=flores_direction,
+    label=language_direction,
     columns=_flores_columns,
     blocks=lambda columns: [Block(headings(columns))],
     about=lambda systems: [
@@ -375,95 +336,6 @@ EUROPARL = _retrieval(
     _arrow,
 )
 
-# --- classification
-
-
-def _accuracy_columns(systems: Sequence[Scores], models: Models) -> list[Column]:
-    """Directions, the paper's first and as it has them, then their mean.
-
-    Where all is learnt in English, English stands first and is not averaged, and the targets name
-    the columns.
-    """
-    there = labels_of(systems)
-    paper = [name for values in models.values() for name in values if name != AVERAGE]
-    languages = in_table_one_order({part for name in there for part in _parts(name)[:2]})
-    others = sorted(there, key=lambda name: _place(name, languages))
-    names = [name for name in dict.fromkeys([*paper, *others]) if name in there]
-    own = f"{ENGLISH}-{ENGLISH}"
-    names = sorted(names, key=lambda name: name != own)  # stable: English first
-    shown = {name: _parts(name)[1] if own in there else name for name in names}
-    columns = [Column(heading, [name], name) for name, heading in shown.items()]
-    return [*columns, average([name for name in names if name != own], models)]
-
-
-def _accuracy_blocks(columns: list[Column]) -> list[Block]:
-    """A block for each language pair where there are domains, else blocks of like size."""
-    *directions, last = columns
-    if not any(" " in column.printed for column in directions):
-        return balanced_blocks(headings(columns))
-    pairs: dict[str, list[str]] = {}
-    for column in directions:
-        pair = "-".join(sorted(_parts(column.printed)[:2]))
-        pairs.setdefault(pair, []).append(column.heading)
-    *front, end = pairs.values()
-    return [*map(Block, front), Block([*end, last.heading])]
-
-
-def _parts(name: str) -> tuple[str, str, str]:
-    """ "en-de books" -> "en", "de", " books"."""
-    pair, space, domain = name.partition(" ")
-    source, _, target = pair.partition("-")
-    return source, target, space + domain
-
-
-def _place(name: str, languages: list[str]) -> tuple[int, str, bool]:
-    """Where a direction stands: by the language beside English, its domain, from English first."""
-    source, target, domain = _parts(name)
-    other = target if source == ENGLISH else source
-    return languages.index(other), domain, source != ENGLISH
-
-
-def _accuracy_about(systems: Sequence[Scores], title: str) -> list[str]:
-    counts = {len(values) for system in systems for values in system.seeds.values()}
-    seeds = ""
-    if max(counts, default=0) > 1:
-        least, most = min(counts), max(counts)
-        many = f"{least}" if least == most else f"{least} to {most}"
-        seeds = f", mean of {many} seeds, and under it their standard deviation"
-    ranked = any(PRECISION in system.measures for system in systems)
-    precision = "; AP: average precision of the cosine" if ranked else ""
-    part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""
-    return [
-        f"{title}. Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}. {BEST}"
-    ]
-
-
-PRECISION, MAJORITY = "average precision", "most frequent class"
-
-
-def _accuracy(table: str, title: str, benchmark: str = "", every: bool = False) -> Declaration:
-    models = partial(load_accuracies, table) if table in ACCURACIES else dict
-    printed = Printed(
-        PRINTED_IN.get(table, ""),
-        models,
-        "version v1",
-        version="v1",
-        every=every,
-        classes=partial(load_classes, table),
-    )
-    return Declaration(
-        benchmarks={benchmark or table: ""},
-        metric="accuracy",
-        label=lambda file, row: row.direction,
-        columns=lambda systems: _accuracy_columns(systems, models()),
-        blocks=_accuracy_blocks,
-        about=partial(_accuracy_about, title=title),
-        printed=printed if table in ACCURACIES else None,
-        below={PRECISION: "AP"},
-        shared="" if table in ACCURACIES else MAJORITY,
-    )
-
-
 FROM_ENGLISH = "learnt in English; Avg. without English"
 DECLARED: dict[str, Declaration] = {
     "tatoeba": _tatoeba(
@@ -491,19 +363,19 @@ DECLARED: dict[str, Declaration] = {
     "bucc2018": BUCC,
     "paracrawl": PARACRAWL,
     "europarlxsr": EUROPARL,
-    "mldoc": _accuracy("mldoc", "MLDoc, zero-shot: the topic of a news item"),
-    "mldoc_bilingual": _accuracy(
+    "mldoc": accuracy_table("mldoc", "MLDoc, zero-shot: the topic of a news item"),
+    "mldoc_bilingual": accuracy_table(
         "mldoc_bilingual", "MLDoc, zero-shot, models of one pair each", "mldoc", every=True
     ),
-    "cls": _accuracy("cls", "Amazon reviews version 1 (CLS), zero-shot"),
-    "marc": _accuracy("marc", "Amazon reviews version 2 (MARC), zero-shot"),
-    "rcv2": _accuracy("rcv2", "RCV2 headlines, zero-shot", every=True),
-    "xnli": _accuracy("xnli", f"XNLI, {FROM_ENGLISH}", every=True),
-    "sib200": _accuracy("sib200", f"SIB-200, seven topics, {FROM_ENGLISH}"),
-    "counterfactual": _accuracy(
+    "cls": accuracy_table("cls", "Amazon reviews version 1 (CLS), zero-shot"),
+    "marc": accuracy_table("marc", "Amazon reviews version 2 (MARC), zero-shot"),
+    "rcv2": accuracy_table("rcv2", "RCV2 headlines, zero-shot", every=True),
+    "xnli": accuracy_table("xnli", f"XNLI, {FROM_ENGLISH}", every=True),
+    "sib200": accuracy_table("sib200", f"SIB-200, seven topics, {FROM_ENGLISH}"),
+    "counterfactual": accuracy_table(
         "counterfactual", f"Amazon counterfactual sentences, {FROM_ENGLISH}"
     ),
-    "pawsx": _accuracy(
+    "pawsx": accuracy_table(
         "pawsx", "PAWS-X, cosine with the threshold of English dev; Avg. without English"
     ),
 }
