@@ -4,21 +4,24 @@ import csv
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from conftest import ROOT
-from tables_made import write_scores
-from test_tables_documents import write_file
-from test_tables_flores import MUSE, write_cosine, write_flores
-from test_tables_mining import EUROPARL, PAPER, RETRIEVAL, bucc, retrieval
+from scores_made import (
+    EUROPARL,
+    write_accuracies,
+    write_bucc,
+    write_cosine,
+    write_flores,
+    write_retrieval,
+    write_scores,
+)
+from tables_made import write_table
 
 from ems.tables.ablation import write_ablation_table
-from ems.tables.bucc import write_bucc_table
-from ems.tables.case_study import write_wordorder_table
-from ems.tables.documents import write_accuracy_table
-from ems.tables.flores import write_flores_table
-from ems.tables.tatoeba import write_tatoeba_table, write_unseen_table
-from ems.tables.xsr import write_europarl_table, write_paracrawl_table
+from ems.tables.printed import load_flores_groups
 
+MUSE, _ = load_flores_groups().values()
 COPIES = ROOT / "ems" / "tables" / "printed"
 AVERAGE = "Avg."
 LOW_PAIRS = ["af-gu", "hi-hy", "jv-ka", "kk-mr", "my-nb", "sw-ta", "te-tl", "ur-yo"]
@@ -133,18 +136,18 @@ def of_flores(folder, system, row):
 
 
 def of_bucc(folder, system, row):
-    return [bucc(folder, system, {name[3:]: value for name, value in numbers(row).items()}, PAPER)]
+    return [write_bucc(folder, system, {name[3:]: value for name, value in numbers(row).items()})]
 
 
 def of_paracrawl(folder, system, row):
     both = {name: (value, value) for name, value in numbers(row).items()}
-    return [retrieval(folder, system, "paracrawl", both, RETRIEVAL)]
+    return [write_retrieval(folder, system, "paracrawl", both)]
 
 
 def of_europarl(folder, system, row):
     codes = dict.fromkeys(name[-2:] for name in numbers(row))
     both = {code: (float(row[f"en<-{code}"]), float(row[f"en->{code}"])) for code in codes}
-    return [retrieval(folder, system, "europarlxsr", both, EUROPARL)]
+    return [write_retrieval(folder, system, "europarlxsr", both, EUROPARL)]
 
 
 def of_accuracy(benchmark):
@@ -152,7 +155,7 @@ def of_accuracy(benchmark):
         values = {
             name if "-" in name else f"en-{name}": [value] for name, value in numbers(row).items()
         }
-        return [write_file(folder, benchmark, system, values)]
+        return [write_accuracies(folder, benchmark, system, values)]
 
     return made
 
@@ -172,7 +175,7 @@ def of_ablation(folder, system, row):
     return [
         write_scores(folder, system, tatoeba),
         *of_flores(folder, system, flores | pairs),
-        write_file(folder, "mldoc", system, there | back),
+        write_accuracies(folder, "mldoc", system, there | back),
     ]
 
 
@@ -197,7 +200,7 @@ class Paper:
 
 def accuracy(table, name, where, column=arrow, cells_of=None):
     def write(scores, out, printed, order):
-        write_accuracy_table(table, scores, out, printed, order)
+        write_table(table, scores, out, printed, order)
 
     benchmark = "mldoc" if table == "mldoc_bilingual" else table
     return Paper(cells_of or of_file(name, column), of_accuracy(benchmark), write, where)
@@ -211,31 +214,34 @@ XIV = of_file("ems-v2-table14-ablation", lambda row: row["column"], without_seco
 V_H = "ems-v2-section5h-similarity"
 TABLES = {
     "IV, V": Paper(
-        tatoeba_cells, of_tatoeba, write_tatoeba_table, "EMS v2, Table IV (v1: 4), Table V (v1: 6)"
+        tatoeba_cells,
+        of_tatoeba,
+        partial(write_table, "tatoeba"),
+        "EMS v2, Table IV (v1: 4), Table V (v1: 6)",
     ),
     "VI": Paper(
         of_file("ems-v2-table06-tatoeba-unseen", language),
         of_unseen,
-        write_unseen_table,
+        partial(write_table, "tatoeba_unseen"),
         "EMS v2, Table VI (v1: 5)",
     ),
     "VII": Paper(
         of_file("ems-v2-table07-flores", lambda row: row["pair"]),
         of_flores,
-        write_flores_table,
+        partial(write_table, "flores"),
         "EMS v2, Table VII;",
         own_columns=("All (870)",),
     ),
     "IX": Paper(
         of_file("ems-v2-table09-bucc", lambda row: row["pair"]),
         of_bucc,
-        write_bucc_table,
+        partial(write_table, "bucc2018"),
         "EMS v2, Table IX (v1: 8)",
     ),
     "X": Paper(
         of_file("ems-v2-table10-paracrawl", language),
         of_paracrawl,
-        write_paracrawl_table,
+        partial(write_table, "paracrawl"),
         "EMS v2, Table X (v1: 9)",
     ),
     "XI": accuracy("mldoc", "ems-v2-table11-mldoc", "EMS v2, Table XI (v1: 10)"),
@@ -245,7 +251,7 @@ TABLES = {
     "V-H": Paper(
         lambda: Cells({named(r): {"Cosine": r["cosine_similarity"]} for r in read(V_H)}, set()),
         of_cosine,
-        write_wordorder_table,
+        partial(write_table, "wordorder"),
         "EMS v2, section V-H",
     ),
     "Lightweight 3": accuracy(
@@ -257,7 +263,7 @@ TABLES = {
     "Lightweight 4": Paper(
         lightweight("lightweight-table04-xsr", "XSR", lambda row: row["direction"]),
         of_europarl,
-        write_europarl_table,
+        partial(write_table, "europarlxsr"),
         "Lightweight, Tables 4 and 10",
     ),
     "monolingual 1": accuracy("xnli", "monolingual-table01-xnli", "the monolingual paper, Table 1"),

@@ -1,40 +1,25 @@
-"""Score files, reports and loss logs for the tests of tables and figures, and readers of tables."""
+"""Tables, reports and loss logs for the tests of tables and figures, and readers of tables."""
 
 import csv
 import json
+import re
+import struct
 
-SHA = "d" * 64
+import numpy as np
+from safetensors.numpy import save_file
+
+from ems.tables.declared import DECLARED
+from ems.tables.engine import write_systems
+
+EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights
 SEVEN = ["cmn", "deu", "fra", "ita", "jpn", "rus", "spa"]
 MUSE = {*SEVEN, "ara", "kor", "nld", "pol", "por", "tha", "tur"}
 SUFFIXES = (".tex", ".md", ".csv")
 
 
-def write_scores(folder, system, values, /, languages=None, **changes):
-    """A score file; `values`: code -> P@1 of both directions, or a pair of numbers; `languages`:
-    code -> the experiment's language, which is the code itself unless given."""
-    pairs = {code: v if isinstance(v, tuple) else (v, v) for code, v in values.items()}
-    data = {
-        "benchmark": "tatoeba",
-        "version": "v1",
-        "system": system,
-        "system_hash": "ab12",
-        "data_sha256": SHA,
-        "metric": "P@1",
-        "directions": {
-            code: {
-                "language": (languages or {}).get(code, code),
-                "sentences": 1000,
-                "to_english": to,
-                "from_english": back,
-            }
-            for code, (to, back) in pairs.items()
-        },
-    }
-    data.update(changes)
-    path = folder / system / f"{data['benchmark']}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data), encoding="utf-8")
-    return path
+def write_table(name, scores, out, printed=(), order=None, families=None):
+    """A declared table of systems x columns."""
+    write_systems(DECLARED[name], scores, out, printed, order or (), families)
 
 
 def csv_rows(path):
@@ -101,3 +86,31 @@ def write_cost(folder, name, stage, seconds=1.0, cpu=1.0, memory=100.0, /, **cha
     kept = {key: value for key, value in {**data, **changes}.items() if value is not None}
     path.write_text(json.dumps(kept), encoding="utf-8")
     return path
+
+
+def times_file(folder, system, steps, seconds):
+    rows = [{"step": steps // 2, "seconds": seconds / 3}, {"step": steps, "seconds": seconds}]
+    return write_lines(folder / f"{system}.times.jsonl", rows)
+
+
+def write_model(folder, name, languages, share=1):
+    """A model folder as training leaves it, as far as the table reads it."""
+    place = folder / "models" / name
+    place.mkdir(parents=True)
+    encoder = {"tokens.weight": np.zeros(EMBEDDING, "f4"), "layer": np.zeros(LAYER, "f4")}
+    save_file(encoder, place / "model.safetensors")
+    save_file({"head": np.zeros(HEAD, "f4")}, place / "heads.safetensors")
+    training = {"system": {"train": {"corpus_share": share}}}
+    description = {"name": name, "languages": languages, "training": training}
+    (place / "model.json").write_text(json.dumps(description))
+    return place / "model.json"
+
+
+def texts(path):
+    """What a .svg says, in order: matplotlib draws letters as paths and comments each text."""
+    return re.findall(r"<!-- (.*?) -->", path.with_suffix(".svg").read_text(encoding="utf-8"))
+
+
+def pixels(path):
+    """Width and height of the .png."""
+    return struct.unpack(">II", path.with_suffix(".png").read_bytes()[16:24])

@@ -1,20 +1,18 @@
 """Laws of comparing two systems: its tests are those of loops and scipy, its numbers the files'."""
 
 import csv
-import json
 import math
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 from scipy.stats import bootstrap as scipy_bootstrap
-from tables_made import SHA
+from scores_made import edit, row, write_bucc, write_cosine, write_file
 
-from ems.bench.hits import packed, summary
-from ems.bench.measured import mean_of, measured
 from ems.bench.significance import gain, holm, mcnemar, of_mean
 from ems.cli import main
 from ems.errors import EmsError
+from ems.hits import packed
 from ems.tables import compare as module
 from ems.tables.compare import write_comparison
 
@@ -161,23 +159,20 @@ def test_a_sentence_gains_the_mean_of_its_ways():
 # --- score files
 
 
-def write_scores(folder, system, hits, /, benchmark="tatoeba", **changes):
+def write_scores(folder, system, hits, /, benchmark="tatoeba", metric="P@1", **changes):
     """A score file of P@1; hits: code -> (to English, from English), bool[N] each."""
-    directions = {}
-    for code, both in hits.items():
-        found = {way: summary(each) for way, each in zip(WAYS, both, strict=True)}
-        directions[code] = {
-            "language": code,
-            "sentences": len(both[0]),
-            **{way: each["percent"] for way, each in found.items()},
-            "hits": {way: each["hits"] for way, each in found.items()},
-        }
-    data = {"benchmark": benchmark, "version": "v1", "metric": "P@1", "system": system}
-    data |= {"data_sha256": SHA, "directions": directions} | changes
-    path = folder / system / f"{benchmark}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data))
-    return path
+    rows = [
+        scored(source, target, each)
+        for code, (to, back) in hits.items()
+        for source, target, each in ((code, "en", to), ("en", code, back))
+    ]
+    languages = dict(zip(hits, hits, strict=True))
+    return write_file(folder, system, benchmark, metric, rows, languages, **changes)
+
+
+def scored(source, target, hits, **others):
+    share = 100 * hits.sum() / len(hits)
+    return row(source, target, share, len(hits), hits=packed(hits), **others)
 
 
 HITS = {
@@ -251,11 +246,11 @@ def test_turning_the_two_around_turns_every_difference_and_no_chance(both, tmp_p
     write_comparison(*both, tmp_path / "a.tex")
     write_comparison(*both[::-1], tmp_path / "b.tex")
     there, back = rows_of(tmp_path / "a.tex"), rows_of(tmp_path / "b.tex")
-    for key, row in there.items():
-        assert float(row["Delta"]) == pytest.approx(-float(back[key]["Delta"]), abs=0.11)
+    for key, mine in there.items():
+        assert float(mine["Delta"]) == pytest.approx(-float(back[key]["Delta"]), abs=0.11)
         for way in WAYS:
             column = f"p {way.replace('_', ' ')}"
-            assert row[column] == back[key][column]
+            assert mine[column] == back[key][column]
 
 
 def test_two_files_are_compared_as_their_folders_are(both):
@@ -287,11 +282,11 @@ def test_a_language_that_one_system_lacks_is_named_and_in_no_mean(both, tmp_path
 
 def test_values_without_hits_are_compared_but_not_tested(both, tmp_path):
     for name, value in (("one", 50.0), ("two", 61.25)):
-        entry = {"f1": value, "precision": 1.0}
-        write_scores(tmp_path, name, {}, "bucc2018", directions={"de-en": entry}, metric="F1")
+        write_bucc(tmp_path, name, {"de": value})
     shown = write_comparison(*both, tmp_path / "out.tex")
-    row = rows_of(tmp_path / "out.tex")["bucc2018", "de-en"]
-    assert (row["one"], row["two"], row["Delta"], row["95 %"]) == ("50.0", "61.3", "11.3", "")
+    found = rows_of(tmp_path / "out.tex")["bucc2018", "de"]
+    values = (found["one"], found["two"], found["Delta"], found["95 %"])
+    assert values == ("50.0", "61.3", "11.3", "")
     assert "bucc2018: no hits per sentence, so nothing is tested there." in shown
 
 
@@ -312,7 +307,7 @@ def test_parallel_sets_are_resampled_together(both, tmp_path, monkeypatch):
     )
     for name, hits in HITS.items():
         alike = {code: tuple(each[:90] for each in sides) for code, sides in hits.items()}
-        write_scores(tmp_path, name, alike, "flores200")
+        write_scores(tmp_path, name, alike, "flores200", parallel=True)
     write_comparison(*both)
     assert asked == [True, True, True, True, True, False]  # flores200's mean, then tatoeba's
 
@@ -342,9 +337,7 @@ def test_another_number_of_sentences_is_an_error(both, tmp_path):
 
 def test_damaged_hits_are_an_error_that_names_file_and_language(both):
     path = both[1] / "tatoeba.json"
-    data = json.loads(path.read_text())
-    data["directions"]["fra"]["hits"]["to_english"] = "AAAA"
-    path.write_text(json.dumps(data))
+    edit(path, lambda data: data["rows"][2].update(hits="AAAA"))  # fra, to English
     with pytest.raises(EmsError, match=r"two/tatoeba\.json: the hits of fra are damaged"):
         write_comparison(*both)
 
@@ -368,36 +361,27 @@ def test_the_command_prints_the_table_and_writes_it_beside_out(both, tmp_path, c
     assert (tmp_path / "x" / "out.svg").exists()
 
 
-# --- what score files have in common
-
-
-def test_the_mean_of_a_score_file_is_that_of_its_labels(both, tmp_path):
-    data = json.loads((both[0] / "tatoeba.json").read_text())
-    expected = np.mean([100 * each.mean() for sides in HITS["one"].values() for each in sides])
-    assert mean_of(data) == pytest.approx(expected)
-    assert mean_of({"metric": "accuracy", "accuracy": 12.5}) == 12.5
-    assert mean_of({"metric": "x", "directions": {"a": {"note": "no number"}}}) is None
-
-
-def test_a_label_with_one_way_has_the_hits_of_that_way(tmp_path):
-    hits = bits(33, 0.5, 1)
-    entry = {"sentences": 33, **summary(hits)}
-    (found,) = measured({"directions": {"de": entry}}, tmp_path).values()
-    assert found.value == pytest.approx(100 * hits.mean())
-    assert found.hits[""].tolist() == hits.tolist()
+# --- other labels than languages
 
 
 def test_an_error_rate_counts_what_was_missed(tmp_path):
-    right = [bits(120, 0.6, 1), bits(120, 0.6, 1) | bits(120, 0.5, 2)]
-    for name, hits in zip(("one", "two"), right, strict=True):
-        entry = {"sentences": 120, "error": 100 * float((~hits).mean()), "hits": packed(hits)}
-        write_scores(tmp_path, name, {}, "xsim", metric="error rate", directions={"deu": entry})
+    wrong = [bits(120, 0.4, 1), bits(120, 0.4, 1) & bits(120, 0.5, 2)]
+    for name, hits in zip(("one", "two"), wrong, strict=True):
+        rows = [scored("deu", "en", hits)]
+        write_file(tmp_path, name, "xsim", "error rate", rows, {"deu": "de"})
     write_comparison(tmp_path / "one", tmp_path / "two", tmp_path / "out.tex")
-    row = rows_of(tmp_path / "out.tex")["xsim", "deu"]
-    change = 100 * (right[0].mean() - right[1].mean())
-    assert float(row["Delta"]) == pytest.approx(change, abs=0.051)
-    low, high = map(float, row["95 %"].split(" to "))
+    found = rows_of(tmp_path / "out.tex")["xsim", "deu"]
+    change = 100 * (wrong[1].mean() - wrong[0].mean())
+    assert float(found["Delta"]) == pytest.approx(change, abs=0.051)
+    low, high = map(float, found["95 %"].split(" to "))
     assert low <= change <= high < 0
+
+
+def test_a_cosine_is_no_percentage_and_is_not_compared(both, tmp_path):
+    for name in ("one", "two"):
+        write_cosine(tmp_path, name, 0.5)
+    write_comparison(*both, tmp_path / "out.tex")
+    assert {benchmark for benchmark, _ in rows_of(tmp_path / "out.tex")} == {"tatoeba"}
 
 
 def test_seeds_and_the_other_languages_of_a_matrix_are_judged_as_their_mean(tmp_path):
@@ -411,18 +395,13 @@ def test_seeds_and_the_other_languages_of_a_matrix_are_judged_as_their_mean(tmp_
             }
             for x, first in enumerate(codes)
         }
-        shares = {q: {c: 100 * h.mean() for c, h in row.items()} for q, row in made[name].items()}
-        texts = {q: {c: packed(h) for c, h in row.items()} for q, row in made[name].items()}
+        matrix = [scored(q, c, h) for q, of in made[name].items() for c, h in of.items()]
         languages = dict.fromkeys(codes, "x")
-        extra = {"directions": shares, "hits": texts, "sentences": 60, "languages": languages}
-        write_scores(tmp_path, name, {}, "flores200", **extra)
-        seeds = {str(seed): bits(80, 0.5 + 0.1 * at, seed + 40 * at) for seed in range(1, 6)}
-        entry = {"sentences": 80, "hits": {seed: packed(each) for seed, each in seeds.items()}}
-        entry["seeds"] = {seed: 100 * each.mean() for seed, each in seeds.items()}
-        entry["accuracy"] = sum(entry["seeds"].values()) / 5
-        changes = {"metric": "accuracy", "directions": {"en-de": entry}}
-        write_scores(tmp_path, name, {}, "mldoc", **changes)
-        made[name, "mldoc"] = entry["accuracy"]
+        write_file(tmp_path, name, "flores200", "P@1", matrix, languages, label="source")
+        seeds = {seed: bits(80, 0.5 + 0.1 * at, seed + 40 * at) for seed in range(1, 6)}
+        rows = [scored("en", "de", each, seed=seed) for seed, each in seeds.items()]
+        write_file(tmp_path, name, "mldoc", "accuracy", rows, {"de": "de"}, label="direction")
+        made[name, "mldoc"] = 100 * np.mean([each.mean() for each in seeds.values()])
     write_comparison(tmp_path / "one", tmp_path / "two", tmp_path / "out.tex")
     rows = rows_of(tmp_path / "out.tex")
     assert [key[1] for key in rows] == [*codes, "mean", "en-de"]
@@ -439,8 +418,6 @@ def test_seeds_and_the_other_languages_of_a_matrix_are_judged_as_their_mean(tmp_
 
 def test_hits_that_do_not_give_their_percentage_are_damaged(both):
     path = both[0] / "tatoeba.json"
-    data = json.loads(path.read_text())
-    data["directions"]["deu"]["to_english"] += 1
-    path.write_text(json.dumps(data))
+    edit(path, lambda data: data["rows"][0].update(value=data["rows"][0]["value"] + 1))
     with pytest.raises(EmsError, match=r"hits of deu are damaged .they are .* the file says"):
         write_comparison(*both)

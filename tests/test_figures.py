@@ -1,12 +1,11 @@
 """Laws of the figures: what is drawn is what was measured, nothing is covered, bytes repeat."""
 
 import itertools
-import re
-import struct
 
 import numpy as np
 import pytest
-from tables_made import demo_report, write_lines, write_report, write_scores
+from scores_made import write_scores
+from tables_made import demo_report, pixels, texts, write_lines, write_report
 
 from ems.errors import EmsError
 from ems.tables.canvas import COLOURS, make_figure, settings
@@ -18,17 +17,6 @@ from ems.tables.losses import read_losses, read_times
 from ems.tables.pairs import plot_pairs, read_points
 from ems.tables.printed import load_models
 from ems.tables.scores import read_scores
-
-
-def texts(path):
-    """What a .svg says, in order: matplotlib draws letters as paths and comments each text."""
-    return re.findall(r"<!-- (.*?) -->", path.with_suffix(".svg").read_text(encoding="utf-8"))
-
-
-def pixels(path):
-    """Width and height of the .png."""
-    return struct.unpack(">II", path.with_suffix(".png").read_bytes()[16:24])
-
 
 # --- P@1 per language
 

@@ -9,39 +9,41 @@ from io import FileIO
 
 import numpy as np
 import pytest
+from scores_made import (
+    BUCC,
+    GERMAN,
+    row,
+    write_accuracies,
+    write_bucc,
+    write_cosine,
+    write_errors,
+    write_flores,
+    write_retrieval,
+    write_scores,
+)
 from shards_made import vocabulary, write_pairs
-from tables_made import demo_report, write_cost, write_scores
+from tables_made import demo_report, write_cost, write_model, write_table
 from test_corpora import PAIRS, moses_of
-from test_tables_documents import write_file
-from test_tables_flores import write_cosine, write_errors, write_flores
-from test_tables_mining import GERMAN, PAPER, RETRIEVAL, bucc, retrieval
-from test_tables_models import write_model
 
-from ems.bench.hits import summary
 from ems.corpora.fetch import fetch_moses
 from ems.corpora.part import Part, part_path
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
 from ems.evalsets.xsimpp import KINDS, read_kinds
+from ems.hits import packed
 from ems.shards.index import read_index, shards_in, shards_of, write_index
 from ems.shards.inspect import inspect_folder
 from ems.shards.inspect import verify as verify_shards
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.tables.bucc import write_bucc_table, write_missed_table
-from ems.tables.case_study import write_wordorder_table
+from ems.tables.bucc_missed import write_missed_table
 from ems.tables.compare import write_comparison
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
 from ems.tables.costs import write_costs_table
 from ems.tables.deltas import plot_deltas
-from ems.tables.documents import write_accuracy_table
 from ems.tables.filters import write_filters_table
-from ems.tables.flores import write_flores_table
 from ems.tables.models import write_models_table
-from ems.tables.tatoeba import write_tatoeba_table
 from ems.tables.vocabulary import write_vocabulary_table
-from ems.tables.xsim import write_xsim_table
-from ems.tables.xsr import write_paracrawl_table
 from ems.train.checkpoint import checkpoints, verified
 from ems.train.identity import FILE, claim_identity
 
@@ -86,27 +88,27 @@ def hold(path, read):
 def tables_of(folder):
     """Kind of file -> (the file, a function that reads it)."""
     out = folder / "t.tex"
-    hits = {way: summary(np.arange(8) % 3 > 0)["hits"] for way in ("to_english", "from_english")}
-    share = summary(np.arange(8) % 3 > 0)["percent"]
-    entry = {"language": "de", "sentences": 8, "to_english": share, "from_english": share}
-    directions = {code: {**entry, "language": code, "hits": hits} for code in ("de", "fr")}
-    scores = [write_scores(folder, name, {"de": 1.0}, directions=directions) for name in "AB"]
-    yield "scores", scores[0], lambda: write_tatoeba_table(scores, out, [], None)
+    bits = np.arange(8) % 3 > 0
+    share, hits = 100 * bits.sum() / 8, packed(bits)
+    places = [way for code in ("de", "fr") for way in ((code, "en"), ("en", code))]
+    rows = [row(*place, share, 8, hits=hits) for place in places]
+    scores = [write_scores(folder, name, {"de": 1, "fr": 1}, rows=rows) for name in "AB"]
+    yield "scores", scores[0], lambda: write_table("tatoeba", scores, out, [], None)
     yield "compared", scores[1], lambda: write_comparison(*(path.parent for path in scores))
     yield "deltas", scores[1], lambda: plot_deltas(scores, ["A", "B"], folder / "f.svg")
-    path = write_file(folder, "mldoc", "A", {"en-de": [50.0, 60.0]})
-    yield "accuracies", path, lambda: write_accuracy_table("mldoc", [path], out, [])
-    mined = bucc(folder, "A", {"de": 50.0}, PAPER, {"de": [GERMAN]})
-    yield "mined", mined, lambda: write_bucc_table([mined], out, ["EMS"])
+    path = write_accuracies(folder, "mldoc", "A", {"en-de": [50.0, 60.0]})
+    yield "accuracies", path, lambda: write_table("mldoc", [path], out, [])
+    mined = write_bucc(folder, "A", {"de": 50.0}, BUCC, {"de": [GERMAN]})
+    yield "mined", mined, lambda: write_table("bucc2018", [mined], out, ["EMS"])
     yield "missed", mined, lambda: write_missed_table([mined], out)
     cosine = write_cosine(folder, "A", 0.5)
-    yield "cosine", cosine, lambda: write_wordorder_table([cosine], out, [])
+    yield "cosine", cosine, lambda: write_table("wordorder", [cosine], out, [])
     flores = write_flores(folder, "A", ["de", "fr"])
-    yield "flores", flores, lambda: write_flores_table([flores], out, ["EMS"])
+    yield "flores", flores, lambda: write_table("flores", [flores], out, ["EMS"])
     errors = write_errors(folder, "A", "xsimpp", {"de": 10.0}, {"de": {"misaligned": 20}})
-    yield "errors", errors, lambda: write_xsim_table([errors], out)
-    found = retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)}, RETRIEVAL)
-    yield "retrieval", found, lambda: write_paracrawl_table([found], out, ["EMS"])
+    yield "errors", errors, lambda: write_table("xsim", [errors], out)
+    found = write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)})
+    yield "retrieval", found, lambda: write_table("paracrawl", [found], out, ["EMS"])
     report = demo_report(folder / "decontamination.json")
     yield (
         "report",

@@ -4,19 +4,21 @@ import re
 
 import jinja2
 import pytest
+import yaml
 from conftest import ROOT
-from tables_made import SEVEN, SUFFIXES, csv_rows, tex_line, write_scores
+from scores_made import row, write_scores
+from tables_made import SEVEN, SUFFIXES, csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
+from ems.tables.declared import DECLARED
 from ems.tables.figures import plot_tatoeba
 from ems.tables.printed import load_models
 from ems.tables.registry import FIGURES, TABLES, TIMED
 from ems.tables.table import one_decimal
-from ems.tables.tatoeba import write_tatoeba_table
 
 
 def tatoeba_rows(tmp_path, scores, printed=(), order=None):
-    write_tatoeba_table(scores, tmp_path / "tatoeba.tex", list(printed), order)
+    write_table("tatoeba", scores, tmp_path / "tatoeba.tex", list(printed), order)
     return csv_rows(tmp_path / "tatoeba.tex")
 
 
@@ -145,7 +147,7 @@ def test_printed_rows_are_absent_beside_another_version(tmp_path):
     rows = tatoeba_rows(tmp_path, [path], ["EMS", "LASER"])
     assert list(rows) == ["A"]
     text = (tmp_path / "tatoeba.tex").read_text()
-    assert "Printed rows left out (EMS, LASER)" in text.splitlines()[2]
+    assert "% Printed rows left out (EMS, LASER): they are of Tatoeba v1" in text
     assert "(printed)" not in text
 
 
@@ -191,7 +193,7 @@ def test_tables_and_figures_depend_only_on_their_inputs(tmp_path):
             write_scores(folder, name, dict.fromkeys(SEVEN, 50.0 + step))
             for step, name in enumerate("AB")
         ]
-        write_tatoeba_table(paths, folder / "t.tex", ["EMS"], None)
+        write_table("tatoeba", paths, folder / "t.tex", ["EMS"], None)
         plot_tatoeba(paths, folder / "f.svg")
         names = [*(f"t{suffix}" for suffix in SUFFIXES), "f.svg", "f.png"]
         written.append([(folder / name).read_bytes() for name in names])
@@ -201,12 +203,10 @@ def test_tables_and_figures_depend_only_on_their_inputs(tmp_path):
 
 # --- errors
 
-GERMAN = {"language": "deu", "sentences": 1000}
-
 
 def test_an_empty_list_of_scores_is_an_error(tmp_path):
     with pytest.raises(EmsError, match="no score files"):
-        write_tatoeba_table([], tmp_path / "t.tex", [], None)
+        write_table("tatoeba", [], tmp_path / "t.tex", [], None)
 
 
 @pytest.mark.parametrize(
@@ -217,12 +217,9 @@ def test_an_empty_list_of_scores_is_an_error(tmp_path):
         ({"benchmark": "bucc"}, "expected tatoeba under `benchmark`, found 'bucc'"),
         ({"metric": "F1"}, "expected P@1 under `metric`, found 'F1'"),
         ({"system": "A"}, "two score files"),
-        ({"directions": {}}, "at least one language"),
-        ({"directions": {"deu": {**GERMAN, "to_english": 50.0}}}, "deu.from_english"),
-        (
-            {"directions": {"deu": {**GERMAN, "to_english": 101, "from_english": 1}}},
-            "deu.to_english",
-        ),
+        ({"rows": []}, "at least one score"),
+        ({"rows": [row("deu", "en", 50.0), row("en", "deu", 101)]}, "a percentage under `rows.1"),
+        ({"rows": [row("deu", "en", 50.0)] * 2}, "expected one row of deu-en, found two"),
     ],
 )
 def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(
@@ -231,7 +228,7 @@ def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(
     first = write_scores(tmp_path, "A", {"deu": 50.0})
     second = write_scores(tmp_path, "B", {"deu": 50.0}, **changes)
     for write in (
-        lambda: write_tatoeba_table([first, second], tmp_path / "t.tex", [], None),
+        lambda: write_table("tatoeba", [first, second], tmp_path / "t.tex", [], None),
         lambda: plot_tatoeba([first, second], tmp_path / "f.svg"),
     ):
         with pytest.raises(EmsError, match=message) as error:
@@ -240,16 +237,18 @@ def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(
     assert not list(tmp_path.glob("*.*"))
 
 
-def test_a_printed_row_that_nobody_knows_is_an_error_that_lists_the_known_ones(tmp_path):
-    path = write_scores(tmp_path, "A", {"deu": 50.0}, version="demo-v1")
-    with pytest.raises(EmsError, match=r"LASER3.*LaBSE-EMS-joint"):
-        write_tatoeba_table([path], tmp_path / "t.tex", ["LASER3"], None)
+def test_an_experiment_may_ask_for_every_printed_model_and_for_no_other():
+    schema = yaml.safe_load((ROOT / "schemas" / "experiment.schema.yaml").read_text())
+    allowed = schema["properties"]["tables"]["properties"]["printed"]["items"]["enum"]
+    printed = [table.printed for table in DECLARED.values() if table.printed]
+    models = {name for paper in printed if not paper.every for name in paper.models()}
+    assert set(allowed) == models | {"Reimers and Gurevych"}
 
 
 def test_a_system_named_like_a_printed_row_is_an_error(tmp_path):
     path = write_scores(tmp_path, "EMS (printed)", {"deu": 50.0})
     with pytest.raises(EmsError, match="named alike"):
-        write_tatoeba_table([path], tmp_path / "t.tex", ["EMS"], None)
+        write_table("tatoeba", [path], tmp_path / "t.tex", ["EMS"], None)
 
 
 CLASSIFIED = ["mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual"]  # share a text

@@ -5,17 +5,17 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from tables_made import csv_rows, write_lines, write_scores
-from test_figures import pixels, texts
-from test_tables_documents import MLDOC, write_file
-from test_tables_flores import naive_mean, write_flores
+from scores_made import edit, naive_mean, row, write_accuracies, write_flores, write_scores
+from tables_made import csv_rows, pixels, texts, times_file
 
-from ems.bench.hits import summary
 from ems.errors import EmsError
+from ems.hits import packed
 from ems.tables.ablation import SECONDS, write_ablation_table
 from ems.tables.deltas import plot_deltas
 from ems.tables.printed import (
+    AVERAGE,
     load_ablation,
+    load_accuracies,
     load_flores_groups,
     load_groups,
     load_models,
@@ -24,6 +24,7 @@ from ems.tables.tradeoff import plot_tradeoff
 
 SEEN = list(load_models()["EMS"].seen)
 RICH, POOR = (group.languages for group in load_groups("XIV"))
+MLDOC = [name for name in load_accuracies("mldoc")["EMS"] if name != AVERAGE]
 MUSE, LOW = load_flores_groups().values()
 COLUMNS = list(load_ablation()["EMS"])[:-1]  # without seconds
 
@@ -35,17 +36,12 @@ def tatoeba(folder, system, codes=SEEN, start=40.0):
 
 def mldoc(folder, system, directions=MLDOC):
     values = {name: [60.0 + at] for at, name in enumerate(directions)}
-    return write_file(folder, "mldoc", system, values), {k: v[0] for k, v in values.items()}
+    return write_accuracies(folder, "mldoc", system, values), {k: v[0] for k, v in values.items()}
 
 
 def table(tmp_path, scores, printed=(), order=("ems",), times=None):
     write_ablation_table(scores, tmp_path / "t.tex", list(printed), list(order), times=times)
     return csv_rows(tmp_path / "t.tex"), (tmp_path / "t.md").read_text()
-
-
-def times_file(folder, system, steps, seconds):
-    rows = [{"step": steps // 2, "seconds": seconds / 3}, {"step": steps, "seconds": seconds}]
-    return write_lines(folder / f"{system}.times.jsonl", rows)
 
 
 def test_the_columns_are_the_papers_and_each_is_the_mean_of_its_group(tmp_path):
@@ -128,16 +124,12 @@ def test_a_system_that_lacks_one_of_the_benchmarks_has_dashes_there_and_a_note(t
 
 def write_hits(folder, system, share, seed, languages=("de", "fr")):
     """A score file with hits: each sentence of 400 is right with probability `share`."""
-    random, directions = np.random.default_rng(seed), {}
+    random, rows = np.random.default_rng(seed), []
     for language in languages:
-        ways = {w: summary(random.random(400) < share) for w in ("to_english", "from_english")}
-        directions[language] = {
-            "language": language,
-            "sentences": 400,
-            **{way: found["percent"] for way, found in ways.items()},
-            "hits": {way: found["hits"] for way, found in ways.items()},
-        }
-    return write_scores(folder, system, {}, directions=directions)
+        for way in ((language, "en"), ("en", language)):
+            hits = random.random(400) < share
+            rows.append(row(*way, 100 * hits.sum() / 400, 400, hits=packed(hits)))
+    return write_scores(folder, system, dict.fromkeys(languages, 0.0), rows=rows)
 
 
 def test_deltas_are_drawn_for_every_system_but_the_first(tmp_path):
@@ -157,11 +149,9 @@ def test_deltas_are_of_the_languages_trained_on(tmp_path):
     second = write_hits(tmp_path, "other", 0.8, 1)
     plot_deltas([first, second], ["ems", "other"], tmp_path / "a.svg")
     for path, share in ((first, 0.1), (second, 0.9)):  # a language that nobody was trained on
-        data = json.loads(path.read_text())
-        made = write_hits(tmp_path / "unseen", "x", share, 2, ("xx",))
-        unseen = json.loads(made.read_text())["directions"]["xx"]
-        data["directions"]["xx"] = {**unseen, "language": "und"}
-        path.write_text(json.dumps(data))
+        unseen = json.loads(write_hits(tmp_path / "u", "x", share, 2, ("xx",)).read_text())["rows"]
+        edit(path, lambda data: data["rows"].extend(unseen))  # noqa: B023 - called at once
+        edit(path, lambda data: data["languages"].update(xx="und"))
     plot_deltas([first, second], ["ems", "other"], tmp_path / "b.svg")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 

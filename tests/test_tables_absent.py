@@ -5,15 +5,23 @@ import csv
 from dataclasses import dataclass, field
 
 import pytest
-from tables_made import write_scores
-from test_tables_ablation import mldoc, tatoeba
-from test_tables_documents import fives, write_file
-from test_tables_flores import LOW, MUSE, both, write_cosine, write_flores
-from test_tables_mining import EUROPARL, RETRIEVAL, bucc, retrieval
-from test_tables_narrowed import ISO
+from scores_made import (
+    EUROPARL,
+    both_measures,
+    fives,
+    write_accuracies,
+    write_bucc,
+    write_cosine,
+    write_flores,
+    write_retrieval,
+    write_scores,
+)
 
+from ems.tables.printed import load_flores_groups
 from ems.tables.registry import TABLES, Request
 
+MUSE, LOW = load_flores_groups().values()
+ISO = {"deu": "de", "fra": "fr"}
 NAMES = ["a", "b", "c"]
 WAYS = {"de": (10.0, 20.0), "fr": (30.0, 40.0)}
 
@@ -46,7 +54,7 @@ def unseen(folder, name):
 def accuracy(benchmark, **more):
     def made(folder, name):
         values = fives(["en-en", "en-de", "en-fr"])
-        return [write_file(folder, benchmark, name, values, **more)]
+        return [write_accuracies(folder, benchmark, name, values, **more)]
 
     return made
 
@@ -58,18 +66,20 @@ FILES = {  # table -> the score files of a system
         write_scores(folder, name, {"de": 5.0, "fr": 6.0}, benchmark="ntrex")
     ],
     "flores": lambda folder, name: [write_flores(folder, name, [*MUSE, *LOW])],
-    "xsim": lambda folder, name: both(folder, name, 1.5, 40),
+    "xsim": lambda folder, name: both_measures(folder, name, 1.5, 40),
     "wordorder": lambda folder, name: [write_cosine(folder, name, 0.5)],
-    "bucc2018": lambda folder, name: [bucc(folder, name, {"de": 5.0, "zh": 6.0})],
-    "paracrawl": lambda folder, name: [retrieval(folder, name, "paracrawl", WAYS, RETRIEVAL)],
-    "europarlxsr": lambda folder, name: [retrieval(folder, name, "europarlxsr", WAYS, EUROPARL)],
+    "bucc2018": lambda folder, name: [write_bucc(folder, name, {"de": 5.0, "zh": 6.0})],
+    "paracrawl": lambda folder, name: [write_retrieval(folder, name, "paracrawl", WAYS)],
+    "europarlxsr": lambda folder, name: [
+        write_retrieval(folder, name, "europarlxsr", WAYS, EUROPARL)
+    ],
     **{name: accuracy(name) for name in ("mldoc", "cls", "marc", "rcv2", "xnli", "sib200")},
     "counterfactual": accuracy("counterfactual"),
     "pawsx": accuracy("pawsx"),
     "ablation": lambda folder, name: [
-        tatoeba(folder, name)[0],
+        write_scores(folder, name, {"deu": 5.0, "fra": 6.0}, ISO),
         write_flores(folder, name, [*MUSE, *LOW]),
-        mldoc(folder, name)[0],
+        write_accuracies(folder, "mldoc", name, fives(["en-de", "de-en"])),
     ],
 }
 FAMILY = {"one": ["a-de", "a-fr"], "two": ["b-de", "b-fr"]}
@@ -77,7 +87,7 @@ FAMILY = {"one": ["a-de", "a-fr"], "two": ["b-de", "b-fr"]}
 
 def of_pair(folder, name):
     code = name[-2:]
-    return [write_file(folder, "mldoc", name, fives([f"en-{code}", f"{code}-en"]))]
+    return [write_accuracies(folder, "mldoc", name, fives([f"en-{code}", f"{code}-en"]))]
 
 
 def table(name, experiment, sources, out):
@@ -128,7 +138,7 @@ def is_of(table, row, head, path):
 def test_of_several_systems_in_a_row_only_the_cells_of_the_absent_one_are_dashes(tmp_path):
     members = [name for of in FAMILY.values() for name in of]
     experiment = Made(shown=[*members, "c"], families=FAMILY)
-    other = write_file(tmp_path, "mldoc", "c", fives(["en-de", "de-en"]))
+    other = write_accuracies(tmp_path, "mldoc", "c", fives(["en-de", "de-en"]))
     paths = [path for name in members for path in of_pair(tmp_path, name)]
     whole, told = table("mldoc_bilingual", experiment, [other, *paths], tmp_path / "t.tex")
     assert not any(row == "c" for row, _ in whole)  # which is no model of one pair

@@ -1,62 +1,23 @@
 """Laws of the tables of classification: rows, means, deviations, the papers' rows beside ours."""
 
-import json
 from statistics import mean, stdev
 
 import pytest
-from tables_made import SHA, csv_rows, tex_line
+from scores_made import fives, row, write_accuracies
+from tables_made import csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
-from ems.tables.documents import write_accuracy_table
 from ems.tables.printed import ACCURACIES, AVERAGE, load_accuracies
 
 MLDOC = [name for name in load_accuracies("mldoc")["EMS"] if name != AVERAGE]
 CLS = [name for name in load_accuracies("cls")["EMS"] if name != AVERAGE]
 
 
-def write_file(folder, benchmark, system, values, /, **changes):
-    """A score file; `values`: direction -> the accuracy of each seed."""
-    directions = {
-        name: {
-            "source": name.split("-")[0],
-            "target": name.split("-")[1].split()[0],
-            "language": name.split("-")[1].split()[0],
-            "sentences": 1000,
-            "accuracy": mean(seeds),
-            "deviation": stdev(seeds) if len(seeds) > 1 else 0.0,
-            "seeds": {str(at): value for at, value in enumerate(seeds, 1)},
-        }
-        for name, seeds in values.items()
-    }
-    data = {
-        "benchmark": benchmark,
-        "version": "v1",
-        "system": system,
-        "system_hash": "ab12",
-        "data_sha256": SHA,
-        "metric": "accuracy",
-        "directions": directions,
-    }
-    data.update(changes)
-    path = folder / system / f"{benchmark}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data), encoding="utf-8")
-    return path
-
-
-def fives(names, start=70.0):
-    """Five seeds of each direction, all different."""
-    return {
-        name: [start + at + step * (at + 1) / 10 for step in range(5)]
-        for at, name in enumerate(names)
-    }
-
-
 def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tmp_path):
     values = {"ems": fives(MLDOC), "other": fives(MLDOC, 60.0)}
-    paths = [write_file(tmp_path, "mldoc", name, of) for name, of in values.items()]
+    paths = [write_accuracies(tmp_path, "mldoc", name, of) for name, of in values.items()]
     out = tmp_path / "mldoc.tex"
-    write_accuracy_table("mldoc", paths, out)
+    write_table("mldoc", paths, out)
     rows = csv_rows(out)
     assert list(rows) == ["ems", "ems, s.d.", "other", "other, s.d."]
     assert list(rows["ems"])[1:] == [*MLDOC, AVERAGE]
@@ -76,9 +37,11 @@ def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tm
 def test_printed_rows_are_the_papers_and_do_not_compete(benchmark, tmp_path):
     known = load_accuracies(benchmark)
     names = [name for name in known["LASER"] if name != AVERAGE]
-    paths = [write_file(tmp_path, benchmark, s, fives(names, 20.0 + n)) for n, s in enumerate("ab")]
+    paths = [
+        write_accuracies(tmp_path, benchmark, s, fives(names, 20.0 + n)) for n, s in enumerate("ab")
+    ]
     out = tmp_path / f"{benchmark}.tex"
-    write_accuracy_table(benchmark, paths, out, ["EMS", "LASER", "LASER2"])
+    write_table(benchmark, paths, out, ["EMS", "LASER", "LASER2"])
     rows = csv_rows(out)
     shown = {"EMS", "LASER"} if "EMS" in known else set(known)
     assert {label for label in rows if "printed" in label} == {
@@ -98,8 +61,8 @@ def test_printed_rows_are_the_papers_and_do_not_compete(benchmark, tmp_path):
 
 
 def test_columns_of_domains_stand_in_a_block_for_each_language_pair(tmp_path):
-    path = write_file(tmp_path, "cls", "ems", fives(CLS))
-    write_accuracy_table("cls", [path], tmp_path / "cls.tex")
+    path = write_accuracies(tmp_path, "cls", "ems", fives(CLS))
+    write_table("cls", [path], tmp_path / "cls.tex")
     text = (tmp_path / "cls.md").read_text()
     heads = [line for line in text.splitlines() if line.startswith("| Model")]
     assert len(heads) == 3
@@ -112,8 +75,8 @@ def test_columns_of_domains_stand_in_a_block_for_each_language_pair(tmp_path):
 
 def test_fewer_directions_than_the_papers_give_its_rows_a_mean_of_ours_with_a_dagger(tmp_path):
     some = ["en-de", "de-en", "en-zh"]
-    path = write_file(tmp_path, "mldoc", "ems", fives(some))
-    write_accuracy_table("mldoc", [path], tmp_path / "t.tex", ["EMS"])
+    path = write_accuracies(tmp_path, "mldoc", "ems", fives(some))
+    write_table("mldoc", [path], tmp_path / "t.tex", ["EMS"])
     rows, printed = csv_rows(tmp_path / "t.tex"), load_accuracies("mldoc")["EMS"]
     found = float(rows["EMS (printed)"][AVERAGE])
     assert found == pytest.approx(mean(printed[name] for name in some), abs=0.051)
@@ -127,8 +90,8 @@ def test_what_is_learnt_in_english_is_named_by_the_target_and_english_is_not_ave
         "en-de": [70.0, 80.0],
         "en-af": [10.0, 20.0],
     }
-    path = write_file(tmp_path, "sib200", "ems", values)
-    write_accuracy_table("sib200", [path], tmp_path / "t.tex", ["EMS"])
+    path = write_accuracies(tmp_path, "sib200", "ems", values)
+    write_table("sib200", [path], tmp_path / "t.tex", ["EMS"])
     rows = csv_rows(tmp_path / "t.tex")
     assert list(rows["ems"])[1:] == ["en", "af", "de", "fr", AVERAGE]
     assert rows["ems"][AVERAGE] == "48.3"
@@ -136,19 +99,19 @@ def test_what_is_learnt_in_english_is_named_by_the_target_and_english_is_not_ave
 
 
 def test_a_missing_direction_is_a_dash_and_a_note_that_names_it(tmp_path):
-    whole = write_file(tmp_path, "marc", "whole", fives(["en-de", "de-en", "en-fr"]))
-    part = write_file(tmp_path, "marc", "part", fives(["en-de", "de-en"]))
-    write_accuracy_table("marc", [whole, part], tmp_path / "t.tex")
+    whole = write_accuracies(tmp_path, "marc", "whole", fives(["en-de", "de-en", "en-fr"]))
+    part = write_accuracies(tmp_path, "marc", "part", fives(["en-de", "de-en"]))
+    write_table("marc", [whole, part], tmp_path / "t.tex")
     cells = tex_line(tmp_path / "t.tex", "part")
     assert cells[2] == cells[3] == "--"
     assert "part has no score for en-fr" in (tmp_path / "t.tex").read_text()
 
 
 def test_systems_of_one_pair_each_share_a_row(tmp_path):
-    first = write_file(tmp_path, "mldoc", "ugt-de", fives(["en-de", "de-en"]))
-    second = write_file(tmp_path, "mldoc", "ugt-fr", fives(["en-fr", "fr-en"]))
+    first = write_accuracies(tmp_path, "mldoc", "ugt-de", fives(["en-de", "de-en"]))
+    second = write_accuracies(tmp_path, "mldoc", "ugt-fr", fives(["en-fr", "fr-en"]))
     families = {"ugt": ("ugt-de", "ugt-fr")}
-    write_accuracy_table("mldoc", [first, second], tmp_path / "t.tex", families=families)
+    write_table("mldoc", [first, second], tmp_path / "t.tex", families=families)
     rows = csv_rows(tmp_path / "t.tex")
     assert list(rows) == ["ugt", "ugt, s.d."]
     assert all(rows["ugt"].values())
@@ -156,13 +119,11 @@ def test_systems_of_one_pair_each_share_a_row(tmp_path):
 
 
 def test_average_precision_has_a_line_of_its_own(tmp_path):
-    path = write_file(tmp_path, "pawsx", "ems", {"en-en": [70.0], "en-de": [60.0]}, part="test")
-    data = json.loads(path.read_text())
-    for at, each in enumerate(data["directions"].values()):
-        del each["seeds"], each["deviation"]
-        each["average_precision"] = 50.0 + at
-    path.write_text(json.dumps(data))
-    write_accuracy_table("pawsx", [path], tmp_path / "t.tex")
+    precision = {"average precision": {"en-en": 50.0, "en-de": 51.0}}
+    values = {"en-en": 70.0, "en-de": 60.0}
+    protocol = {"part": "test"}
+    path = write_accuracies(tmp_path, "pawsx", "ems", values, precision, protocol=protocol)
+    write_table("pawsx", [path], tmp_path / "t.tex")
     rows = csv_rows(tmp_path / "t.tex")
     assert list(rows) == ["ems", "ems, AP"]
     assert rows["ems, AP"] == {"Model": "ems, AP", "en": "50.0", "de": "51.0", AVERAGE: "51.0"}
@@ -170,12 +131,10 @@ def test_average_precision_has_a_line_of_its_own(tmp_path):
 
 def test_the_most_frequent_class_stands_below_ours_where_no_paper_prints_a_row(tmp_path):
     for benchmark in ("counterfactual", "mldoc"):
-        path = write_file(tmp_path, benchmark, "ems", fives(["en-de", "en-fr"]))
-        data = json.loads(path.read_text())
-        data["directions"]["en-de"]["majority"] = 90.0
-        data["directions"]["en-fr"]["majority"] = 80.0
-        path.write_text(json.dumps(data))
-        write_accuracy_table(benchmark, [path], tmp_path / f"{benchmark}.tex")
+        majority = {"most frequent class": {"en-de": 90.0, "en-fr": 80.0}}
+        values = fives(["en-de", "en-fr"])
+        path = write_accuracies(tmp_path, benchmark, "ems", values, majority)
+        write_table(benchmark, [path], tmp_path / f"{benchmark}.tex")
     rows = csv_rows(tmp_path / "counterfactual.tex")
     assert list(rows) == ["ems", "ems, s.d.", "most frequent class"]
     assert list(rows["most frequent class"].values())[1:] == ["90.0", "80.0", "85.0"]
@@ -184,16 +143,19 @@ def test_the_most_frequent_class_stands_below_ours_where_no_paper_prints_a_row(t
 
 
 def test_printed_rows_are_left_out_of_other_data(tmp_path):
-    path = write_file(tmp_path, "mldoc", "ems", fives(MLDOC), version="mine")
-    write_accuracy_table("mldoc", [path], tmp_path / "t.tex", ["EMS"])
+    path = write_accuracies(tmp_path, "mldoc", "ems", fives(MLDOC), version="mine")
+    write_table("mldoc", [path], tmp_path / "t.tex", ["EMS"])
     assert list(csv_rows(tmp_path / "t.tex")) == ["ems", "ems, s.d."]
-    assert "Printed rows left out: they are of version v1" in (tmp_path / "t.tex").read_text()
+    assert (
+        "Printed rows left out (EMS): they are of version v1, these scores of mine"
+        in (tmp_path / "t.tex").read_text()
+    )
 
 
 def test_the_same_scores_give_the_same_bytes_whatever_their_order(tmp_path):
-    paths = [write_file(tmp_path, "mldoc", name, fives(MLDOC)) for name in ("a", "b")]
+    paths = [write_accuracies(tmp_path, "mldoc", name, fives(MLDOC)) for name in ("a", "b")]
     for out, order in (("one", paths), ("two", paths[::-1])):
-        write_accuracy_table("mldoc", order, tmp_path / f"{out}.tex", ["EMS"], ["a", "b"])
+        write_table("mldoc", order, tmp_path / f"{out}.tex", ["EMS"], ["a", "b"])
     for suffix in (".tex", ".md", ".csv"):
         one, two = ((tmp_path / name).with_suffix(suffix).read_bytes() for name in ("one", "two"))
         assert one == two
@@ -207,35 +169,33 @@ def test_the_same_scores_give_the_same_bytes_whatever_their_order(tmp_path):
             "expected accuracy under `metric`, found 'P@1'",
         ),
         ({"benchmark": "cls"}, "expected mldoc under `benchmark`, found 'cls'"),
-        ({"directions": {}}, "expected scores of at least one language under `directions`"),
-        ({"directions": {"en-de": {"language": "de", "accuracy": 101}}}, "found 101"),
-        ({"directions": {"en-de": {"language": "de", "accuracy": None}}}, "found None"),
-        ({"directions": {"en-de": 5}}, "expected a JSON object under `directions.en-de`"),
-        (
-            {"directions": {"en-de": {"language": "de", "accuracy": 1, "seeds": {"1": "x"}}}},
-            "expected a percentage under `directions.en-de.seeds.1`, found 'x'",
-        ),
-        ({"directions": {"en-de": {"accuracy": 5.0}}}, "text under `directions.en-de.language`"),
+        ({"rows": []}, "expected at least one score under `rows`"),
+        ({"rows": [row("en", "de", 101)]}, "a percentage under `rows.0.value`, found 101"),
+        ({"rows": [row("en", "de", None)]}, "found None"),
+        ({"rows": [5]}, "expected a JSON object under `rows.0`"),
+        ({"rows": [row("en", "de", 1, seed="x")]}, "under `rows.0.seed`, found 'x'"),
+        ({"rows": [row("en", "", 1)]}, "text under `rows.0.target`"),
+        ({"rows": [row("en", "xx", 1)]}, "the language xx under `languages`"),
         ({"version": ""}, "expected text under `version`"),
     ],
 )
 def test_a_malformed_score_file_is_told_with_its_name(changes, message, tmp_path):
-    path = write_file(tmp_path, "mldoc", "ems", fives(MLDOC), **changes)
+    path = write_accuracies(tmp_path, "mldoc", "ems", fives(MLDOC), **changes)
     with pytest.raises(EmsError) as error:
-        write_accuracy_table("mldoc", [path], tmp_path / "t.tex")
+        write_table("mldoc", [path], tmp_path / "t.tex")
     assert str(error.value).startswith(f"{path}: ")
     assert message in str(error.value)
 
 
 def test_scores_of_other_data_cannot_share_a_table(tmp_path):
-    first = write_file(tmp_path, "mldoc", "a", fives(MLDOC))
-    second = write_file(tmp_path, "mldoc", "b", fives(MLDOC), data_sha256="e" * 64)
+    first = write_accuracies(tmp_path, "mldoc", "a", fives(MLDOC))
+    second = write_accuracies(tmp_path, "mldoc", "b", fives(MLDOC), data_sha256="e" * 64)
     with pytest.raises(EmsError, match="the mldoc scores are of different data"):
-        write_accuracy_table("mldoc", [first, second], tmp_path / "t.tex")
+        write_table("mldoc", [first, second], tmp_path / "t.tex")
     with pytest.raises(EmsError, match="system a has two score files"):
-        write_accuracy_table("mldoc", [first, first], tmp_path / "t.tex")
+        write_table("mldoc", [first, first], tmp_path / "t.tex")
     with pytest.raises(EmsError, match="no score files were given"):
-        write_accuracy_table("mldoc", [], tmp_path / "t.tex")
+        write_table("mldoc", [], tmp_path / "t.tex")
 
 
 # --- models of one pair each
@@ -244,7 +204,9 @@ def test_scores_of_other_data_cannot_share_a_table(tmp_path):
 def bilingual(folder, *codes, **changes):
     """A score file of a model for English and each of some languages."""
     return [
-        write_file(folder, "mldoc", f"ugt-{code}", fives([f"en-{code}", f"{code}-en"]), **changes)
+        write_accuracies(
+            folder, "mldoc", f"ugt-{code}", fives([f"en-{code}", f"{code}-en"]), **changes
+        )
         for code in codes
     ]
 
@@ -253,7 +215,7 @@ def test_models_of_one_pair_stand_above_the_lightweight_papers_rows_in_its_class
     codes = ("it", "es", "de", "fr")
     paths, families = bilingual(tmp_path, *codes), {"ugt": [f"ugt-{code}" for code in codes]}
     out = tmp_path / "t.tex"
-    write_accuracy_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
+    write_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
     rows = csv_rows(out)
     assert list(rows["ugt"])[1:3] == ["en-fr", "fr-en"]
     assert list(rows)[:2] == ["ugt", "ugt, s.d."]
@@ -265,7 +227,7 @@ def test_models_of_one_pair_stand_above_the_lightweight_papers_rows_in_its_class
     assert text.count("\\midrule") == 4
     assert "fixed-dimensional sentence representation methods: Yu et al., LASER, T-LASER" in text
     assert "Lightweight, Tables 3 and 10" in text
-    write_accuracy_table("mldoc_bilingual", paths, out, [], families=families)
+    write_table("mldoc_bilingual", paths, out, [], families=families)
     assert list(csv_rows(out)) == ["ugt", "ugt, s.d."]
 
 
@@ -273,12 +235,12 @@ def test_the_papers_rows_are_left_out_of_other_data_and_averaged_over_fewer_lang
     families = {"ugt": ["ugt-fr", "ugt-de"]}
     out = tmp_path / "t.tex"
     paths = bilingual(tmp_path, "fr", "de")
-    write_accuracy_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
+    write_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
     assert csv_rows(out)["Lightweight (printed)"][AVERAGE] == "84.3"
     assert "dagger" in tex_line(out, "Lightweight (printed)")[-1]
     assert csv_rows(out)["mBERT (printed)"][AVERAGE] == ""
     paths = bilingual(tmp_path, "fr", "de", version="mine")
-    write_accuracy_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
+    write_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
     assert "(printed)" not in out.read_text()
 
 

@@ -1,62 +1,31 @@
 """Laws of the tables of FLORES-200 and the case study: Table VII's columns, its numbers apart."""
 
 import itertools
-import json
-import zlib
 
 import pytest
-from tables_made import SHA, SUFFIXES, csv_rows, tex_line
+from scores_made import (
+    both_measures,
+    naive_mean,
+    row,
+    value_of,
+    write_cosine,
+    write_errors,
+    write_flores,
+)
+from tables_made import SUFFIXES, csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
-from ems.tables.case_study import write_wordorder_table
-from ems.tables.flores import write_flores_table
 from ems.tables.heatmap import plot_flores
 from ems.tables.printed import load_flores, load_flores_groups, load_similarities
 from ems.tables.table import one_decimal
-from ems.tables.xsim import write_xsim_table
 
 MUSE, LOW = load_flores_groups().values()
 PAIRS = ["af-gu", "hi-hy", "jv-ka", "kk-mr", "my-nb", "sw-ta", "te-tl", "ur-yo"]
 
 
-def write_json(folder, system, data, /, **changes):
-    common = {"version": "v1", "system": system, "system_hash": "ab12", "data_sha256": SHA}
-    data = {**common, **data, **changes}
-    path = folder / system / f"{data['benchmark']}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data), encoding="utf-8")
-    return path
-
-
-def value_of(query, candidates):
-    """A P@1 that tells its direction."""
-    return zlib.crc32(f"{query}-{candidates}".encode()) % 1001 / 10
-
-
-def write_flores(folder, system, languages, of=value_of, /, **changes):
-    """A score file of flores200 of these languages; `of`: (query, candidates) -> percent."""
-    names = {f"{language}_code": language for language in languages}
-    directions = {
-        query: {other: of(names[query], names[other]) for other in names if other != query}
-        for query in names
-    }
-    data = {"benchmark": "flores200", "metric": "P@1", "sentences": 1012, "languages": names}
-    return write_json(folder, system, {**data, "directions": directions}, **changes)
-
-
 def flores_rows(tmp_path, scores, printed=(), **how):
-    write_flores_table(scores, tmp_path / "flores.tex", list(printed), **how)
+    write_table("flores", scores, tmp_path / "flores.tex", list(printed), **how)
     return csv_rows(tmp_path / "flores.tex")
-
-
-def naive_mean(languages, of=value_of):
-    total = count = 0
-    for query in languages:
-        for candidates in languages:
-            if query != candidates:
-                total += of(query, candidates)
-                count += 1
-    return total / count
 
 
 # --- Table VII
@@ -112,13 +81,14 @@ def test_a_part_of_a_group_says_how_much_is_there_and_its_printed_mean_has_a_dag
     ]
     text = out.read_text()
     assert "as printed, over all directions of the group" in text
-    assert "% No system was scored on both languages of af-gu, jv-ka, kk-mr" in text
-    assert "% Table VII has no row of LASER2." in text
+    assert "% No system was scored on af-gu, jv-ka, kk-mr" in text
+    assert "% The paper prints no row of LASER2 there." in text
 
 
 def test_printed_rows_are_absent_beside_other_data(tmp_path):
-    for changes in ({"version": "demo-v1"}, {"sentences": 30}):
-        rows = flores_rows(tmp_path, [write_flores(tmp_path, "A", MUSE, **changes)], ["EMS"])
+    for count, version in ((1012, "demo-v1"), (30, "v1")):
+        path = write_flores(tmp_path, "A", MUSE, value_of, count, version=version)
+        rows = flores_rows(tmp_path, [path], ["EMS"])
         assert list(rows) == ["A"]
         assert "Printed rows left out (EMS)" in (tmp_path / "flores.tex").read_text()
 
@@ -130,7 +100,7 @@ def test_a_system_with_fewer_languages_has_dashes_where_it_lacks_a_direction(tmp
     assert rows["B"]["mUSE 2/182"] == rows["A"]["mUSE 2/182"] != ""
     assert rows["B"]["hi-hy"] == rows["B"]["All (12)"] == ""
     text = (tmp_path / "flores.tex").read_text()
-    assert "% B has no score for a direction of hi-hy, <300k 2/240, All (12)." in text
+    assert "% B has no score for hi-hy, <300k 2/240, All (12);" in text
 
 
 def test_bold_is_the_best_of_ours_and_systems_of_a_family_share_a_row(tmp_path):
@@ -155,10 +125,13 @@ def test_bold_is_the_best_of_ours_and_systems_of_a_family_share_a_row(tmp_path):
         ({"version": "v2"}, "version"),
         ({"data_sha256": "e" * 64}, "data_sha256"),
         ({"metric": "F1"}, "expected P@1 under `metric`"),
-        ({"languages": {}}, "expected the languages de_code and fr_code under `languages`"),
-        ({"directions": {"de_code": {"fr_code": 101}}}, "directions.de_code.fr_code`, found 101"),
-        ({"directions": {"de_code": {"fr_code": True}}}, "directions.de_code.fr_code`, found True"),
-        ({"sentences": None}, "a count above 0 under `sentences`, found None"),
+        ({"rows": [row("x", "de_code", 1)]}, "expected the language x under `languages`"),
+        ({"rows": [row("de_code", "fr_code", 101)]}, "`rows.0.value`, found 101"),
+        ({"rows": [row("de_code", "fr_code", True)]}, "`rows.0.value`, found True"),
+        (
+            {"rows": [row("de_code", "fr_code", 1, None)]},
+            "above 0 under `rows.0.count`, found None",
+        ),
         ({"system": "A"}, "two score files"),
     ],
 )
@@ -168,7 +141,7 @@ def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(
     first = write_flores(tmp_path / "1", "A", ["de", "fr"])
     second = write_flores(tmp_path / "2", "B", ["de", "fr"], **changes)
     for write in (
-        lambda: write_flores_table([first, second], tmp_path / "t.tex", []),
+        lambda: write_table("flores", [first, second], tmp_path / "t.tex", []),
         lambda: plot_flores([first, second], tmp_path / "f.svg"),
     ):
         with pytest.raises(EmsError, match=message) as error:
@@ -179,31 +152,9 @@ def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(
 # --- xsim and xsim++
 
 
-def write_errors(folder, system, benchmark, errors, kinds=None, **changes):
-    """A score file; `errors`: language -> percent of 200 sentences, `kinds`: language -> counts."""
-    directions = {
-        f"{language}_code": {"language": language, "sentences": 200, "error": error}
-        | ({"kinds": kinds[language]} if kinds else {})
-        for language, error in errors.items()
-    }
-    data = {"benchmark": benchmark, "metric": "error rate", "directions": directions}
-    return write_json(folder, system, {**data, "protocol": {"k": 4, "margin": "ratio"}}, **changes)
-
-
-def both(folder, system, low, high):
-    kinds = {
-        "fr": {"number_replacement": high, "misaligned": high},
-        "de": {"misaligned": 2 * high},
-    }
-    return [
-        write_errors(folder, system, "xsim", {"fr": low, "de": low + 2.0}),
-        write_errors(folder, system, "xsimpp", {"fr": float(high), "de": float(high)}, kinds),
-    ]
-
-
 def test_both_measures_have_a_row_per_system_and_the_lowest_is_bold(tmp_path):
-    paths = [*both(tmp_path, "A", 1.5, 40), *both(tmp_path, "B", 2.5, 30)]
-    write_xsim_table(paths, tmp_path / "xsim.tex", ["B"])
+    paths = [*both_measures(tmp_path, "A", 1.5, 40), *both_measures(tmp_path, "B", 2.5, 30)]
+    write_table("xsim", paths, tmp_path / "xsim.tex", order=["B"])
     rows = csv_rows(tmp_path / "xsim.tex")
     assert list(rows) == ["xsim: B", "xsim: A", "xsim++: B", "xsim++: A"]
     assert [rows["xsim: A"][name] for name in ("de", "fr", "Avg.")] == ["3.5", "1.5", "2.5"]
@@ -216,7 +167,7 @@ def test_both_measures_have_a_row_per_system_and_the_lowest_is_bold(tmp_path):
 
 
 def test_kinds_of_errors_are_shares_that_add_up_to_the_average(tmp_path):
-    write_xsim_table(both(tmp_path, "A", 1.5, 40), tmp_path / "xsim.tex")
+    write_table("xsim", both_measures(tmp_path, "A", 1.5, 40), tmp_path / "xsim.tex")
     rows = csv_rows(tmp_path / "xsim.tex")
     row = rows["xsim++: A"]
     # of 200 sentences fr has 40 of each kind (20 %), de 80 misaligned (40 %)
@@ -228,7 +179,7 @@ def test_kinds_of_errors_are_shares_that_add_up_to_the_average(tmp_path):
 
 
 def test_one_measure_alone_makes_a_table_without_kinds(tmp_path):
-    write_xsim_table(both(tmp_path, "A", 1.5, 40)[:1], tmp_path / "xsim.tex")
+    write_table("xsim", both_measures(tmp_path, "A", 1.5, 40)[:1], tmp_path / "xsim.tex")
     assert list(csv_rows(tmp_path / "xsim.tex")["xsim: A"]) == ["Model", "de", "fr", "Avg."]
 
 
@@ -237,7 +188,7 @@ def test_systems_of_a_family_share_their_kinds_too(tmp_path):
         write_errors(tmp_path, f"C-{name}", "xsimpp", {name: 10.0}, {name: {kind: 20}})
         for name, kind in (("de", "x"), ("fr", "y"))
     ]
-    write_xsim_table(paths, tmp_path / "xsim.tex", families={"C": ("C-de", "C-fr")})
+    write_table("xsim", paths, tmp_path / "xsim.tex", families={"C": ("C-de", "C-fr")})
     row = csv_rows(tmp_path / "xsim.tex")["xsim++: C"]
     assert [row[name] for name in ("de", "fr", "Avg.", "x", "y")] == ["10.0"] * 3 + ["5.0"] * 2
 
@@ -245,10 +196,9 @@ def test_systems_of_a_family_share_their_kinds_too(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"protocol": {"k": 5, "margin": "ratio"}}, "version"),
-        ({"protocol": {}}, "expected text under `protocol.margin`, found nothing"),
+        ({"protocol": {"k": 5, "margin": "ratio"}}, "protocol"),
         ({"metric": "P@1"}, "expected error rate under `metric`"),
-        ({"directions": {}}, "at least one language under `directions`"),
+        ({"rows": []}, "at least one score under `rows`"),
         ({"data_sha256": "e" * 64}, "data_sha256"),
     ],
 )
@@ -256,30 +206,25 @@ def test_error_rates_of_other_data_or_another_protocol_are_an_error(tmp_path, ch
     first = write_errors(tmp_path, "A", "xsim", {"de": 1.0})
     second = write_errors(tmp_path, "B", "xsim", {"de": 1.0}, **changes)
     with pytest.raises(EmsError, match=message) as error:
-        write_xsim_table([first, second], tmp_path / "t.tex")
+        write_table("xsim", [first, second], tmp_path / "t.tex")
     assert str(second) in str(error.value)
 
 
-def test_kinds_that_do_not_add_up_and_no_files_at_all_are_an_error(tmp_path):
-    path = write_errors(tmp_path, "A", "xsimpp", {"de": 10.0}, {"de": {"misaligned": 19}})
-    with pytest.raises(EmsError, match="kinds of errors of de that do not add up"):
-        write_xsim_table([path], tmp_path / "t.tex")
+def test_error_rates_without_their_protocol_and_no_files_at_all_are_an_error(tmp_path):
+    path = write_errors(tmp_path, "A", "xsim", {"de": 1.0}, protocol={})
+    with pytest.raises(EmsError, match=r"expected text under `protocol.margin`, found nothing"):
+        write_table("xsim", [path], tmp_path / "t.tex")
     with pytest.raises(EmsError, match="no score files"):
-        write_xsim_table([], tmp_path / "t.tex")
+        write_table("xsim", [], tmp_path / "t.tex")
 
 
 # --- the case study
 
 
-def write_cosine(folder, system, value, **changes):
-    data = {"benchmark": "wordorder", "metric": "cosine", "cosine": value}
-    return write_json(folder, system, data, **changes)
-
-
 def test_cosines_have_two_decimals_as_printed_and_stand_beside_the_papers(tmp_path):
     paths = [write_cosine(tmp_path, name, value) for name, value in (("A", 0.964), ("B", -0.5))]
     printed = ["LASER", "LASER2", "SBERT-distill", "EMS", "LaBSE"]
-    write_wordorder_table(paths, tmp_path / "wordorder.tex", printed, ["B"])
+    write_table("wordorder", paths, tmp_path / "wordorder.tex", printed, ["B"])
     rows = csv_rows(tmp_path / "wordorder.tex")
     assert {name: row["Cosine"] for name, row in rows.items()} == {
         "B": "-0.50",
@@ -295,8 +240,8 @@ def test_cosines_have_two_decimals_as_printed_and_stand_beside_the_papers(tmp_pa
 @pytest.mark.parametrize("value", [None, "0.9", 2.0])
 def test_what_is_no_cosine_is_an_error_that_names_the_file(tmp_path, value):
     path = write_cosine(tmp_path, "A", value)
-    with pytest.raises(EmsError, match="expected a cosine under `cosine`") as error:
-        write_wordorder_table([path], tmp_path / "t.tex", [])
+    with pytest.raises(EmsError, match=r"expected a cosine under `rows.0.value`") as error:
+        write_table("wordorder", [path], tmp_path / "t.tex", [])
     assert str(path) in str(error.value)
 
 
@@ -307,11 +252,11 @@ def test_tables_and_the_map_depend_only_on_their_inputs(tmp_path):
     written = []
     for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):
         flores = [write_flores(folder, name, [*MUSE, *LOW]) for name in "AB"]
-        errors = [*both(folder, "A", 1.5, 40), *both(folder, "B", 2.5, 30)]
+        errors = [*both_measures(folder, "A", 1.5, 40), *both_measures(folder, "B", 2.5, 30)]
         cosines = [write_cosine(folder, name, 0.5) for name in "AB"]
-        write_flores_table(flores, folder / "f.tex", ["EMS"])
-        write_xsim_table(errors, folder / "x.tex")
-        write_wordorder_table(cosines, folder / "w.tex", ["EMS"])
+        write_table("flores", flores, folder / "f.tex", ["EMS"])
+        write_table("xsim", errors, folder / "x.tex")
+        write_table("wordorder", cosines, folder / "w.tex", ["EMS"])
         plot_flores(flores, folder / "map.svg")
         names = [f"{n}{suffix}" for n, suffix in itertools.product("fxw", SUFFIXES)]
         written.append([(folder / n).read_bytes() for n in (*names, "map.svg", "map.png")])

@@ -1,22 +1,18 @@
 """Laws of the tables of BUCC and of retrieval: the papers' columns, printed rows only beside scores
 made as theirs, a dash where a score is missing."""
 
-import json
 import shutil
 
 import pytest
 from conftest import needs
-from tables_made import SHA, csv_rows, tex_line
+from scores_made import BUCC, EUROPARL, GERMAN, RETRIEVAL, write_bucc, write_retrieval
+from tables_made import csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
-from ems.tables.bucc import write_bucc_table, write_missed_table
+from ems.tables.bucc_missed import write_missed_table
 from ems.tables.pdf import compile_pdf
 from ems.tables.printed import AVERAGE, load_table
-from ems.tables.xsr import write_europarl_table, write_paracrawl_table
 
-PAPER = {"k": 4, "margin": "ratio", "threshold": "oracle", "missed": 10, "part": "training"}
-RETRIEVAL = {"k": 4, "margin": "ratio", "queries": 2000, "candidates": 200_000, "seed": 1234}
-EUROPARL = RETRIEVAL | {"margin": "absolute"}
 TABLES = {
     "ems-v2-table09-bucc": ("model", "pair", 7),
     "ems-v2-table10-paracrawl": ("model", "language", 5),
@@ -29,49 +25,6 @@ CHINESE = {
     "sentence": "2013年3月,潘基文也向理事会建议",
     "english": "In March 2013, Ban Ki-moon had also recommended to the Council “this”.",
 }
-GERMAN = {
-    "score": 1.3499,
-    "id": "de-1",
-    "english_id": "en-2",
-    "sentence": "Größe & Maß: 50 % „mehr“ – für alle_",
-    "english": "Size & measure: 50 % more for all_",
-}
-
-
-def write(folder, system, benchmark, metric, protocol, directions, **changes):
-    """A score file."""
-    data = {
-        "benchmark": benchmark,
-        "version": {"bucc2018": "v2018", "paracrawl": "v5", "europarlxsr": "v7"}[benchmark],
-        "system": system,
-        "data_sha256": SHA,
-        "metric": metric,
-        "protocol": protocol,
-        "directions": directions,
-        **changes,
-    }
-    path = folder / system / f"{benchmark}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data), encoding="utf-8")
-    return path
-
-
-def bucc(folder, system, values, protocol=PAPER, missed=None, **changes):
-    """A score file of BUCC; `values`: language -> F1."""
-    directions = {
-        code: {"language": code, "sentences": 9, "f1": f1, "missed": (missed or {}).get(code, [])}
-        for code, f1 in values.items()
-    }
-    return write(folder, system, "bucc2018", "F1", protocol, directions, **changes)
-
-
-def retrieval(folder, system, benchmark, values, protocol, **changes):
-    """A score file of retrieval; `values`: language -> (to English, from English)."""
-    directions = {
-        code: {"language": code, "sentences": 2000, "to_english": to, "from_english": back}
-        for code, (to, back) in values.items()
-    }
-    return write(folder, system, benchmark, "P@1", protocol, directions, **changes)
 
 
 def notes_of(out):
@@ -103,9 +56,12 @@ def test_a_printed_model_is_named_without_its_authors_and_ours_is_not_ours():
 
 def test_the_columns_of_bucc_are_the_papers_and_its_rows_stand_below(tmp_path):
     values = {"zh": 40.0, "de": 50.06, "fr": 60.0, "ru": 70.0}
-    scores = [bucc(tmp_path, "a", values), bucc(tmp_path, "b", dict.fromkeys(values, 45.0))]
+    scores = [
+        write_bucc(tmp_path, "a", values),
+        write_bucc(tmp_path, "b", dict.fromkeys(values, 45.0)),
+    ]
     out = tmp_path / "bucc.tex"
-    write_bucc_table(scores, out, ["EMS", "LASER2", "mUSE"], ["b", "a"])
+    write_table("bucc2018", scores, out, ["EMS", "LASER2", "mUSE"], ["b", "a"])
     rows = csv_rows(out)
     assert list(rows) == ["b", "a", "EMS (printed)", "mUSE (printed)"]
     assert rows["a"] == {
@@ -126,15 +82,15 @@ def test_the_columns_of_bucc_are_the_papers_and_its_rows_stand_below(tmp_path):
 @pytest.mark.parametrize(
     "other",
     [
-        {"protocol": PAPER | {"threshold": "sample"}},
-        {"protocol": PAPER | {"margin": "distance"}},
-        {"protocol": PAPER | {"k": 8}},
+        {"protocol": BUCC | {"threshold": "sample"}},
+        {"protocol": BUCC | {"margin": "distance"}},
+        {"protocol": BUCC | {"k": 8}},
         {"version": "mini"},
     ],
 )
 def test_beside_other_data_or_another_protocol_the_printed_rows_are_left_out(other, tmp_path):
     out = tmp_path / "bucc.tex"
-    write_bucc_table([bucc(tmp_path, "a", {"de": 50.0}, **other)], out, ["EMS"])
+    write_table("bucc2018", [write_bucc(tmp_path, "a", {"de": 50.0}, **other)], out, ["EMS"])
     assert list(csv_rows(out)) == ["a"]
     assert "Printed rows left out (EMS)" in notes_of(out)
     if other.get("protocol", {}).get("threshold") == "sample":
@@ -142,18 +98,21 @@ def test_beside_other_data_or_another_protocol_the_printed_rows_are_left_out(oth
 
 
 def test_systems_scored_by_different_protocols_cannot_share_a_table(tmp_path):
-    other = PAPER | {"threshold": "sample"}
-    scores = [bucc(tmp_path, "a", {"de": 5.0}), bucc(tmp_path, "b", {"de": 5.0}, other)]
+    other = BUCC | {"threshold": "sample"}
+    scores = [write_bucc(tmp_path, "a", {"de": 5.0}), write_bucc(tmp_path, "b", {"de": 5.0}, other)]
     with pytest.raises(EmsError, match="cannot share a table; protocol"):
-        write_bucc_table(scores, tmp_path / "bucc.tex", [])
+        write_table("bucc2018", scores, tmp_path / "bucc.tex", [])
 
 
 def test_a_language_that_a_system_lacks_is_a_dash_that_a_note_names(tmp_path):
-    scores = [bucc(tmp_path, "a", {"de": 50.0, "zh": 30.0}), bucc(tmp_path, "b", {"de": 45.0})]
+    scores = [
+        write_bucc(tmp_path, "a", {"de": 50.0, "zh": 30.0}),
+        write_bucc(tmp_path, "b", {"de": 45.0}),
+    ]
     out = tmp_path / "bucc.tex"
-    write_bucc_table(scores, out, ["EMS"])
+    write_table("bucc2018", scores, out, ["EMS"])
     assert csv_rows(out)["b"] == {"Model": "b", "en-de": "45.0", "en-zh": "", "Avg.": ""}
-    assert "b has no score for zh" in notes_of(out)
+    assert "b has no score for en-zh" in notes_of(out)
     # two of four pairs: the printed mean is of these two
     assert csv_rows(out)["EMS (printed)"]["Avg."] == "92.7"
     assert "†" in notes_of(out)
@@ -161,18 +120,20 @@ def test_a_language_that_a_system_lacks_is_a_dash_that_a_note_names(tmp_path):
 
 @pytest.mark.parametrize("f1", [None, "50", True, 101, -1])
 def test_a_score_that_is_no_percentage_is_an_error_that_names_the_file(f1, tmp_path):
-    path = bucc(tmp_path, "a", {"de": f1})
-    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected a percentage under .*de.f1"):
-        write_bucc_table([path], tmp_path / "bucc.tex", [])
+    path = write_bucc(tmp_path, "a", {"de": f1})
+    with pytest.raises(
+        EmsError, match=r"a/bucc2018.json: expected a percentage under `rows.0.value`"
+    ):
+        write_table("bucc2018", [path], tmp_path / "bucc.tex", [])
 
 
 def test_a_file_without_its_protocol_is_an_error_that_names_it(tmp_path):
-    path = bucc(tmp_path, "a", {"de": 5.0}, {"k": 4})
+    path = write_bucc(tmp_path, "a", {"de": 5.0}, {"k": 4})
     with pytest.raises(EmsError, match=r"a/bucc2018.json: expected text under `protocol.margin`"):
-        write_bucc_table([path], tmp_path / "bucc.tex", [])
-    path = bucc(tmp_path, "a", {"de": 5.0}, ["k"])
+        write_table("bucc2018", [path], tmp_path / "bucc.tex", [])
+    path = write_bucc(tmp_path, "a", {"de": 5.0}, ["k"])
     with pytest.raises(EmsError, match=r"a/bucc2018.json: expected a JSON object under `protocol`"):
-        write_bucc_table([path], tmp_path / "bucc.tex", [])
+        write_table("bucc2018", [path], tmp_path / "bucc.tex", [])
 
 
 # --- pairs that gold lacks
@@ -180,7 +141,7 @@ def test_a_file_without_its_protocol_is_an_error_that_names_it(tmp_path):
 
 def missed_table(tmp_path, missed):
     out = tmp_path / "bucc_missed.tex"
-    path = bucc(tmp_path, "a", dict.fromkeys(missed, 50.0), missed=missed)
+    path = write_bucc(tmp_path, "a", dict.fromkeys(missed, 50.0), missed=missed)
     write_missed_table([path], out)
     return out
 
@@ -219,8 +180,8 @@ def test_a_system_that_misses_nothing_has_an_empty_table(tmp_path):
 
 @pytest.mark.parametrize("bad", [None, [{"id": "de-1"}], ["x"]])
 def test_a_malformed_pair_is_an_error_that_names_the_file(bad, tmp_path):
-    path = bucc(tmp_path, "a", {"de": 50.0}, missed={"de": bad})
-    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected .*directions.de.missed"):
+    path = write_bucc(tmp_path, "a", {"de": 50.0}, missed={"de": bad})
+    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected .*details.de.missed"):
         write_missed_table([path], tmp_path / "bucc_missed.tex")
 
 
@@ -234,8 +195,8 @@ def test_latex_sets_the_sentences_in_lines(tmp_path):
     out = missed_table(tmp_path, {"zh": [CHINESE], "de": [GERMAN, long]})
     empty = missed_table(tmp_path / "other", {"de": []})
     europarl = tmp_path / "europarlxsr.tex"
-    scores = retrieval(tmp_path, "a", "europarlxsr", {"fr": (80.0, 82.0)}, EUROPARL)
-    write_europarl_table([scores], europarl, ["Lightweight"])
+    scores = write_retrieval(tmp_path, "a", "europarlxsr", {"fr": (80.0, 82.0)}, EUROPARL)
+    write_table("europarlxsr", [scores], europarl, ["Lightweight"])
     compile_pdf([out, empty, europarl], {}, tmp_path / "tables.pdf")
     assert (tmp_path / "tables.pdf").stat().st_size > 10_000
 
@@ -247,8 +208,8 @@ def test_a_language_of_paracrawl_is_the_mean_of_both_directions(tmp_path):
     languages = list(load_table("ems-v2-table10-paracrawl", "model", "language")["EMS"])[:-1]
     values = dict.fromkeys(languages, (50.0, 60.0))
     out = tmp_path / "paracrawl.tex"
-    scores = retrieval(tmp_path, "a", "paracrawl", values, RETRIEVAL)
-    write_paracrawl_table([scores], out, ["EMS", "LaBSE", "mUSE"])
+    scores = write_retrieval(tmp_path, "a", "paracrawl", values, RETRIEVAL)
+    write_table("paracrawl", [scores], out, ["EMS", "LaBSE", "mUSE"])
     rows = csv_rows(out)
     assert list(rows) == ["a", "EMS (printed)", "LaBSE (printed)"]
     assert list(rows["a"]) == ["Model", *sorted(languages), "Avg."]
@@ -266,9 +227,9 @@ def test_a_language_of_paracrawl_is_the_mean_of_both_directions(tmp_path):
 def test_scores_of_another_size_measure_or_release_stand_without_printed_rows(other, tmp_path):
     version = {"version": other.pop("version")} if "version" in other else {}
     protocol = RETRIEVAL | other
-    scores = retrieval(tmp_path, "a", "paracrawl", {"de": (5.0, 6.0)}, protocol, **version)
+    scores = write_retrieval(tmp_path, "a", "paracrawl", {"de": (5.0, 6.0)}, protocol, **version)
     out = tmp_path / "paracrawl.tex"
-    write_paracrawl_table([scores], out, ["EMS"])
+    write_table("paracrawl", [scores], out, ["EMS"])
     assert list(csv_rows(out)) == ["a"]
     assert "Printed rows left out (EMS): they are of ParaCrawl v5, 2,000 queries" in notes_of(out)
 
@@ -276,8 +237,8 @@ def test_scores_of_another_size_measure_or_release_stand_without_printed_rows(ot
 def test_each_direction_of_europarl_has_a_column_as_in_the_lightweight_paper(tmp_path):
     values = {"de": (10.0, 20.0), "es": (30.0, 40.0), "fr": (50.0, 60.0), "it": (70.0, 80.0)}
     out = tmp_path / "europarlxsr.tex"
-    scores = retrieval(tmp_path, "a", "europarlxsr", values, EUROPARL)
-    write_europarl_table([scores], out, ["Lightweight", "EMS"])
+    scores = write_retrieval(tmp_path, "a", "europarlxsr", values, EUROPARL)
+    write_table("europarlxsr", [scores], out, ["Lightweight", "EMS"])
     rows = csv_rows(out)
     printed = load_table("lightweight-table04-xsr", "method", "direction")["Lightweight"]
     assert list(rows["a"]) == ["Model", *printed]
@@ -291,11 +252,11 @@ def test_each_direction_of_europarl_has_a_column_as_in_the_lightweight_paper(tmp
 
 def test_a_system_of_its_own_for_each_language_shares_a_row(tmp_path):
     scores = [
-        retrieval(tmp_path, f"x-{code}", "europarlxsr", {code: (10.0, 20.0)}, EUROPARL)
+        write_retrieval(tmp_path, f"x-{code}", "europarlxsr", {code: (10.0, 20.0)}, EUROPARL)
         for code in ("fr", "de")
     ]
     out = tmp_path / "europarlxsr.tex"
-    write_europarl_table(scores, out, [], families={"x": ["x-fr", "x-de"]})
+    write_table("europarlxsr", scores, out, [], families={"x": ["x-fr", "x-de"]})
     rows = csv_rows(out)
     assert list(rows) == ["x"]
     assert (rows["x"]["en->de"], rows["x"]["Avg."]) == ("20.0", "15.0")
@@ -303,11 +264,11 @@ def test_a_system_of_its_own_for_each_language_shares_a_row(tmp_path):
 
 
 def test_the_same_scores_give_the_same_bytes(tmp_path):
-    scores = [bucc(tmp_path, "a", {"de": 50.0}, missed={"de": [GERMAN]})]
+    scores = [write_bucc(tmp_path, "a", {"de": 50.0}, missed={"de": [GERMAN]})]
     written = []
     for name in ("one", "two"):
         out = tmp_path / name / "t.tex"
-        write_bucc_table(scores, out, ["EMS"])
+        write_table("bucc2018", scores, out, ["EMS"])
         write_missed_table(scores, out.with_name("m.tex"))
         written.append([path.read_bytes() for path in sorted(out.parent.iterdir())])
     assert written[0] == written[1]

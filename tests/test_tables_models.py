@@ -2,30 +2,14 @@
 
 import json
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
-from tables_made import csv_rows, demo_report
+from tables_made import csv_rows, demo_report, write_model
 
 from ems.errors import EmsError
 from ems.tables.models import write_models_table
 from ems.tables.printed import load_printed_models
 
-EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes
 KEPT = {"en-fr": 18120 - 120 + 1000 - 5, "de-en": 2000 - 100, "de-fr": 50}
-
-
-def write_model(folder, name, languages, share=1):
-    """A model folder as training leaves it, as far as the table reads it."""
-    place = folder / "models" / name
-    place.mkdir(parents=True)
-    encoder = {"tokens.weight": np.zeros(EMBEDDING, "f4"), "layer": np.zeros(LAYER, "f4")}
-    save_file(encoder, place / "model.safetensors")
-    save_file({"head": np.zeros(HEAD, "f4")}, place / "heads.safetensors")
-    training = {"system": {"train": {"corpus_share": share}}}
-    description = {"name": name, "languages": languages, "training": training}
-    (place / "model.json").write_text(json.dumps(description))
-    return place / "model.json"
 
 
 def table(tmp_path, *models, printed=()):

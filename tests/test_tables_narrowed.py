@@ -3,12 +3,11 @@
 import re
 
 import pytest
-from tables_made import csv_rows, demo_report, write_scores
+from scores_made import write_scores
+from tables_made import csv_rows, demo_report, write_table
 
 from ems.tables.figures import plot_tatoeba
-from ems.tables.ntrex import write_ntrex_table
 from ems.tables.pairs import plot_pairs
-from ems.tables.tatoeba import write_tatoeba_table, write_unseen_table
 from ems.tables.vocabulary import write_vocabulary_table
 
 FAMILIES = {"ugt": ("ugt-fr", "ugt-de"), "xtr": ("xtr-fr", "xtr-de")}
@@ -28,7 +27,7 @@ def scores(tmp_path):
 
 
 def tatoeba(tmp_path, scores, *more):
-    write_tatoeba_table(scores, tmp_path / "t.tex", [], *more)
+    write_table("tatoeba", scores, tmp_path / "t.tex", [], *more)
     rows = csv_rows(tmp_path / "t.tex")
     notes = (tmp_path / "t.md").read_text()
     return {
@@ -44,7 +43,7 @@ def test_the_systems_of_an_entry_share_a_row_with_a_mean_over_their_languages(tm
         "xtr-de": ["90.0", "", ""],  # the only one of its entry: no row to share
     }
     assert "A system of its own for each language: ugt." in notes
-    assert "xtr-de has no score for fra, so it has no mean that needs them." in notes
+    assert "xtr-de has no score for fra; means need all of theirs." in notes
 
 
 def test_a_shared_row_stands_where_its_first_system_is_named(tmp_path, scores):
@@ -69,7 +68,7 @@ def test_systems_with_a_language_in_common_do_not_share_a_row(tmp_path, scores):
 
 def test_the_unseen_table_has_the_systems_that_score_unseen_languages(tmp_path, scores):
     wide = write_scores(tmp_path, "wide", {"fra": 1.0, "isl": 2.0}, ISO | {"isl": "und"})
-    write_unseen_table([*scores, wide], tmp_path / "u.tex", [], ["ugt-fr", "wide"])
+    write_table("tatoeba_unseen", [*scores, wide], tmp_path / "u.tex", [], ["ugt-fr", "wide"])
     assert list(csv_rows(tmp_path / "u.tex")) == ["wide"]
 
 
@@ -79,7 +78,7 @@ def test_ntrex_shares_rows_too(tmp_path):
         write_scores(tmp_path, f"ugt-{code}", {code: value}, **changes)
         for code, value in (("fr", 10.0), ("de", 20.0))
     ]
-    write_ntrex_table(paths, tmp_path / "n.tex", None, FAMILIES)
+    write_table("ntrex", paths, tmp_path / "n.tex", families=FAMILIES)
     assert csv_rows(tmp_path / "n.tex")["ugt"] == {
         **{"Model": "ugt", "de": "20.0", "fr": "10.0", "Avg.": "15.0"}
     }

@@ -10,9 +10,7 @@ import re
 import pytest
 from conftest import SHARED, needs
 from papers_made import AVERAGE, COPIES, TABLES, named, numbers, read, without_seconds
-from tables_made import csv_rows, write_report
-from test_tables_ablation import times_file
-from test_tables_models import write_model
+from tables_made import csv_rows, times_file, write_model, write_report
 
 from ems.tables.ablation import write_ablation_table
 from ems.tables.corpora import write_corpora_table

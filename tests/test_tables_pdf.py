@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 from conftest import needs
-from tables_made import SEVEN, demo_report, write_cost, write_scores
+from scores_made import write_scores
+from tables_made import SEVEN, demo_report, write_cost, write_table
 
 from ems.errors import EmsError
 from ems.files import write_text
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
 from ems.tables.costs import write_costs_table
 from ems.tables.latex import BETWEEN_BLOCKS, escape, pages, tabular
-from ems.tables.ntrex import write_ntrex_table
 from ems.tables.pdf import PACKAGES, ROWS, compile_pdf, main_tex
 from ems.tables.printed import load_models
 from ems.tables.table import Block, Table, make_frame
-from ems.tables.tatoeba import write_tatoeba_table, write_unseen_table
 
 NASTY = r'*[x] <LASER & 100% #1 {a_b} ~^\ $x$ |"'
 
@@ -48,10 +47,10 @@ def test_all_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, late
     some = write_scores(tmp_path / "u", "EMS", dict.fromkeys(unseen, 9.0), languages=unseen)
     ntrex = write_scores(tmp_path, "EMS", {"de": 50.0}, benchmark="ntrex")
     write_cost(tmp_path / "costs", f"train/{NASTY.replace('/', '')}", "train")
-    write_tatoeba_table(paths, tmp_path / "whole.tex", list(load_models()), None)
-    write_tatoeba_table([nasty], tmp_path / "nasty.tex", ["EMS"], None)
-    write_unseen_table([some], tmp_path / "unseen.tex", ["EMS"])
-    write_ntrex_table([ntrex], tmp_path / "ntrex.tex")
+    write_table("tatoeba", paths, tmp_path / "whole.tex", list(load_models()), None)
+    write_table("tatoeba", [nasty], tmp_path / "nasty.tex", ["EMS"], None)
+    write_table("tatoeba_unseen", [some], tmp_path / "unseen.tex", ["EMS"])
+    write_table("ntrex", [ntrex], tmp_path / "ntrex.tex")
     write_corpora_table(report, tmp_path / "corpora.tex")
     write_decontamination_table(report, tmp_path / "decontamination.tex")
     write_costs_table(tmp_path / "costs", tmp_path / "costs.tex")

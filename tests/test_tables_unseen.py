@@ -4,15 +4,14 @@ import csv
 from importlib.resources import files
 
 import pytest
-from tables_made import csv_rows, tex_line, write_scores
+from scores_made import edit, row, write_scores
+from tables_made import csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
+from ems.scores import UNSEEN
 from ems.tables.figures import plot_tatoeba
-from ems.tables.ntrex import write_ntrex_table
 from ems.tables.printed import load_models, load_pairs
-from ems.tables.scores import UNSEEN
 from ems.tables.table import one_decimal
-from ems.tables.tatoeba import write_tatoeba_table, write_unseen_table
 
 ALL = list(load_models()["EMS"].unseen)
 
@@ -24,7 +23,7 @@ def unseen_scores(folder, system, values, /, seen=None, **changes):
 
 
 def unseen_rows(tmp_path, scores, printed=(), order=None):
-    write_unseen_table(scores, tmp_path / "unseen.tex", list(printed), order)
+    write_table("tatoeba_unseen", scores, tmp_path / "unseen.tex", list(printed), order)
     return csv_rows(tmp_path / "unseen.tex")
 
 
@@ -66,7 +65,7 @@ def test_over_fewer_unseen_languages_a_printed_mean_is_recomputed_with_a_dagger(
 def test_each_language_is_in_the_one_table_or_the_other_and_so_is_its_mean(tmp_path):
     path = unseen_scores(tmp_path, "A", {"isl": 10.0, "yid": 20.0}, seen={"deu": 80.0, "fra": 90.0})
     unseen = unseen_rows(tmp_path, [path])["A"]
-    write_tatoeba_table([path], tmp_path / "seen.tex", [])
+    write_table("tatoeba", [path], tmp_path / "seen.tex", [])
     seen = csv_rows(tmp_path / "seen.tex")["A"]
     assert list(unseen) == ["Model", "isl", "yid", "Avg."]
     assert list(seen)[:4] == ["Model", "deu", "fra", "Avg."]
@@ -104,7 +103,7 @@ def test_a_note_says_who_was_trained_on_languages_that_ours_never_saw(tmp_path):
 def test_notes_name_the_tables_that_the_printed_rows_are_from(tmp_path):
     path = unseen_scores(tmp_path, "A", {"isl": 1.0}, seen={"deu": 2.0})
     unseen_rows(tmp_path, [path], ["EMS"])
-    write_tatoeba_table([path], tmp_path / "seen.tex", ["EMS"])
+    write_table("tatoeba", [path], tmp_path / "seen.tex", ["EMS"])
     assert "EMS v2, Table VI (v1: 5); they" in (tmp_path / "unseen.tex").read_text()
     assert "EMS v2, Table IV (v1: 4), Table V (v1: 6); they" in (tmp_path / "seen.tex").read_text()
 
@@ -118,9 +117,9 @@ def test_printed_rows_are_absent_beside_unseen_languages_of_another_version(tmp_
 def test_a_table_without_a_language_of_its_kind_is_an_error_that_names_the_file(tmp_path):
     seen = write_scores(tmp_path / "seen", "A", {"deu": 50.0})
     unseen = unseen_scores(tmp_path / "unseen", "A", {"isl": 50.0})
-    for write, path in ((write_unseen_table, seen), (write_tatoeba_table, unseen)):
+    for name, path in (("tatoeba_unseen", seen), ("tatoeba", unseen)):
         with pytest.raises(EmsError, match="leave this table out") as error:
-            write([path], tmp_path / "t.tex", [])
+            write_table(name, [path], tmp_path / "t.tex")
         assert str(path) in str(error.value)
     assert not list(tmp_path.glob("t.*"))
 
@@ -129,7 +128,7 @@ def test_a_language_seen_by_one_system_and_not_by_another_is_an_error(tmp_path):
     first = unseen_scores(tmp_path, "A", {"isl": 50.0}, seen={"deu": 50.0})
     second = write_scores(tmp_path, "B", {"isl": 50.0, "deu": 50.0}, {"isl": "is"})
     with pytest.raises(EmsError, match="isl is language is, but und in") as error:
-        write_unseen_table([first, second], tmp_path / "t.tex", [])
+        write_table("tatoeba_unseen", [first, second], tmp_path / "t.tex", [])
     assert str(first) in str(error.value)
     assert str(second) in str(error.value)
 
@@ -137,16 +136,16 @@ def test_a_language_seen_by_one_system_and_not_by_another_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("spoilt", "message"),
     [
-        ({"language": ""}, r"directions\.deu\.language"),
-        ({"sentences": 0}, r"directions\.deu\.sentences"),
-        ({"sentences": "many"}, r"directions\.deu\.sentences"),
+        ({"languages": {"deu": ""}}, r"expected text under `languages\.deu`"),
+        ({"languages": {}}, "expected the language deu under `languages`"),
+        ({"rows": [row("deu", "en", 1.0, 0)]}, r"a count above 0 under `rows\.0\.count`"),
+        ({"rows": [row("deu", "en", 1.0, "many")]}, r"rows\.0\.count`, found 'many'"),
     ],
 )
-def test_a_direction_without_its_language_or_its_sentences_is_an_error(tmp_path, spoilt, message):
-    whole = {"language": "de", "sentences": 9, "to_english": 1.0, "from_english": 1.0}
-    path = write_scores(tmp_path, "A", {}, directions={"deu": {**whole, **spoilt}})
+def test_a_score_without_its_language_or_its_sentences_is_an_error(tmp_path, spoilt, message):
+    path = edit(write_scores(tmp_path, "A", {"deu": 1.0}), lambda data: data.update(spoilt))
     with pytest.raises(EmsError, match=message) as error:
-        write_tatoeba_table([path], tmp_path / "t.tex", [])
+        write_table("tatoeba", [path], tmp_path / "t.tex")
     assert str(path) in str(error.value)
 
 
@@ -160,7 +159,7 @@ def ntrex_scores(folder, system, values, /, **changes):
 def test_ntrex_has_the_languages_of_table_one_in_its_order_and_their_mean(tmp_path):
     values = {code: float(number) for number, code in enumerate(reversed(list(load_pairs())))}
     path = ntrex_scores(tmp_path, "A", {"xx": 61.0, **values})
-    write_ntrex_table([path], tmp_path / "ntrex.tex")
+    write_table("ntrex", [path], tmp_path / "ntrex.tex")
     row = csv_rows(tmp_path / "ntrex.tex")["A"]
     assert list(row) == ["Model", *load_pairs(), "xx", "Avg."]
     assert (row["zh"], row["af"], row["xx"]) == ("0.0", "60.0", "61.0")
@@ -171,7 +170,7 @@ def test_ntrex_says_how_many_sentences_of_which_documents_it_ranks(tmp_path):
     paths = [
         ntrex_scores(tmp_path, name, {"de": 5.0 + n, "fr": 7.0}) for n, name in enumerate("AB")
     ]
-    write_ntrex_table(paths, tmp_path / "ntrex.tex", ["B"])
+    write_table("ntrex", paths, tmp_path / "ntrex.tex", order=["B"])
     assert list(csv_rows(tmp_path / "ntrex.tex")) == ["B", "A"]
     text = (tmp_path / "ntrex.tex").read_text()
     assert "among 1,000 sentences of each language" in text
@@ -184,8 +183,8 @@ def test_scores_of_one_benchmark_are_an_error_in_the_table_of_the_other(tmp_path
     ntrex = ntrex_scores(tmp_path, "A", {"de": 5.0})
     tatoeba = write_scores(tmp_path, "A", {"deu": 5.0})
     with pytest.raises(EmsError, match=r"found 'tatoeba'; expected a file ntrex\.json"):
-        write_ntrex_table([tatoeba], tmp_path / "t.tex")
+        write_table("ntrex", [tatoeba], tmp_path / "t.tex")
     with pytest.raises(EmsError, match=r"found 'ntrex'; expected a file tatoeba\.json"):
-        write_tatoeba_table([ntrex], tmp_path / "t.tex", [])
+        write_table("tatoeba", [ntrex], tmp_path / "t.tex", [])
     with pytest.raises(EmsError, match=r"no score files.*ntrex\.json"):
-        write_ntrex_table([], tmp_path / "t.tex")
+        write_table("ntrex", [], tmp_path / "t.tex")

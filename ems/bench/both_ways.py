@@ -1,39 +1,26 @@
 """P@1 to and from English: what a benchmark of one language and English at a time scores."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from ems.bench.hits import summary
 from ems.bench.task import Task
 from ems.progress import Progress
+from ems.scores import ENGLISH, Score
 
 Hits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries in the language, queries in English
 
 
-def score_both_ways(task: Task, hits_of: Callable[[str, str], Hits]) -> dict[str, dict[str, Any]]:
-    """The entry of each language that the system has, by the benchmark's code.
+def score_both_ways(task: Task, hits_of: Callable[[str, str], Hits]) -> list[Score]:
+    """Return two rows for each language that the system has: searching in English, and from it.
 
-    `hits_of` takes the code and the language. `to_english`: queries in the language, candidates in
-    English; `from_english`: the other way round.
+    `hits_of` takes the benchmark's code of the language and the language.
     """
     progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
-    directions = {}
+    rows: list[Score] = []
     for code, language in task.spoken.items():
-        directions[code] = _entry(language, *hits_of(code, language))
-        progress.add(1, f"{code} {directions[code]['to_english']:.1f}")
-    mean = np.mean([(d["to_english"] + d["from_english"]) / 2 for d in directions.values()])
-    progress.close(f"mean P@1 {mean:.1f}")
-    return directions
-
-
-def _entry(language: str, there: np.ndarray, back: np.ndarray) -> dict[str, Any]:
-    ways = {"to_english": summary(there), "from_english": summary(back)}
-    return {
-        "language": language,
-        "sentences": len(there),
-        **{way: found["percent"] for way, found in ways.items()},
-        "intervals": {way: found["interval"] for way, found in ways.items()},
-        "hits": {way: found["hits"] for way, found in ways.items()},
-    }
+        there, back = hits_of(code, language)
+        rows += [Score.of_hits(code, ENGLISH, there), Score.of_hits(ENGLISH, code, back)]
+        progress.add(1, f"{code} {rows[-2].value:.1f}")
+    progress.close(f"mean P@1 {np.mean([row.value for row in rows]):.1f}")
+    return rows

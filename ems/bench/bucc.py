@@ -25,6 +25,7 @@ from ems.bench.margin import Mined, mine
 from ems.bench.task import Task
 from ems.evalsets.bucc2018 import Mining, read_part
 from ems.progress import Progress
+from ems.scores import ENGLISH, Result, Score
 
 SCORED, CHOSEN_ON = "training", "sample"
 
@@ -43,20 +44,30 @@ class Part:
         return best_threshold(self.pairs.score, self.correct, len(self.texts.gold))
 
 
-def score(task: Task) -> dict[str, Any]:
-    """F1, precision and recall in percent of each language that the system has, with English."""
+def score(task: Task) -> Result:
+    """Return F1, precision and recall in percent of each language that the system has.
+
+    `details`: language -> the threshold, what was extracted with it, and the best pairs that gold
+    lacks ("missed").
+    """
     progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
-    directions = {}
+    rows: list[Score] = []
+    details = {}
     for code, language in task.spoken.items():
-        directions[code] = _of_language(task, code, language)
-        progress.add(1, f"{code} {directions[code]['f1']:.1f}")
-    mean = np.mean([found["f1"] for found in directions.values()])
-    progress.close(f"mean F1 {mean:.1f}")
+        found = _of_language(task, code, language)
+        for measure in ("f1", "precision", "recall"):
+            name = "" if measure == "f1" else measure
+            value = found.pop(measure)
+            rows.append(Score(code, ENGLISH, value, found["gold"], measure=name))
+        details[code] = found
+        progress.add(1, f"{code} {rows[-3].value:.1f}")
+    progress.close(f"mean F1 {np.mean([row.value for row in rows if not row.measure]):.1f}")
     protocol = {**task.evalset.protocol, "part": SCORED}
-    return {"metric": "F1", "protocol": protocol, "directions": directions}
+    return Result("F1", rows, task.spoken, protocol=protocol, details=details)
 
 
 def _of_language(task: Task, code: str, language: str) -> dict[str, Any]:
+    """Return what was extracted of a language, how good it is, and what is not gold of it."""
     part = _mined(task, code, language, SCORED)
     chosen_on = part
     if task.evalset.protocol["threshold"] == "sample":
@@ -64,7 +75,6 @@ def _of_language(task: Task, code: str, language: str) -> dict[str, Any]:
     threshold = chosen_on.threshold
     extracted = part.pairs.score >= threshold
     return {
-        "language": language,
         "sentences": len(part.texts.sentences),
         "english": len(part.texts.english),
         **extraction(extracted, part.correct, len(part.texts.gold)),

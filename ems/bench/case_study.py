@@ -5,10 +5,9 @@ paper's, in the "uncased form" in which it encodes them; its claim that both hav
 words holds but for "steal", "saved" and "save", "stole".
 """
 
-from typing import Any
-
 from ems.bench.task import Task
 from ems.config.provenance import digest
+from ems.scores import ENGLISH, Result, Score
 
 SENTENCES = (
     "can you believe that what he actually did was steal the money she saved for the children?",
@@ -17,12 +16,11 @@ SENTENCES = (
 VERSION = "EMS v2 section V-H"
 
 
-def score(task: Task) -> dict[str, Any]:
-    """The `cosine` of the two sentences; the data are in this module, and so are what they are."""
-    first, second = task.vectors(list(SENTENCES), "en", task.benchmark)
-    return {
-        "metric": "cosine",
-        "version": VERSION,
-        "data_sha256": digest(SENTENCES),
-        "cosine": float(first @ second),
-    }
+DATA = {"version": VERSION, "data_sha256": digest(SENTENCES)}  # they are in this module
+
+
+def score(task: Task) -> Result:
+    """Return the cosine of the two sentences."""
+    first, second = task.vectors(list(SENTENCES), ENGLISH, task.benchmark)
+    row = Score(ENGLISH, ENGLISH, float(first @ second), len(SENTENCES))
+    return Result("cosine", [row], {ENGLISH: ENGLISH}, higher_is_better=False, data=DATA)

@@ -15,21 +15,21 @@ Notable choices:
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
 
 from ems.bench.document_vectors import embed_documents
-from ems.bench.hits import summary
 from ems.bench.labelled import Examples, Place, Reader
 from ems.bench.probe import Classifier, Probe, Run, Vectors, train
 from ems.bench.task import Task
 from ems.errors import EmsError
 from ems.progress import Progress
+from ems.scores import ENGLISH, Result, Score
 
-ENGLISH = "en"
+MAJORITY = "most frequent class"
 MOST_BYTES = 1 << 30  # of embeddings to train on that are held at once
 
 
@@ -64,28 +64,39 @@ class Learnt:
         return sum(part.nbytes for part in self.vectors)
 
 
-def score(task: Task) -> dict[str, Any]:
-    """Accuracy of each direction, "en-de", or of each of its domains, "en-de books"."""
+def score(task: Task) -> Result:
+    """Return the accuracy of each direction, "en-de", or of each of its domains, "en-de books"."""
     reader, names = Reader(task), task.evalset.languages
     directions = _directions(task, reader)
     classifiers = _classifiers(task, reader, directions)
     progress = Progress(f"{task.benchmark} {task.system}", len(directions), "directions")
-    found = {}
+    rows: list[Score] = []
+    details = {}
     for target, sources in _by_target(directions).items():
         examples, vectors = _embedded(task, reader, Place(target.code, target.domain, "test"))
         pool = Vectors(torch.from_numpy(vectors))
         for source in sources:
-            name = f"{names[source.code]}-{names[target.code]} {target.domain}".strip()
-            found[name] = {
-                "source": names[source.code],
-                "target": names[target.code],
-                "domain": target.domain,
-                "language": task.spoken[target.code],
-                **tested(classifiers[source], pool, np.array(examples.labels)),
-            }
-            progress.add(1, f"{name} {found[name]['accuracy']:.1f}")
-    progress.close(f"mean accuracy {mean(each['accuracy'] for each in found.values()):.1f}")
-    return {"metric": "accuracy", "directions": found}
+            place = (names[source.code], names[target.code], target.domain)
+            rows += tested(classifiers[source], pool, np.array(examples.labels), place)
+            details[rows[-1].direction] = chosen(classifiers[source])
+            progress.add(1, f"{rows[-1].direction} {mean_accuracy(rows, rows[-1].direction):.1f}")
+    progress.close(f"mean accuracy {mean_accuracy(rows):.1f}")
+    return accuracies(task, rows, details, reader.kind.parallel)
+
+
+def accuracies(
+    task: Task, rows: list[Score], details: dict[str, Any], parallel: bool = False
+) -> Result:
+    """Return the result of a benchmark of classification; `details` by direction."""
+    languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
+    how = {"label": "direction", "parallel": parallel, "details": details}
+    return Result("accuracy", rows, languages, **how)
+
+
+def mean_accuracy(rows: list[Score], direction: str = "") -> float:
+    """Return the mean over seeds and directions, or over the seeds of one direction."""
+    every = [row for row in rows if row.measure == "" and direction in ("", row.direction)]
+    return mean(row.value for row in every)
 
 
 def _directions(task: Task, reader: Reader) -> list[tuple[Source, Source]]:
@@ -179,26 +190,35 @@ def trained(
     }
 
 
-def tested(classifiers: list[Classifier], pool: Any, labels: np.ndarray) -> dict[str, Any]:
-    """The accuracy of the classifiers, one a seed, on all of `pool`, whose classes are `labels`.
+def tested(
+    classifiers: list[Classifier], pool: Any, labels: np.ndarray, place: tuple[str, str, str]
+) -> list[Score]:
+    """Return the accuracy of each seed's classifier on all of `pool`, whose classes are `labels`.
 
-    In percent: `accuracy`, the mean, `deviation`, the standard deviation of the sample, and each
-    seed's; `intervals` are each seed's 95 % bootstrap intervals; `majority`: that of whoever says
-    the most frequent class of them, which a classifier of another language cannot know.
+    `place`: source, target and domain. The last row is the accuracy of always saying the most
+    frequent class of `labels`, which a classifier of another language cannot know.
     """
-    found = {
-        str(seed): summary(classifier.predict(pool, range(len(labels))) == labels)
-        for seed, classifier in enumerate(classifiers, start=1)
-    }
-    percents = [each["percent"] for each in found.values()]
+    source, target, domain = place
+    every = range(len(labels))
+    rows = [
+        Score.of_hits(
+            source, target, classifier.predict(pool, every) == labels, split=domain, seed=at
+        )
+        for at, classifier in enumerate(classifiers, start=1)
+    ]
+    return [*rows, majority(labels, place)]
+
+
+def majority(labels: np.ndarray, place: tuple[str, str, str]) -> Score:
+    """Return the share in percent of the most frequent of `labels`."""
+    source, target, domain = place
+    share = 100 * int(np.bincount(labels).max()) / len(labels)
+    return Score(source, target, share, len(labels), domain, measure=MAJORITY)
+
+
+def chosen(classifiers: list[Classifier]) -> dict[str, Any]:
+    """Return which epoch and weight decay validation chose, of each seed."""
     return {
-        "sentences": len(labels),
-        "accuracy": mean(percents),
-        "majority": 100 * int(np.bincount(labels).max()) / len(labels),
-        "deviation": stdev(percents) if len(percents) > 1 else 0.0,
-        "seeds": dict(zip(found, percents, strict=True)),
-        "intervals": {seed: each["interval"] for seed, each in found.items()},
-        "hits": {seed: each["hits"] for seed, each in found.items()},
         "epochs": [classifier.epoch for classifier in classifiers],
         "weight_decay": [classifier.weight_decay for classifier in classifiers],
     }

@@ -7,27 +7,26 @@ between two languages that the system is trained on, English included.
 Notable choices:
 - each language is encoded once, and one matrix product serves both directions of a pair;
 - the score file keeps every bit of every direction, so that any group of directions can be compared
-  between two systems sentence by sentence: 0.8 MB for 62 languages. A direction's interval is not
-  in it, since it follows from its percentage (`ems.bench.hits.interval`) and would make it a half
+  between two systems sentence by sentence: 0.96 MB for 62 languages. A direction's interval is not
+  in it, since it follows from its percentage (`ems.hits.interval`) and would make it a fifth
   larger.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ems.bench.hits import packed
 from ems.bench.task import Task
 from ems.errors import EmsError
 from ems.evalsets.flores200 import file_names, read_language
+from ems.hits import packed
 from ems.progress import Progress
 from ems.retrieval import all_directions
+from ems.scores import Result, Score
 
 
-def score(task: Task) -> dict[str, Any]:
-    """P@1 of each direction: `directions` and `hits` are query's code -> candidates' code -> value.
+def score(task: Task) -> Result:
+    """Return P@1 of each direction, queries' code to candidates' code.
 
     Raises `EmsError` for languages of unequal numbers of sentences.
     """
@@ -38,29 +37,19 @@ def score(task: Task) -> dict[str, Any]:
     progress = Progress(what, count * (count - 1) // 2, "pairs of languages")
     hits = all_directions(vectors, progress)
     progress.close(f"mean P@1 {100 * hits.sum() / (count * (count - 1) * hits.shape[2]):.1f}")
-    return {
-        "metric": "P@1",
-        "sentences": hits.shape[2],
-        "languages": task.trained,
-        "directions": _each(list(lines), hits, _percent),
-        "hits": _each(list(lines), hits, packed),
-    }
+    rows = [
+        _row(query, candidates, found)
+        for query, of_query in zip(lines, hits, strict=True)
+        for candidates, found in zip(lines, of_query, strict=True)
+        if candidates != query
+    ]
+    return Result("P@1", rows, task.trained, label="source", parallel=True)
 
 
-def _percent(hits: np.ndarray) -> float:
-    return 100 * int(hits.sum()) / len(hits)
-
-
-def _each(codes: list[str], hits: np.ndarray, of: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    """Query's code -> candidates' code -> `of` the hits of that direction."""
-    return {
-        query: {
-            candidates: of(found)
-            for candidates, found in zip(codes, row, strict=True)
-            if candidates != query
-        }
-        for query, row in zip(codes, hits, strict=True)
-    }
+def _row(query: str, candidates: str, hits: np.ndarray) -> Score:
+    """Return a direction's row, without the interval, which would make the file a half larger."""
+    percent = 100 * int(hits.sum()) / len(hits)
+    return Score(query, candidates, percent, len(hits), hits=packed(hits))
 
 
 def read_translations(folder: Path, codes: list[str]) -> dict[str, list[str]]:

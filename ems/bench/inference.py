@@ -16,19 +16,19 @@ Notable choices:
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ems.bench.documents import ENGLISH, tested, trained
+from ems.bench.documents import accuracies, chosen, mean_accuracy, tested, trained
 from ems.bench.probe import Classifier
 from ems.bench.task import Task
 from ems.errors import EmsError
 from ems.evalsets.xnli import LABELS, TRAIN, Inference, read_split, read_train, split_path
 from ems.model.device import choose_device
 from ems.progress import Progress
+from ems.scores import ENGLISH, Result, Score
 
 LINES = 1 << 15  # sentences embedded at once
 
@@ -57,28 +57,22 @@ class Pairs:
         return torch.cat([one, other, one * other, (one - other).abs()], dim=-1)
 
 
-def score(task: Task) -> dict[str, Any]:
-    """Accuracy of each language, "en-de", English itself ("en-en") among them."""
+def score(task: Task) -> Result:
+    """Return the accuracy of each language, "en-de", English itself ("en-en") among them."""
     names = task.evalset.languages
     english = [code for code in task.spoken if names[code] == ENGLISH]
     if not english:
         raise EmsError("evalsets.xnli.languages: en is missing; the classifier learns from it")
     classifiers = _classifiers(task, english[0])
     progress = Progress(f"xnli {task.system}", len(task.spoken), "languages")
-    found = {}
-    for code, language in task.spoken.items():
+    rows: list[Score] = []
+    for code in task.spoken:
         test = read_split(task.folder, code, "test")
         pool, labels = _pool(task, test, code, "test")
-        name = f"{ENGLISH}-{names[code]}"
-        found[name] = {
-            "source": ENGLISH,
-            "target": names[code],
-            "language": language,
-            **tested(classifiers, pool, np.array(labels)),
-        }
-        progress.add(1, f"{name} {found[name]['accuracy']:.1f}")
+        rows += tested(classifiers, pool, np.array(labels), (ENGLISH, names[code], ""))
+        progress.add(1, f"{rows[-1].direction} {mean_accuracy(rows, rows[-1].direction):.1f}")
     progress.close()
-    return {"metric": "accuracy", "directions": found}
+    return accuracies(task, rows, {"classifiers": chosen(classifiers)}, parallel=True)
 
 
 def _classifiers(task: Task, english: str) -> list[Classifier]:

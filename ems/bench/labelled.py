@@ -62,6 +62,7 @@ class Kind:
     read: Callable[["Reader", Place], tuple[Path, Iterable[Document]]]
     domains: tuple[str, ...] = ("",)
     from_english: bool = False
+    parallel: bool = False  # the same sentences in every language
 
 
 class Reader:
@@ -172,6 +173,6 @@ KINDS = {
     "cls": Kind(cls.LABELS, _read_cls, domains=cls.DOMAINS),
     "marc": Kind(("negative", "positive"), _read_marc),
     "rcv2": Kind(reuters.LABELS, _read_rcv2),
-    "sib200": Kind(sib200.LABELS, _read_sib200, from_english=True),
+    "sib200": Kind(sib200.LABELS, _read_sib200, from_english=True, parallel=True),
     "counterfactual": Kind(counterfactual.LABELS, _read_counterfactual, from_english=True),
 }

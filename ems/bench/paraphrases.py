@@ -10,23 +10,24 @@ Notable choices:
   one another: the threshold comes of the even rows of English, the score of the odd ones.
 """
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from ems.bench.hits import summary
+from ems.bench.documents import accuracies, majority
 from ems.bench.task import Task
 from ems.errors import EmsError
 from ems.evalsets.pawsx import Paraphrase, read_numbered
 from ems.progress import Progress
+from ems.scores import ENGLISH, Result, Score
 
-ENGLISH = "en"
+PRECISION = "average precision"
 Rows = list[tuple[int, Paraphrase]]
 
 
-def score(task: Task) -> dict[str, Any]:
-    """Accuracy and average precision in percent of each language, "en-de": English chooses."""
+def score(task: Task) -> Result:
+    """Return accuracy and average precision of each language, "en-de"; English chooses."""
     names = task.evalset.languages
     english = [code for code in task.spoken if names[code] == ENGLISH]
     if not english:
@@ -35,26 +36,19 @@ def score(task: Task) -> dict[str, Any]:
     chosen = _rows(task, english[0], "dev" if part == "test" else "even rows of dev")
     threshold = best_threshold(*_cosines(task, chosen, english[0], "dev"))
     progress = Progress(f"pawsx {task.system}", len(task.spoken), "languages")
-    found = {}
-    for code, language in task.spoken.items():
+    rows: list[Score] = []
+    for code in task.spoken:
         cosines, truth = _cosines(task, _rows(task, code, part), code, part)
-        hits = summary((cosines >= threshold) == truth)
-        name = f"{ENGLISH}-{names[code]}"
-        found[name] = {
-            "source": ENGLISH,
-            "target": names[code],
-            "language": language,
-            "sentences": len(truth),
-            "accuracy": hits["percent"],
-            "majority": 100 * int(np.bincount(truth).max()) / len(truth),
-            "average_precision": 100 * float(average_precision_score(truth, cosines)),
-            "intervals": {"accuracy": hits["interval"]},
-            "hits": {"accuracy": hits["hits"]},
-        }
-        progress.add(1, f"{name} {hits['percent']:.1f}")
+        place = (ENGLISH, names[code])
+        rows.append(Score.of_hits(*place, (cosines >= threshold) == truth))
+        progress.add(1, f"{rows[-1].direction} {rows[-1].value:.1f}")
+        precision = 100 * float(average_precision_score(truth, cosines))
+        rows.append(Score(*place, precision, len(truth), measure=PRECISION))
+        rows.append(majority(truth, (*place, "")))
     progress.close()
-    told = threshold if np.isfinite(threshold) else None  # None: never
-    return {"metric": "accuracy", "part": part, "threshold": told, "directions": found}
+    finite = threshold if np.isfinite(threshold) else None  # None: never
+    result = accuracies(task, rows, {"threshold": finite}, parallel=True)
+    return replace(result, protocol={"part": part})
 
 
 def best_threshold(cosines: np.ndarray, truth: np.ndarray) -> float:

@@ -1,5 +1,4 @@
-"""The benchmarks by name: each is a module with `score(task)`, which gives what it measured as a
-JSON-like dict with at least its `metric`.
+"""The benchmarks by name: each is a module with `score(task)`, which returns a `Result`.
 
 Modules are named, not imported: a job runs again when the source of its own benchmark changed, not
 that of any other.
@@ -8,13 +7,12 @@ that of any other.
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ems.bench.task import LineEncoder, Task
 from ems.config import Experiment
 from ems.config.benchmarks import sets_of
 from ems.errors import EmsError
-from ems.files import write_json
+from ems.scores import Result, write_scores
 
 MODULES = {
     "tatoeba": "ems.bench.search",
@@ -43,8 +41,8 @@ def evaluate(
     names: dict[str, str],
     folder: Path | Mapping[str, Path],
     out: Path,
-) -> dict[str, Any]:
-    """Score `encoder` on a benchmark; write and return the JSON.
+) -> Result:
+    """Score `encoder` on a benchmark; write the score file and return what was measured.
 
     `names`: the `system` and the `benchmark`; `folder`: where its evaluation set lies, or each of
     its sets by name. Raises `EmsError` for a set without a folder.
@@ -52,8 +50,8 @@ def evaluate(
     folders = _folders(names["benchmark"], folder)
     task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
     header = task.header()  # first: it is checked that the files are those that were fetched
-    result = {**header, **import_module(MODULES[task.benchmark]).score(task)}
-    write_json(out, result)
+    result = import_module(MODULES[task.benchmark]).score(task)
+    write_scores(out, header, result)
     return result
 
 

@@ -3,17 +3,18 @@ Tables IV to VI) and on the test part of NTREX.
 """
 
 from functools import partial
-from typing import Any
 
 from ems.bench.both_ways import Hits, score_both_ways
 from ems.bench.task import Task
 from ems.evalsets.sets import read_bitext
 from ems.retrieval import nearest_is_own
+from ems.scores import Result
 
 
-def score(task: Task) -> dict[str, Any]:
-    """P@1 of each language that the system has."""
-    return {"metric": "P@1", "directions": score_both_ways(task, partial(_hits, task))}
+def score(task: Task) -> Result:
+    """Return P@1 of each language that the system has."""
+    rows = score_both_ways(task, partial(_hits, task))
+    return Result("P@1", rows, task.spoken, parallel=task.benchmark == "ntrex")
 
 
 def _hits(task: Task, code: str, language: str) -> Hits:

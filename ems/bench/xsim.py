@@ -16,54 +16,53 @@ Notable choices, all as LASER's tasks/xsim and tasks/xsimplusplus do by default:
 """
 
 from collections import Counter
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from ems.bench.flores import read_translations
-from ems.bench.hits import interval, packed
 from ems.bench.margin import best_by_margin
 from ems.bench.task import Task
 from ems.evalsets.xsimpp import Negative, read_negatives
 from ems.progress import Progress
+from ems.scores import ENGLISH, Result, Score
 
-ENGLISH = "en"
 MISALIGNED = "misaligned"
 UNTOLD = "untold"  # of a made sentence whose kind the set does not tell
 
 
-def score(task: Task) -> dict[str, Any]:
-    """The error rate in percent of each language that the system has, searching in English."""
+def score(task: Task) -> Result:
+    """Return the error rate in percent of each language, searching in English."""
     negatives = read_negatives(task.folders["xsimpp"]) if "xsimpp" in task.sets else []
     codes = {language: code for code, language in task.trained.items()}
     lines = read_translations(task.folder, list(codes.values()))
-    english = lines.pop(codes.pop(ENGLISH))
+    target = codes.pop(ENGLISH)
+    english = lines.pop(target)
     made = [negative.sentence for negative in negatives]
     candidates = task.vectors([*english, *made], ENGLISH, f"{task.benchmark} English")
     progress = Progress(f"{task.benchmark} {task.system}", len(codes), "languages")
-    directions = {}
+    kinds = sorted({negative.kind or UNTOLD for negative in negatives} | {MISALIGNED})
+    rows: list[Score] = []
     for language, code in codes.items():
         queries = task.vectors(lines[code], language, f"{task.benchmark} {code}")
         best = best_by_margin(queries, candidates, **task.protocol)
         errors = errors_of(best, english, negatives)
-        directions[code] = _summary(language, errors, bool(negatives))
-        progress.add(1, f"{code} {directions[code]['error']:.1f}")
-    mean = np.mean([each["error"] for each in directions.values()])
+        rows.append(Score.of_hits(code, target, np.array([bool(error) for error in errors])))
+        progress.add(1, f"{code} {rows[-1].value:.1f}")
+        rows += _of_each_kind(rows[-1], errors, kinds) if negatives else []
+    mean = np.mean([row.value for row in rows if not row.measure])
     progress.close(f"mean error rate {mean:.1f}")
-    return {"metric": "error rate", "protocol": task.protocol, "directions": directions}
+    how = {"higher_is_better": False, "parallel": True, "protocol": task.protocol}
+    return Result("error rate", rows, task.trained, **how)
 
 
-def _summary(language: str, errors: list[str], kinds: bool) -> dict[str, Any]:
-    right = np.array([not error for error in errors])
-    wrong, count = int((~right).sum()), len(right)
-    found = {
-        "language": language,
-        "sentences": count,
-        "error": 100 * wrong / count,
-        "interval": interval(wrong, count),
-        "hits": packed(right),
-    }
-    return {**found, "kinds": dict(Counter(filter(None, errors)))} if kinds else found
+def _of_each_kind(row: Score, errors: list[str], kinds: list[str]) -> list[Score]:
+    """Return the share of the sentences that each kind of error takes; they add up to `row`."""
+    counts = Counter(errors)
+    return [
+        replace(row, measure=kind, value=100 * counts[kind] / row.count, hits="", interval=None)
+        for kind in kinds
+    ]
 
 
 def errors_of(best: np.ndarray, english: list[str], negatives: list[Negative]) -> list[str]:

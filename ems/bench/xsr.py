@@ -16,7 +16,6 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
@@ -27,14 +26,15 @@ from ems.bench.task import Task
 from ems.config.experiment import RETRIEVED
 from ems.errors import EmsError
 from ems.evalsets.paracrawl import count, file_names, read_language
+from ems.scores import Result
 
 Pair = tuple[str, str]
 
 
-def score(task: Task) -> dict[str, Any]:
-    """P@1 of each language that the system has."""
-    directions = score_both_ways(task, partial(_hits, task))
-    return {"metric": "P@1", "protocol": task.evalset.protocol, "directions": directions}
+def score(task: Task) -> Result:
+    """Return P@1 of each language that the system has."""
+    rows = score_both_ways(task, partial(_hits, task))
+    return Result("P@1", rows, task.spoken, protocol=task.evalset.protocol)
 
 
 def _hits(task: Task, code: str, language: str) -> Hits:

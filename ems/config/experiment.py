@@ -6,9 +6,8 @@ from typing import Any
 
 from ems.config.sweep import Point
 from ems.errors import EmsError
-from ems.languages import Language
+from ems.languages import UNSEEN, Language
 
-UNSEEN = "und"  # ISO 639 "undetermined": any language that the experiment does not train on
 NTREX = "NTREX"  # the corpus, in OPUS layout, that the benchmark ntrex is, or is a part of
 RETRIEVED = {"paracrawl": "ParaCrawl", "europarlxsr": "Europarl"}  # sets drawn of a corpus
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself

@@ -1,60 +1,65 @@
 """EMS v2 Table XIV: what each component is worth, on Tatoeba, FLORES-200 and MLDoc, and what a
 step costs.
 
-Notable choices:
-- rows are the systems that are trained; printed rows are the paper's ten, whatever ours are;
-- columns of a benchmark that the experiment does not have are left out, and named in a note;
-- a mean is over what our systems have of the paper's languages or directions, n/m of them; beside
-  it the printed mean, which is over all of them, carries a dagger;
-- seconds are no score: with them it is a table of costs, which differs from run to run.
+A mean is over what our systems have of the paper's languages or directions, n/m of them; beside it
+the printed mean, which is over all of them, carries a dagger. Seconds are no score: with them it is
+a table of costs, which differs from run to run.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
 from ems.errors import EmsError
-from ems.tables.accuracies import read_accuracies
-from ems.tables.flores import direction, read_flores
+from ems.scores import ScoreFile
+from ems.tables.columns import direction, language_direction
+from ems.tables.engine import Column, Printed, Row, absent_notes, make_table, printed_rows
 from ems.tables.losses import read_times
 from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_ablation, load_flores_groups, load_groups, load_models
-from ems.tables.rows import Row, absent_notes, make_table, mean
-from ems.tables.scores import Families, Scores, in_order, joined, only_seen, read_scores
+from ems.tables.scores import Families, Label, Scores, read_scores
 from ems.tables.table import Block
 from ems.tables.write import write_table
 
-READERS = {
-    "tatoeba": lambda paths: only_seen(read_scores(paths, "tatoeba")),
-    "flores200": read_flores,
-    "mldoc": lambda paths: read_accuracies(paths, "mldoc").systems,
+
+@dataclass(frozen=True)
+class Part:
+    """A benchmark of the table: its name there, how a row counts, and whether trained languages
+    alone count.
+    """
+
+    title: str
+    metric: str
+    label: Label
+    seen: bool | None = None
+
+
+PARTS = {
+    "tatoeba": Part("Tatoeba", "P@1", ScoreFile.label_of, seen=True),
+    "flores200": Part("Flores", "P@1", language_direction),
+    "mldoc": Part("MLDoc", "accuracy", lambda file, row: row.direction),
 }
-TITLES = {"tatoeba": "Tatoeba", "flores200": "Flores", "mldoc": "MLDoc"}
-PAPER_VERSION = "v1"  # of all three, as far as the experiment says
 SECONDS = "Sec./1k Steps"
 PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
 MLDOC = ("de", "es", "fr", "it", "ja", "ru", "zh")
-FOOTNOTE = "as printed, over all languages or directions of the paper"
+PAPER = Printed(
+    PRINTED_IN["ablation"],
+    load_ablation,
+    "version v1 of all benchmarks",
+    version="v1",
+    every=True,
+    whole=True,
+    dagger="as printed, over all languages or directions of the paper",
+)
 
 Read = dict[str, dict[str, Scores]]  # benchmark -> system -> its scores
-
-
-@dataclass(frozen=True)
-class Column:
-    """A mean over members of a benchmark: Tatoeba's codes, or directions; `printed` is the paper's
-    heading.
-    """
-
-    benchmark: str
-    printed: str
-    members: Sequence[str]
 
 
 def write_ablation_table(
     scores: list[Path],
     out: Path,
-    printed: list[str],
+    printed: Sequence[str],
     order: list[str],
     families: Families | None = None,
     times: Mapping[str, Path] | None = None,
@@ -70,60 +75,66 @@ def write_ablation_table(
     """
     read = _read(scores, order, families)
     columns = _columns(read)
-    ours = [_our_row(name, read, columns, times) for name in next(iter(read.values()))]
-    same = all(_version(of) == PAPER_VERSION for of in read.values())
-    beside = load_ablation() if same and PRINTED_AS in printed else {}
-    rows = [*ours, *(_printed_row(name, of, columns) for name, of in beside.items())]
-    headings = [*columns, *([SECONDS] if times is not None else [])]
-    every = [system for of in read.values() for system in of.values()]
-    about = [*_about(read, times is not None), *_steps_note(steps or {})]
-    notes = [*about, *absent_notes(every), *_printed_note(bool(beside))]
-    table = make_table(rows, len(ours), [Block(headings, spread=True)], notes)
-    table = replace(table, footnote=FOOTNOTE if table.dagger else "")
-    bold = {(row, name) for row, name in table.bold if name != SECONDS}
-    write_table(replace(table, bold=bold), out)
+    seconds = [Column(SECONDS, [], SECONDS)] if times is not None else []
+    rows = []
+    for name in next(iter(read.values())):
+        values = {c.heading: c.value(read[of][name]) for c, of in columns.items()}
+        cost = {SECONDS: _seconds(name, times)} if times is not None else {}
+        rows.append(Row(name, {**values, **cost}))
+    systems = [system for of in read.values() for system in of.values()]
+    every = [*columns, *seconds]
+    known = PAPER.fits(systems[0]) and len({system.version for system in systems}) == 1
+    asked = [PRINTED_AS] if known and PRINTED_AS in printed else []
+    beside, notes = printed_rows(PAPER, asked, systems[0], every)
+    table = make_table(
+        [*rows, *beside],
+        blocks=[Block([column.heading for column in every], spread=True)],
+        notes=[
+            *_about(read, times is not None),
+            *_steps_note(steps or {}),
+            *absent_notes(systems),
+            *notes,
+        ],
+        competing=[list(range(len(rows)))],
+        only={column.heading for column in columns},
+        rules={len(rows)},
+        footnote=PAPER.dagger,
+    )
+    write_table(table, out)
 
 
 def _read(paths: list[Path], order: list[str], families: Families | None) -> Read:
-    found: Read = {}
-    for benchmark, read in READERS.items():
+    read: Read = {}
+    for benchmark, part in PARTS.items():
         own = [path for path in paths if path.stem == benchmark]
         if own:
-            systems = joined(in_order(read(own), order), families)
-            found[benchmark] = {system.system: system for system in systems}
-    if not found:
+            how = {"metric": part.metric, "label": part.label, "seen": part.seen}
+            systems = read_scores(own, benchmark, order=order, families=families, **how)
+            read[benchmark] = {system.system: system for system in systems}
+    if not read:
         raise EmsError(
-            f"the ablation table needs scores of {', '.join(READERS)}, found none of them; name "
+            f"the ablation table needs scores of {', '.join(PARTS)}, found none of them; name "
             "one under `benchmarks`"
         )
-    return found
+    return read
 
 
-def _version(systems: Mapping[str, Scores]) -> str:
-    return next(iter(systems.values())).version
-
-
-def _columns(read: Read) -> dict[str, Column]:
-    """Heading -> what it averages: the paper's heading, or n/m where we have a part of it."""
+def _columns(read: Read) -> dict[Column, str]:
+    """The paper's seven columns, as far as we have their benchmarks -> the benchmark."""
     columns = {}
-    for column in _paper_columns():
-        if column.benchmark in read:
-            have = {name for system in read[column.benchmark].values() for name in system.values}
-            members = [name for name in column.members if name in have]
-            columns[_heading(column, len(members))] = replace(column, members=members)
+    for benchmark, printed, paper in _paper_columns():
+        if benchmark in read:
+            have = {name for system in read[benchmark].values() for name in system.values}
+            members = tuple(name for name in paper if name in have)
+            part = len(members) < len(paper)
+            name = printed.partition(" (")[0].removesuffix(" Avg.")
+            heading = f"{name} {len(members)}/{len(paper)}" if part else printed
+            columns[Column(heading, members, printed, part)] = benchmark
     return columns
 
 
-def _heading(column: Column, found: int) -> str:
-    every = len(column.members)
-    if found == every:
-        return column.printed
-    name = column.printed.partition(" (")[0].removesuffix(" Avg.")
-    return f"{name} {found}/{every}"
-
-
-def _paper_columns() -> list[Column]:
-    """The seven of the paper, in its order."""
+def _paper_columns() -> list[tuple[str, str, Sequence[str]]]:
+    """Benchmark, heading and members of each of the paper's columns."""
     seen = load_models()["EMS"].seen
     groups = {group.heading: group.languages for group in load_groups("XIV")}
     flores = {
@@ -131,22 +142,12 @@ def _paper_columns() -> list[Column]:
         for heading, languages in load_flores_groups().items()
     }
     return [
-        Column("tatoeba", f"Tatoeba Avg. ({len(seen)})", list(seen)),
-        *(Column("tatoeba", f"Tatoeba {name}", codes) for name, codes in groups.items()),
-        *(Column("flores200", f"Flores {name}", directions) for name, directions in flores.items()),
-        Column("mldoc", "MLDoc en->X Avg.", [direction("en", code) for code in MLDOC]),
-        Column("mldoc", "MLDoc X->en Avg.", [direction(code, "en") for code in MLDOC]),
+        ("tatoeba", f"Tatoeba Avg. ({len(seen)})", list(seen)),
+        *(("tatoeba", f"Tatoeba {name}", codes) for name, codes in groups.items()),
+        *(("flores200", f"Flores {name}", directions) for name, directions in flores.items()),
+        ("mldoc", "MLDoc en->X Avg.", [direction("en", code) for code in MLDOC]),
+        ("mldoc", "MLDoc X->en Avg.", [direction(code, "en") for code in MLDOC]),
     ]
-
-
-def _our_row(
-    system: str, read: Read, columns: dict[str, Column], times: Mapping[str, Path] | None
-) -> Row:
-    values = {
-        heading: mean(read[column.benchmark][system].values, column.members)
-        for heading, column in columns.items()
-    }
-    return Row(system, values | ({SECONDS: _seconds(system, times)} if times is not None else {}))
 
 
 def _seconds(system: str, times: Mapping[str, Path]) -> float | None:
@@ -157,15 +158,10 @@ def _seconds(system: str, times: Mapping[str, Path]) -> float | None:
     return 1000 * seconds / step if step else None
 
 
-def _printed_row(name: str, values: Mapping[str, float], columns: dict[str, Column]) -> Row:
-    shown = {heading: values.get(column.printed) for heading, column in columns.items()}
-    partial = {heading for heading, column in columns.items() if heading != column.printed}
-    return Row(f"{name} (printed)", {**shown, SECONDS: values.get(SECONDS)}, partial)
-
-
 def _about(read: Read, timed: bool) -> list[str]:
-    data = ", ".join(f"{TITLES[name]} {_version(of)}" for name, of in read.items())
-    absent = [TITLES[name] for name in READERS if name not in read]
+    versions = {name: next(iter(systems.values())).version for name, systems in read.items()}
+    data = ", ".join(f"{PARTS[name].title} {version}" for name, version in versions.items())
+    absent = [part.title for name, part in PARTS.items() if name not in read]
     notes = [
         f"{data}. Means in percent: Tatoeba P@1 of both directions, Flores P@1 over the directions "
         "between the languages of a group, MLDoc zero-shot accuracy; n/m are n of the paper's m. "
@@ -188,8 +184,3 @@ def _steps_note(steps: Mapping[str, int]) -> list[str]:
     usual = max(steps.values(), key=list(steps.values()).count)
     others = [f"{name} {count:,}" for name, count in steps.items() if count != usual]
     return [f"Steps of training: {', '.join([f'{usual:,}', *others])}."]
-
-
-def _printed_note(shown: bool) -> list[str]:
-    note = f"Rows marked printed: {PRINTED_IN['ablation']}; they do not compete for bold."
-    return [note] if shown else []

@@ -9,26 +9,24 @@ their intervals. The tests: `ems/bench/significance.py`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ems.bench.measured import Measured, measured
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
+from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json
-from ems.shapes import TEXT, record
+from ems.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.tables.changes import plot_changes
 from ems.tables.table import Block, Table, Value, make_frame, one_decimal
 from ems.tables.write import markdown, write_table
 
-# The same sentences in every language, so they are resampled together.
-PARALLEL = {"flores200", "ntrex", "sib200", "xnli", "pawsx", "xsim", "xsimpp"}
 SIGNIFICANT = 0.05
 MEAN = "mean"
 MOST_WAYS = 2  # of a language that are tested one by one: more (seeds, FLORES) only as their mean
 SAME = ("version", "metric", "data_sha256")
-SCORES = record(dict.fromkeys(("benchmark", "system", *SAME), TEXT))  # of any score file
+
+Ways = dict[str, Score]  # a label's rows, by what sets them apart
+Hits = dict[str, dict[str, np.ndarray]]  # label -> way -> bool[N]
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,8 @@ def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
     """
     pairs = _paired(first, second)
     names = [_name(pairs, at) for at in range(2)]
-    comparisons = [compare(benchmark, *pair) for benchmark, pair in pairs.items()]
+    # a cosine is no percentage, and the lower it is the better
+    comparisons = [compare(*pair) for pair in pairs.values() if pair[0].metric not in RANGES]
     comparisons = [each for each in comparisons if each.rows]
     if not comparisons:
         raise EmsError(f"{first} and {second}: no score per language in the files of both")
@@ -72,12 +71,12 @@ def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
     return markdown(table)
 
 
-def _paired(first: Path, second: Path) -> dict[str, list[tuple[Path, Any]]]:
-    """Benchmark -> (file, content) of both systems."""
+def _paired(first: Path, second: Path) -> dict[str, list[ScoreFile]]:
+    """Return the score files of both systems by benchmark."""
     if first.is_file() and second.is_file():
-        found = [(path, _read(path)) for path in (first, second)]
-        _same(found, ("benchmark",))
-        return {found[0][1]["benchmark"]: found}
+        files = [read_score_file(path) for path in (first, second)]
+        _same(files, ("benchmark",))
+        return {files[0].benchmark: files}
     for path in (first, second):
         if not path.is_dir():
             raise EmsError(
@@ -87,7 +86,7 @@ def _paired(first: Path, second: Path) -> dict[str, list[tuple[Path, Any]]]:
     common = [path.name for path in sorted(first.glob("*.json")) if (second / path.name).is_file()]
     if not common:
         raise EmsError(f"{first} and {second}: no benchmark has a score file in both")
-    return {Path(n).stem: [(f / n, _read(f / n)) for f in (first, second)] for n in common}
+    return {Path(n).stem: [read_score_file(f / n) for f in (first, second)] for n in common}
 
 
 def _alone(first: Path, second: Path) -> list[str]:
@@ -96,94 +95,105 @@ def _alone(first: Path, second: Path) -> list[str]:
     return sorted(names[0] ^ names[1])
 
 
-def _read(path: Path) -> Any:
-    return read_json(path, SCORES)
-
-
-def _same(pair: Sequence[tuple[Path, Any]], keys: Sequence[str] = SAME) -> None:
-    (one, first), (other, second) = pair
+def _same(pair: Sequence[ScoreFile], keys: Sequence[str] = SAME) -> None:
     for key in keys:
-        if first[key] != second[key]:
+        one, other = (getattr(file, key) for file in pair)
+        if one != other:
             raise EmsError(
-                f"{one} and {other}: {key} is {first[key]} and {second[key]}; only scores of the "
-                "same data can be compared: score one of the systems again"
+                f"{pair[0].path} and {pair[1].path}: {key} is {one} and {other}; only scores of "
+                "the same data can be compared: score one of the systems again"
             )
 
 
-def _name(pairs: dict[str, list[tuple[Path, Any]]], at: int) -> str:
+def _name(pairs: dict[str, list[ScoreFile]], at: int) -> str:
     """The system of one side; its folder too where both have one name."""
-    names = [next(iter(pairs.values()))[side][1]["system"] for side in range(2)]
+    names = [next(iter(pairs.values()))[side].system for side in range(2)]
     if names[0] != names[1]:
         return names[at]
     return f"{names[at]} ({'AB'[at]})"
 
 
-def compare(benchmark: str, first: tuple[Path, Any], second: tuple[Path, Any]) -> Comparison:
-    """One benchmark of two systems, each a file and its content."""
+def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
+    """Compare two systems on one benchmark."""
     _same([first, second])
-    one, other = (measured(data, path) for path, data in (first, second))
+    one, other = (file.labelled() for file in (first, second))
     skipped = [label for label in (*one, *other) if label not in one or label not in other]
     one, other = _in_both(one, other), _in_both(other, one)
     labels = list(one)
     for label in labels:
-        _same_count(first[0], second[0], label, one[label], other[label])
-    gains = {
-        label: gain(one[label].hits, other[label].hits)
-        for label in labels
-        if one[label].hits and other[label].hits
-    }
+        _same_count([first, second], label, one[label], other[label])
+    hits = [_hits(first, one), _hits(second, other)]
+    gains = {k: gain(*(file[k] for file in hits)) for k in labels if all(k in of for of in hits)}
     changes = {label: of_mean([each], together=True) for label, each in gains.items()}
-    tested = _tested(one, other, list(gains))
+    tested = _tested(*hits, list(gains))
     many = [label for label in gains if not tested[label]]
     corrected = holm([changes[label].p for label in many])
     tested |= {label: {MEAN: p} for label, p in zip(many, corrected, strict=True)}
-    rows = [Row(k, one[k].value, other[k].value, changes.get(k), tested.get(k, {})) for k in labels]
-    whole = [_mean(benchmark, rows, gains)] if len(rows) > 1 else []
-    return Comparison(benchmark, first[1]["metric"], [*rows, *whole], skipped)
+    means = [{label: _mean_of(ways) for label, ways in file.items()} for file in (one, other)]
+    rows = [Row(k, *(of[k] for of in means), changes.get(k), tested.get(k, {})) for k in labels]
+    whole = [_mean(rows, gains, first.parallel)] if len(rows) > 1 else []
+    return Comparison(first.benchmark, first.metric, [*rows, *whole], skipped)
 
 
-def _in_both(mine: dict[str, Measured], theirs: dict[str, Measured]) -> dict[str, Measured]:
-    """What of one system's the other was measured on too: labels, and ways of them."""
-    return {
-        label: each.only(theirs[label].ways)
-        for label, each in mine.items()
-        if label in theirs and set(each.ways) & set(theirs[label].ways)
+def _mean_of(ways: Ways) -> float:
+    return sum(row.value for row in ways.values()) / len(ways)
+
+
+def _in_both(mine: dict[str, Ways], theirs: dict[str, Ways]) -> dict[str, Ways]:
+    """Return what the other system was measured on too: labels, and ways of them."""
+    common = {
+        label: {way: row for way, row in ways.items() if way in theirs.get(label, {})}
+        for label, ways in mine.items()
     }
+    return {label: ways for label, ways in common.items() if ways}
 
 
-def _same_count(one: Path, other: Path, label: str, first: Measured, second: Measured) -> None:
-    for way in set(first.hits) & set(second.hits):
-        counts = len(first.hits[way]), len(second.hits[way])
+def _hits(file: ScoreFile, labels: dict[str, Ways]) -> Hits:
+    """Return label -> way -> bool[N], of the labels of which every way has its hits.
+
+    Raises `Damaged` for hits that do not give their value.
+    """
+    whole = {k: ways for k, ways in labels.items() if all(row.hits for row in ways.values())}
+    hits: Hits = {}
+    for label, ways in whole.items():
+        try:
+            hits[label] = {way: row.bits() for way, row in ways.items()}
+        except ValueError as error:
+            raise Damaged(file.path, f"the hits of {label} are damaged ({error})") from None
+    return hits
+
+
+def _same_count(pair: Sequence[ScoreFile], label: str, first: Ways, second: Ways) -> None:
+    for way in (way for way in first if first[way].hits and second[way].hits):
+        counts = first[way].count, second[way].count
         if counts[0] != counts[1]:
             raise EmsError(
-                f"{one} and {other}: {label} has {counts[0]:,} and {counts[1]:,} sentences; score "
-                "one of the systems again"
+                f"{pair[0].path} and {pair[1].path}: {label} has {counts[0]:,} and {counts[1]:,} "
+                "sentences; score one of the systems again"
             )
 
 
-def _tested(
-    first: dict[str, Measured], second: dict[str, Measured], labels: list[str]
-) -> dict[str, dict[str, float]]:
+def _tested(first: Hits, second: Hits, labels: list[str]) -> dict[str, dict[str, float]]:
     """label -> way -> McNemar's p, corrected over the labels that have the way; labels with more
     ways than MOST_WAYS are not tested way by way.
     """
     found: dict[str, dict[str, float]] = {label: {} for label in labels}
-    labels = [label for label in labels if len(first[label].hits) <= MOST_WAYS]
-    for way in dict.fromkeys(way for label in labels for way in first[label].hits):
-        having = [label for label in labels if way in first[label].hits]
-        values = [mcnemar(first[k].hits[way], second[k].hits[way]) for k in having]
+    labels = [label for label in labels if len(first[label]) <= MOST_WAYS]
+    for way in dict.fromkeys(way for label in labels for way in first[label]):
+        having = [label for label in labels if way in first[label]]
+        values = [mcnemar(first[k][way], second[k][way]) for k in having]
         for label, value in zip(having, holm(values), strict=True):
             found[label][way] = value
     return found
 
 
-def _mean(benchmark: str, rows: list[Row], gains: dict[str, np.ndarray]) -> Row:
+def _mean(rows: list[Row], gains: dict[str, np.ndarray], parallel: bool) -> Row:
     """The mean over the labels, judged where all of them can be."""
     first, second = (float(np.mean([getattr(r, n) for r in rows])) for n in ("first", "second"))
     if len(gains) < len(rows):
         return Row(MEAN, first, second, None, {})
     parts = list(gains.values())
-    together = benchmark in PARALLEL and len({len(part) for part in parts}) == 1
+    together = parallel and len({len(part) for part in parts}) == 1
     change = of_mean(parts, together)
     return Row(MEAN, first, second, change, {MEAN: change.p})
 

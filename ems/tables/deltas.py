@@ -1,29 +1,24 @@
 """What each ablation costs: the difference of its mean P@1 on Tatoeba from the first system's.
 
-Notable choices:
-- the mean over the languages trained on, as in EMS v2 Tables IV and XIV;
-- bars are 95 % intervals of the paired bootstrap over sentences (`ems/bench/significance.py`): one
-  that does not reach 0 is no chance of the benchmark's sentences. What another seed would change,
-  they do not say.
+The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Bars are 95 % intervals
+of the paired bootstrap over sentences (`ems/bench/significance.py`): they do not cover what another
+seed of the training would change.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from ems.bench.significance import Change
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json
-from ems.shapes import TEXT, record
+from ems.scores import UNSEEN, ScoreFile
 from ems.tables.canvas import colour, dress, make_figure, save, settings
 from ems.tables.compare import compare
-from ems.tables.scores import UNSEEN, Families, in_order, read_scores, scores_shape
+from ems.tables.scores import Families, read_scores
 
-Content = tuple[Path, Any]  # a score file and what it says
 BENCHMARK = "tatoeba"
-SCORES = scores_shape(BENCHMARK, "P@1", record({"language": TEXT}))
 WIDTH, LINE = 6.0, 0.26  # inches, of the figure and of a system
 
 
@@ -36,43 +31,42 @@ def plot_deltas(
     language of the first one is left out. Writes .svg and .png beside `out`. Raises `EmsError` for
     scores of different data, and when there is nothing to compare.
     """
-    systems = in_order(read_scores(scores, BENCHMARK), order)
-    base, *others = _together([(s.path, _seen(s.path)) for s in systems], families or {})
-    alike = [other for other in others if set(other[1]["directions"]) & set(base[1]["directions"])]
+    systems = read_scores(scores, BENCHMARK, "P@1", order=order, seen=True)
+    files = [_trained(system.file) for system in systems if not system.absent]
+    base, *others = _together(files, families or {})
+    alike = [other for other in others if other.labelled().keys() & base.labelled().keys()]
     if not alike:
         raise EmsError(
-            f"{systems[0].path}: no other system has a language of this one; leave the figure out, "
+            f"{base.path}: no other system has a language of this one; leave the figure out, "
             "or score another one"
         )
-    changes = {content["system"]: _change(base, (path, content)) for path, content in alike}
+    changes = {other.system: _change(base, other) for other in alike}
     with settings():
-        save(_figure(base[1]["system"], changes, systems[0].version), out)
+        save(_figure(base.system, changes, base.version), out)
 
 
-def _together(found: list[Content], families: Families) -> list[Content]:
+def _together(files: list[ScoreFile], families: Families) -> list[ScoreFile]:
     """The score files, those of a family as one, where its first system stood."""
-    of = {system: name for name, members in families.items() for system in members}
-    merged: dict[str, Content] = {}
-    for path, content in found:
-        name = of.get(content["system"], content["system"])
-        _, before = merged.get(name, (path, {"directions": {}}))
-        directions = {**before["directions"], **content["directions"]}
-        merged[name] = (path, {**content, "system": name, "directions": directions})
+    family = {system: name for name, members in families.items() for system in members}
+    merged: dict[str, ScoreFile] = {}
+    for file in files:
+        name = family.get(file.system, file.system)
+        rows = merged[name].rows if name in merged else []
+        merged[name] = replace(file, system=name, rows=[*rows, *file.rows])
     return list(merged.values())
 
 
-def _seen(path: Path) -> Any:
+def _trained(file: ScoreFile) -> ScoreFile:
     """The score file with the languages trained on."""
-    content = read_json(path, SCORES)
-    directions = content["directions"]
-    kept = {code: of for code, of in directions.items() if of["language"] != UNSEEN}
-    return {**content, "directions": kept}
+    unseen = {name for name, language in file.languages.items() if language == UNSEEN}
+    rows = [row for row in file.rows if not {row.source, row.target} & unseen]
+    return replace(file, rows=rows)
 
 
-def _change(base: tuple[Path, Any], other: tuple[Path, Any]) -> Change:
-    row = compare(BENCHMARK, base, other).rows[-1]  # the mean
+def _change(base: ScoreFile, other: ScoreFile) -> Change:
+    row = compare(base, other).rows[-1]  # the mean
     if row.change is None:
-        raise Damaged(other[0], "no hits of its sentences in it")
+        raise Damaged(other.path, "no hits of its sentences in it")
     return row.change
 
 

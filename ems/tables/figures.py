@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
 from ems.tables.printed import in_paper_order
-from ems.tables.scores import Families, Scores, joined, only_seen, read_scores
+from ems.tables.scores import Families, Scores, read_scores
 
 BAR_WIDTH = 0.11  # inches
 GROUP_GAP = 0.18  # inches between two languages
@@ -31,7 +31,7 @@ def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None
     `scores`, the `families` of them as one. A language that a system lacks has no bar. Raises
     `EmsError` as the table does.
     """
-    systems = joined(only_seen(read_scores(scores, "tatoeba")), families)
+    systems = read_scores(scores, "tatoeba", "P@1", families=families, seen=True)
     with settings():
         save(_figure(systems), out)
 

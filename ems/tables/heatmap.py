@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ems.tables.canvas import make_figure, save, settings
-from ems.tables.flores import direction, read_flores
+from ems.tables.columns import direction, language_direction
 from ems.tables.printed import in_table_one_order
-from ems.tables.scores import Families, Scores, joined
+from ems.tables.scores import Families, Scores, read_scores
 
 FIELD = 0.16  # inches of one language
 LEAST = 3.0  # inches of the map
@@ -27,7 +27,8 @@ def plot_flores(scores: list[Path], out: Path, families: Families | None = None)
     Writes .svg and .png beside `out`. A direction that was not scored stays white. `families` are
     systems that share a map. Raises `EmsError` as the table does.
     """
-    system = joined(read_flores(scores), families)[0]
+    how = {"label": language_direction, "families": families}
+    system = read_scores(scores, "flores200", "P@1", **how)[0]
     languages = in_table_one_order({code for name in system.values for code in name.split("-")})
     size = max(LEAST, FIELD * len(languages)) + MARGIN
     with settings():

@@ -20,7 +20,7 @@ from ems.tables.canvas import colour, dress, make_figure, save, settings
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.labels import place_labels
 from ems.tables.printed import in_paper_order
-from ems.tables.scores import Families, Scores, joined, only_seen, read_scores
+from ems.tables.scores import Families, Scores, read_scores
 
 COLUMNS = 2  # panels side by side
 WIDTH, HEIGHT = 6.4, 4.6  # inches of a panel
@@ -39,7 +39,7 @@ def plot_pairs(
     `scores` are the systems' tatoeba.json, `report` is decontamination.json, `families` are systems
     that share a panel. Writes .svg and .png beside `out`. Raises `EmsError` as `read_points` does.
     """
-    systems = joined(only_seen(read_scores(scores, "tatoeba")), families)
+    systems = read_scores(scores, "tatoeba", "P@1", families=families, seen=True)
     points = read_points(systems, report)
     if not any(pairs for shown in points.values() for pairs, _ in shown.values()):
         raise EmsError(f"{report}: no training pairs are kept of any language; see its corpora")
@@ -57,8 +57,8 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
     if absent:
         raise EmsError(
             f"{report}: no training corpus of {', '.join(sorted(absent))}, which "
-            f"{systems[0].path} scores as trained on; take the report and the scores of the same "
-            "experiment"
+            f"{systems[0].file.path} scores as trained on; take the report and the scores of the "
+            "same experiment"
         )
     return {
         system.system: {

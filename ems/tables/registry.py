@@ -39,112 +39,42 @@ class Request:
         return {name: losses[name] for name in self.experiment.shown if name in losses}
 
 
-def _tatoeba(request: Request) -> None:
-    from ems.tables.tatoeba import write_tatoeba_table
-
-    experiment = request.experiment
-    how = (_printed_of_tatoeba(request), experiment.shown, experiment.families)
-    write_tatoeba_table(request.sources, request.out, *how)
-
-
-def _tatoeba_unseen(request: Request) -> None:
-    from ems.tables.tatoeba import write_unseen_table
-
-    experiment = request.experiment
-    known = "tatoeba" in experiment.evalsets
-    order = [
-        name for name in experiment.shown if known and experiment.scores_unseen("tatoeba", name)
-    ]
-    write_unseen_table(request.sources, request.out, _printed_of_tatoeba(request), order)
-
-
-def _printed_of_tatoeba(request: Request) -> list[str]:
-    """The printed rows asked for that are in Tables IV to VI."""
-    from ems.tables.printed import load_models
-
-    return [name for name in request.experiment.tables["printed"] if name in load_models()]
-
-
-def _ntrex(request: Request) -> None:
-    from ems.tables.ntrex import write_ntrex_table
-
-    how = (request.experiment.shown, request.experiment.families)
-    write_ntrex_table(request.sources, request.out, *how)
-
-
-def _flores(request: Request) -> None:
-    from ems.tables.flores import write_flores_table
-
-    write_flores_table(request.sources, request.out, *_how(request))
-
-
-def _xsim(request: Request) -> None:
-    from ems.tables.xsim import write_xsim_table
-
-    how = (request.experiment.shown, request.experiment.families)
-    write_xsim_table(request.sources, request.out, *how)
-
-
-def _wordorder(request: Request) -> None:
-    from ems.tables.case_study import write_wordorder_table
-
-    experiment = request.experiment
-    how = (experiment.tables["printed"], experiment.shown)
-    write_wordorder_table(request.sources, request.out, *how)
-
-
-def _bucc(request: Request) -> None:
-    from ems.tables.bucc import write_bucc_table
-
-    write_bucc_table(request.sources, request.out, *_how(request))
-
-
-def _bucc_missed(request: Request) -> None:
-    from ems.tables.bucc import write_missed_table
-
-    write_missed_table(request.sources, request.out)
-
-
-def _paracrawl(request: Request) -> None:
-    from ems.tables.xsr import write_paracrawl_table
-
-    write_paracrawl_table(request.sources, request.out, *_how(request))
-
-
-def _europarlxsr(request: Request) -> None:
-    from ems.tables.xsr import write_europarl_table
-
-    write_europarl_table(request.sources, request.out, *_how(request))
-
-
-def _how(request: Request) -> tuple[list[str], list[str], dict[str, tuple[str, ...]]]:
-    """Printed rows, the systems in their order, and those that share a row."""
-    experiment = request.experiment
-    return experiment.tables["printed"], experiment.shown, experiment.families
-
-
-def _accuracies(benchmark: str) -> Callable[[Request], None]:
-    """What writes the table of a classification benchmark."""
+def _systems(table: str) -> Callable[[Request], None]:
+    """What writes a declared table of systems x columns."""
 
     def write(request: Request) -> None:
-        from ems.tables.documents import write_accuracy_table
+        from ems.tables.declared import DECLARED
+        from ems.tables.engine import write_systems
 
-        write_accuracy_table(benchmark, request.sources, request.out, *_how(request))
+        order = _order(request, table)
+        own = {name for members in request.experiment.families.values() for name in members}
+        scores = request.sources
+        if table == "mldoc_bilingual":
+            scores = [path for path in scores if path.parent.name in own]
+            order = [name for name in order if name in own]
+        how = {"order": order, "families": request.experiment.families}
+        write_systems(
+            DECLARED[table], scores, request.out, request.experiment.tables["printed"], **how
+        )
 
     return write
 
 
-def _mldoc_bilingual(request: Request) -> None:
-    from ems.tables.documents import write_accuracy_table
+def _order(request: Request, table: str) -> list[str]:
+    """The systems of a table in their order; of unseen languages those that have some."""
+    experiment = request.experiment
+    if table != "tatoeba_unseen":
+        return experiment.shown
+    known = "tatoeba" in experiment.evalsets
+    return [
+        name for name in experiment.shown if known and experiment.scores_unseen("tatoeba", name)
+    ]
 
-    printed, shown, families = _how(request)
-    own = {name for members in families.values() for name in members}
-    scores = [path for path in request.sources if path.parent.name in own]
-    order = [name for name in shown if name in own]
-    write_accuracy_table("mldoc_bilingual", scores, request.out, printed, order, families)
 
+def _bucc_missed(request: Request) -> None:
+    from ems.tables.bucc_missed import write_missed_table
 
-CLASSIFIED = ("mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual", "pawsx")
+    write_missed_table(request.sources, request.out)
 
 
 def _corpora(request: Request) -> None:
@@ -260,19 +190,14 @@ def _ablation_in_time(request: Request, times: Times) -> None:
     write_ablation_table(request.sources, request.out, *how, times, _steps(request))
 
 
+SYSTEMS = (
+    *("tatoeba", "tatoeba_unseen", "ntrex", "flores", "xsim", "wordorder"),
+    *("bucc2018", "paracrawl", "europarlxsr", "mldoc", "mldoc_bilingual", "cls", "marc", "rcv2"),
+    *("xnli", "sib200", "counterfactual", "pawsx"),
+)
 TABLES: dict[str, Callable[[Request], None]] = {
-    "tatoeba": _tatoeba,
-    "tatoeba_unseen": _tatoeba_unseen,
-    "ntrex": _ntrex,
-    "flores": _flores,
-    "xsim": _xsim,
-    "wordorder": _wordorder,
-    "bucc2018": _bucc,
+    **{name: _systems(name) for name in SYSTEMS},
     "bucc_missed": _bucc_missed,
-    "paracrawl": _paracrawl,
-    "europarlxsr": _europarlxsr,
-    **{name: _accuracies(name) for name in CLASSIFIED},
-    "mldoc_bilingual": _mldoc_bilingual,
     "corpora": _corpora,
     "decontamination": _decontamination,
     "filters": _filters,

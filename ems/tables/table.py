@@ -112,16 +112,18 @@ def upper_bounds(frame: pd.DataFrame) -> set[int]:
     return {row for row, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
 
 
-def best_places(frame: pd.DataFrame, ours: list[int]) -> set[Place]:
-    """Cells with the highest shown value of their column among the rows `ours` but LaBSE's."""
+def best_places(frame: pd.DataFrame, ours: list[int], lowest: bool = False) -> set[Place]:
+    """Cells with the highest (or lowest) shown value of their column among the rows `ours` but
+    LaBSE's.
+    """
     places: set[Place] = set()
     ours = [row for row in ours if row not in upper_bounds(frame)]
     for column in frame.columns[1:]:
         values = {row: frame[column].iloc[row] for row in ours}
         shown = {row: Decimal(one_decimal(v)) for row, v in values.items() if v is not None}
         if len(shown) > 1:
-            highest = max(shown.values())
-            places |= {(row, column) for row, value in shown.items() if value == highest}
+            best = min(shown.values()) if lowest else max(shown.values())
+            places |= {(row, column) for row, value in shown.items() if value == best}
     return places
 
 

@@ -18,7 +18,7 @@ from ems.errors import EmsError
 from ems.tables.canvas import colour, dress, make_figure, save, settings
 from ems.tables.labels import place_labels
 from ems.tables.losses import read_times
-from ems.tables.scores import Scores, only_seen, read_scores
+from ems.tables.scores import Scores, read_scores
 
 WIDTH, HEIGHT = 6.0, 4.2  # inches
 
@@ -30,7 +30,7 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
     Writes .svg and .png beside `out`. Raises `EmsError` for malformed files, and when no system has
     both.
     """
-    systems = [s for s in only_seen(read_scores(scores, "tatoeba")) if s.system in times]
+    systems = [s for s in read_scores(scores, "tatoeba", "P@1", seen=True) if s.system in times]
     minutes = {system.system: _minutes(times[system.system]) for system in systems}
     trained = [system for system in systems if minutes[system.system]]
     if not trained:
@@ -73,7 +73,7 @@ def _half_width(system: Scores) -> float:
     agree on most sentences, count as one.
     """
     variances = [
-        (value / 100) * (1 - value / 100) / system.sentences[code]
+        (value / 100) * (1 - value / 100) / system.counts[code]
         for code, value in system.values.items()
     ]
     return 100 * 1.96 * float(np.sqrt(sum(variances))) / len(variances)

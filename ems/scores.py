@@ -1,0 +1,282 @@
+"""The score file: what one system reached on one benchmark.
+
+All benchmarks write this one shape; every table, every figure and `ems compare` read it.
+
+A file is a header and rows. A row is one measured number: of which source and target (a language,
+or the code that the benchmark has for it), on which split, by the classifier of which seed. Where
+each sentence is right or wrong, the row keeps all of them, so that two systems can be compared
+sentence by sentence.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ems.damaged import Damaged
+from ems.files import read_json, write_text
+from ems.hits import interval, packed, unpacked
+from ems.languages import UNSEEN
+from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
+
+ENGLISH = "en"
+PERCENT = (0.0, 100.0, "a percentage")
+RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # of a metric; the others are percentages
+CLOSE = 1e-6  # percent
+LABELS = ("language", "direction", "source")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One row: a value of the file's metric, or of another `measure`.
+
+    `count` is the number of sentences (documents, gold pairs) that it is the value of; `hits` is
+    a bit for each of them as text (`ems.hits`), '' where they are not kept, and `interval` the
+    95 % bootstrap interval that follows from them.
+    """
+
+    source: str
+    target: str
+    value: float
+    count: int
+    split: str = ""
+    seed: int | None = None
+    measure: str = ""
+    hits: str = ""
+    interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
+        """The row of bool[N], N at least 1: their share in percent."""
+        count, right = len(hits), int(hits.sum())
+        found = {"hits": packed(hits), "interval": interval(right, count)}
+        return cls(source, target, 100 * right / count, count, **found, **others)
+
+    @property
+    def direction(self) -> str:
+        """The name of a direction and its split: "en-de", "en-de books"."""
+        return f"{self.source}-{self.target} {self.split}".strip()
+
+    @property
+    def key(self) -> tuple:
+        """What only one row of a file may have."""
+        return self.source, self.target, self.split, self.seed, self.measure
+
+    def bits(self) -> np.ndarray:
+        """The hits as bool[count]. Raises `ValueError` for hits whose share is not the value."""
+        bits = unpacked(self.hits, self.count)
+        share = 100 * bits.mean()
+        if abs(share - self.value) > CLOSE:
+            raise ValueError(f"they are {share:.2f} %, the file says {self.value:.2f}")
+        return bits
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a benchmark measured.
+
+    `languages`: name in the rows -> the experiment's code, or UNSEEN. `label` says what stands
+    together in a comparison: both directions of a "language", the seeds of a "direction", or all
+    targets of a "source". `parallel`: all languages have the same sentences. `protocol`: settings
+    of the scoring; only scores with the same ones share a table. `details`: what only tables of
+    this benchmark read. `data`: version and checksum of data that are no evaluation set.
+    """
+
+    metric: str
+    rows: list[Score]
+    languages: Mapping[str, str]
+    label: str = "language"
+    higher_is_better: bool = True
+    parallel: bool = False
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def english(self) -> set[str]:
+        """The names that English has in the rows."""
+        return {ENGLISH, *(name for name, code in self.languages.items() if code == ENGLISH)}
+
+    def label_of(self, row: Score) -> str:
+        """What a row is a part of in a comparison."""
+        if self.label == "direction":
+            return row.direction
+        if self.label == "source" or row.target in self.english:
+            return row.source
+        return row.target
+
+    def way_of(self, row: Score) -> str:
+        """How a row differs from the others of its label."""
+        if self.label == "source":
+            return row.target
+        if self.label == "direction":
+            return "" if row.seed is None else str(row.seed)
+        return "to_english" if row.target in self.english else "from_english"
+
+    def labelled(self, measure: str = "") -> dict[str, dict[str, Score]]:
+        """Label -> way -> row, of the file's metric or of another measure, in the file's order."""
+        labels: dict[str, dict[str, Score]] = {}
+        for row in self.rows:
+            if row.measure == measure:
+                labels.setdefault(self.label_of(row), {})[self.way_of(row)] = row
+        return labels
+
+    def mean(self, trained: bool | None = None) -> float | None:
+        """Return the mean over labels, or over those whose language was trained on, or was not."""
+        unseen = {name for name, code in self.languages.items() if code == UNSEEN}
+        values = [
+            sum(row.value for row in ways.values()) / len(ways)
+            for ways in self.labelled().values()
+            if trained is None
+            or trained
+            == unseen.isdisjoint(n for row in ways.values() for n in (row.source, row.target))
+        ]
+        return sum(values) / len(values) if values else None
+
+
+@dataclass(frozen=True)
+class ScoreFile(Result):
+    """A score file that was read: what was measured, of which system, on which data."""
+
+    path: Path = Path()
+    benchmark: str = ""
+    system: str = ""
+    version: str = ""
+    data_sha256: str = ""
+
+    def setting(self, key: str, shape: Shape = COUNT) -> Any:
+        """A setting of the protocol. Raises `Damaged` when the file does not have such a one."""
+        protocol = {"protocol": dict(self.protocol)}
+        if problem := misfit(protocol, record({"protocol": record({key: shape})})):
+            raise Damaged(self.path, problem)
+        return self.protocol[key]
+
+
+_SETTING: Shape = {"type": ["string", "number", "boolean", "null"], "description": "a setting"}
+_TRUTH: Shape = {"type": "boolean", "description": "true or false"}
+_ROWS = {"type": "array", "minItems": 1, "description": "at least one score"}
+_HEADER = {
+    **dict.fromkeys(("benchmark", "system", "version", "data_sha256", "metric"), TEXT),
+    "higher_is_better": _TRUTH,
+    "label": {"enum": list(LABELS)},
+    "languages": mapping(TEXT),
+    "protocol": mapping(_SETTING),
+    "rows": _ROWS,  # there may be thousands: they are looked at below, faster
+}
+_OPTIONAL = {"parallel": _TRUTH, "details": {"type": "object"}}
+_FILE = record(_HEADER, _OPTIONAL)
+
+
+_MEASURED = ("metric", "higher_is_better", "label", "parallel", "languages", "protocol", "details")
+
+
+def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
+    """Write a score file: `header` (benchmark, system, checksums) and what was measured.
+
+    Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
+    of a larger file Snakemake compares the time only, not the content.
+    """
+    fields = {name: getattr(result, name) for name in _MEASURED}
+    content = {**header, **result.data, **fields}
+    first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
+    rows = ",\n".join(json.dumps(_written(row), separators=(",", ":")) for row in result.rows)
+    write_text(path, f'{first},\n "rows": [\n{rows}\n ]\n}}\n')
+
+
+def _written(row: Score) -> dict[str, Any]:
+    """Return the fields of a row that say something."""
+    return {name: value for name, value in vars(row).items() if value not in ("", None)}
+
+
+def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreFile:
+    """Read a score file, of a `benchmark` and a `metric` where they are given.
+
+    Raises `Damaged` for another file and for a malformed one.
+    """
+    shape = {**_FILE, "properties": {**_FILE["properties"]}}
+    for name, value in (("benchmark", benchmark), ("metric", metric)):
+        if value:
+            shape["properties"][name] = {"enum": [value]}
+    data = read_json(path, named(f"{benchmark or '*'}.json", shape))
+    rows = list(_rows(path, data["rows"], data["metric"]))
+    languages = data["languages"]
+    for row in rows:
+        for name in (row.source, row.target):
+            if name not in languages and name != ENGLISH:
+                expected = f"expected the language {_bare(name)} under `languages`"
+                raise Damaged(path, f"{expected}, found {shown(languages)}")
+    keys = ("benchmark", "system", "version", "data_sha256", "metric", "label", "protocol")
+    file = ScoreFile(
+        path=path,
+        rows=rows,
+        languages=languages,
+        higher_is_better=data["higher_is_better"],
+        parallel=data.get("parallel", False),
+        details=data.get("details", {}),
+        **{key: data[key] for key in keys},
+    )
+    _check_both_ways(file)
+    return file
+
+
+def _check_both_ways(file: ScoreFile) -> None:
+    """Raise `Damaged` for a language that lacks a direction which another one has."""
+    labels = file.labelled() if file.label == "language" else {}
+    ways = dict.fromkeys(way for of in labels.values() for way in of)
+    for label, of in labels.items():
+        for way in ways:
+            if way not in of:
+                problem = f"expected {way} of every language, found none of {_bare(label)}"
+                raise Damaged(file.path, problem)
+
+
+def _rows(path: Path, rows: Iterable[Any], metric: str) -> Iterable[Score]:
+    """The rows, each checked. Raises `Damaged` that names the row and the key."""
+    low, high, what = RANGES.get(metric, PERCENT)
+    seen = set()
+    for at, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise Damaged(path, f"expected a JSON object under `rows.{at}`, found {shown(row)}")
+        value, measure = row.get("value"), row.get("measure", "")
+        limits = PERCENT if measure else (low, high, what)
+        if type(value) not in (int, float) or not limits[0] <= value <= limits[1]:  # NaN neither
+            raise _unfit(path, at, "value", limits[2], value)
+        for key in ("source", "target"):
+            if not isinstance(row.get(key), str) or not row[key].strip():
+                raise _unfit(path, at, key, "text", row.get(key))
+        for key in ("split", "measure", "hits"):
+            if not isinstance(row.get(key, ""), str):
+                raise _unfit(path, at, key, "text", row[key])
+        for key, least in (("count", 1), ("seed", 0)):
+            found = row.get(key, None if key == "count" else 0)
+            if type(found) is not int or found < least:
+                expected = "a count above 0" if least else COUNT["description"]
+                raise _unfit(path, at, key, expected, found)
+        score = Score(
+            row["source"],
+            row["target"],
+            float(value),
+            row["count"],
+            row.get("split", ""),
+            row.get("seed"),
+            measure,
+            row.get("hits", ""),
+        )
+        if score.key in seen:
+            place = _bare(score.direction)
+            raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
+        seen.add(score.key)
+        yield score
+
+
+def _unfit(path: Path, at: int, key: str, expected: str, found: Any) -> Damaged:
+    return Damaged(path, f"expected {expected} under `rows.{at}.{key}`, found {shown(found)}")
+
+
+def _bare(name: str) -> str:
+    """A name of a file as a message of one line shows it, without quotation marks."""
+    return shown(name)[1:-1]

@@ -1,0 +1,378 @@
+"""The one engine for tables of systems x columns: score files in, .tex, .md and .csv out.
+
+A table is a declaration: which benchmark, which columns, which rows of the papers stand below ours,
+and what the note says. A mean over several labels is shown only for a system that has them all, as
+the papers leave a dash for models that lack a language; otherwise it would compare unlike things.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import stdev
+from typing import Any
+
+from ems.errors import EmsError
+from ems.scores import ScoreFile
+from ems.tables.scores import Families, Label, Scores, read_scores
+from ems.tables.table import (
+    PRINTED,
+    UPPER_BOUND_NOTE,
+    Block,
+    Table,
+    balanced_blocks,
+    best_places,
+    make_frame,
+    upper_bounds,
+)
+from ems.tables.write import write_table
+
+DAGGER_NOTE = "mean of the printed values over the languages shown"
+Models = Mapping[str, Mapping[str, float | None]]  # model -> the paper's column -> value
+
+
+@dataclass(frozen=True)
+class Column:
+    """A mean over `members`, the labels of scores; or the mean share of a `measure` over all labels
+    that have any measure, 0 where they lack this one.
+
+    `printed` is the paper's name of the column; `part` is true where our members are fewer than
+    the paper's, so that its number is of something else.
+    """
+
+    heading: str
+    members: Sequence[str]
+    printed: str = ""
+    part: bool = False
+    measure: str = ""
+
+    def value(self, system: Scores) -> float | None:
+        """The mean of a system; None when it lacks one of the members."""
+        if not self.measure:
+            return mean(system.values, self.members)
+        labels = {label for values in system.measures.values() for label in values}
+        shares = system.measures.get(self.measure, {})
+        return sum(shares.values()) / len(labels) if labels else None
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Rows that a paper prints for the same data and protocol.
+
+    `where` names the table, `data` what it is of: a `version`, a `protocol`, a `count` of them.
+    With `every` all rows of the paper are shown as soon as one is asked for; with `paper_order`
+    they stand as there. Where our columns are a part of the paper's, the mean of its values over
+    ours takes the place of its mean, or, with `whole`, its mean stays; `dagger` explains which.
+    `classes`: heading -> the models under it, where the paper divides its rows.
+    """
+
+    where: str
+    models: Callable[[], Models]
+    data: str = ""
+    version: str = ""
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    count: int = 0
+    every: bool = False
+    paper_order: bool = False
+    whole: bool = False
+    dagger: str = DAGGER_NOTE
+    classes: Callable[[], Mapping[str, list[str]]] = dict
+
+    def fits(self, system: Scores) -> bool:
+        """True if our scores are of the paper's data, scored by its protocol."""
+        same = all(system.file.protocol.get(key) == of for key, of in self.protocol.items())
+        as_many = not self.count or set(system.counts.values()) <= {self.count}
+        return same and as_many and self.version in ("", system.version)
+
+    def chosen(self, asked: Sequence[str], known: Sequence[str]) -> list[str]:
+        """The models to show, of those that an experiment asks for."""
+        if self.every:
+            return list(known)
+        names = known if self.paper_order else dict.fromkeys(asked)
+        return [name for name in names if name in asked and name in known]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: percent by heading; `daggers` are the headings that get that mark."""
+
+    label: str
+    values: dict[str, float | None]
+    daggers: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A table of systems x columns.
+
+    `benchmarks`: benchmark -> how the labels of its rows begin. `columns` makes the columns from
+    the scores, `blocks` lays them out, `about` says what the numbers are; `more_notes` are those on
+    columns and printed rows. `below`: measure -> suffix of a row of it under each system. `shared`
+    is a measure with one row for all systems.
+    """
+
+    benchmarks: Mapping[str, str]
+    metric: str
+    columns: Callable[[Sequence[Scores]], list[Column]]
+    about: Callable[[Sequence[Scores]], list[str]]
+    label: Label = ScoreFile.label_of
+    printed: Printed | None = None
+    blocks: Callable[[list[Column]], list[Block]] | None = None
+    seen: bool | None = None
+    below: Mapping[str, str] = field(default_factory=dict)
+    shared: str = ""
+    decimals: int = 1
+    more_notes: Callable[[list[Column], list[Row]], list[str]] | None = None
+
+
+def write_systems(
+    table: Declaration,
+    scores: Sequence[Path],
+    out: Path,
+    printed: Sequence[str] = (),
+    order: Iterable[str] = (),
+    families: Families | None = None,
+) -> None:
+    """Write a table of some score files as .tex, .md and .csv beside `out`.
+
+    `printed` names models of the papers, `order` the systems that come first; `families` are
+    systems that share a row. Raises `EmsError` for scores that cannot share a table.
+    """
+    sections = _sections(table, scores, tuple(order), families)
+    systems = [system for section in sections.values() for system in section]
+    columns = table.columns(systems)
+    rows: list[Row] = []
+    competing: list[list[int]] = []
+    for prefix, section in sections.items():
+        competing.append([])
+        for system in section:
+            competing[-1].append(len(rows))
+            rows += system_rows(table, prefix, system, systems, columns)
+    rows += _shared_row(table.shared, systems, columns)
+    beside, notes = printed_rows(table.printed, printed, systems[0], columns)
+    starts = {numbers[0] for numbers in competing[1:]}
+    made = make_table(
+        [*rows, *beside],
+        blocks=table.blocks(columns) if table.blocks else balanced_blocks(headings(columns)),
+        notes=[
+            *table.about(systems),
+            *joined_notes(systems, families),
+            *missing_notes(systems, columns),
+            *(table.more_notes(columns, beside) if table.more_notes else []),
+            *notes,
+        ],
+        competing=competing if table.decimals == 1 else [],
+        lowest=not systems[0].file.higher_is_better,
+        only={column.heading for column in columns if not column.measure},
+        rules={len(rows)} | starts | _class_starts(table.printed, beside, len(rows)),
+        footnote=table.printed.dagger if table.printed else "",
+    )
+    write_table(made if table.decimals == 1 else _with_decimals(made, table.decimals), out)
+
+
+def _sections(
+    table: Declaration, scores: Sequence[Path], order: Sequence[str], families: Families | None
+) -> dict[str, list[Scores]]:
+    """How the labels of the rows of a benchmark begin -> its systems."""
+    files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
+    if len(files) == 1 or not any(files.values()):
+        files = {next(iter(files)): list(scores)}
+    how = {"metric": table.metric, "label": table.label, "seen": table.seen}
+    return {
+        table.benchmarks[name]: read_scores(paths, name, order=order, families=families, **how)
+        for name, paths in files.items()
+        if paths or len(files) == 1
+    }
+
+
+def headings(columns: Iterable[Column]) -> list[str]:
+    """The headings of columns."""
+    return [column.heading for column in columns]
+
+
+def mean(values: Mapping[str, float | None], members: Sequence[str]) -> float | None:
+    """Mean over `members`; None when there are none or one has no value."""
+    found = [values.get(name) for name in members]
+    return None if None in found or not found else sum(found) / len(found)
+
+
+def system_rows(
+    table: Declaration,
+    prefix: str,
+    system: Scores,
+    systems: Sequence[Scores],
+    columns: list[Column],
+) -> list[Row]:
+    """A system's means, and below them the deviation of its seeds and its other measures."""
+    label = prefix + system.system
+    rows = [Row(label, {column.heading: column.value(system) for column in columns})]
+    if any(len(values) > 1 for each in systems for values in each.seeds.values()):
+        spread = {column.heading: _deviation(system, column.members) for column in columns}
+        rows.append(Row(f"{label}, s.d.", spread))
+    for measure, suffix in table.below.items():
+        if any(each.measures.get(measure) for each in systems):
+            rows.append(_measure_row(f"{label}, {suffix}", system, measure, columns))
+    return rows
+
+
+def _measure_row(label: str, system: Scores, measure: str, columns: list[Column]) -> Row:
+    values = system.measures.get(measure, {})
+    return Row(label, {column.heading: mean(values, column.members) for column in columns})
+
+
+def _deviation(system: Scores, members: Sequence[str]) -> float | None:
+    """Standard deviation (of a sample) of the seeds' means over `members`.
+
+    None for fewer than two seeds, or where the members have unequal numbers of them.
+    """
+    seeds = [system.seeds.get(name, []) for name in members]
+    if len({len(values) for values in seeds}) != 1:
+        return None
+    means = [sum(values) / len(values) for values in zip(*seeds, strict=True)]
+    return stdev(means) if len(means) > 1 else None
+
+
+def _shared_row(measure: str, systems: Sequence[Scores], columns: list[Column]) -> list[Row]:
+    """The row of a measure that does not depend on the system."""
+    values: dict[str, float] = {}
+    for system in systems:
+        values |= system.measures.get(measure, {})
+    row = {column.heading: mean(values, column.members) for column in columns}
+    return [Row(measure, row)] if values else []
+
+
+# --- the papers' rows
+
+
+def printed_rows(
+    paper: Printed | None, asked: Sequence[str], system: Scores, columns: list[Column]
+) -> tuple[list[Row], list[str]]:
+    """The rows of a paper that are asked for, and the notes on them.
+
+    There are none beside scores of other data, and none of a model without any of the columns.
+    """
+    if paper is None or not asked:
+        return [], []
+    models = paper.models()
+    names = paper.chosen(asked, list(models))
+    if names and not paper.fits(system):
+        return [], [
+            f"Printed rows left out ({', '.join(names)}): they are of {paper.data}, these scores "
+            f"of {system.version}."
+        ]
+    rows = [_printed_row(name, models[name], columns, paper.whole) for name in names]
+    rows = [row for row in rows if any(value is not None for value in row.values.values())]
+    return rows, _printed_notes(paper, asked, models, names) if rows else []
+
+
+def _printed_row(
+    name: str, values: Mapping[str, float | None], columns: list[Column], whole: bool
+) -> Row:
+    """A model's printed values; with a dagger where they are not what the paper prints."""
+    row = Row(name + PRINTED, {})
+    for column in columns:
+        value = values.get(column.printed)
+        if column.part or column.printed not in values:
+            value = value if whole else mean(values, column.members)
+            if column.part if whole else value is not None:
+                row.daggers.add(column.heading)
+        row.values[column.heading] = value
+    return row
+
+
+def _printed_notes(
+    paper: Printed, asked: Sequence[str], models: Models, names: Sequence[str]
+) -> list[str]:
+    """Where the printed rows are from, how the paper divides them, and which it lacks."""
+    notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
+    classes = [f"{name}: {', '.join(of)}" for name, of in paper.classes().items()]
+    lacking = [name for name in dict.fromkeys(asked) if name not in models]
+    if classes:
+        notes.append(f"As the paper has them, {'; '.join(classes)}.")
+    if lacking and not paper.every:
+        notes.append(f"The paper prints no row of {', '.join(lacking)} there.")
+    return notes
+
+
+def _class_starts(paper: Printed | None, beside: list[Row], first: int) -> set[int]:
+    """The numbers of the first rows of each class of printed models."""
+    names = [row.label.removesuffix(PRINTED) for row in beside]
+    classes = paper.classes().values() if paper and names else ()
+    return {first + min(map(names.index, models)) for models in classes}
+
+
+# --- the table itself
+
+
+def make_table(
+    rows: list[Row],
+    blocks: list[Block],
+    notes: Iterable[str],
+    competing: list[list[int]],
+    rules: set[int],
+    lowest: bool = False,
+    only: set[str] | None = None,
+    footnote: str = "",
+) -> Table:
+    """The table of some rows.
+
+    `competing` are the groups of rows of which the best (or `lowest`) of each column (or of `only`
+    these) is bold. Raises `EmsError` when two rows have one name.
+    """
+    labels = [row.label for row in rows]
+    if len(set(labels)) < len(labels):
+        raise EmsError(
+            f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
+        )
+    names = [name for block in blocks for name in block.columns]
+    frame = make_frame(
+        ["Model", *names], [[row.label, *(row.values.get(name) for name in names)] for row in rows]
+    )
+    daggers = {(number, name) for number, row in enumerate(rows) for name in row.daggers}
+    italic = upper_bounds(frame)
+    bold = {place for group in competing for place in best_places(frame, group, lowest)}
+    return Table(
+        frame=frame,
+        blocks=blocks,
+        bold={place for place in bold if only is None or place[1] in only},
+        dagger=daggers,
+        rules=rules,
+        italic=italic,
+        notes=[*dict.fromkeys(notes), *([UPPER_BOUND_NOTE] if italic else [])],
+        footnote=footnote if daggers else "",
+    )
+
+
+def _with_decimals(table: Table, decimals: int) -> Table:
+    """The table with text in place of numbers, of so many decimals."""
+    rows = [
+        [f"{cell:.{decimals}f}" if isinstance(cell, float) else cell for cell in row]
+        for row in table.frame.values.tolist()
+    ]
+    return replace(table, frame=make_frame(list(table.frame.columns), rows))
+
+
+def joined_notes(systems: Iterable[Scores], families: Families | None) -> list[str]:
+    """Say which rows are several systems."""
+    names = dict.fromkeys(row.system for row in systems if row.system in (families or {}))
+    return [f"A system of its own for each language: {', '.join(names)}."] if names else []
+
+
+def absent_notes(systems: Iterable[Scores]) -> list[str]:
+    """Name the score files that are missing."""
+    files = dict.fromkeys(file for system in systems for file in system.absent)
+    return [f"Dashes, since there is no score file {', '.join(files)}."] if files else []
+
+
+def missing_notes(systems: Sequence[Scores], columns: list[Column]) -> list[str]:
+    """Name the missing score files, columns that no system has, and what single systems lack."""
+    notes = absent_notes(systems)
+    empty = [column.heading for column in columns if not column.members]
+    notes += [f"No system was scored on {', '.join(empty)}."] if empty else []
+    own = [column for column in columns if column.members and not column.measure]
+    for system in systems:
+        lacking = [column for column in own if column.value(system) is None]
+        single = [column.heading for column in lacking if len(column.members) == 1]
+        if lacking and (system.values or not system.absent):
+            named = ", ".join(single or headings(lacking))
+            notes.append(f"{system.system} has no score for {named}; means need all of theirs.")
+    return notes

@@ -1,0 +1,183 @@
+"""Score files of every benchmark, in the one shape that they have, for the tests that read them."""
+
+import json
+import zlib
+
+SHA = "d" * 64
+EN = "en"
+LOWER = ("error rate", "cosine")
+BUCC = {"k": 4, "margin": "ratio", "threshold": "oracle", "missed": 10, "part": "training"}
+RETRIEVAL = {"k": 4, "margin": "ratio", "queries": 2000, "candidates": 200_000, "seed": 1234}
+EUROPARL = RETRIEVAL | {"margin": "absolute"}
+GERMAN = {
+    "score": 1.3499,
+    "id": "de-1",
+    "english_id": "en-2",
+    "sentence": "Größe & Maß: 50 % „mehr“ – für alle_",
+    "english": "Size & measure: 50 % more for all_",
+}
+MINING = {"k": 4, "margin": "ratio"}
+
+
+def row(source, target, value, count=1000, **others):
+    return {"source": source, "target": target, "value": value, "count": count, **others}
+
+
+def write_file(folder, system, benchmark, metric, rows, languages, /, **changes):
+    """A score file of these rows; a change of None takes the key away."""
+    data = {
+        "benchmark": benchmark,
+        "version": "v1",
+        "system": system,
+        "system_hash": "ab12",
+        "data_sha256": SHA,
+        "metric": metric,
+        "higher_is_better": metric not in LOWER,
+        "label": "language",
+        "languages": languages,
+        "protocol": {},
+        "rows": rows,
+    }
+    data = {key: value for key, value in {**data, **changes}.items() if value is not None}
+    path = folder / system / f"{data['benchmark']}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def edit(path, change):
+    """Change the content of a score file in place: `change(data)`."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    change(data)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def both_ways(values, count=1000):
+    """Rows of code -> P@1 of both directions, or a pair of numbers: to English, from English."""
+    pairs = {code: v if isinstance(v, tuple) else (v, v) for code, v in values.items()}
+    return [
+        each
+        for code, (to, back) in pairs.items()
+        for each in (row(code, EN, to, count), row(EN, code, back, count))
+    ]
+
+
+def write_scores(folder, system, values, /, languages=None, benchmark="tatoeba", **changes):
+    """P@1 to and from English, of Tatoeba or NTREX; `values` as in `both_ways`; `languages`: code
+    -> the experiment's language, which is the code itself unless given."""
+    known = {code: (languages or {}).get(code, code) for code in values}
+    return write_file(folder, system, benchmark, "P@1", both_ways(values), known, **changes)
+
+
+def write_retrieval(folder, system, benchmark, values, protocol=RETRIEVAL, **changes):
+    """ParaCrawl or Europarl; `values` as in `both_ways`."""
+    versions = {"paracrawl": "v5", "europarlxsr": "v7"}
+    known = dict(zip(values, values, strict=True))
+    changes = {"version": versions[benchmark], "protocol": protocol, **changes}
+    return write_file(folder, system, benchmark, "P@1", both_ways(values, 2000), known, **changes)
+
+
+def write_bucc(folder, system, values, protocol=BUCC, missed=None, **changes):
+    """BUCC; `values`: language -> F1; `missed`: language -> the best pairs that gold lacks."""
+    rows = [row(code, EN, f1, 9) for code, f1 in values.items()]
+    details = {code: {"missed": (missed or {}).get(code, [])} for code in values}
+    known = dict(zip(values, values, strict=True))
+    changes = {"version": "v2018", "protocol": protocol, "details": details, **changes}
+    return write_file(folder, system, "bucc2018", "F1", rows, known, **changes)
+
+
+def write_accuracies(folder, benchmark, system, values, measures=None, /, **changes):
+    """A benchmark of classification; `values`: direction -> the accuracy of each seed (or one
+    number, without a seed); `measures`: measure -> direction -> value."""
+    rows = []
+    for name, seeds in values.items():
+        place = _place(name)
+        if isinstance(seeds, list):
+            rows += [row(**place, value=v, seed=at) for at, v in enumerate(seeds, 1)]
+        else:
+            rows.append(row(**place, value=seeds))
+    for measure, of in (measures or {}).items():
+        rows += [row(**_place(name), value=v, measure=measure) for name, v in of.items()]
+    codes = [code for name in values for code in name.split()[0].split("-")]
+    known = dict(zip(codes, codes, strict=True))
+    changes = {"label": "direction", **changes}
+    return write_file(folder, system, benchmark, "accuracy", rows, known, **changes)
+
+
+def _place(name):
+    """ "en-de books" -> where its rows stand."""
+    pair, _, domain = name.partition(" ")
+    source, target = pair.split("-")
+    return {"source": source, "target": target, **({"split": domain} if domain else {})}
+
+
+def value_of(query, candidates):
+    """A P@1 that tells its direction."""
+    return zlib.crc32(f"{query}-{candidates}".encode()) % 1001 / 10
+
+
+def write_flores(folder, system, languages, of=value_of, count=1012, /, **changes):
+    """FLORES-200 between these languages; `of`: (query, candidates) -> percent."""
+    names = {f"{language}_code": language for language in languages}
+    rows = [
+        row(query, other, of(names[query], names[other]), count)
+        for query in names
+        for other in names
+        if other != query
+    ]
+    changes = {"label": "source", **changes}
+    return write_file(folder, system, "flores200", "P@1", rows, names, **changes)
+
+
+def write_errors(folder, system, benchmark, errors, kinds=None, **changes):
+    """xsim or xsimpp; `errors`: language -> percent of 200 sentences, `kinds`: language -> counts
+    of each kind of error."""
+    names = sorted({kind for counts in (kinds or {}).values() for kind in counts})
+    rows = []
+    for language, error in errors.items():
+        place = (f"{language}_code", "en_code")
+        rows.append(row(*place, error, 200))
+        shares = {kind: kinds[language].get(kind, 0) / 2 for kind in names}
+        rows += [row(*place, share, 200, measure=kind) for kind, share in shares.items()]
+    known = {f"{language}_code": language for language in [*errors, EN]}
+    changes = {"protocol": MINING, **changes}
+    return write_file(folder, system, benchmark, "error rate", rows, known, **changes)
+
+
+def write_cosine(folder, system, value, **changes):
+    """The case study of two sentences."""
+    return write_file(
+        folder, system, "wordorder", "cosine", [row(EN, EN, value, 2)], {EN: EN}, **changes
+    )
+
+
+def both_measures(folder, system, low, high):
+    """xsim and xsimpp of two languages, with kinds of errors."""
+    kinds = {
+        "fr": {"number_replacement": high, "misaligned": high},
+        "de": {"misaligned": 2 * high},
+    }
+    return [
+        write_errors(folder, system, "xsim", {"fr": low, "de": low + 2.0}),
+        write_errors(folder, system, "xsimpp", {"fr": float(high), "de": float(high)}, kinds),
+    ]
+
+
+def naive_mean(languages, of=value_of):
+    """The mean over all directions between some languages."""
+    total = count = 0
+    for query in languages:
+        for candidates in languages:
+            if query != candidates:
+                total += of(query, candidates)
+                count += 1
+    return total / count
+
+
+def fives(names, start=70.0):
+    """Five seeds of each direction, all different."""
+    return {
+        name: [start + at + step * (at + 1) / 10 for step in range(5)]
+        for at, name in enumerate(names)
+    }
