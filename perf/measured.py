@@ -1,4 +1,4 @@
-"""What the benchmarks share: a measurement in a fresh process, its memory, and demo text."""
+"""What the scripts share: a measurement in a fresh process, its memory, and demo text."""
 
 import json
 import subprocess

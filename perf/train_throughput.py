@@ -1,6 +1,6 @@
 """How fast the trainer is, beside sentence-transformers and beside a plain padded loop.
 
-    python benchmarks/train_throughput.py [--demo] [--shared FOLDER] [--device cuda --size ems ...]
+    python perf/train_throughput.py [--demo] [--shared FOLDER] [--device cuda --size ems ...]
 
 Notable choices:
 - each run is a process of its own, so that its memory is its own, and all see the same pairs, in
@@ -152,9 +152,7 @@ def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "results/benchmarks/train_throughput.json"
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "results/perf/train_throughput.json")
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")

@@ -1,4 +1,4 @@
-"""The benchmarks run on the embedded demo corpus and end in the line that is compared."""
+"""The scripts of perf/ run on the embedded demo corpus and end in the line that is compared."""
 
 import json
 import re
@@ -11,8 +11,8 @@ from tools_made import runs
 
 
 def demo(name, out):
-    """The lines that a benchmark prints, on the demo corpus, and what it writes to `out`."""
-    script = ROOT / "benchmarks" / f"{name}.py"
+    """The lines that a script prints, on the demo corpus, and what it writes to `out`."""
+    script = ROOT / "perf" / f"{name}.py"
     command = [sys.executable, str(script), "--demo", "--repeats", "1", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,6 @@
 """How fast encoders are evaluated: encoding beside sentence-transformers, mining, FLORES-200.
 
-    python benchmarks/eval_throughput.py [--demo] [--shared FOLDER] [--threads 2] [--out FILE]
+    python perf/eval_throughput.py [--demo] [--shared FOLDER] [--threads 2] [--out FILE]
 
 Notable choices:
 - each run (eval_steps.py) is a process of its own, so that its memory is its own; those that are
@@ -141,9 +141,7 @@ def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--demo", action="store_true", help="a little of everything, anywhere")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "results/benchmarks/eval_throughput.json"
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "results/perf/eval_throughput.json")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--inside", choices=RUNS, help=argparse.SUPPRESS)

@@ -1,6 +1,6 @@
 """How fast the text path is, from zip to shard, beside bare Perl and beside the plain way.
 
-    python benchmarks/text_throughput.py [--demo] [--chinese rjieba] [--shared FOLDER] [--out FILE]
+    python perf/text_throughput.py [--demo] [--chinese rjieba] [--shared FOLDER] [--out FILE]
 
 Notable choices:
 - one core: CPU seconds of a process and of the tools that it starts, medians of three runs at 1x;
@@ -356,9 +356,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "results/benchmarks/text_throughput.json"
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "results/perf/text_throughput.json")
     parser.add_argument("--chinese", choices=["jieba", "rjieba"], default="jieba", help="ours")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--inside", choices=MEASURED, help=argparse.SUPPRESS)
