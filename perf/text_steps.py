@@ -187,7 +187,7 @@ def plain(work: Work, scale: int) -> None:
 
 
 def plain_tool(name: str, code: str) -> Callable[[str], list[str]]:
-    if name == "jieba":
+    if name in ("jieba", "rjieba"):
         import jieba
 
         return jieba.lcut

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measured import figures, say
+from measured import figures, require_segmenters, say
 from text_steps import MEASURED, ROOT, SCALES, Work, prepare
 
 from ems.corpora.moses import read_pairs
@@ -179,6 +179,7 @@ def main() -> None:
         return
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
+    require_segmenters(("moses", options.chinese, "jieba", "fugashi"))  # ours and the others'
     with tempfile.TemporaryDirectory() as folder:
         work = prepare(Path(folder), None if options.demo else options.shared, options.chinese)
         found = summary(run_all(work, options.repeats), *size_of(work))
