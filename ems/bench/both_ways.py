@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ems.bench.hits import summary
+from ems.bench.measured import means_of
 from ems.bench.task import Task
 from ems.progress import Progress
 
@@ -23,8 +24,9 @@ def score_both_ways(task: Task, hits_of: Callable[[str, str], Hits]) -> dict[str
     for code, language in task.spoken.items():
         directions[code] = _entry(language, *hits_of(code, language))
         progress.add(1, f"{code} {directions[code]['to_english']:.1f}")
-    mean = np.mean([(d["to_english"] + d["from_english"]) / 2 for d in directions.values()])
-    progress.close(f"mean P@1 {mean:.1f}")
+    means = means_of({"directions": directions})
+    texts = [f"{mean:.1f}" + (f" of {group}" if group else "") for group, mean in means]
+    progress.close(f"mean P@1 {', '.join(texts)}")
     return directions
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ems.bench.cache import FOLDER, cached
 from ems.bench.encoders import make_encoder, model_files
-from ems.bench.measured import mean_of
+from ems.bench.measured import means_of
 from ems.bench.registry import MODULES, evaluate
 from ems.config import SHARED, Experiment
 from ems.config.benchmarks import sets_of
@@ -64,7 +64,10 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     for benchmark, own in folders.items():
         names = {"system": name, "benchmark": benchmark}
         result = evaluate(encoder, experiment, names, own, out / f"{benchmark}.json")
-        rows.append((benchmark, result["metric"], mean_of(result)))
+        rows += [
+            (f"{benchmark}, {languages}" if languages else benchmark, result["metric"], mean)
+            for languages, mean in means_of(result)
+        ]
     return _summary(name, rows)
 
 
@@ -133,7 +136,7 @@ def _how_to_fetch(
 
 
 def _summary(name: str, rows: list[tuple[str, str, float | None]]) -> str:
-    """A row per benchmark: its name, its metric, its mean."""
+    """A row per benchmark, or per group of its languages: its name, its metric, its mean."""
     cells = [("benchmark", "metric", name)]
     cells += [(b, metric, "-" if mean is None else f"{mean:.1f}") for b, metric, mean in rows]
     widths = [max(len(row[at]) for row in cells) for at in range(3)]

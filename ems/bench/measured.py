@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ems.bench.hits import unpacked
+from ems.config.experiment import UNSEEN
 from ems.damaged import Damaged
 
 GROUPS = ("directions", "languages", "pairs", "sets")  # keys that may hold the labels
@@ -71,6 +72,24 @@ def mean_of(data: Mapping[str, Any]) -> float | None:
     values = [each.value for each in measured(data, Path("score")).values()]
     own = [data[name] for name in VALUES if _is_number(data.get(name))]
     return sum(values) / len(values) if values else own[0] if own else None
+
+
+def means_of(data: Mapping[str, Any]) -> list[tuple[str, float | None]]:
+    """(languages, mean) of a score file, as the tables have them: ("58 trained languages", 48.2),
+    ("54 unseen languages", 21.9). One pair without words where no language is unseen.
+    """
+    labels = data.get("directions")
+    entries = labels if isinstance(labels, dict) else {}
+    unseen = {code: each for code, each in entries.items() if each.get("language") == UNSEEN}
+    if not unseen:
+        return [("", mean_of(data))]
+    trained = {code: each for code, each in entries.items() if code not in unseen}
+    groups = {"trained": trained, "unseen": unseen}
+    return [
+        (f"{len(group)} {name} languages", mean_of({**data, "directions": group}))
+        for name, group in groups.items()
+        if group
+    ]
 
 
 def _one(entry: dict[str, Any], path: Path, label: str) -> Measured | None:
