@@ -15,7 +15,8 @@ from ems.train.masking import sentence_keys
 from ems.train.step import DeviceBatch, System
 
 PIECES, WIDTH, LANGUAGES = 13, 6, 3
-MODEL = {"layers": 0, "width": WIDTH, "heads": 1, "dropout": 0, "max_tokens": 7}
+MODEL = {"layers": 1, "width": WIDTH, "heads": 1, "feed_forward": 4, "max_tokens": 7}
+MODEL |= {"dropout": 0, "attention_dropout": 0}
 HEAD = {"language_width": 3, "bias": True}
 OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
 ONE = {"input_mask": "one"}
