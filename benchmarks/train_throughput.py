@@ -29,8 +29,8 @@ from train_steps import HOW_TO_INSTALL, TRAINERS, Job, has_peer
 
 from ems.files import write_json
 from ems.model.device import choose_device
+from ems.objectives.system import System
 from ems.train.flops import StepFlops, peak_flops
-from ems.train.step import System
 
 REPEATS = 3
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}

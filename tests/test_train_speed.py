@@ -13,12 +13,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from train_made import contents, json_rows
 
 from ems.files import sha256_file, write_json
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 from ems.shards.reader import Batch
 from ems.train import loop
 from ems.train.flops import StepFlops, peak_of
 from ems.train.meter import Meter
 from ems.train.prefetch import AHEAD, Made, Prefetched
-from ems.train.step import DeviceBatch, System
 
 CPU = torch.device("cpu")
 

@@ -1,9 +1,12 @@
 """The sentence alignment loss of the Lightweight paper (Eq. 5)."""
 
+import numpy as np
 from torch import Tensor
 
+from ems.objectives.batch import Encoded
 from ems.objectives.contrastive import softmax_loss
 from ems.objectives.negatives import Groups
+from ems.objectives.system import Objective, System
 
 
 def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
@@ -17,3 +20,16 @@ def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> T
     forward = groups.anchors(first) @ groups.candidates(second).mT  # (n, a, g)
     backward = groups.anchors(second) @ groups.candidates(first).mT
     return softmax_loss(forward, positive) + softmax_loss(backward, positive)
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Eq. 5 of the embeddings."""
+    return align_loss(*encoded.sides, system.groups(encoded.batch))
+
+
+def flops(system: System, lengths: np.ndarray) -> int:
+    """Operations of the products of embeddings."""
+    return 4 * system.encoder.settings.width * system.compared(lengths)
+
+
+OBJECTIVE = Objective(loss, flops=flops, order=6)

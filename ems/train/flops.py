@@ -16,10 +16,9 @@ memory are not counted: they are what the utilisation is lost to.
 
 import numpy as np
 import torch
-from torch import nn
 
-from ems.train.masking import masked_count
-from ems.train.step import GENERATIVE, System
+from ems.model.heads import linear_weights
+from ems.objectives.system import System
 
 PASSES = 3  # forward, and twice as much backward
 # Dense peak in FLOP/s of bfloat16 matrix products and of float32, by the makers' data sheets; the
@@ -45,54 +44,17 @@ class StepFlops:
 
     def __init__(self, system: System) -> None:
         settings = system.encoder.settings
-        generative = 2 * (_weights(system.heads, "generative") + _shared_output(system))
-        of_sentences = [name for name in system.objectives if name in GENERATIVE and name != "mlm"]
-        self.of_token = 2 * _linear(system.encoder.layers)
-        self.of_sentence = generative * len(of_sentences)
-        self.of_sentence += 2 * _weights(system.heads, "contrastive")
-        self.of_masked = generative if "mlm" in system.objectives else 0
+        self.system = system
+        self.of_token = 2 * linear_weights(system.encoder.layers)
         self.of_square = 4 * settings.width * settings.layers
-        self.of_similarity = 4 * sum(_compared(system))
-        self.group = system.negatives
 
     def __call__(self, lengths: np.ndarray) -> int:
         """FLOPs of a batch whose sentences, two a pair, have `lengths[2B]` tokens."""
         lengths = lengths.astype(np.int64)
-        pairs = len(lengths) // 2
-        group = min(self.group or pairs, pairs)
         forward = self.of_token * int(lengths.sum()) + self.of_square * int((lengths**2).sum())
-        forward += self.of_sentence * len(lengths) + self.of_similarity * pairs * group
-        if self.of_masked:
-            forward += self.of_masked * int(masked_count(lengths).sum())
+        for objective in self.system.objectives.values():
+            forward += objective.flops(self.system, lengths)
         return PASSES * forward
-
-
-def _linear(module: nn.Module) -> int:
-    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
-    return sum(part.weight.numel() for part in linear)
-
-
-def _weights(heads: nn.ModuleDict, name: str) -> int:
-    return _linear(heads[name]) if name in heads else 0
-
-
-def _shared_output(system: System) -> int:
-    """Weights of an output layer that is the encoder's token embeddings, where a head says so."""
-    heads = system.heads
-    shared = "generative" in heads and heads["generative"].output is None
-    return system.encoder.tokens.weight.numel() if shared else 0
-
-
-def _compared(system: System) -> list[int]:
-    """How wide the vectors are of which each pair of a group is compared with each, both ways."""
-    width, objectives = system.encoder.settings.width, system.objectives
-    sides = 2 if system.contrast["both_sides"] else 1  # all by all is twice both directions
-    widths = [width for name in ("align", "similarity") if name in objectives]
-    if "contrastive" in objectives:
-        widths.append(sides * (system.contrast["width"] or width))
-    if "matryoshka" in objectives:
-        widths += [sides * part for part in objectives["matryoshka"]["dimensions"]]
-    return widths
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:

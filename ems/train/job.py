@@ -22,6 +22,8 @@ from ems.config.provenance import digest
 from ems.damaged import Damaged
 from ems.files import sha256_file, write_text
 from ems.model.device import choose_device, has_bfloat16
+from ems.objectives.masking import Pieces
+from ems.objectives.system import System
 from ems.progress import log
 from ems.text.subwords import load_vocabulary
 from ems.train.checkpoint import claimed, clean, json_lines
@@ -29,10 +31,8 @@ from ems.train.distributed import World, joined
 from ems.train.fits import check_fits
 from ems.train.identity import claim_identity, identity_of
 from ems.train.loop import Data, Run
-from ems.train.masking import Pieces
 from ems.train.output import write_model
 from ems.train.scalars import Scalars
-from ems.train.step import System
 
 
 @dataclass

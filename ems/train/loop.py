@@ -22,6 +22,8 @@ import torch
 from torch import Tensor
 
 from ems.errors import EmsError
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 from ems.progress import Progress, log
 from ems.shards.reader import Batch, PairStore
 from ems.train.averaging import averaged
@@ -39,7 +41,6 @@ from ems.train.meter import Meter
 from ems.train.prefetch import Made, Prefetched
 from ems.train.scalars import BY_LANGUAGE, Scalars, rounded
 from ems.train.schedule import learning_rate
-from ems.train.step import DeviceBatch, System
 from ems.train.stopping import Stop, StoppedError
 from ems.train.validate import validate
 from ems.train.verification import Verification

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ems.config import Experiment, stage_settings
 from ems.files import atomic_path, sha256_file, write_json, write_text
+from ems.objectives.system import System
 from ems.train.checkpoint import json_lines, save_tensors
-from ems.train.step import System
 
 
 def write_model(
