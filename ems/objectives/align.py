@@ -1,12 +1,11 @@
 """The sentence alignment loss of the Lightweight paper (Eq. 5)."""
 
-import numpy as np
 from torch import Tensor
 
 from ems.objectives.batch import Encoded
 from ems.objectives.contrastive import softmax_loss
 from ems.objectives.negatives import Groups
-from ems.objectives.system import Objective, System
+from ems.objectives.system import Objective, System, similarity_flops
 
 
 def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
@@ -27,9 +26,4 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     return align_loss(*encoded.sides, system.groups(encoded.batch))
 
 
-def flops(system: System, lengths: np.ndarray) -> int:
-    """Operations of the products of embeddings."""
-    return 4 * system.encoder.settings.width * system.compared(lengths)
-
-
-OBJECTIVE = Objective(loss, flops=flops, order=6)
+OBJECTIVE = Objective(loss, flops=similarity_flops, order=6)

@@ -18,7 +18,7 @@ from ems.model.encoder import EncoderSettings
 from ems.model.heads import ContrastiveHead, linear_weights
 from ems.objectives.batch import DeviceBatch, Encoded
 from ems.objectives.negatives import Groups
-from ems.objectives.system import Objective, System
+from ems.objectives.system import Objective, System, similarity_flops
 
 
 def softmax_loss(
@@ -148,13 +148,13 @@ def flops(system: System, lengths: np.ndarray) -> int:
     """Operations of the MLP and of the similarities."""
     head = linear_weights(system.heads["contrastive"]) if "contrastive" in system.heads else 0
     width = system.contrast["width"] or system.encoder.settings.width
-    return 2 * head * len(lengths) + flops_of_similarities(system, lengths, width)
+    return 2 * head * len(lengths) + contrasted_flops(system, lengths, width)
 
 
-def flops_of_similarities(system: System, lengths: np.ndarray, width: int) -> int:
-    """Operations of the similarities of vectors of so many dimensions, in both directions."""
+def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
+    """Operations of the similarities of `contrasted`."""
     sides = 2 if system.contrast["both_sides"] else 1  # all by all is twice both directions
-    return 4 * sides * width * system.compared(lengths)
+    return sides * similarity_flops(system, lengths, width)
 
 
 OBJECTIVE = Objective(loss, add_head, flops=flops, order=5)

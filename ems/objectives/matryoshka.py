@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ems.objectives.batch import Encoded
-from ems.objectives.contrastive import contrasted, flops_of_similarities
+from ems.objectives.contrastive import contrasted, contrasted_flops
 from ems.objectives.system import Objective, System
 
 
@@ -35,7 +35,7 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 def flops(system: System, lengths: np.ndarray) -> int:
     """Operations of the similarities of each prefix."""
     dimensions = system.settings["matryoshka"]["dimensions"]
-    return sum(flops_of_similarities(system, lengths, size) for size in dimensions)
+    return sum(contrasted_flops(system, lengths, size) for size in dimensions)
 
 
 OBJECTIVE = Objective(loss, flops=flops, order=8)

@@ -2,13 +2,12 @@
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ems.objectives.batch import Encoded
 from ems.objectives.negatives import Groups
-from ems.objectives.system import Objective, System
+from ems.objectives.system import Objective, System, similarity_flops
 
 
 def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
@@ -31,9 +30,4 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     return similarity_loss(*encoded.sides, system.groups(encoded.batch))
 
 
-def flops(system: System, lengths: np.ndarray) -> int:
-    """Operations of the products of embeddings."""
-    return 4 * system.encoder.settings.width * system.compared(lengths)
-
-
-OBJECTIVE = Objective(loss, flops=flops, order=7)
+OBJECTIVE = Objective(loss, flops=similarity_flops, order=7)

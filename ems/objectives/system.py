@@ -145,7 +145,11 @@ class System(nn.Module):
         size = min(self.negatives or batch.total, batch.total)
         return Groups(size, batch.pairs, batch.first, batch.total)
 
-    def compared(self, lengths: np.ndarray) -> int:
-        """How often two pairs of a group are compared in a batch of sentences of lengths[2B]."""
-        pairs = len(lengths) // 2
-        return pairs * min(self.negatives or pairs, pairs)
+
+def similarity_flops(system: System, lengths: np.ndarray, width: int | None = None) -> int:
+    """Operations of comparing each pair with each of its group, in both directions, by vectors of
+    so many dimensions (default: the sentence embeddings).
+    """
+    pairs = len(lengths) // 2
+    group = min(system.negatives or pairs, pairs)
+    return 4 * (width or system.encoder.settings.width) * pairs * group

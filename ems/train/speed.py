@@ -1,4 +1,4 @@
-"""Floating-point operations of a training step by arithmetic, and what a device could do.
+"""How fast training is: rates, and the share of the device's operations that it uses (MFU).
 
 Model FLOPs utilisation (MFU; Chowdhery et al. 2022, PaLM, appendix B) is the operations that the
 model needs over those that the device could have done in the same time. With T real tokens in 2B
@@ -6,13 +6,16 @@ sentences of L_i tokens, forward:
 
     layers      2 T weights of their linear layers
     attention   4 d sum L_i^2 of each layer (queries by keys, shares by values)
-    heads       2 (2B) weights of their linear layers, the output over the vocabulary included, for
-                each objective that has them; of MLM 2 M weights, M being the masked tokens
-    contrast    4 B g k, the similarities of k-wide vectors in groups of g pairs, both directions
+    objectives  what each says itself (`Objective.flops`): of its head 2 (2B) weights of the linear
+                layers, the output over the vocabulary included; of the similarities of k-wide
+                vectors in groups of g pairs 4 B g k, both directions
 
 and twice that backward. Padding, softmax, norms, the optimiser and what is computed twice to save
 memory are not counted: they are what the utilisation is lost to.
 """
+
+import time
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -70,3 +73,42 @@ def peak_of(name: str, half: bool) -> float | None:
     """`peak_flops` by the name of a GPU."""
     known = [peaks for part, peaks in PEAKS.items() if part in name.split("-")[0]]
     return known[0][0 if half else 1] if known else None
+
+
+@dataclass
+class Meter:
+    """Counts what was done since the last `read`; `peak` is the device's FLOP/s, if known. Of
+    `processes` that share each step alike, one counts and the rates are those of all.
+    """
+
+    peak: float | None = None
+    processes: int = 1
+    pairs: int = 0
+    tokens: int = 0
+    flops: int = 0
+    waited: float = 0.0
+    since: float = field(default_factory=time.monotonic)
+
+    def add(self, pairs: int, tokens: int, flops: int, waited: float) -> None:
+        """Count a step: its sizes, and the seconds it waited for its batch."""
+        self.pairs += pairs
+        self.tokens += tokens
+        self.flops += flops
+        self.waited += waited
+
+    def restart(self) -> None:
+        """Count from now on."""
+        self.read(time.monotonic())
+
+    def read(self, now: float) -> str:
+        """The rates since the last reading, as words; `now` is of `time.monotonic`."""
+        seconds = max(now - self.since, 1e-9)
+        used = f"{100 * self.flops / seconds / self.peak:.1f} %" if self.peak else "-"
+        each = seconds / self.processes
+        words = (
+            f"{self.pairs / each:,.0f} pairs/s, {self.tokens / each:,.0f} tokens/s, "
+            f"MFU {used}, {100 * self.waited / seconds:.1f} % waiting for data"
+        )
+        self.pairs = self.tokens = self.flops = 0
+        self.waited, self.since = 0.0, now
+        return words
