@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ems.objectives.batch import DeviceBatch
 from ems.objectives.contrastive import in_batch_loss
+from ems.objectives.system import System
 from ems.shards.reader import PairStore
-from ems.train.step import DeviceBatch, System
 
 RATE = 1e-4
 PEER_ENCODER = ("sentence_transformers.sentence_transformer.modules",)

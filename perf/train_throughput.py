@@ -9,7 +9,7 @@ Notable choices:
   figure is the median of the rounds, a ratio that of the medians;
 - pairs/s counts whole steps: batch, forward, backward, optimiser; the first are off the clock;
 - memory is the peak of RssAnon of the process, or of what PyTorch holds on the GPU;
-- MFU is that of the trainer's own log (ems.train.flops), of all trainers alike.
+- MFU is that of the trainer's own log (ems.train.speed), of all trainers alike.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from train_steps import PEER_TRAINER, TRAINERS, Job
 
 from ems.files import write_json
 from ems.model.device import choose_device
-from ems.train.flops import StepFlops, peak_flops
-from ems.train.step import System
+from ems.objectives.system import System
+from ems.train.speed import StepFlops, peak_flops
 
 REPEATS = 3
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}

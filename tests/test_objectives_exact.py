@@ -10,9 +10,10 @@ import torch
 from loss_references import CHANGES, MASK, REFERENCES
 from objectives_made import system_settings
 
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.masking import sentence_keys
+from ems.objectives.system import System
 from ems.shards.reader import Batch
-from ems.train.masking import sentence_keys
-from ems.train.step import DeviceBatch, System
 
 PIECES, WIDTH, LANGUAGES = 13, 6, 3
 MODEL = {"layers": 1, "width": WIDTH, "heads": 1, "feed_forward": 4, "max_tokens": 7}
