@@ -62,16 +62,22 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return number
 
 
-def assignments(form: str) -> dict[str, Any]:
-    """A flag whose values are like `form`, say NAME=FOLDER; argparse refuses one without a half."""
+class Assignment:
+    """The type of a flag like `form`, say NAME=FOLDER. Raises argparse's error without a half."""
 
-    def assignment(text: str) -> tuple[str, str]:
+    def __init__(self, form: str) -> None:
+        self.form = form
+
+    def __call__(self, text: str) -> tuple[str, str]:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise argparse.ArgumentTypeError(f"expected {form}, found {text!r}")
+            raise argparse.ArgumentTypeError(f"expected {self.form}, found {text!r}")
         return name, value
 
-    return {"type": assignment, "default": [], "metavar": form}
+
+def assignments(form: str) -> dict[str, Any]:
+    """A flag whose values are assignments."""
+    return {"type": Assignment(form), "default": [], "metavar": form}
 
 
 ONE, SOME, ANY, MAYBE = None, "+", "*", "?"  # nargs of a path flag

@@ -71,7 +71,8 @@ def test_every_whole_number_of_the_command_line_has_bounds():
         flag: options["type"]
         for stage in commands.STAGES
         for flag, options in stage.others.items()
-        if "type" in options and options["type"] not in (commands.path, commands.assignment)
+        if options.get("type", commands.path) is not commands.path
+        and not isinstance(options["type"], commands.Assignment)
     }
     assert set(kinds) == set(BOUNDS)
     assert int not in kinds.values()

@@ -75,7 +75,7 @@ def _flip(project: Project, old: str, new: str, *arguments: str) -> set[str]:
 
 
 def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy: Project) -> None:
-    """Back once through DVC's caches, and once more without the run cache and with none left."""
+    """Back through DVC's caches, and there once more without the run cache and with none left."""
     first, weights = copy.tables(), _model(copy).read_bytes()
     assert _flip(copy, "0.003", "0.03") == {"train", "tables"}
     other = copy.tables()
@@ -83,11 +83,9 @@ def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy: Proj
     assert other != first
     _flip(copy, "0.03", "0.003")
     assert (copy.tables(), _model(copy).read_bytes()) == (first, weights)
-    _flip(copy, "0.003", "0.03")
-    assert copy.tables() == other
     shutil.rmtree(copy.folder / ".dvc/cache")
-    assert _flip(copy, "0.03", "0.003", "--no-run-cache") >= {"train", "tables"}
-    assert (copy.tables(), _model(copy).read_bytes()) == (first, weights)
+    assert _flip(copy, "0.003", "0.03", "--no-run-cache") >= {"train", "tables"}
+    assert copy.tables() == other
 
 
 def test_a_changed_line_in_the_trainer_reruns_training(copy: Project) -> None:
