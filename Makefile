@@ -13,10 +13,9 @@ all: setup
 	snakemake all
 	$(MAKE) --no-print-directory report
 
-# three at a time, since workflows wait for their jobs; a file stays together, so that a run which its tests share is
-# made once. Passive: a thread that waits for another one leaves the core to others
+# two at a time; a file stays together, so that a run which its tests share is made once
 test: setup
-	OMP_WAIT_POLICY=passive python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Damaged files, odd command lines and settings, new ones each time; SEED=n for the same ones again.
 MINUTES ?= 60
