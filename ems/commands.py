@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ems import stages
+from ems.benchmarks import sets
 from ems.config import SHARED
-from ems.evalsets.registry import PER_LANGUAGE
 from ems.outputs import FILE, Out
 from ems.shards.index import is_shards
 from ems.tables.registry import FIGURES, TABLES, TIMED
@@ -105,7 +105,6 @@ EVALUATED = {
     "--evalset": {**FOLDERS, "nargs": "+", "help": "other data"},
     "--no-cache": {"action": "store_true", "help": "neither read nor keep embeddings"},
 }
-EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "counterfactual"]
 STAGES = [
     Stage(
         "check",
@@ -152,7 +151,7 @@ STAGES = [
         "fetch one language, or one archive, of an evaluation set",
         ("code",),
         others={
-            "--evalset": {"choices": EVALSETS, "required": True},
+            "--evalset": {"choices": sets(), "required": True},
             "--source": {"default": "", "help": "a directory or an address; '': as published"},
         }
         | GENERATED,

@@ -11,11 +11,11 @@ from mining_made import HashEncoder, Listed, at_cosine, naive_f1, naive_mine, un
 from mirror_made import write_lines
 
 from ems.bench import embedded
-from ems.bench.bucc import best_threshold
+from ems.benchmarks.bucc2018.score import best_threshold
 from ems.bench.registry import evaluate
 from ems.config import stage_hash
 from ems.errors import EmsError
-from ems.evalsets.bucc2018 import PARTS, part_files, read_part
+from ems.benchmarks.bucc2018.data import PARTS, part_files, read_part
 
 WIDTH = 5
 GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}

@@ -11,8 +11,8 @@ from sklearn.metrics import average_precision_score
 
 from ems.bench import inference
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.inference import Pairs
-from ems.bench.paraphrases import best_threshold
+from ems.benchmarks.xnli.score import Pairs
+from ems.benchmarks.pawsx.score import best_threshold
 from ems.errors import EmsError
 from ems.evalsets import pawsx, xnli
 

@@ -81,15 +81,13 @@ def score(task: Task) -> Result:
             details[rows[-1].direction] = chosen(classifiers[source])
             progress.add(1, f"{rows[-1].direction} {mean_accuracy(rows, rows[-1].direction):.1f}")
     progress.close(f"mean accuracy {mean_accuracy(rows):.1f}")
-    return accuracies(task, rows, details, reader.kind.parallel)
+    return accuracies(task, rows, details)
 
 
-def accuracies(
-    task: Task, rows: list[Score], details: dict[str, Any], parallel: bool = False
-) -> Result:
+def accuracies(task: Task, rows: list[Score], details: dict[str, Any]) -> Result:
     """Return the result of a benchmark of classification; `details` by direction."""
     languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
-    how = {"label": "direction", "parallel": parallel, "details": details}
+    how = {"label": "direction", "parallel": task.record.parallel, "details": details}
     return Result("accuracy", rows, languages, **how)
 
 

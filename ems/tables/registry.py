@@ -72,7 +72,7 @@ def _order(request: Request, table: str) -> list[str]:
 
 
 def _bucc_missed(request: Request) -> None:
-    from ems.tables.bucc_missed import write_missed_table
+    from ems.benchmarks.bucc2018.missed import write_missed_table
 
     write_missed_table(request.sources, request.out)
 
