@@ -12,7 +12,7 @@ from ems.benchmarks import sets
 from ems.config import SHARED
 from ems.outputs import FILE, Out
 from ems.shards.index import is_shards
-from ems.tables.registry import FIGURES, TABLES, TIMED
+from ems.tables.registry import figures, tables, timed
 
 PLANNED = ("experiment", "expect")  # flags of a stage whose settings the workflow has hashed
 LOCATED = ("corpus", "version", "pair")
@@ -334,7 +334,7 @@ STAGES = [
         "write a LaTeX table",
         PLANNED,
         {"sources": SOME},
-        {"table": {"choices": list(TABLES)}},
+        {"table": {"choices": list(tables())}},
         out=TABLE,
     ),
     Stage(
@@ -343,7 +343,7 @@ STAGES = [
         "plot scores, or how training went",
         PLANNED,
         {"sources": SOME},
-        {"figure": {"choices": list(FIGURES)}},
+        {"figure": {"choices": list(figures())}},
         out=FIGURE,
     ),
     Stage(
@@ -361,7 +361,7 @@ STAGES = [
         "a figure or a table in which time counts, so that it differs from run to run",
         PLANNED,
         {"sources": SOME, "times": SOME},
-        {"timed": {"choices": list(TIMED)}},
+        {"timed": {"choices": list(timed())}},
         out=EITHER,
     ),
     Stage(

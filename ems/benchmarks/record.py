@@ -5,8 +5,12 @@ libraries stands in the folder's other modules: `data` (files, readers), `score`
 (declarations) and `demo` (generated data).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ems.config import Experiment
 
 ZERO_SHOT = (  # what the report says of a table of zero-shot classification
     "Classification across languages, zero-shot: a small network on frozen embeddings "
@@ -31,14 +35,12 @@ class Shown:
     place: int = 10_000
     paper: str = ""
     report: str = ""
+    among: "Callable[[Experiment], list[str]] | None" = None
+    first: bool = False
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure of a benchmark: its label in the report, and the function that draws it."""
-
-    label: str
-    draw: str  # "module:function"
+    def of(self, experiment: "Experiment") -> list[str]:
+        """The systems of the table, in their order."""
+        return experiment.shown if self.among is None else self.among(experiment)
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,11 @@ class Benchmark:
     between: str | None = None
     parallel: bool = False
     hours: int = 1
+    shares: str = ""
     demo: str = ""
     demo_place: int = 1000
     tables: Mapping[str, Shown] = field(default_factory=dict)
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Shown] = field(default_factory=dict)
 
 
 def same(codes: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ems.errors import EmsError
 from ems.scores import ScoreFile
-from ems.tables.declared import direction, flores_direction
+from ems.tables.columns import direction, language_direction
 from ems.tables.engine import Column, Printed, Row, absent_notes, make_table, printed_rows
 from ems.tables.losses import read_times
 from ems.tables.papers import PRINTED_IN
@@ -37,7 +37,7 @@ class Part:
 
 PARTS = {
     "tatoeba": Part("Tatoeba", "P@1", ScoreFile.label_of, seen=True),
-    "flores200": Part("Flores", "P@1", flores_direction),
+    "flores200": Part("Flores", "P@1", language_direction),
     "mldoc": Part("MLDoc", "accuracy", lambda file, row: row.direction),
 }
 SECONDS = "Sec./1k Steps"

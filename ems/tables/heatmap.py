@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ems.tables.canvas import make_figure, save, settings
-from ems.tables.declared import direction, flores_direction
+from ems.tables.columns import direction, language_direction
 from ems.tables.printed import in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
 
@@ -27,7 +27,7 @@ def plot_flores(scores: list[Path], out: Path, families: Families | None = None)
     Writes .svg and .png beside `out`. A direction that was not scored stays white. `families` are
     systems that share a map. Raises `EmsError` as the table does.
     """
-    how = {"label": flores_direction, "families": families}
+    how = {"label": language_direction, "families": families}
     system = read_scores(scores, "flores200", "P@1", **how)[0]
     languages = in_table_one_order({code for name in system.values for code in name.split("-")})
     size = max(LEAST, FIELD * len(languages)) + MARGIN

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ems.benchmarks.bucc2018 import BENCHMARK
 from ems.damaged import Damaged
 from ems.files import write_text
 from ems.scores import ScoreFile, read_score_file
 from ems.shapes import Shape, listing, mapping, misfit, record
 from ems.tables.latex import tabular
-from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import in_given_order
 from ems.tables.table import Block, Table, Value, make_frame
 from ems.tables.write import comma_separated, markdown
@@ -59,7 +59,7 @@ def _table(file: ScoreFile) -> Table:
         notes=[
             f"BUCC {file.version}, training part, system {file.system}: the extracted pairs "
             f"with the highest score that are not gold, up to {EXAMPLES} of each language pair, as "
-            f"in {PRINTED_IN['bucc_missed']}."
+            f"in {BENCHMARK.tables['bucc_missed'].paper}."
         ],
     )
 

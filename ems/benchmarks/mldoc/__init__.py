@@ -1,8 +1,20 @@
 """MLDoc: the topic of a news item."""
 
+from typing import TYPE_CHECKING
+
 from ems.benchmarks.mldoc.languages import LANGUAGES
 from ems.benchmarks.record import ZERO_SHOT, Benchmark, Shown
 from ems.tables.papers import of_ems
+
+if TYPE_CHECKING:
+    from ems.config import Experiment
+
+
+def _of_one_pair(experiment: "Experiment") -> list[str]:
+    """The systems that are models of one language pair each."""
+    members = {name for names in experiment.families.values() for name in names}
+    return [name for name in experiment.shown if name in members]
+
 
 BENCHMARK = Benchmark(
     title="MLDoc",
@@ -26,6 +38,7 @@ BENCHMARK = Benchmark(
             report=ZERO_SHOT,
         ),
         "mldoc_bilingual": Shown(
+            among=_of_one_pair,
             place=130,
             caption=(
                 "MLDoc, zero-shot, a model for each pair: accuracy, mean and standard "

@@ -10,6 +10,7 @@ BENCHMARK = Benchmark(
     codes={"en": "eng_Latn"},
     sets=("flores200", "xsimpp"),
     score="ems.benchmarks.xsim.score",
+    shares="xsim",
     between="en",
     demo_place=2,
     parallel=True,

@@ -1,0 +1,111 @@
+"""Tables of classification.
+
+A column "en-de" is learnt in English and tested in German: the papers' right arrow; "de-en" is their
+left one. Where all is learnt in English, English itself stands first and is not averaged. A second
+line under each of ours says how much the seeds differ. Where a class may be frequent (benchmarks
+that no paper of ours prints) the accuracy of the most frequent class stands under ours.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from ems.benchmarks import benchmark as record_of
+from ems.scores import ENGLISH
+from ems.tables.columns import BEST, average, labels_of
+from ems.tables.engine import Column, Declaration, Models, Printed, headings
+from ems.tables.printed import (
+    ACCURACIES,
+    AVERAGE,
+    in_table_one_order,
+    load_accuracies,
+    load_classes,
+)
+from ems.tables.scores import Scores
+from ems.tables.table import Block, balanced_blocks
+
+PRECISION, MAJORITY = "average precision", "most frequent class"
+FROM_ENGLISH = "learnt in English; Avg. without English"
+
+
+def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
+    """Directions, the paper's first and as it has them, then their mean.
+
+    Where all is learnt in English, English stands first and is not averaged, and the targets name
+    the columns.
+    """
+    there = labels_of(systems)
+    paper = [name for values in models.values() for name in values if name != AVERAGE]
+    languages = in_table_one_order({part for name in there for part in _parts(name)[:2]})
+    others = sorted(there, key=lambda name: _place(name, languages))
+    names = [name for name in dict.fromkeys([*paper, *others]) if name in there]
+    own = f"{ENGLISH}-{ENGLISH}"
+    names = sorted(names, key=lambda name: name != own)  # stable: English first
+    shown = {name: _parts(name)[1] if own in there else name for name in names}
+    columns = [Column(heading, [name], name) for name, heading in shown.items()]
+    return [*columns, average([name for name in names if name != own], models)]
+
+
+def _blocks(columns: list[Column]) -> list[Block]:
+    """A block for each language pair where there are domains, else blocks of like size."""
+    *directions, last = columns
+    if not any(" " in column.printed for column in directions):
+        return balanced_blocks(headings(columns))
+    pairs: dict[str, list[str]] = {}
+    for column in directions:
+        pair = "-".join(sorted(_parts(column.printed)[:2]))
+        pairs.setdefault(pair, []).append(column.heading)
+    *front, end = pairs.values()
+    return [*map(Block, front), Block([*end, last.heading])]
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """ "en-de books" -> "en", "de", " books"."""
+    pair, space, domain = name.partition(" ")
+    source, _, target = pair.partition("-")
+    return source, target, space + domain
+
+
+def _place(name: str, languages: list[str]) -> tuple[int, str, bool]:
+    """Where a direction stands: by the language beside English, its domain, from English first."""
+    source, target, domain = _parts(name)
+    other = target if source == ENGLISH else source
+    return languages.index(other), domain, source != ENGLISH
+
+
+def _about(systems: Sequence[Scores], title: str) -> list[str]:
+    counts = {len(values) for system in systems for values in system.seeds.values()}
+    seeds = ""
+    if max(counts, default=0) > 1:
+        least, most = min(counts), max(counts)
+        many = f"{least}" if least == most else f"{least} to {most}"
+        seeds = f", mean of {many} seeds, and under it their standard deviation"
+    ranked = any(PRECISION in system.measures for system in systems)
+    precision = "; AP: average precision of the cosine" if ranked else ""
+    part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""
+    return [
+        f"{title}. Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}. {BEST}"
+    ]
+
+
+def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = False) -> Declaration:
+    """The table of a benchmark of classification; `every`: all rows of its paper are shown."""
+    models = partial(load_accuracies, table) if table in ACCURACIES else dict
+    printed = Printed(
+        record_of(benchmark or table).tables[table].paper,
+        models,
+        "version v1",
+        version="v1",
+        every=every,
+        classes=partial(load_classes, table),
+    )
+    return Declaration(
+        benchmarks={benchmark or table: ""},
+        metric="accuracy",
+        label=lambda file, row: row.direction,
+        columns=lambda systems: _columns(systems, models()),
+        blocks=_blocks,
+        about=partial(_about, title=title),
+        printed=printed if table in ACCURACIES else None,
+        below={PRECISION: "AP"},
+        shared="" if table in ACCURACIES else MAJORITY,
+    )
