@@ -75,7 +75,9 @@ wildcard_constraints:
     evalset="[a-z0-9]+",
     unit=NAME,
     system=one_of(EXPERIMENT.systems),
-    benchmark=one_of(name for name in benchmarks() if set(sets_of(name)) <= set(EXPERIMENT.evalsets)),
+    benchmark=one_of(
+        name for name in benchmarks() if set(sets_of(name)) <= set(EXPERIMENT.evalsets)
+    ),
     figure="[a-z_]+",
     table="[a-z_]+",
 
@@ -188,7 +190,10 @@ def evalset_files(name):
 
 def evalset_pattern(name):
     """The files of one language as output patterns, with the wildcards version and code."""
-    return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in module(name, "data").file_names("{code}")]
+    return [
+        f"{DATA}/evalsets/{name}/{{version}}/{file}"
+        for file in module(name, "data").file_names("{code}")
+    ]
 
 
 def training(wildcards):
@@ -239,7 +244,9 @@ def evalkeys_code():
 def tables_code(table):
     """The source that makes a table: that of all tables, and its benchmark's own."""
     owner = [name for name, record in benchmarks().items() if table in record.tables]
-    return "".join(map(source_hash, ["ems.tables", *(module_name(name, "table") for name in owner)]))
+    return "".join(
+        map(source_hash, ["ems.tables", *(module_name(name, "table") for name in owner)])
+    )
 
 
 def caption(shown):

@@ -4,7 +4,9 @@ TABLES = [name for name in SOURCES if name not in ASKED]
 FIGURE_SOURCES = made_of(figures(), EXPERIMENT)
 FIGURES = list(FIGURE_SOURCES)
 TIMED_SOURCES = made_of(timed(), EXPERIMENT)
-TIMED = [f"{COSTS}/summary/{name}.{'tex' if name == 'ablation' else 'svg'}" for name in TIMED_SOURCES]
+TIMED = [
+    f"{COSTS}/summary/{name}.{'tex' if name == 'ablation' else 'svg'}" for name in TIMED_SOURCES
+]
 SCORED = [path for name in EXPERIMENT.benchmarks for path in scores(EXPERIMENT, name)]
 
 
