@@ -20,9 +20,9 @@ import numpy as np
 from ems.damaged import Damaged
 from ems.files import read_json, write_text
 from ems.hits import interval, packed, unpacked
+from ems.languages import UNSEEN
 from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 
-UNSEEN = "und"  # ISO 639-2 "undetermined": a language that the system was not trained on
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
 RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # of a metric; the others are percentages
@@ -157,16 +157,17 @@ class ScoreFile(Result):
 
 
 _SETTING: Shape = {"type": ["string", "number", "boolean", "null"], "description": "a setting"}
+_TRUTH: Shape = {"type": "boolean", "description": "true or false"}
 _ROWS = {"type": "array", "minItems": 1, "description": "at least one score"}
 _HEADER = {
     **dict.fromkeys(("benchmark", "system", "version", "data_sha256", "metric"), TEXT),
-    "higher_is_better": {"type": "boolean", "description": "true or false"},
+    "higher_is_better": _TRUTH,
     "label": {"enum": list(LABELS)},
     "languages": mapping(TEXT),
     "protocol": mapping(_SETTING),
     "rows": _ROWS,  # there may be thousands: they are looked at below, faster
 }
-_OPTIONAL = {"parallel": {"type": "boolean"}, "details": {"type": "object"}}
+_OPTIONAL = {"parallel": _TRUTH, "details": {"type": "object"}}
 _FILE = record(_HEADER, _OPTIONAL)
 
 
@@ -206,10 +207,10 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
     for row in rows:
         for name in (row.source, row.target):
             if name not in languages and name != ENGLISH:
-                expected = f"expected the language {name} under `languages`"
+                expected = f"expected the language {_bare(name)} under `languages`"
                 raise Damaged(path, f"{expected}, found {shown(languages)}")
     keys = ("benchmark", "system", "version", "data_sha256", "metric", "label", "protocol")
-    return ScoreFile(
+    file = ScoreFile(
         path=path,
         rows=rows,
         languages=languages,
@@ -218,6 +219,19 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
         details=data.get("details", {}),
         **{key: data[key] for key in keys},
     )
+    _check_both_ways(file)
+    return file
+
+
+def _check_both_ways(file: ScoreFile) -> None:
+    """Raise `Damaged` for a language that lacks a direction which another one has."""
+    labels = file.labelled() if file.label == "language" else {}
+    ways = dict.fromkeys(way for of in labels.values() for way in of)
+    for label, of in labels.items():
+        for way in ways:
+            if way not in of:
+                problem = f"expected {way} of every language, found none of {_bare(label)}"
+                raise Damaged(file.path, problem)
 
 
 def _rows(path: Path, rows: Iterable[Any], metric: str) -> Iterable[Score]:
@@ -253,10 +267,16 @@ def _rows(path: Path, rows: Iterable[Any], metric: str) -> Iterable[Score]:
             row.get("hits", ""),
         )
         if score.key in seen:
-            raise Damaged(path, f"expected one row of {score.direction}, found two (`rows.{at}`)")
+            place = _bare(score.direction)
+            raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
         seen.add(score.key)
         yield score
 
 
 def _unfit(path: Path, at: int, key: str, expected: str, found: Any) -> Damaged:
     return Damaged(path, f"expected {expected} under `rows.{at}.{key}`, found {shown(found)}")
+
+
+def _bare(name: str) -> str:
+    """A name of a file as a message of one line shows it, without quotation marks."""
+    return shown(name)[1:-1]

@@ -14,6 +14,7 @@ from experiments_made import MINIMAL, Settings, changed
 from mirror_made import write_lines
 
 from ems.bench.registry import evaluate
+from ems.scores import read_score_file
 
 WIDTH = 16
 QUICK = {"seeds": 2, "epochs": 40, "hidden": [6], "dropout": 0, "learning_rate": 0.03}
@@ -184,9 +185,9 @@ def experiment_of(benchmark, root, folder, **changes):
 
 
 def run(benchmark, tmp_path, folder, encoder=None, system="ngram", **changes):
-    """Score on a benchmark; the written JSON."""
+    """Score on a benchmark; the written file as it is read."""
     experiment = experiment_of(benchmark, tmp_path / "settings", folder, **changes)
     out = tmp_path / "scores" / f"{benchmark}.json"
     names = {"system": system, "benchmark": benchmark}
     evaluate(encoder or TopicEncoder(), experiment, names, folder, out)
-    return json.loads(out.read_text())
+    return read_score_file(out)

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from experiments_made import Settings
 from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
+from results_made import counts, hits, values
 
 from ems import retrieval
 from ems.bench.baselines import CharNgramEncoder
-from ems.hits import unpacked
 from ems.bench.registry import evaluate
 from ems.corpora.split import part_of_line
 from ems.errors import EmsError
 from ems.languages import load_tatoeba_codes
 from ems.retrieval import normalised, precision_at_1
+from ems.scores import read_score_file
 
 # --- P@1
 
@@ -88,8 +89,8 @@ SENTENCES = {  # each side's sentences with the angle of their vectors, in degre
 # By hand: Zwei (50) is nearer to One (40 away) than to Two (50 away), all else of deu hits;
 # Hello (80) is nearer to Deux (10 away) than to Un, all else of fra hits.
 EXPECTED = {
-    "deu": {"language": "de", "sentences": 3, "to_english": 200 / 3, "from_english": 100.0},
-    "fra": {"language": "fr", "sentences": 2, "to_english": 100.0, "from_english": 50.0},
+    "deu": {"to_english": 200 / 3, "from_english": 100.0},
+    "fra": {"to_english": 100.0, "from_english": 50.0},
 }
 HITS = {
     "deu": {"to_english": [True, False, True], "from_english": [True, True, True]},
@@ -131,26 +132,26 @@ def run(folder, tmp_path, encoder=None, system="ems", benchmark="tatoeba", **cha
 
 def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path):
     scores = json.loads(run(folder, tmp_path).read_text())
-    assert set(scores) == {
-        "benchmark",
-        "version",
-        "metric",
-        "system",
-        "system_hash",
-        "data_sha256",
-        "versions",
-        "directions",
-    }
+    header = {"benchmark", "version", "system", "system_hash", "data_sha256", "versions"}
+    measured = {"metric", "higher_is_better", "label", "parallel", "languages", "rows"}
+    assert set(scores) == header | measured | {"protocol", "details"}
     found = [scores[key] for key in ("benchmark", "version", "metric", "system")]
     assert found == ["tatoeba", "toy", "P@1", "ems"]
-    assert set(scores["directions"]) == set(EXPECTED)
-    for code, expected in EXPECTED.items():
-        found = scores["directions"][code]
-        assert {key: found[key] for key in expected} == pytest.approx(expected)
-        for way, hits in HITS[code].items():
-            assert unpacked(found["hits"][way], found["sentences"]).tolist() == hits
-            low, high = found["intervals"][way]
-            assert 0 <= low <= found[way] <= high <= 100
+    assert scores["languages"] == {"deu": "de", "fra": "fr"}
+    assert (scores["higher_is_better"], scores["parallel"]) == (True, False)
+    places = [(row["source"], row["target"]) for row in scores["rows"]]
+    assert places == [("deu", "en"), ("en", "deu"), ("fra", "en"), ("en", "fra")]
+    for row in scores["rows"]:
+        assert set(row) == {"source", "target", "value", "count", "hits", "interval"}
+        low, high = row["interval"]
+        assert 0 <= low <= row["value"] <= high <= 100
+    read = read_score_file(tmp_path / "scores/tatoeba.json")
+    assert counts(read) == {"deu": 3, "fra": 2}
+    assert values(read) == {code: pytest.approx(ways) for code, ways in EXPECTED.items()}
+    assert {
+        code: {way: hits(row) for way, row in ways.items()}
+        for code, ways in read.labelled().items()
+    } == HITS
 
 
 def test_each_side_is_encoded_as_its_own_language(folder, tmp_path):
@@ -170,8 +171,7 @@ def test_the_same_inputs_give_the_same_bytes(folder, tmp_path):
 
 def test_only_the_languages_that_the_experiment_names_are_scored(folder, tmp_path):
     chosen = {"tatoeba": {"version": "toy", "languages": ["fr"]}}
-    scores = json.loads(run(folder, tmp_path, evalsets=chosen).read_text())
-    assert list(scores["directions"]) == ["fra"]
+    assert list(values(read_score_file(run(folder, tmp_path, evalsets=chosen)))) == ["fra"]
 
 
 def test_the_score_file_tells_which_data_and_which_system_it_is_of(folder, tmp_path):
@@ -256,12 +256,10 @@ class Listener:
 def test_an_unseen_language_is_und_in_the_file_and_for_the_encoder(whole, tmp_path):
     encoder = Listener()
     out = run(whole, tmp_path, encoder, evalsets={"tatoeba": {"languages": "all"}})
-    directions = json.loads(out.read_text())["directions"]
-    assert len(directions) == 112
+    scores = read_score_file(out)
+    assert len(values(scores)) == len(scores.languages) == 112
     seen = {"deu": "de", "fra": "fr"}
-    assert {code: each["language"] for code, each in directions.items()} == {
-        code: seen.get(code, "und") for code in load_tatoeba_codes()
-    }
+    assert scores.languages == {code: seen.get(code, "und") for code in load_tatoeba_codes()}
     unseen = [[f"{code} {at}" for at in range(3)] for code in load_tatoeba_codes()]
     assert sorted(encoder.asked["und"]) == [u for u in unseen if u[0][:3] not in seen]
     assert encoder.asked["de"] == [["deu 0", "deu 1", "deu 2"]]
@@ -279,12 +277,9 @@ PAPERS = [f"paper.{at // 4}" for at in range(40)]
 def test_the_whole_of_ntrex_is_scored_when_it_is_not_divided(tmp_path):
     folder = write_opus(tmp_path, "NTREX", "v1", NEWS)
     encoder = Listener()
-    scores = json.loads(run(folder, tmp_path, encoder, "ems", "ntrex", **OF_NTREX).read_text())
-    assert (scores["benchmark"], scores["version"]) == ("ntrex", "v1")
-    assert {code: each["sentences"] for code, each in scores["directions"].items()} == {
-        "de": 40,
-        "fr": 40,
-    }
+    scores = read_score_file(run(folder, tmp_path, encoder, "ems", "ntrex", **OF_NTREX))
+    assert (scores.benchmark, scores.version, scores.parallel) == ("ntrex", "v1", True)
+    assert counts(scores) == {"de": 40, "fr": 40}
     assert encoder.asked["fr"] == [[item["fr"] for item in NEWS]]
 
 
@@ -299,7 +294,7 @@ def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
     out = run(folder, tmp_path, encoder, "ems", "ntrex", **changes)
     scores = json.loads(out.read_text())
     assert scores["version"] == "v1+test"
-    assert [each["sentences"] for each in scores["directions"].values()] == [len(tested)] * 2
+    assert counts(read_score_file(out)) == {"de": len(tested), "fr": len(tested)}
     assert encoder.asked == {
         "de": [[item["de"] for item in tested]],
         "fr": [[item["fr"] for item in tested]],

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import write_flores
+from results_made import counts, hits, values
 
-from ems.bench import case_study
-from ems.hits import unpacked
+import ems.benchmarks.wordorder.score as case_study
 from ems.bench.registry import evaluate
 from ems.errors import EmsError
 from ems.languages import load_languages
 from ems.retrieval import all_directions, nearest_is_own, normalised
+from ems.scores import read_score_file
 
 CODES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn", "ja": "jpn_Jpan"}
 OF_FLORES = {
@@ -112,21 +113,21 @@ def run(tmp_path, encoder, folder, **changes):
 
 def test_the_score_file_has_every_ordered_direction_with_english_and_its_hits(tmp_path):
     encoder = Drawn(CODES)
-    scores = json.loads(run(tmp_path, encoder, write_lines_of(tmp_path, CODES)).read_text())
-    assert scores["metric"] == "P@1"
-    assert scores["version"] == "v1"
-    assert scores["sentences"] == COUNT
-    assert scores["languages"] == {code: language for language, code in CODES.items()}
-    assert set(scores["directions"]) == set(scores["hits"]) == set(CODES.values())
+    scores = read_score_file(run(tmp_path, encoder, write_lines_of(tmp_path, CODES)))
+    assert (scores.metric, scores.version) == ("P@1", "v1")
+    assert (scores.higher_is_better, scores.parallel) == (True, True)
+    assert counts(scores) == dict.fromkeys(CODES.values(), COUNT)
+    assert scores.languages == {code: language for language, code in CODES.items()}
     for one, query in CODES.items():
-        assert set(scores["directions"][query]) == set(CODES.values()) - {query}
+        ways = scores.labelled()[query]
+        assert set(ways) == set(CODES.values()) - {query}
         for other, candidates in CODES.items():
             if one != other:
+                row = ways[candidates]
+                assert (row.source, row.target) == (query, candidates)
                 expected = naive_hits(encoder.vectors[one], encoder.vectors[other])
-                hits = unpacked(scores["hits"][query][candidates], COUNT).tolist()
-                assert hits == expected
-                percent = 100 * sum(expected) / COUNT
-                assert scores["directions"][query][candidates] == pytest.approx(percent)
+                assert hits(row) == expected
+                assert row.value == pytest.approx(100 * sum(expected) / COUNT)
 
 
 def test_each_language_is_encoded_once_as_itself(tmp_path):
@@ -140,7 +141,7 @@ def test_only_languages_that_are_trained_on_are_scored_and_only_devtest(tmp_path
     folder = write_lines_of(tmp_path, codes)
     encoder = Drawn(CODES)
     out = run(tmp_path, encoder, folder, evalsets={"flores200": ALL})
-    assert set(json.loads(out.read_text())["directions"]) == set(CODES.values())
+    assert set(values(read_score_file(out))) == set(CODES.values())
 
 
 def test_the_same_inputs_give_the_same_bytes_and_other_data_another_checksum(tmp_path):
@@ -222,10 +223,13 @@ def test_the_case_study_is_the_cosine_of_the_two_sentences_of_the_paper(tmp_path
     encoder = Two([3, 4, 0], [0, 2, 0])
     out = case(tmp_path, encoder)
     scores = json.loads(out.read_text())
-    assert scores["cosine"] == pytest.approx(0.8)
     assert (scores["benchmark"], scores["metric"]) == ("wordorder", "cosine")
     assert scores["version"] == "EMS v2 section V-H"
     assert len(scores["data_sha256"]) == 16
+    assert not scores["higher_is_better"]
+    (row,) = read_score_file(out).rows
+    assert row.value == pytest.approx(0.8)
+    assert (row.source, row.target, row.count) == ("en", "en", 2)
     ((language, lines),) = encoder.asked
     assert (language, lines) == ("en", list(case_study.SENTENCES))
     first = out.read_bytes()

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from experiments_made import MINIMAL, Settings, changed, edited
 from mirror_made import write_flores, write_lines
+from results_made import hits
 
-from ems.hits import unpacked
 from ems.bench.registry import evaluate
 from ems.benchmarks.xsim.score import best_by_margin, errors_of
 from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
+from ems.scores import read_score_file
 
 # --- the margin
 
@@ -141,26 +142,37 @@ def run(tmp_path, folders, benchmark, encoder=None, **changes):
 
 def test_xsim_is_the_error_rate_counted_by_hand(tmp_path, folders):
     encoder = Angles()
-    scores = json.loads(run(tmp_path, folders, "xsim", encoder).read_text())
-    assert (scores["benchmark"], scores["metric"]) == ("xsim", "error rate")
-    assert (scores["version"], scores["protocol"]) == ("v1", {"k": 4, "margin": "absolute"})
-    assert list(scores["directions"]) == ["deu_Latn"]
-    found = scores["directions"]["deu_Latn"]
-    assert (found["language"], found["sentences"], found["error"]) == ("de", 4, 25.0)
-    assert unpacked(found["hits"], 4).tolist() == [True, True, True, False]
-    assert found["interval"][0] <= 25.0 <= found["interval"][1]
-    assert "kinds" not in found
+    path = run(tmp_path, folders, "xsim", encoder)
+    scores = read_score_file(path)
+    assert (scores.benchmark, scores.metric) == ("xsim", "error rate")
+    assert (scores.higher_is_better, scores.parallel) == (False, True)
+    assert (scores.version, scores.protocol) == ("v1", {"k": 4, "margin": "absolute"})
+    assert scores.languages == {"deu_Latn": "de", "eng_Latn": "en"}
+    (row,) = scores.rows  # no kinds of errors
+    assert scores.labelled() == {"deu_Latn": {"to_english": row}}
+    assert (row.source, row.target, row.value) == ("deu_Latn", "eng_Latn", 25.0)
+    assert hits(row) == [False, False, False, True]  # of each whether it is an error
+    (written,) = json.loads(path.read_text())["rows"]
+    assert written["interval"][0] <= 25.0 <= written["interval"][1]
     assert encoder.asked == [("en", list(ENGLISH)), ("de", list(GERMAN))]
 
 
 def test_xsimpp_counts_the_kinds_of_errors_as_by_hand(tmp_path, folders):
     encoder = Angles()
-    scores = json.loads(run(tmp_path, folders, "xsimpp", encoder).read_text())
-    assert (scores["benchmark"], scores["version"]) == ("xsimpp", "v1, v2")
-    found = scores["directions"]["deu_Latn"]
-    assert found["error"] == 75.0
-    assert unpacked(found["hits"], 4).tolist() == [False, True, False, False]
-    assert found["kinds"] == {"causality_alternation": 1, "misaligned": 2}
+    scores = read_score_file(run(tmp_path, folders, "xsimpp", encoder))
+    assert (scores.benchmark, scores.version) == ("xsimpp", "v1, v2")
+    (row, *shares) = scores.rows
+    assert (row.measure, row.value) == ("", 75.0)
+    assert hits(row) == [True, False, True, True]
+    assert {share.measure: share.value for share in shares} == {
+        "causality_alternation": 25.0,  # of the sentences: they add up to the error rate
+        "misaligned": 50.0,
+        "number_replacement": 0.0,
+        "untold": 0.0,
+    }
+    assert {(share.direction, share.count, share.hits) for share in shares} == {
+        ("deu_Latn-eng_Latn", 4, "")
+    }
     assert encoder.asked[0] == ("en", [*ENGLISH, *MADE])
 
 
@@ -176,8 +188,8 @@ def test_the_default_is_the_ratio_margin_with_four_neighbours(tmp_path, folders)
     experiment = Settings(tmp_path / "settings").load(edited(BASE, *WITHOUT_PROTOCOL))
     assert experiment.evalsets["flores200"].protocol == {"k": 4, "margin": "ratio"}
     changes = {"flores200": {"protocol": {"margin": "ratio"}}}
-    scores = json.loads(run(tmp_path, folders, "xsim", evalsets=changes).read_text())
-    assert scores["protocol"] == {"k": 4, "margin": "ratio"}
+    scores = read_score_file(run(tmp_path, folders, "xsim", evalsets=changes))
+    assert scores.protocol == {"k": 4, "margin": "ratio"}
 
 
 def test_the_same_inputs_give_the_same_bytes_and_either_set_counts_for_the_checksum(

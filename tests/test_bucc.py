@@ -1,6 +1,5 @@
 """Laws of the benchmark BUCC 2018: its F1 is the one counted by hand, its threshold as it says."""
 
-import json
 import math
 
 import numpy as np
@@ -9,6 +8,7 @@ from conftest import SHARED, needs
 from experiments_made import Settings
 from mining_made import HashEncoder, Listed, at_cosine, naive_f1, naive_mine, unit
 from mirror_made import write_lines
+from results_made import means
 
 from ems.bench import embedded
 from ems.benchmarks.bucc2018.score import best_threshold
@@ -16,6 +16,7 @@ from ems.bench.registry import evaluate
 from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.benchmarks.bucc2018.data import PARTS, part_files, read_part
+from ems.scores import read_score_file
 
 WIDTH = 5
 GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}
@@ -75,24 +76,32 @@ def run(folder, tmp_path, encoder, languages=("de",), **protocol):
 
 
 def scores_of(*arguments, **protocol):
-    return json.loads(run(*arguments, **protocol).read_text())
+    return read_score_file(run(*arguments, **protocol))
+
+
+def told_of(scores, code="de"):
+    """All that a score file says of a language, in its rows and besides."""
+    rates = {name or "f1": means(scores, name)[code] for name in ("", "precision", "recall")}
+    return {**scores.details[code], **rates}
 
 
 def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
     scores = scores_of(folder, tmp_path, encoder, margin="absolute")
-    assert (scores["metric"], scores["version"]) == ("F1", "v2018")
-    assert scores["protocol"] == {
+    assert (scores.metric, scores.version) == ("F1", "v2018")
+    assert scores.languages == {"de": "de"}
+    assert (scores.higher_is_better, scores.parallel) == (True, False)
+    assert [(row.direction, row.count, row.hits) for row in scores.rows] == [("de-en", 3, "")] * 3
+    assert scores.protocol == {
         "k": 4,
         "margin": "absolute",
         "threshold": "oracle",
         "missed": 10,
         "part": "training",
     }
-    found = scores["directions"]["de"]
+    found = told_of(scores)
     missed = found.pop("missed")
     assert found == pytest.approx(
         {
-            "language": "de",
             "sentences": 5,
             "english": 5,
             "gold": 3,
@@ -112,7 +121,7 @@ def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
 
 def test_a_threshold_of_the_sample_part_is_applied_to_the_training_part(folder, tmp_path, encoder):
     scores = scores_of(folder, tmp_path, encoder, margin="absolute", threshold="sample")
-    found = scores["directions"]["de"]
+    found = told_of(scores)
     assert found["threshold"] == pytest.approx(0.85)
     names = ("extracted", "correct", "precision", "recall", "f1")
     assert [found[name] for name in names] == pytest.approx([1, 1, 100, 100 / 3, 50])
@@ -128,8 +137,7 @@ def test_with_the_oracle_the_sample_part_is_not_even_encoded(folder, tmp_path, e
 def test_a_threshold_above_every_score_extracts_nothing_and_scores_zero(folder, tmp_path, encoder):
     for name in SAMPLE["en"].values():
         encoder.vectors[name] = encoder.vectors[f"Probe {name[-1]}"]  # cosines 1 and 1
-    found = scores_of(folder, tmp_path, encoder, margin="absolute", threshold="sample")
-    found = found["directions"]["de"]
+    found = told_of(scores_of(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
     assert [found[name] for name in ("extracted", "precision", "recall", "f1")] == [0, 0, 0, 0]
 
 
@@ -137,8 +145,8 @@ def test_as_many_pairs_that_gold_lacks_are_kept_as_the_setting_says(folder, tmp_
     write_part(folder, "training", GERMAN, ENGLISH, [("de-4", "en-4")])
     for most in (0, 1, 3):
         scores = scores_of(folder, tmp_path, encoder, margin="absolute", missed=most)
-        found = scores["directions"]["de"]
-        assert [pair["id"] for pair in found["missed"]] == ["de-0", "de-1", "de-2"][:most]
+        missed = scores.details["de"]["missed"]
+        assert [pair["id"] for pair in missed] == ["de-0", "de-1", "de-2"][:most]
 
 
 # --- against plain loops, with the settings of the paper
@@ -169,7 +177,7 @@ def naive_part(folder, encoder, part):
 
 
 def test_f1_with_the_oracle_is_the_best_of_all_cuts_of_plain_loops(random_folder, tmp_path):
-    found = scores_of(random_folder, tmp_path, HashEncoder())["directions"]["de"]
+    found = told_of(scores_of(random_folder, tmp_path, HashEncoder()))
     f1, precision, recall, extracted = naive_f1(
         *naive_part(random_folder, HashEncoder(), "training")
     )
@@ -181,7 +189,7 @@ def test_f1_with_the_oracle_is_the_best_of_all_cuts_of_plain_loops(random_folder
 
 def test_f1_with_the_samples_threshold_is_that_of_plain_loops(random_folder, tmp_path):
     scores = scores_of(random_folder, tmp_path, HashEncoder(), threshold="sample")
-    found = scores["directions"]["de"]
+    found = told_of(scores)
     sample, gold = naive_part(random_folder, HashEncoder(), "sample")
     count = naive_f1(sample, gold)[3]
     threshold = (sample[count - 1][0] + sample[count][0]) / 2
@@ -303,8 +311,8 @@ def test_pairs_of_the_published_format_are_found_by_shared_words(tmp_path):
 
     arguments = (SHARED / "bucc_mini", tmp_path, CharNgramEncoder(), ("de", "fr"))
     for threshold in ("oracle", "sample"):
-        directions = scores_of(*arguments, threshold=threshold)["directions"]
-        for found in directions.values():
+        scores = scores_of(*arguments, threshold=threshold)
+        for found in (told_of(scores, code) for code in ("de", "fr")):
             assert (found["sentences"], found["english"], found["gold"]) == (476, 476, 240)
             assert 5 < found["f1"] < 95
             assert found["missed"] or found["correct"] == found["extracted"]

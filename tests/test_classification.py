@@ -1,5 +1,6 @@
 """Laws of the benchmarks that classify documents: what is learnt, chosen by, tested on, told."""
 
+import json
 import re
 import shutil
 from collections import Counter
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 from classified_made import TopicEncoder, experiment_of, run
 from experiments_made import Settings
+from results_made import by_direction, counts, hits, means
 
 from ems.bench.baselines import CharNgramEncoder
-from ems.hits import unpacked
+from ems.bench.documents import MAJORITY
 from ems.bench.labelled import Place, Reader, drawn
 from ems.bench.task import Task
 from ems.config import stage_hash
@@ -52,44 +54,45 @@ def test_each_benchmark_has_its_directions_and_a_transfer_that_works_is_seen(
     name, folders, tmp_path
 ):
     scores = scored(name, folders, tmp_path)
-    assert scores["metric"] == "accuracy"
-    assert set(scores["directions"]) == DIRECTIONS[name]
-    for direction, found in scores["directions"].items():
-        source, target = direction.split()[0].split("-")
-        assert (found["source"], found["target"]) == (source, target)
-        assert found["accuracy"] > 90
-        assert list(found["seeds"]) == ["1", "2"]
+    assert scores.metric == "accuracy"
+    assert set(scores.labelled()) == set(scores.details) == DIRECTIONS[name]
+    assert scores.parallel == (name == "sib200")
+    assert all(value > 90 for value in means(scores).values())
+    for direction, seeds in scores.labelled().items():
+        assert list(seeds) == ["1", "2"]
+        for row in seeds.values():
+            assert f"{row.source}-{row.target} {row.split}".strip() == direction
+    for chosen in scores.details.values():
+        assert [len(chosen[key]) for key in ("epochs", "weight_decay")] == [2, 2]
 
 
 @every
 def test_a_language_whose_classes_lie_elsewhere_is_told_wrong_and_only_it(name, folders, tmp_path):
     encoder = TopicEncoder({"de": 1})
-    scores = scored(name, folders, tmp_path, encoder)["directions"]
-    for found in scores.values():
-        same = (found["source"] == "de") == (found["target"] == "de")
-        assert found["accuracy"] > 90 if same else found["accuracy"] < 10
+    for direction, accuracy in means(scored(name, folders, tmp_path, encoder)).items():
+        source, target = direction.split()[0].split("-")
+        same = (source == "de") == (target == "de")
+        assert accuracy > 90 if same else accuracy < 10
 
 
 def test_the_numbers_of_a_direction_agree_with_its_hits(folders, tmp_path):
     encoder = TopicEncoder(noise=0.6)
-    for found in scored("mldoc", folders, tmp_path, encoder)["directions"].values():
-        percents = [
-            100 * unpacked(found["hits"][seed], found["sentences"]).mean() for seed in ("1", "2")
-        ]
-        assert list(found["seeds"].values()) == pytest.approx(percents)
-        assert found["accuracy"] == pytest.approx(np.mean(percents))
-        assert found["deviation"] == pytest.approx(np.std(percents, ddof=1))
-        assert found["sentences"] == 20
-        for low, high in found["intervals"].values():
-            assert low <= high
+    scores = scored("mldoc", folders, tmp_path, encoder)
+    assert set(counts(scores).values()) == {20}
+    for row in (row for row in scores.rows if not row.measure):
+        assert row.value == pytest.approx(100 * np.mean(hits(row)))
+    assert len({row.value for row in scores.rows}) > 3  # a guard
+    for row in json.loads(scores.path.read_text())["rows"]:
+        assert ("interval" in row) == ("measure" not in row)
+        low, high = row.get("interval", (0, 100))
+        assert low <= row["value"] <= high
 
 
 def test_the_most_frequent_class_of_the_test_part_is_counted(folders, tmp_path):
     path = folders["counterfactual"] / "DE_test.tsv"
     path.write_text(path.read_text().replace("\t0\n", "\t1\n", 3))
-    found = scored("counterfactual", folders, tmp_path)["directions"]
-    assert found["en-de"]["majority"] == pytest.approx(100 * 9 / 12)
-    assert found["en-ja"]["majority"] == 50
+    found = means(scored("counterfactual", folders, tmp_path), MAJORITY)
+    assert found == {"en-en": 50, "en-de": pytest.approx(100 * 9 / 12), "en-ja": 50}
 
 
 def test_the_same_inputs_give_the_same_bytes(folders, tmp_path):
@@ -98,14 +101,14 @@ def test_the_same_inputs_give_the_same_bytes(folders, tmp_path):
     before = (tmp_path / "scores/mldoc.json").read_bytes()
     scored("mldoc", folders, tmp_path, noisy)
     assert (tmp_path / "scores/mldoc.json").read_bytes() == before
-    assert scored("mldoc", folders, tmp_path, noisy, seed=2)["directions"] != first["directions"]
+    assert scored("mldoc", folders, tmp_path, noisy, seed=2).rows != first.rows
 
 
 def test_a_direction_does_not_depend_on_the_other_languages(folders, tmp_path):
     noisy = TopicEncoder(noise=0.6)
-    whole = scored("mldoc", folders, tmp_path, noisy)["directions"]
+    whole = by_direction(scored("mldoc", folders, tmp_path, noisy))
     some = {"evalsets": {"mldoc": {"languages": ["en", "fr"]}}}
-    few = scored("mldoc", folders, tmp_path, noisy, **some)["directions"]
+    few = by_direction(scored("mldoc", folders, tmp_path, noisy, **some))
     assert few == {name: whole[name] for name in ("en-fr", "fr-en")}
 
 
@@ -142,10 +145,10 @@ def test_only_the_source_language_chooses_so_a_spoilt_validation_part_of_the_tar
     name, folders, tmp_path
 ):
     noisy = TopicEncoder(noise=0.5)
-    before = scored(name, folders, tmp_path, noisy)["directions"]
+    before = by_direction(scored(name, folders, tmp_path, noisy))
     spoil(folders[name], name)
     asked = TopicEncoder(noise=0.5)
-    after = scored(name, folders, tmp_path, asked)["directions"]
+    after = by_direction(scored(name, folders, tmp_path, asked))
     assert {direction for direction in before if after[direction] != before[direction]} <= {"de-en"}
     read = [what for _, _, what in asked.asked if "valid" in what]
     german = [what for what in read if re.search(" (german|de|deu_Latn|DE) ", what)]
@@ -271,7 +274,7 @@ def test_the_score_file_is_of_the_files_learnt_from_and_of_the_news_in_the_folde
     folders, tmp_path
 ):
     def found(name):
-        return scored(name, folders, tmp_path)["data_sha256"]
+        return scored(name, folders, tmp_path).data_sha256
 
     for name, path in (
         ("marc", "train/dataset_de_train.json"),
@@ -355,4 +358,4 @@ def test_without_english_or_another_language_there_is_no_direction(folders, tmp_
 
 def test_the_baseline_of_character_ngrams_can_be_scored(folders, tmp_path):
     scores = scored("sib200", folders, tmp_path, CharNgramEncoder())
-    assert scores["directions"]["en-en"]["accuracy"] > 50
+    assert means(scores)["en-en"] > 50

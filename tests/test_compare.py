@@ -250,7 +250,7 @@ def test_turning_the_two_around_turns_every_difference_and_no_chance(both, tmp_p
         assert float(mine["Delta"]) == pytest.approx(-float(back[key]["Delta"]), abs=0.11)
         for way in WAYS:
             column = f"p {way.replace('_', ' ')}"
-            assert row[column] == back[key][column]
+            assert mine[column] == back[key][column]
 
 
 def test_two_files_are_compared_as_their_folders_are(both):

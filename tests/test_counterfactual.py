@@ -7,7 +7,7 @@ from conftest import SHARED, needs
 from mirror_made import write_lines
 
 from ems.errors import EmsError
-from ems.evalsets import counterfactual
+import ems.benchmarks.counterfactual.data as counterfactual
 from ems.evalsets.sets import read_sides, set_files
 
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 from conftest import ROOT, needs
+from results_made import means
 
-from ems.config import UNSEEN
 from ems.corpora.demo import LEAKED_PAIRS
+from ems.scores import UNSEEN, read_score_file
 
 RESULTS = ROOT / "results/demo"
 
@@ -15,11 +16,10 @@ def _mean(system: str) -> float:
     """P@1 of the languages trained on."""
     path = RESULTS / f"scores/{system}/tatoeba.json"
     needs(path.exists(), f"{path} is not there; run `make all` first")
-    directions = json.loads(path.read_text())["directions"].values()
-    seen = [each for each in directions if each["language"] != UNSEEN]
-    assert len(seen) == len(directions) - 1 == 7
-    scores = [each[way] for each in seen for way in ("to_english", "from_english")]
-    return sum(scores) / len(scores)
+    scores = read_score_file(path)
+    seen = [value for code, value in means(scores).items() if scores.languages[code] != UNSEEN]
+    assert len(seen) == len(scores.languages) - 1 == 7
+    return sum(seen) / len(seen)
 
 
 def test_ems_finds_at_least_80_percent_of_the_translations() -> None:

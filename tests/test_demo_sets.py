@@ -14,22 +14,20 @@ from ems.corpora.demo.material import Material
 from ems.corpora.demo.sets import MAKERS
 from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
-from ems.evalsets import (
-    bucc2018,
-    cls,
-    counterfactual,
-    flores200,
-    marc,
-    mldoc,
-    ntrex,
-    paracrawl,
-    pawsx,
-    rcv2,
-    sib200,
-    tatoeba,
-    xnli,
-    xsimpp,
-)
+import ems.benchmarks.bucc2018.data as bucc2018
+import ems.benchmarks.cls.data as cls
+import ems.benchmarks.counterfactual.data as counterfactual
+import ems.benchmarks.flores200.data as flores200
+import ems.benchmarks.marc.data as marc
+import ems.benchmarks.mldoc.data as mldoc
+import ems.benchmarks.ntrex.data as ntrex
+import ems.benchmarks.paracrawl.data as paracrawl
+import ems.benchmarks.pawsx.data as pawsx
+import ems.benchmarks.rcv2.data as rcv2
+import ems.benchmarks.sib200.data as sib200
+import ems.benchmarks.tatoeba.data as tatoeba
+import ems.benchmarks.xnli.data as xnli
+import ems.benchmarks.xsimpp.data as xsimpp
 
 FLORES = [
     "eng_Latn",

@@ -14,7 +14,10 @@ from ems.config.experiment import RETRIEVED
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
 from ems.corpora.demo.sets import FOLDERS
 from ems.corpora.moses import read_pairs
-from ems.evalsets import counterfactual, marc, paracrawl, xnli
+import ems.benchmarks.counterfactual.data as counterfactual
+import ems.benchmarks.marc.data as marc
+import ems.benchmarks.paracrawl.data as paracrawl
+import ems.benchmarks.xnli.data as xnli
 from ems.evalsets.check import missing_evalsets
 from ems.evalsets.documents import parts
 from ems.evalsets.sets import FILES, data_files, read_sides

@@ -9,6 +9,7 @@ from conftest import needs
 from experiments_made import MINIMAL, SITE, Settings, edited
 from mirror_made import write_tatoeba
 from models_made import write_command, write_model, write_peer
+from results_made import means
 
 from ems.bench.by_hand import Given, evaluate_by_hand
 from ems.bench.cache import FOLDER
@@ -16,6 +17,7 @@ from ems.bench.registry import evaluate
 from ems.cli import main
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
+from ems.scores import read_score_file
 from ems.tables.scores import read_scores
 
 PAIRS = {
@@ -55,7 +57,8 @@ def test_the_scores_are_those_of_the_workflow(here, capfd):
     experiment = here.load()
     names = {"system": "ems", "benchmark": "tatoeba"}
     folder = Path("data/evalsets/tatoeba/toy")
-    expected = evaluate(SentenceEncoder(Path("ours")), experiment, names, folder, Path("x.json"))
+    evaluate(SentenceEncoder(Path("ours")), experiment, names, folder, Path("x.json"))
+    expected = json.loads(Path("x.json").read_text())
     differ = {key for key in expected if expected[key] != found[key]}
     assert differ == {"system", "system_hash"}
     assert set(found) == set(expected)
@@ -65,12 +68,11 @@ def test_the_scores_are_those_of_the_workflow(here, capfd):
 def test_the_summary_has_a_row_for_each_benchmark(here, capfd):
     printed = run(capfd, *OURS, "--name", "mine").splitlines()
     assert printed[0].split() == ["benchmark", "metric", "mine"]
-    scores = json.loads(Path("scores/ours/tatoeba.json").read_text())
-    both = scores["directions"].values()
-    mean = sum(d["to_english"] + d["from_english"] for d in both) / 2 / len(both)
+    scores = read_score_file(Path("scores/ours/tatoeba.json"))
+    mean = sum(means(scores).values()) / 2
     assert printed[1].split() == ["tatoeba", "P@1", f"{mean:.1f}"]
     assert len(printed) == 2
-    assert scores["system"] == "mine"
+    assert scores.system == "mine"
 
 
 def test_the_same_call_gives_the_same_bytes_with_and_without_the_cache(here, capfd):
@@ -118,13 +120,13 @@ def test_a_sentence_transformers_folder_is_evaluated(here, capfd):
     write_peer(Path("peer").resolve(), [word for line in TEXT for word in line.split()])
     printed = run(capfd, "--model", "peer", "--bench", "tatoeba", "--out", "out")
     assert printed.splitlines()[0].split()[-1] == "peer"
-    assert len(json.loads(Path("out/tatoeba.json").read_text())["directions"]) == 2
+    assert len(read_score_file(Path("out/tatoeba.json")).labelled()) == 2
 
 
 def test_our_model_is_scored_on_the_languages_that_it_knows(here, capfd):
     write_model(Path("german"), ["en", "de"], TEXT, pieces=60)
     run(capfd, "--model", "german", "--bench", "tatoeba", "--out", "out")
-    assert list(json.loads(Path("out/tatoeba.json").read_text())["directions"]) == ["deu"]
+    assert list(read_score_file(Path("out/tatoeba.json")).labelled()) == ["deu"]
 
 
 def test_data_that_lie_elsewhere_are_named_by_their_folder(here, capfd):

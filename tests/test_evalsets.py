@@ -10,7 +10,9 @@ from mirror_made import write_flores, write_lines, write_opus, write_sib, write_
 
 from ems.config.schema import load_yaml
 from ems.errors import EmsError
-from ems.evalsets import flores200, sib200, tatoeba
+import ems.benchmarks.flores200.data as flores200
+import ems.benchmarks.sib200.data as sib200
+import ems.benchmarks.tatoeba.data as tatoeba
 from ems.evalsets.fetch import fetch_evalset, fetch_tatoeba
 from ems.evalsets.sets import FILES, data_files, read_bitext, read_sides
 

@@ -8,7 +8,16 @@ from conftest import SHARED, needs
 from mirror_made import write_lines, write_opus
 
 from ems.errors import EmsError
-from ems.evalsets import bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, xnli, xsimpp
+import ems.benchmarks.bucc2018.data as bucc2018
+import ems.benchmarks.cls.data as cls
+import ems.benchmarks.flores200.data as flores200
+import ems.benchmarks.marc.data as marc
+import ems.benchmarks.mldoc.data as mldoc
+import ems.benchmarks.paracrawl.data as paracrawl
+import ems.benchmarks.pawsx.data as pawsx
+import ems.benchmarks.rcv2.data as rcv2
+import ems.benchmarks.xnli.data as xnli
+import ems.benchmarks.xsimpp.data as xsimpp
 from ems.evalsets.documents import Document, parts, sentences
 
 

@@ -11,8 +11,8 @@ from conftest import ROOT
 LAYERS = [
     {"errors"},
     {"damaged", "shapes"},
-    {"files", "progress", "orphan", "torchrun", "batches"},
-    {"outputs"},
+    {"files", "progress", "orphan", "torchrun", "batches", "hits"},
+    {"outputs", "scores"},
     {"costs"},
     {"languages"},
     {"config"},

@@ -194,7 +194,7 @@ def test_an_entry_of_the_twin_trains_with_its_losses_and_scores_its_language(
     names = {"system": name, "benchmark": "tatoeba"}
     encoder = SentenceEncoder(tmp_path / "model", "cpu")
     scores = evaluate(encoder, experiment, names, small.folder / "tatoeba", tmp_path / "s.json")
-    assert set(scores["directions"]) == {"fra"}
+    assert set(scores.labelled()) == {"fra"}
 
 
 # --- through the workflow

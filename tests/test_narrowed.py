@@ -14,6 +14,7 @@ from shards_made import contents, unpacked
 from ems.bench.baselines import CharNgramEncoder
 from ems.bench.registry import evaluate
 from ems.config import stage_hash
+from ems.scores import read_score_file
 from ems.shards.index import write_index
 from ems.shards.reader import PairStore
 
@@ -250,7 +251,8 @@ def test_a_system_is_scored_on_its_languages_and_says_that_the_data_are_the_same
     scores = {}
     for name in ("all", "pair-ja"):
         names, out = {"system": name, "benchmark": "tatoeba"}, tmp_path / f"{name}.json"
-        scores[name] = evaluate(CharNgramEncoder(), experiment, names, tmp_path / "tatoeba", out)
-    assert set(scores["all"]["directions"]) == {"deu", "jpn"}
-    assert set(scores["pair-ja"]["directions"]) == {"jpn"}
-    assert scores["all"]["data_sha256"] == scores["pair-ja"]["data_sha256"]
+        evaluate(CharNgramEncoder(), experiment, names, tmp_path / "tatoeba", out)
+        scores[name] = read_score_file(out)
+    assert set(scores["all"].labelled()) == {"deu", "jpn"}
+    assert set(scores["pair-ja"].labelled()) == {"jpn"}
+    assert scores["all"].data_sha256 == scores["pair-ja"].data_sha256

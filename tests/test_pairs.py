@@ -7,14 +7,16 @@ import torch
 from classified_made import run
 from conftest import SHARED, needs
 from mirror_made import write_lines
+from results_made import counts, hits, means
 from sklearn.metrics import average_precision_score
 
-from ems.bench import inference
+import ems.benchmarks.xnli.score as inference
 from ems.bench.baselines import CharNgramEncoder
 from ems.benchmarks.xnli.score import Pairs
-from ems.benchmarks.pawsx.score import best_threshold
+from ems.benchmarks.pawsx.score import PRECISION, best_threshold
 from ems.errors import EmsError
-from ems.evalsets import pawsx, xnli
+import ems.benchmarks.pawsx.data as pawsx
+import ems.benchmarks.xnli.data as xnli
 
 LABELS = ("entailment", "neutral", "contradiction")
 CODES = ("en", "de", "zh")
@@ -96,12 +98,14 @@ def test_features_of_a_pair_are_both_their_product_and_their_difference():
 
 def test_inference_is_learnt_in_english_and_tested_in_each_language(folder, tmp_path):
     scores = run("xnli", tmp_path, folder, PairEncoder(turned=90), **OF_XNLI)
-    found = {name: each["accuracy"] for name, each in scores["directions"].items()}
+    found = means(scores)
     assert set(found) == {"en-en", "en-de", "en-zh"}
     assert found["en-en"] > 90
     assert found["en-zh"] > 90
     assert found["en-de"] < 70  # all angles between premise and hypothesis are others
-    assert scores["directions"]["en-de"]["sentences"] == 36
+    assert set(counts(scores).values()) == {36}
+    assert (scores.parallel, list(scores.details)) == (True, ["classifiers"])
+    assert len(scores.details["classifiers"]["epochs"]) == len(scores.labelled()["en-de"]) > 1
     before = (tmp_path / "scores/xnli.json").read_bytes()
     run("xnli", tmp_path, folder, PairEncoder(turned=90), **OF_XNLI)
     assert (tmp_path / "scores/xnli.json").read_bytes() == before
@@ -121,7 +125,7 @@ def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in lines if not line.startswith("de")))
     again = run("xnli", tmp_path, folder, PairEncoder(), **OF_XNLI)
-    assert again["directions"] == some["directions"]
+    assert (again.rows, again.details) == (some.rows, some.details)
 
 
 def test_a_class_that_is_missing_and_an_embedding_that_is_not_finite_are_told(folder, tmp_path):
@@ -198,16 +202,19 @@ def test_the_threshold_is_of_english_dev_and_the_score_of_pairs_that_did_not_cho
     choose = range(40) if labelled else range(0, 40, 2)
     tested = ("test", range(40)) if labelled else ("dev", range(1, 40, 2))
     threshold = naive_threshold(*(part.tolist() for part in pairs("en", "dev", choose)))
-    assert scores["threshold"] == pytest.approx(threshold, abs=1e-5)
-    assert scores["part"] == ("test" if labelled else "odd rows of dev")
+    assert scores.details["threshold"] == pytest.approx(threshold, abs=1e-5)
+    assert scores.parallel
+    assert scores.protocol == {"part": "test" if labelled else "odd rows of dev"}
     for code in CODES:
         cosines, truth = pairs(code, *tested)
-        found = scores["directions"][f"en-{code}"]
-        right = ((cosines >= threshold - 1e-6) == truth).mean()
-        assert found["accuracy"] == pytest.approx(100 * right)
+        name = f"en-{code}"
+        right = (cosines >= threshold - 1e-6) == truth
+        (row,) = scores.labelled()[name].values()
+        assert hits(row) == right.tolist()
+        assert row.value == pytest.approx(100 * right.mean())
         precision = 100 * average_precision_score(truth, cosines)
-        assert found["average_precision"] == pytest.approx(precision, abs=1e-3)
-        assert found["sentences"] == len(truth) == (39 if labelled else 19)
+        assert means(scores, PRECISION)[name] == pytest.approx(precision, abs=1e-3)
+        assert counts(scores)[name] == len(truth) == (39 if labelled else 19)
 
 
 def test_pairs_without_labels_to_choose_by_are_told(tmp_path):
@@ -236,4 +243,4 @@ def test_rows_keep_their_numbers_where_others_are_left_out(real, tmp_path):
 def test_the_baseline_scores_paraphrases_too(tmp_path):
     folder = write_pawsx(tmp_path / "pawsx")
     scores = run("pawsx", tmp_path, folder, CharNgramEncoder(), languages=list(CODES))
-    assert set(scores["directions"]) == {"en-en", "en-de", "en-zh"}
+    assert set(scores.labelled()) == {"en-en", "en-de", "en-zh"}

@@ -212,9 +212,7 @@ def test_error_rates_of_other_data_or_another_protocol_are_an_error(tmp_path, ch
 
 def test_error_rates_without_their_protocol_and_no_files_at_all_are_an_error(tmp_path):
     path = write_errors(tmp_path, "A", "xsim", {"de": 1.0}, protocol={})
-    with pytest.raises(
-        EmsError, match=r"expected text under `protocol.margin`, found nothing"
-    ):
+    with pytest.raises(EmsError, match=r"expected text under `protocol.margin`, found nothing"):
         write_table("xsim", [path], tmp_path / "t.tex")
     with pytest.raises(EmsError, match="no score files"):
         write_table("xsim", [], tmp_path / "t.tex")

@@ -129,9 +129,7 @@ def test_a_score_that_is_no_percentage_is_an_error_that_names_the_file(f1, tmp_p
 
 def test_a_file_without_its_protocol_is_an_error_that_names_it(tmp_path):
     path = write_bucc(tmp_path, "a", {"de": 5.0}, {"k": 4})
-    with pytest.raises(
-        EmsError, match=r"a/bucc2018.json: expected text under `protocol.margin`"
-    ):
+    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected text under `protocol.margin`"):
         write_table("bucc2018", [path], tmp_path / "bucc.tex", [])
     path = write_bucc(tmp_path, "a", {"de": 5.0}, ["k"])
     with pytest.raises(EmsError, match=r"a/bucc2018.json: expected a JSON object under `protocol`"):

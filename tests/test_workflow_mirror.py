@@ -22,8 +22,10 @@ from mirror_made import (
     write_tatoeba,
 )
 from names_made import NASTY, quoted
+from results_made import counts as counts_of
 
 from ems.corpora.split import part_of_line
+from ems.scores import read_score_file
 
 TATOEBA = {"deu": "de", "fra": "fr", "nld": "nl", "swh": "sw", "ang": "ang", "yid": "yid"}
 FLORES = {"en": "eng", "de": "deu", "fr": "fra", "nl": "nld", "sw": "swh"}  # + _Latn
@@ -193,12 +195,12 @@ def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with
 
 def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run: Project) -> None:
     folder = run.folder / "results/mini/scores/ems"
-    tatoeba, ntrex = (json.loads((folder / f"{n}.json").read_text()) for n in ("tatoeba", "ntrex"))
-    languages = {code: each["language"] for code, each in tatoeba["directions"].items()}
+    tatoeba, ntrex = (read_score_file(folder / f"{name}.json") for name in ("tatoeba", "ntrex"))
     seen = {"deu": "de", "fra": "fr", "swh": "sw"}
-    assert languages == {code: seen.get(code, "und") for code in TATOEBA}
-    assert ntrex["version"] == "v1+test"
-    assert {each["sentences"] for each in ntrex["directions"].values()} == {len(run.sets["news"])}
+    assert tatoeba.languages == {code: seen.get(code, "und") for code in TATOEBA}
+    assert set(tatoeba.labelled()) == set(TATOEBA)
+    assert ntrex.version == "v1+test"
+    assert set(counts_of(ntrex).values()) == {len(run.sets["news"])}
 
 
 # --- plans: what would run

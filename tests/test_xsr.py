@@ -10,12 +10,13 @@ import pytest
 from experiments_made import Settings
 from mining_made import HashEncoder, Listed, naive_best, unit
 from mirror_made import write_opus, write_zip
+from results_made import counts, hits
 
-from ems.hits import unpacked
 from ems.bench.registry import evaluate
 from ems.bench.xsr import draw
 from ems.config import stage_hash
 from ems.errors import EmsError
+from ems.scores import read_score_file
 
 CORPUS = {"paracrawl": ("ParaCrawl", "v5"), "europarlxsr": ("Europarl", "v7")}
 SMALL = {"queries": 20, "candidates": 60}
@@ -45,7 +46,7 @@ def run(tmp_path, benchmark="paracrawl", encoder=None, items=ITEMS, **protocol):
 
 
 def scores_of(*arguments, **protocol):
-    return json.loads(run(*arguments, **protocol).read_text())
+    return read_score_file(run(*arguments, **protocol))
 
 
 # --- which sentences are drawn
@@ -125,25 +126,26 @@ def test_p_at_1_is_what_plain_loops_count_in_both_directions(benchmark, margin, 
     protocol = {"margin": margin} if margin else {}
     scores = scores_of(tmp_path, benchmark, **protocol)
     margin = margin or {"paracrawl": "ratio", "europarlxsr": "absolute"}[benchmark]
-    assert scores["protocol"] == {**SMALL, "seed": 1234, "k": 4, "margin": margin}
-    assert scores["metric"] == "P@1"
+    assert scores.protocol == {**SMALL, "seed": 1234, "k": 4, "margin": margin}
+    assert (scores.metric, scores.higher_is_better, scores.parallel) == ("P@1", True, False)
+    assert scores.languages == {"de": "de", "fr": "fr"}
+    assert counts(scores) == {"de": 20, "fr": 20}
     asked = np.random.RandomState(1234).choice(60, 20, replace=False).tolist()
     for code in ("de", "fr"):
         drawn = naive_draw([(item[code], item["en"]) for item in ITEMS], 60, 1234)
         foreign, english = (
             unit(HashEncoder().encode(side, code)).tolist() for side in zip(*drawn, strict=True)
         )
-        found = scores["directions"][code]
-        assert (found["language"], found["sentences"]) == (code, 20)
         for way, queries, candidates in (
             ("to_english", foreign, english),
             ("from_english", english, foreign),
         ):
             best = naive_best([queries[at] for at in asked], candidates, 4, margin)
-            hits = [at == right for at, right in zip(best, asked, strict=True)]
-            assert unpacked(found["hits"][way], 20).tolist() == hits
-            assert found[way] == pytest.approx(100 * sum(hits) / 20)
-            assert 0 < sum(hits) < 20  # a guard
+            right = [at == own for at, own in zip(best, asked, strict=True)]
+            row = scores.labelled()[code][way]
+            assert hits(row) == right
+            assert row.value == pytest.approx(100 * sum(right) / 20)
+            assert 0 < sum(right) < 20  # a guard
 
 
 def test_every_candidate_is_encoded_once_as_its_own_language(tmp_path):
@@ -168,7 +170,7 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path):
     assert run(tmp_path, items=folder).read_bytes() == first
     turned = run(tmp_path, items=ITEMS[::-1]).read_bytes()
     assert turned != first  # other data ...
-    drawn = [json.loads(scores)["directions"] for scores in (first, turned)]
+    drawn = [json.loads(scores)["rows"] for scores in (first, turned)]
     assert drawn[0] == drawn[1]  # ... of which the same are drawn
 
 

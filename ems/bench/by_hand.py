@@ -25,6 +25,7 @@ from ems.encode import MODEL
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder
 from ems.files import read_json, sha256_file
+from ems.scores import RANGES
 
 SHOWN = 3  # files that an error names
 
@@ -135,7 +136,10 @@ def _how_to_fetch(
 def _summary(name: str, rows: list[tuple[str, str, float | None]]) -> str:
     """A row per benchmark: its name, its metric, its mean."""
     cells = [("benchmark", "metric", name)]
-    cells += [(b, metric, "-" if mean is None else f"{mean:.1f}") for b, metric, mean in rows]
+    cells += [
+        (b, metric, "-" if mean is None else f"{mean:.{2 if metric in RANGES else 1}f}")
+        for b, metric, mean in rows
+    ]
     widths = [max(len(row[at]) for row in cells) for at in range(3)]
     return "".join(
         f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}\n" for row in cells

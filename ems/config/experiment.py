@@ -6,9 +6,8 @@ from typing import Any
 
 from ems.config.sweep import Point
 from ems.errors import EmsError
-from ems.languages import Language
+from ems.languages import UNSEEN, Language
 
-UNSEEN = "und"  # ISO 639 "undetermined": any language that the experiment does not train on
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 

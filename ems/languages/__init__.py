@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+UNSEEN = "und"  # ISO 639-2 "undetermined": a language that nothing was trained on
+
 
 @dataclass(frozen=True)
 class Language:

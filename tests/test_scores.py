@@ -1,0 +1,353 @@
+"""Laws of the score file: what is written is read back, what does not fit is one line that says
+where, and rows stand together as a comparison wants them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from results_made import hits, values
+from scores_made import edit, row, write_file
+
+from ems.errors import EmsError
+from ems.hits import interval, packed
+from ems.scores import Result, Score, read_score_file, write_scores
+from ems.shapes import TEXT
+
+HEADER = {
+    "benchmark": "made",
+    "version": "v1+test",
+    "system": "ems",
+    "system_hash": "ab12",
+    "data_sha256": "cd34",
+}
+LANGUAGES = {"deu": "de", "fra": "fr", "gsw": "und"}
+
+
+def drawn(count, seed, share=0.6):
+    return np.random.default_rng(seed).random(count) < share
+
+
+def both(code, seed=0, count=33):
+    return [
+        Score.of_hits(code, "en", drawn(count, 2 * seed)),
+        Score.of_hits("en", code, drawn(count, 2 * seed + 1)),
+    ]
+
+
+def plain(source, target, value, **others):
+    return Score(source, target, value, 10, **others)
+
+
+SEARCH = Result("P@1", [*both("deu"), *both("fra", 1), *both("gsw", 2)], LANGUAGES)
+ERRORS = Result(
+    "error rate",
+    [
+        Score.of_hits("deu_Latn", "eng_Latn", drawn(12, 5)),
+        plain("deu_Latn", "eng_Latn", 100 / 3, measure="misaligned"),
+    ],
+    {"deu_Latn": "de", "eng_Latn": "en"},
+    higher_is_better=False,
+    parallel=True,
+    protocol={"k": 4, "margin": "ratio", "exact": True, "part": None},
+)
+CLASSES = Result(
+    "accuracy",
+    [
+        *(Score.of_hits("en", "de", drawn(20, at), split="books", seed=at) for at in (1, 2)),
+        *(Score.of_hits("en", "de", drawn(20, at), split="dvd", seed=at) for at in (3, 4)),
+        Score.of_hits("de", "de", drawn(20, 5)),
+        plain("en", "de", 50.0, split="books", measure="most frequent class"),
+    ],
+    {"en": "en", "de": "und"},
+    label="direction",
+    details={"en-de books": {"epochs": [3, 4]}, "missed": [{"sentence": "Maß „50 %“"}]},
+)
+CODES = ("eng_Latn", "deu_Latn", "fra_Latn")
+MATRIX = Result(
+    "P@1",
+    [
+        plain(one, other, 10.0 * at)
+        for at, one in enumerate(CODES)
+        for other in CODES
+        if other != one
+    ],
+    dict(zip(CODES, ("en", "de", "fr"), strict=True)),
+    label="source",
+)
+COSINE = Result(
+    "cosine",
+    [Score("en", "en", -0.125, 2)],
+    {"en": "en"},
+    higher_is_better=False,
+    data={"version": "of the paper", "data_sha256": "ef56"},
+)
+RESULTS = {"search": SEARCH, "errors": ERRORS, "classes": CLASSES, "matrix": MATRIX}
+RESULTS |= {"cosine": COSINE}
+
+
+def written(folder, result):
+    path = folder / "made.json"
+    write_scores(path, HEADER, result)
+    return path
+
+
+# --- written and read
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_what_is_written_is_read_back(tmp_path, name):
+    """All but the intervals, which follow from the hits."""
+    result = RESULTS[name]
+    found = read_score_file(written(tmp_path, result), "made", result.metric)
+    assert found.rows == [replace(each, interval=None) for each in result.rows]
+    for key in ("metric", "label", "higher_is_better", "parallel", "languages"):
+        assert getattr(found, key) == getattr(result, key)
+    assert (found.protocol, found.details) == (result.protocol, result.details)
+    for key in ("benchmark", "system", "version", "data_sha256"):
+        assert getattr(found, key) == {**HEADER, **result.data}[key]
+    assert found.path == tmp_path / "made.json"
+    assert values(found) == values(result)
+    assert found.mean() == result.mean()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_same_result_is_the_same_bytes_with_a_row_on_each_line(tmp_path, name):
+    result = RESULTS[name]
+    path = written(tmp_path, result)
+    first = path.read_bytes()
+    assert written(tmp_path, result).read_bytes() == first
+    lines = [line for line in first.decode().splitlines() if line.startswith('{"source"')]
+    assert [json.loads(line.rstrip(",")) for line in lines] == json.loads(first)["rows"]
+    assert len(lines) == len(result.rows)
+    assert first.endswith(b"}\n")
+
+
+def test_a_row_says_only_what_it_has(tmp_path):
+    rows = json.loads(written(tmp_path, CLASSES).read_text())["rows"]
+    always = {"source", "target", "value", "count"}
+    seen = {"hits", "interval"}
+    assert set(rows[0]) == always | seen | {"split", "seed"}
+    assert set(rows[4]) == always | seen
+    assert set(rows[5]) == always | {"split", "measure"}
+
+
+def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
+    right = np.array([True, False, True, True])
+    score = Score.of_hits("de", "en", right, split="books", seed=3)
+    assert (score.value, score.count, score.split, score.seed) == (75, 4, "books", 3)
+    assert score.interval == interval(3, 4)
+    assert score.interval[0] < 75 < score.interval[1]
+    assert hits(score) == score.bits().tolist() == right.tolist()
+    assert (score.direction, score.measure) == ("de-en books", "")
+
+
+# --- hits
+
+
+@pytest.mark.parametrize("count", [1, 8, 33])
+def test_hits_whose_share_is_not_the_value_are_refused(count):
+    score = Score.of_hits("de", "en", drawn(count, 1))
+    for value in (score.value + 1, 100 - score.value + 0.5, score.value + 1e-5):
+        with pytest.raises(ValueError, match=rf"they are {score.value:.2f} %, the file says"):
+            replace(score, value=value).bits()
+    assert replace(score, value=score.value + 1e-9).bits().tolist() == hits(score)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "told"),
+    [(packed(drawn(8, 1)), 9, "expected 2 bytes"), ("", 8, "found 0"), ("not hits", 8, "base85")],
+)
+def test_hits_of_another_number_of_sentences_are_refused(text, count, told):
+    with pytest.raises(ValueError, match=told):
+        replace(Score.of_hits("de", "en", drawn(8, 1)), hits=text, count=count).bits()
+
+
+# --- what stands together
+
+
+def test_a_language_has_two_ways_a_direction_its_seeds_and_a_source_its_targets():
+    ways = {name: {k: list(of) for k, of in RESULTS[name].labelled().items()} for name in RESULTS}
+    both_ways = ["to_english", "from_english"]
+    assert ways["search"] == dict.fromkeys(LANGUAGES, both_ways)
+    assert ways["errors"] == {"deu_Latn": ["to_english"]}
+    expected = {"en-de books": ["1", "2"], "en-de dvd": ["3", "4"], "de-de": [""]}
+    assert ways["classes"] == expected
+    assert ways["matrix"] == {one: [c for c in CODES if c != one] for one in CODES}
+    assert ways["cosine"] == {"en": ["to_english"]}
+
+
+def test_a_row_stands_under_its_label_and_its_way():
+    for result in RESULTS.values():
+        rows = [each for of in result.labelled().values() for each in of.values()]
+        assert rows == [each for each in result.rows if not each.measure]
+        for label, ways in result.labelled().items():
+            for way, each in ways.items():
+                assert (result.label_of(each), result.way_of(each)) == (label, way)
+
+
+def test_another_measure_stands_apart():
+    assert values(ERRORS, "misaligned") == {"deu_Latn": {"to_english": 100 / 3}}
+    assert values(CLASSES, "most frequent class") == {"en-de books": {"": 50.0}}
+    assert values(SEARCH, "misaligned") == {}
+
+
+def test_the_mean_is_that_of_the_labels_of_all_or_of_those_trained_on_or_not():
+    codes = {"a": (10.0, 20.0), "b": (40.0, 80.0), "und": (100.0, 100.0)}
+    rows = []
+    for code, (there, back) in codes.items():
+        rows += [plain(code, "en", there), plain("en", code, back)]
+    result = Result("P@1", rows, {"a": "a", "b": "b", "und": "und"})
+    assert result.mean() == pytest.approx((15 + 60 + 100) / 3)
+    assert result.mean(trained=True) == pytest.approx((15 + 60) / 2)
+    assert result.mean(trained=False) == pytest.approx(100)
+    assert SEARCH.mean(trained=False) == np.mean([each.value for each in SEARCH.rows[-2:]])
+
+
+def test_the_mean_is_of_labels_and_not_of_rows_and_of_the_metric_alone():
+    rows = [plain("en", "de", value, seed=at) for at, value in enumerate((10.0, 20.0, 60.0))]
+    rows += [plain("en", "fr", 90.0, seed=0), plain("en", "fr", 1.0, measure="other")]
+    result = Result("accuracy", rows, {"de": "de", "fr": "fr"}, label="direction")
+    assert result.mean() == pytest.approx((30 + 90) / 2)
+    assert result.mean(trained=False) is None
+
+
+# --- what does not fit
+
+ROWS = [row("deu", "en", 10), row("en", "deu", 20.5), row("fra", "en", 30), row("en", "fra", 40)]
+
+
+def told(folder, metric="P@1", benchmark="tatoeba", wanted=("", ""), rows=ROWS, **changes):
+    """The one line that says what is wrong with a file."""
+    languages = changes.pop("languages", {"deu": "de", "fra": "fr"})
+    path = write_file(folder, "A", benchmark, metric, rows, languages, **changes)
+    with pytest.raises(EmsError) as error:
+        read_score_file(path, *wanted)
+    message = str(error.value)
+    assert message.startswith(f"{path}: expected ")
+    assert "\n" not in message
+    return message
+
+
+BAD_VALUES = [None, "50", True, -0.001, 100.001, 1e9, [50.0], {}]
+BAD_ROWS = [
+    *(({"value": value}, "a percentage under `rows.3.value`, found") for value in BAD_VALUES),
+    ({"source": ""}, "text under `rows.3.source`, found ''"),
+    ({"source": None}, "text under `rows.3.source`, found None"),
+    ({"target": 3}, "text under `rows.3.target`, found 3"),
+    ({"target": " "}, "text under `rows.3.target`, found ' '"),
+    ({"split": 1}, "text under `rows.3.split`, found 1"),
+    ({"measure": ["a"]}, "text under `rows.3.measure`, found ['a']"),
+    ({"hits": {}}, "text under `rows.3.hits`, found {}"),
+    ({"count": 0}, "a count above 0 under `rows.3.count`, found 0"),
+    ({"count": 2.0}, "a count above 0 under `rows.3.count`, found 2.0"),
+    ({"count": None}, "a count above 0 under `rows.3.count`, found None"),
+    ({"count": True}, "a count above 0 under `rows.3.count`, found True"),
+    ({"seed": -1}, "a whole number of at least 0 under `rows.3.seed`, found -1"),
+    ({"seed": "1"}, "a whole number of at least 0 under `rows.3.seed`, found '1'"),
+    ({"source": "spa"}, "the language spa under `languages`, found {'deu'"),
+    ({"source": "s\npa"}, r"the language s\npa under `languages`"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_ROWS)
+def test_a_malformed_row_is_one_line_that_names_the_row_and_the_key(tmp_path, change, message):
+    assert f"expected {message}" in told(tmp_path, rows=[*ROWS[:3], {**ROWS[3], **change}])
+
+
+@pytest.mark.parametrize("key", ["source", "target", "value", "count"])
+def test_a_row_without_a_key_is_one_line_that_names_it(tmp_path, key):
+    rows = [ROWS[0], {name: value for name, value in ROWS[1].items() if name != key}, *ROWS[2:]]
+    assert f"under `rows.1.{key}`, found None" in told(tmp_path, rows=rows)
+
+
+@pytest.mark.parametrize("bad", ["text", 3, None, [1], []])
+def test_a_row_that_is_none_is_one_line(tmp_path, bad):
+    message = told(tmp_path, rows=[*ROWS[:2], bad, *ROWS[2:]])
+    assert f"expected a JSON object under `rows.2`, found {bad!r}" in message
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [(-1, True), (1.0005, True), (1.01, False), (-2, False)]
+)
+def test_a_cosine_is_no_percentage(tmp_path, value, fits):
+    rows = [row("en", "en", value)]
+    if fits:
+        path = write_file(tmp_path, "A", "wordorder", "cosine", rows, {})
+        assert read_score_file(path).rows[0].value == value
+    else:
+        assert "expected a cosine under `rows.0.value`" in told(tmp_path, "cosine", rows=rows)
+    rows = [row("en", "en", 0.5), row("en", "en", 70.0, measure="share")]
+    path = write_file(tmp_path, "A", "wordorder", "cosine", rows, {})
+    assert values(read_score_file(path), "share") == {"en": {"to_english": 70.0}}
+
+
+BAD_HEADERS = [
+    ({"benchmark": " "}, "expected text under `benchmark`, found ' '"),
+    *(({key: 3}, f"expected text under `{key}`, found 3") for key in ("system", "version")),
+    ({"data_sha256": ""}, "expected text under `data_sha256`, found ''"),
+    ({"higher_is_better": 1}, "expected true or false under `higher_is_better`, found 1"),
+    ({"label": "way"}, "expected language or direction or source under `label`, found 'way'"),
+    ({"languages": ["deu"]}, "expected a JSON object under `languages`, found ['deu']"),
+    ({"languages": {"deu": "de", "fra": ""}}, "expected text under `languages.fra`, found ''"),
+    ({"protocol": {"k": [4]}}, "expected a setting under `protocol.k`, found [4]"),
+    ({"details": []}, "expected a JSON object under `details`, found []"),
+    ({"parallel": "no"}, "expected true or false under `parallel`, found 'no'"),
+    ({"rows": []}, "expected at least one score under `rows`, found []"),
+    ({"rows": {}}, "expected at least one score under `rows`, found {}"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_HEADERS)
+def test_a_malformed_header_is_one_line_that_names_the_key(tmp_path, change, message):
+    assert message in told(tmp_path, **change)
+
+
+NEEDED = ("system", "version", "data_sha256", "metric", "higher_is_better", "label", "languages")
+
+
+@pytest.mark.parametrize("key", [*NEEDED, "protocol", "rows"])
+def test_a_header_without_a_key_is_one_line_that_names_it(tmp_path, key):
+    path = write_file(tmp_path, "A", "tatoeba", "P@1", ROWS, {"deu": "de", "fra": "fr"})
+    edit(path, lambda data: data.pop(key))
+    with pytest.raises(EmsError, match=f"under `{key}`, found nothing"):
+        read_score_file(path)
+
+
+def test_a_file_of_another_benchmark_or_metric_is_refused_where_one_is_asked_for(tmp_path):
+    assert "expected ntrex under `benchmark`" in told(tmp_path, wanted=("ntrex", ""))
+    assert "expected F1 under `metric`, found 'P@1'" in told(tmp_path, wanted=("tatoeba", "F1"))
+
+
+@pytest.mark.parametrize("key", ["split", "seed", "measure"])
+def test_two_rows_of_one_place_are_refused_and_of_two_are_not(tmp_path, key):
+    other = {**ROWS[3], key: 1 if key == "seed" else "x"}
+    path = write_file(tmp_path, "A", "a", "P@1", [*ROWS, other], {"deu": "de", "fra": "fr"})
+    assert len(read_score_file(path).rows) == 5
+    place = "en-fra x" if key == "split" else "en-fra"
+    message = told(tmp_path, rows=[*ROWS, other, {**other, "value": 3.0}])
+    assert f"expected one row of {place}, found two (`rows.5`)" in message
+
+
+def test_a_language_that_lacks_a_direction_of_the_others_is_refused(tmp_path):
+    message = told(tmp_path, rows=ROWS[:3])
+    assert "expected from_english of every language, found none of fra" in message
+    assert "expected to_english of every language, found none of deu" in told(
+        tmp_path, rows=ROWS[1:]
+    )
+    path = write_file(tmp_path, "A", "xsim", "error rate", ROWS[::2], {"deu": "de", "fra": "fr"})
+    assert set(values(read_score_file(path))) == {"deu", "fra"}
+
+
+def test_a_setting_of_the_protocol_that_is_missing_or_another_is_one_line(tmp_path):
+    protocol = {"k": 4, "margin": "ratio"}
+    path = write_file(tmp_path, "A", "bucc2018", "F1", ROWS[:1], {"deu": "de"}, protocol=protocol)
+    file = read_score_file(path)
+    assert (file.setting("k"), file.setting("margin", TEXT)) == (4, "ratio")
+    assert file.setting("margin", {"enum": ["ratio", "distance"]}) == "ratio"
+    for key, shape, message in (
+        ("seed", TEXT, "expected text under `protocol.seed`, found nothing"),
+        ("margin", {"enum": ["a", "b"]}, "expected a or b under `protocol.margin`, found 'ratio'"),
+    ):
+        with pytest.raises(EmsError, match=message):
+            file.setting(key, shape)
