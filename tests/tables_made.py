@@ -6,9 +6,9 @@ import re
 import struct
 
 import numpy as np
+from ems.tables.declared import DECLARED
 from safetensors.numpy import save_file
 
-from ems.tables.declared import DECLARED
 from ems.tables.engine import write_systems
 
 EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights

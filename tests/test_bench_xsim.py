@@ -11,9 +11,9 @@ from results_made import hits
 
 from ems.bench.registry import evaluate
 from ems.benchmarks.xsim.score import best_by_margin, errors_of
+from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
 from ems.config import stage_hash
 from ems.errors import EmsError
-from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
 from ems.scores import read_score_file
 
 # --- the margin

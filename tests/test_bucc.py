@@ -11,11 +11,11 @@ from mirror_made import write_lines
 from results_made import means
 
 from ems.bench import embedded
-from ems.benchmarks.bucc2018.score import best_threshold
 from ems.bench.registry import evaluate
+from ems.benchmarks.bucc2018.data import PARTS, part_files, read_part
+from ems.benchmarks.bucc2018.score import best_threshold
 from ems.config import stage_hash
 from ems.errors import EmsError
-from ems.benchmarks.bucc2018.data import PARTS, part_files, read_part
 from ems.scores import read_score_file
 
 WIDTH = 5

@@ -11,10 +11,10 @@ from functools import partial
 import pytest
 from conftest import ROOT, SHARED, needs
 
+from ems.benchmarks.tatoeba.data import read_language
 from ems.config import Corpus, load_experiment, load_site
 from ems.corpora.moses import read_pairs
 from ems.errors import EmsError
-from ems.benchmarks.tatoeba.data import read_language
 from ems.languages import load_languages
 from ems.text.clean import Source, capped, clean_corpus, merge_reports
 from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys

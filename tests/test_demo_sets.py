@@ -9,11 +9,6 @@ from collections import Counter
 import pytest
 from demo_made import law
 
-from ems.corpora.demo.build import build
-from ems.corpora.demo.material import Material
-from ems.corpora.demo.sets import MAKERS
-from ems.corpora.moses import read_pairs
-from ems.corpora.split import read_documents
 import ems.benchmarks.bucc2018.data as bucc2018
 import ems.benchmarks.cls.data as cls
 import ems.benchmarks.counterfactual.data as counterfactual
@@ -28,6 +23,11 @@ import ems.benchmarks.sib200.data as sib200
 import ems.benchmarks.tatoeba.data as tatoeba
 import ems.benchmarks.xnli.data as xnli
 import ems.benchmarks.xsimpp.data as xsimpp
+from ems.corpora.demo.build import build
+from ems.corpora.demo.material import Material
+from ems.corpora.demo.sets import MAKERS
+from ems.corpora.moses import read_pairs
+from ems.corpora.split import read_documents
 
 FLORES = [
     "eng_Latn",

@@ -7,6 +7,10 @@ from conftest import ROOT
 from demo_made import law
 from experiments_made import MINIMAL, Settings
 
+import ems.benchmarks.counterfactual.data as counterfactual
+import ems.benchmarks.marc.data as marc
+import ems.benchmarks.paracrawl.data as paracrawl
+import ems.benchmarks.xnli.data as xnli
 from ems.bench.registry import MODULES
 from ems.bench.task import Task
 from ems.config import UNSEEN, load_experiment, load_site, stage_hash
@@ -14,10 +18,6 @@ from ems.config.experiment import RETRIEVED
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
 from ems.corpora.demo.sets import FOLDERS
 from ems.corpora.moses import read_pairs
-import ems.benchmarks.counterfactual.data as counterfactual
-import ems.benchmarks.marc.data as marc
-import ems.benchmarks.paracrawl.data as paracrawl
-import ems.benchmarks.xnli.data as xnli
 from ems.evalsets.check import missing_evalsets
 from ems.evalsets.documents import parts
 from ems.evalsets.sets import FILES, data_files, read_sides

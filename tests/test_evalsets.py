@@ -8,11 +8,11 @@ from experiments_made import MINIMAL, Settings
 from host_made import host, source_of
 from mirror_made import write_flores, write_lines, write_opus, write_sib, write_tatoeba
 
-from ems.config.schema import load_yaml
-from ems.errors import EmsError
 import ems.benchmarks.flores200.data as flores200
 import ems.benchmarks.sib200.data as sib200
 import ems.benchmarks.tatoeba.data as tatoeba
+from ems.config.schema import load_yaml
+from ems.errors import EmsError
 from ems.evalsets.fetch import fetch_evalset, fetch_tatoeba
 from ems.evalsets.sets import FILES, data_files, read_bitext, read_sides
 

@@ -7,10 +7,10 @@ from conftest import ROOT, SHARED, copy_project, needs
 from experiments_made import GONE, MINIMAL, Settings, edited
 from mirror_made import write_flores, write_lines
 
+from ems.benchmarks.units import sets
 from ems.config import stage_hash
 from ems.config.schema import load_yaml
 from ems.evalsets.check import missing_evalsets
-from ems.benchmarks.units import sets
 from ems.evalsets.sets import FILES, SIDES, data_files, read_sides, set_files, unit_source
 from ems.text.evalkeys import eval_files, write_eval_keys
 

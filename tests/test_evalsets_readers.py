@@ -7,7 +7,6 @@ import pytest
 from conftest import SHARED, needs
 from mirror_made import write_lines, write_opus
 
-from ems.errors import EmsError
 import ems.benchmarks.bucc2018.data as bucc2018
 import ems.benchmarks.cls.data as cls
 import ems.benchmarks.flores200.data as flores200
@@ -18,6 +17,7 @@ import ems.benchmarks.pawsx.data as pawsx
 import ems.benchmarks.rcv2.data as rcv2
 import ems.benchmarks.xnli.data as xnli
 import ems.benchmarks.xsimpp.data as xsimpp
+from ems.errors import EmsError
 from ems.evalsets.documents import Document, parts, sentences
 
 

@@ -6,11 +6,11 @@ import jinja2
 import pytest
 import yaml
 from conftest import ROOT
+from ems.tables.declared import DECLARED
 from scores_made import row, write_scores
 from tables_made import SEVEN, SUFFIXES, csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
-from ems.tables.declared import DECLARED
 from ems.tables.figures import plot_tatoeba
 from ems.tables.printed import load_models
 from ems.tables.registry import FIGURES, TABLES, TIMED

@@ -71,7 +71,7 @@ def folder(name: str) -> Path:
 
 @cache
 def settings_of(name: str) -> dict[str, Any]:
-    """What an experiment may set of a benchmark: `protocol` of its data, `probe` of a classifier."""
+    """What an experiment may set: `protocol` of its data, `probe` of its classifier."""
     path = folder(name) / "settings.yaml"
     return dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 

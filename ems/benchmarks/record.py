@@ -28,7 +28,8 @@ ZERO_SHOT = (  # what the report says of a table of zero-shot classification
 class Shown:
     """A table of a benchmark, as the PDF and the report introduce it.
 
-    `place`: tables stand in this order, that of the papers. `paper`: the papers' table that it is made after; `report`: a paragraph of reStructuredText.
+    `place`: tables stand in this order, that of the papers. `paper`: the papers' table that it is
+    made after; `report`: a paragraph of reStructuredText.
     """
 
     caption: str

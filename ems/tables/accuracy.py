@@ -1,9 +1,9 @@
 """Tables of classification.
 
-A column "en-de" is learnt in English and tested in German: the papers' right arrow; "de-en" is their
-left one. Where all is learnt in English, English itself stands first and is not averaged. A second
-line under each of ours says how much the seeds differ. Where a class may be frequent (benchmarks
-that no paper of ours prints) the accuracy of the most frequent class stands under ours.
+A column "en-de" is learnt in English and tested in German: the papers' right arrow; "de-en" is
+their left one. Where all is learnt in English, English itself stands first and is not averaged. A
+second line under each of ours says how much the seeds differ. Where a class may be frequent
+(benchmarks that no paper of ours prints) the accuracy of the most frequent class stands under ours.
 """
 
 from collections.abc import Sequence

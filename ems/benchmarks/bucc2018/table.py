@@ -1,4 +1,5 @@
-"""F1 per language pair (EMS v2 Table IX), and pairs that were found and that gold lacks (Table VIII).
+"""F1 per language pair (EMS v2 Table IX), and pairs that were found and that gold lacks (Table
+VIII).
 
 The note says how the threshold was chosen, which moves F1 by more than models differ.
 """

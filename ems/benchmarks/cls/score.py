@@ -1,5 +1,5 @@
-"""CLS's parts: train; the *source* language's test part is its validation (2,000), since nothing else
-of it has labels, and the target's test part is the test (EMS v2 section V-F).
+"""CLS's parts: train; the *source* language's test part is its validation (2,000), since nothing
+else of it has labels, and the target's test part is the test (EMS v2 section V-F).
 """
 
 from collections.abc import Iterable

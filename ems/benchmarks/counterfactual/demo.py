@@ -1,9 +1,9 @@
 """The demo's Amazon counterfactual sentences: what was not the case, or was; en de ja.
 
 Notable choices:
-- the class is that of the sentence's frame (`labels.yaml`, demo.yaml beside this file): each of either
-  class has one of the other beside it, with words of the same categories, so that what tells the
-  class is how something is said and not of what;
+- the class is that of the sentence's frame (`labels.yaml`, demo.yaml beside this file): each of
+  either class has one of the other beside it, with words of the same categories, so that what tells
+  the class is how something is said and not of what;
 - equally many sentences of either class, where of the real test one in five is counterfactual in
   English, seven in ten in German, one in ten in Japanese;
 - the sentences are the same in every language, where the real set's are each language's own.

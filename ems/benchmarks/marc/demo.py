@@ -1,4 +1,6 @@
-"""The demo's MARC: reviews as JSON lines; those of three stars have a title and a text of two classes."""
+"""The demo's MARC: reviews as JSON lines; those of three stars have a title and a text of two
+classes.
+"""
 
 import json
 from typing import Any

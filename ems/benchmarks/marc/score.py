@@ -1,5 +1,5 @@
-"""MARC's parts: 2,000 reviews drawn of the source's 160,000, half of each class as dev and test are;
-dev and test as published without three stars, 4,000 each (EMS v2 section V-F).
+"""MARC's parts: 2,000 reviews drawn of the source's 160,000, half of each class as dev and test
+are; dev and test as published without three stars, 4,000 each (EMS v2 section V-F).
 """
 
 from collections.abc import Iterable, Iterator

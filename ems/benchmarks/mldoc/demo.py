@@ -6,7 +6,8 @@ Notable choices:
   equally many items of each class in each split;
 - every language has items of its own, so that no test item is the translation of a training one,
   however RCV2's are drawn;
-- the training index is `train.80`, where MLDoc's are of 1,000 to 10,000 items: its name is its size;
+- the training index is `train.80`, where MLDoc's are of 1,000 to 10,000 items: its name is its
+  size;
 - some test items are long, over the 120 tokens from which a document is split.
 """
 

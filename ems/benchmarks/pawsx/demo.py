@@ -1,9 +1,9 @@
 """The demo's PAWS-X: pairs of sentences of different frames, half of them paraphrases.
 
-The second sentence is always of another frame than the first (`reworded.yaml`), so that the order of
-words says nothing: with the same fillers it is a paraphrase (1), with one slot exchanged not (0).
-Which letters there are tells the label nearly always, so that the set is easy where the real one,
-which exchanges words of one sentence, is hard. It lacks Korean, as the demo does.
+The second sentence is always of another frame than the first (`reworded.yaml`), so that the order
+of words says nothing: with the same fillers it is a paraphrase (1), with one slot exchanged not
+(0). Which letters there are tells the label nearly always, so that the set is easy where the real
+one, which exchanges words of one sentence, is hard. It lacks Korean, as the demo does.
 """
 
 from ems.corpora.demo.draw import Sentence, compose
@@ -15,7 +15,7 @@ PAIRS = {"dev": 120, "test": 200}
 
 
 def made(material: Material) -> Files:
-    """Return dev and test of each language; row n of each is a translation of row n of the others."""
+    """Return dev and test of each language; rows n of all are translations of one another."""
     files: Files = {}
     head = ("id", "sentence1", "sentence2", "label")
     for split, count in PAIRS.items():

@@ -2,7 +2,8 @@
 
 Notable choices:
 - the topic is that of the sentence's frame (`labels.yaml`), several frames each, equally many
-  sentences of each topic; a topic's name is the publisher's and only roughly what the frames are of;
+  sentences of each topic; a topic's name is the publisher's and only roughly what the frames are
+  of;
 - the sentences are new, where SIB-200's are those of FLORES-200: training and choosing must not
   take away what FLORES is scored on.
 """

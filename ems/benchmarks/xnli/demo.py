@@ -1,10 +1,10 @@
 """The demo's XNLI: facts side by side, and what follows from them.
 
-A premise is two sentences, which are two facts; its hypothesis is one of them (entailment), one with
-a phrase exchanged (contradiction), or a third sentence (neutral). Whoever buys bread may buy cheese
-too, so that `contradiction` is a stand-in: the pair is as close as a real one, and only what it says
-of the exchanged phrase is false. As in XNLI, each premise is in three pairs, one of each label, and
-no label can be told from either side alone.
+A premise is two sentences, which are two facts; its hypothesis is one of them (entailment), one
+with a phrase exchanged (contradiction), or a third sentence (neutral). Whoever buys bread may buy
+cheese too, so that `contradiction` is a stand-in: the pair is as close as a real one, and only what
+it says of the exchanged phrase is false. As in XNLI, each premise is in three pairs, one of each
+label, and no label can be told from either side alone.
 """
 
 from ems.corpora.demo.draw import Sentence, draw_evenly

@@ -1,4 +1,5 @@
-"""The demo's xsim++: a made sentence is its neighbour with one phrase exchanged, which says the kind.
+"""The demo's xsim++: a made sentence is its neighbour with one phrase exchanged, which says the
+kind.
 
 LASER's third kind, causality_alternation, negates or turns a meaning around; here it stands for
 another state, quality, ailment or weather. Free sentences of FLORES have no neighbours.
