@@ -125,17 +125,21 @@ class Result:
                 labels.setdefault(self.label_of(row), {})[self.way_of(row)] = row
         return labels
 
-    def mean(self, trained: bool | None = None) -> float | None:
-        """Return the mean over labels, or over those whose language was trained on, or was not."""
+    def means(self) -> list[tuple[str, float]]:
+        """Return (languages, mean over labels) as the tables have them: ("58 trained languages",
+        48.2), ("54 unseen languages", 21.9); one pair without words where no language is unseen.
+        """
         unseen = {name for name, code in self.languages.items() if code == UNSEEN}
-        values = [
-            sum(row.value for row in ways.values()) / len(ways)
-            for ways in self.labelled().values()
-            if trained is None
-            or trained
-            == unseen.isdisjoint(n for row in ways.values() for n in (row.source, row.target))
+        groups: dict[str, list[float]] = {"trained": [], "unseen": []}
+        for ways in self.labelled().values():
+            names = {name for row in ways.values() for name in (row.source, row.target)}
+            value = sum(row.value for row in ways.values()) / len(ways)
+            groups["unseen" if names & unseen else "trained"].append(value)
+        return [
+            (f"{len(values)} {name} languages" if unseen else "", sum(values) / len(values))
+            for name, values in groups.items()
+            if values
         ]
-        return sum(values) / len(values) if values else None
 
 
 @dataclass(frozen=True)

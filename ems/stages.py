@@ -256,9 +256,9 @@ def run_train(options: argparse.Namespace) -> None:
     """Train a system."""
     from ems.shards.index import read_index, shards_of
     from ems.shards.reader import PairStore
+    from ems.train.batches import Data
     from ems.train.identity import asked_afresh
     from ems.train.job import Places, train
-    from ems.train.loop import Data
 
     experiment = _experiment(options, "train", system=options.system)
     own, settings = experiment.of_system(options.system), experiment.systems[options.system]

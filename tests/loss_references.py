@@ -7,6 +7,7 @@ the tests must notice (CHANGES).
 import math
 
 import torch
+from encoder_reference import encoder_states, layer_norm
 
 MASK = 2
 CHANGES = {
@@ -34,21 +35,9 @@ CHANGES = {
 }
 
 
-def layer_norm(x, gain, bias, eps=1e-5):
-    centre = x.sum() / len(x)
-    spread = ((x - centre) ** 2).sum() / len(x)
-    return (x - centre) / torch.sqrt(spread + eps) * gain + bias
-
-
 def states_of(w, sentence):
-    """The states of an encoder without layers, a list over tokens."""
-    gain, bias = w["encoder.input_norm.weight"], w["encoder.input_norm.bias"]
-    return [
-        layer_norm(
-            w["encoder.tokens.weight"][token] + w["encoder.positions.weight"][at], gain, bias
-        )
-        for at, token in enumerate(sentence["input"])
-    ]
+    """The states of the tokens of a sentence, a list."""
+    return encoder_states(w, sentence["input"], w.get("heads", 1), w.get("change"))
 
 
 def embedding(w, sentence):

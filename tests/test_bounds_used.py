@@ -17,10 +17,9 @@ from ems.bench.nearest import nearest
 from ems.config.schema import load_yaml
 from ems.model.dropout import drop
 from ems.text.subwords import quotas
-from ems.train.checkpoint import _folder, checkpoints
+from ems.train.checkpoint import Keep, _folder, checkpoints
 from ems.train.distributed import dropout_seed
-from ems.train.loop import Keep
-from ems.train.schedule import learning_rate
+from ems.train.step import learning_rate
 
 SHARED = load_yaml(ROOT / "schemas/experiment.schema.yaml")["$defs"]
 TRAIN = SHARED["train"]["properties"]

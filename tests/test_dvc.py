@@ -91,7 +91,7 @@ def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy: Proj
 
 
 def test_a_changed_line_in_the_trainer_reruns_training(copy: Project) -> None:
-    with open(copy.folder / "ems/train/schedule.py", "a") as handle:
+    with open(copy.folder / "ems/train/step.py", "a") as handle:
         handle.write("\n# a change\n")
     before = _model(copy).stat().st_mtime_ns
     assert "train" in _ran(_repro(copy))

@@ -75,6 +75,28 @@ def test_the_summary_has_a_row_for_each_benchmark(here, capfd):
     assert scores.system == "mine"
 
 
+def test_unseen_languages_have_a_row_and_a_mean_of_their_own(here, capfd):
+    """`deu` and `fra` are trained on, `swh` and `tgl` are not, and the same as English here."""
+    for code in ("swh", "tgl"):
+        write_tatoeba(Path("unseen"), code, [(english, english) for _, english in PAIRS["deu"]])
+    for path in Path("unseen/tatoeba").iterdir():
+        path.rename(Path("data/evalsets/tatoeba/toy") / path.name)
+    both = {"version": "toy", "languages": ["de", "fr", "sw", "tl"]}
+    here.write(edited(here.base, "evalsets.tatoeba", both))
+    printed = [line.split() for line in run(capfd, *OURS).splitlines()[1:]]
+    rows = json.loads(Path("scores/ours/tatoeba.json").read_text())["rows"]
+
+    def mean(*codes):
+        values = [row["value"] for row in rows if {row["source"], row["target"]} & {*codes}]
+        return f"{sum(values) / len(values):.1f}"
+
+    assert printed == [
+        ["tatoeba,", "2", "trained", "languages", "P@1", mean("deu", "fra")],
+        ["tatoeba,", "2", "unseen", "languages", "P@1", mean("swh", "tgl")],
+    ]
+    assert mean("deu", "fra") != mean("swh", "tgl") == "100.0"
+
+
 def test_the_same_call_gives_the_same_bytes_with_and_without_the_cache(here, capfd):
     def scored(*flags):
         run(capfd, *OURS, *flags)

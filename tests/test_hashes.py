@@ -159,6 +159,7 @@ def test_the_source_of_training_is_what_it_imports_and_nothing_else():
     files = of("ems.train")
     assert {
         "train/loop.py",
+        "train/step.py",
         "model/encoder.py",
         "objectives/xtr.py",
         "objectives/fused.py",

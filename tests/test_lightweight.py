@@ -13,8 +13,8 @@ from ems.config import load_experiment, load_site
 from ems.config.schema import load_yaml
 from ems.encode import SentenceEncoder
 from ems.shards.reader import PairStore
+from ems.train.batches import Data
 from ems.train.job import Places, train
-from ems.train.loop import Data
 
 FULL, TWIN = "lightweight", "lightweight-small"
 PAIRS = ["fr", "de", "es", "it"]

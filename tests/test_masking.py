@@ -7,10 +7,11 @@ import pytest
 import torch
 from objectives_made import system_settings
 
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.masking import Masker, Pieces, sentence_keys
+from ems.objectives.system import System
 from ems.shards.reader import Batch
 from ems.text.subwords import MASK
-from ems.train.masking import Masker, Pieces, masker_of, sentence_keys
-from ems.train.step import DeviceBatch, System
 
 SIZE, LANGUAGES, LONGEST = 60, 4, 30
 FIRST = 3 + LANGUAGES  # the first piece of text
@@ -178,8 +179,7 @@ NEEDS = [
 
 @pytest.mark.parametrize(("objectives", "train", "hide"), NEEDS)
 def test_tokens_are_masked_where_an_objective_needs_it_and_nowhere_else(objectives, train, hide):
-    _, settings = system(train, **objectives)
-    masker = masker_of(settings, PIECES)
+    masker = system(train, **objectives)[0].masker
     assert (masker and masker.hide) == hide
 
 

@@ -8,7 +8,7 @@ from objectives_made import system_settings
 
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.model.packing import LEAST, SLACK, pack, pad, unpad
-from ems.train.step import System
+from ems.objectives.system import System
 
 PIECES, WIDTH, HEADS, MAX_TOKENS = 23, 12, 3, 15
 MIXES = {

@@ -14,11 +14,12 @@ from objectives_made import system_settings
 from ems.model.encoder import EncoderSettings
 from ems.model.heads import ContrastiveHead, GenerativeHead, HeadSettings
 from ems.objectives import fused
+from ems.objectives.batch import DeviceBatch
 from ems.objectives.contrastive import in_batch_loss
 from ems.objectives.fused import entropy, kl_loss
+from ems.objectives.system import System
 from ems.objectives.xtr import xtr_target
 from ems.shards.reader import Batch, PairStore
-from ems.train.step import DeviceBatch, System
 
 PIECES, WIDTH, LANGUAGE_WIDTH = 11, 6, 4
 TARGETS = [[3, 3, 5], [7], [1, 2, 1, 1, 4], [10, 10], [0, 9, 8, 7, 6, 5]]  # with repeated tokens

@@ -10,12 +10,14 @@ import torch
 from loss_references import CHANGES, MASK, REFERENCES
 from objectives_made import system_settings
 
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.masking import sentence_keys
+from ems.objectives.system import System
 from ems.shards.reader import Batch
-from ems.train.masking import sentence_keys
-from ems.train.step import DeviceBatch, System
 
 PIECES, WIDTH, LANGUAGES = 13, 6, 3
-MODEL = {"layers": 0, "width": WIDTH, "heads": 1, "dropout": 0, "max_tokens": 7}
+MODEL = {"layers": 1, "width": WIDTH, "heads": 1, "feed_forward": 4, "max_tokens": 7}
+MODEL |= {"dropout": 0, "attention_dropout": 0}
 HEAD = {"language_width": 3, "bias": True}
 OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
 ONE = {"input_mask": "one"}

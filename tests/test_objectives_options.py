@@ -7,10 +7,11 @@ import pytest
 import torch
 from objectives_made import system_settings
 
+from ems.objectives.batch import DeviceBatch
 from ems.objectives.contrastive import duplicates, in_batch_loss, margin_at
 from ems.objectives.similarity import similarity_loss
+from ems.objectives.system import System
 from ems.shards.reader import Batch
-from ems.train.step import DeviceBatch, System
 
 CPU = torch.device("cpu")
 MODEL = {"layers": 0, "width": 8, "heads": 1, "dropout": 0, "max_tokens": 9}

@@ -108,7 +108,7 @@ def test_what_is_written_is_read_back(tmp_path, name):
         assert getattr(found, key) == {**HEADER, **result.data}[key]
     assert found.path == tmp_path / "made.json"
     assert values(found) == values(result)
-    assert found.mean() == result.mean()
+    assert found.means() == result.means()
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -192,24 +192,25 @@ def test_another_measure_stands_apart():
     assert values(SEARCH, "misaligned") == {}
 
 
-def test_the_mean_is_that_of_the_labels_of_all_or_of_those_trained_on_or_not():
+def test_languages_trained_on_and_others_have_a_mean_each():
     codes = {"a": (10.0, 20.0), "b": (40.0, 80.0), "und": (100.0, 100.0)}
     rows = []
     for code, (there, back) in codes.items():
         rows += [plain(code, "en", there), plain("en", code, back)]
     result = Result("P@1", rows, {"a": "a", "b": "b", "und": "und"})
-    assert result.mean() == pytest.approx((15 + 60 + 100) / 3)
-    assert result.mean(trained=True) == pytest.approx((15 + 60) / 2)
-    assert result.mean(trained=False) == pytest.approx(100)
-    assert SEARCH.mean(trained=False) == np.mean([each.value for each in SEARCH.rows[-2:]])
+    assert result.means() == [
+        ("2 trained languages", pytest.approx((15 + 60) / 2)),
+        ("1 unseen languages", pytest.approx(100)),
+    ]
+    known = replace(result, languages={"a": "a", "b": "b", "und": "c"})
+    assert known.means() == [("", pytest.approx((15 + 60 + 100) / 3))]
 
 
 def test_the_mean_is_of_labels_and_not_of_rows_and_of_the_metric_alone():
     rows = [plain("en", "de", value, seed=at) for at, value in enumerate((10.0, 20.0, 60.0))]
     rows += [plain("en", "fr", 90.0, seed=0), plain("en", "fr", 1.0, measure="other")]
     result = Result("accuracy", rows, {"de": "de", "fr": "fr"}, label="direction")
-    assert result.mean() == pytest.approx((30 + 90) / 2)
-    assert result.mean(trained=False) is None
+    assert result.means() == [("", pytest.approx((30 + 90) / 2))]
 
 
 # --- what does not fit

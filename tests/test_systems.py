@@ -9,8 +9,9 @@ from conftest import ROOT
 
 from ems.config import load_experiment, load_site
 from ems.config.schema import load_yaml
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 from ems.shards.reader import Batch
-from ems.train.step import DeviceBatch, System
 
 EXPERIMENTS = ["demo-full", "ems62"]
 BOTH = ["xtr", "contrastive"]

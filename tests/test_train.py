@@ -21,10 +21,11 @@ from train_made import LANGUAGES, contents, rows, sealed, train_until
 
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint
 from ems.train.job import Places, train
-from ems.train.step import DeviceBatch, System
 from ems.train.validate import validate
 
 pytestmark = pytest.mark.usefixtures("logged")

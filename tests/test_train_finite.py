@@ -9,38 +9,40 @@ from safetensors.torch import load_file
 from train_made import contents, rows, train_until
 
 from ems.errors import EmsError
-from ems.train import checkpoint, loop
+from ems.train import checkpoint, journal
 from ems.train.finite import NORM, Guard
+from ems.train.journal import Journal
+from ems.train.step import Trainer
 
 
 def spoiled(monkeypatch, step, value, what):
     """Make the loss, or one number of one gradient, of a step `value`."""
-    forward, backward = loop.Run.forward, loop.Run.backward
+    forward, update = Trainer.forward, Trainer.update
 
-    def bad_loss(run, batch):
-        parts = forward(run, batch)
-        if run.done.step == step and what == "loss":
+    def bad_loss(trainer, batch):
+        parts = forward(trainer, batch)
+        if batch.step == step and what == "loss":
             parts["total"] = parts["total"] * value
         return parts
 
-    def bad_gradient(run, parts):
-        backward(run, parts)
-        if run.done.step == step and what == "gradient":
-            run.system.encoder.layers[0].inner.bias.grad[0] = value
+    def bad_gradient(trainer, at, parts):
+        if at == step and what == "gradient":
+            trainer.system.encoder.layers[0].inner.bias.grad[0] = value
+        update(trainer, at, parts)
 
-    monkeypatch.setattr(loop.Run, "forward", bad_loss)
-    monkeypatch.setattr(loop.Run, "backward", bad_gradient)
+    monkeypatch.setattr(Trainer, "forward", bad_loss)
+    monkeypatch.setattr(Trainer, "update", bad_gradient)
 
 
 def as_on_a_gpu(monkeypatch):
     """Nothing waits for the loss of a step."""
-    start = loop.Run.__init__
+    start = Trainer.__init__
 
-    def unwaiting(run, *arguments):
-        start(run, *arguments)
-        run.waits = False
+    def unwaiting(trainer, *arguments):
+        start(trainer, *arguments)
+        trainer.waits = False
 
-    monkeypatch.setattr(loop.Run, "__init__", unwaiting)
+    monkeypatch.setattr(Trainer, "__init__", unwaiting)
 
 
 @pytest.mark.parametrize("device", ["cpu", "as on a GPU"])
@@ -91,15 +93,16 @@ def test_until_the_flag_is_read_no_step_changes_a_weight_or_a_moment(toy, tmp_pa
     as_on_a_gpu(monkeypatch)
     spoiled(monkeypatch, 12, math.nan, "gradient")
     seen = {}
-    keep = loop.Run._keep
+    add = Journal.add
 
-    def look(run, done):
-        weights = [value.detach().clone() for value in run.system.parameters()]
-        state = run.optimizer.state_dict()["state"].values()
-        seen[done] = weights + [value.clone() for part in state for value in part.values()]
-        keep(run, done)
+    def look(run, parts):
+        weights = [value.detach().clone() for value in run.trainer.system.parameters()]
+        state = run.trainer.optimizer.state_dict()["state"].values()
+        moments = [value.clone() for part in state for value in part.values()]
+        seen[run.done.step + 1] = weights + moments
+        add(run, parts)
 
-    monkeypatch.setattr(loop.Run, "_keep", look)
+    monkeypatch.setattr(Journal, "add", look)
     with pytest.raises(EmsError, match="step 12"):
         toy.train(tmp_path)
     assert max(seen) == 15
@@ -129,16 +132,16 @@ def test_the_first_bad_step_is_remembered_with_its_values():
 
 
 def test_the_logged_losses_are_the_means_since_the_row_before(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "LOG_EVERY", 4)
+    monkeypatch.setattr(journal, "LOG_EVERY", 4)
     values = []
-    forward = loop.Run.forward
+    forward = Trainer.forward
 
-    def spy(run, batch):
-        parts = forward(run, batch)
+    def spy(trainer, batch):
+        parts = forward(trainer, batch)
         values.append({name: part.item() for name, part in parts.items()})
         return parts
 
-    monkeypatch.setattr(loop.Run, "forward", spy)
+    monkeypatch.setattr(Trainer, "forward", spy)
     out = toy.train(tmp_path, train={"steps": 10})
     found = rows(out, "train")
     assert [row["step"] for row in found] == [4, 8, 10]
@@ -149,7 +152,7 @@ def test_the_logged_losses_are_the_means_since_the_row_before(toy, tmp_path, mon
 
 
 def test_a_row_is_the_same_when_a_kill_falls_between_two_rows(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "LOG_EVERY", 7)
+    monkeypatch.setattr(journal, "LOG_EVERY", 7)
     whole = contents(toy.train(tmp_path / "whole"))["losses.jsonl"]
     for step in (5, 15, 25):
         train_until(toy, tmp_path / "killed", step)
@@ -161,14 +164,14 @@ def test_a_row_is_the_same_when_a_kill_falls_between_two_rows(toy, tmp_path, mon
 
 def test_the_model_is_the_mean_of_the_last_checkpoints(toy, tmp_path, monkeypatch):
     settings = {"average_checkpoints": 3, "steps": 28, "keep_checkpoints": 1}
-    saved, save = {}, loop.save_checkpoint
+    saved, save = {}, journal.save_checkpoint
 
     def spy(state, modules, optimizer, done, keep):
         save(state, modules, optimizer, done, keep)
         path = state / f"step-{done.step:08}/model.safetensors"
         saved[done.step] = {name: value.tolist() for name, value in load_file(path).items()}
 
-    monkeypatch.setattr(loop, "save_checkpoint", spy)
+    monkeypatch.setattr(journal, "save_checkpoint", spy)
     out = toy.train(tmp_path, train=settings)
     assert sorted(saved) == [5, 10, 15, 20, 25, 28]
     for file, part in (("model", "encoder."), ("heads", "heads.")):
@@ -192,15 +195,15 @@ def test_an_average_is_the_same_after_stops_at_other_steps(toy, tmp_path, monkey
 
     settings = {"average_checkpoints": 2}
     whole = contents(toy.train(tmp_path / "whole", train=settings))
-    backward = loop.Run.backward
+    forward = Trainer.forward
 
-    def stopping(run, parts):
-        if run.done.step == 22:
+    def stopping(trainer, batch):
+        if batch.step == 22:
             signal.raise_signal(signal.SIGTERM)
-        backward(run, parts)
+        return forward(trainer, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop.Run, "backward", stopping)
+        patch.setattr(Trainer, "forward", stopping)
         with pytest.raises(EmsError, match="after step 23"):
             toy.train(tmp_path / "stopped", train=settings)
     assert contents(toy.train(tmp_path / "stopped", train=settings)) == whole

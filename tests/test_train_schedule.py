@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 from train_made import contents, train_until
 
-from ems.train.schedule import learning_rate
+from ems.train.step import learning_rate
 
 
 def test_the_learning_rate_rises_linearly_then_stays():

@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import load_file
 from train_made import LANGUAGES, contents, rows, train_until
 
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 from ems.train import job
-from ems.train.step import DeviceBatch, System
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import multiprocessing
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from train_made import contents, json_rows
 
 from ems.files import sha256_file, write_json
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 from ems.shards.reader import Batch
-from ems.train import loop
-from ems.train.flops import StepFlops, peak_of
-from ems.train.meter import Meter
-from ems.train.prefetch import AHEAD, Made, Prefetched
-from ems.train.step import DeviceBatch, System
+from ems.train import step as step_module
+from ems.train.batches import AHEAD, drawn
+from ems.train.speed import Meter, StepFlops, peak_of
 
 CPU = torch.device("cpu")
 
@@ -108,19 +109,27 @@ def test_the_times_hold_the_tokens_read_and_the_seconds_waited(toy, tmp_path):
 # --- drawing ahead
 
 
-def test_batches_come_in_order_and_no_more_than_two_wait():
+def test_batches_come_in_order_and_no_more_than_three_wait():
     made = []
 
     def make(step):
         made.append(step)
         return step * step
 
-    with Prefetched(make, 5, 50) as batches:
-        assert [batches.next() for _ in range(10)] == [step * step for step in range(5, 15)]
+    with closing(drawn(make, range(5, 50))) as batches:
+        assert [next(batches) for _ in range(10)] == [step * step for step in range(5, 15)]
+        assert drawing()
         time.sleep(0.3)
-        assert len(made) <= 10 + AHEAD + 1
+        assert len(made) == 10 + AHEAD
     assert made == list(range(5, 5 + len(made)))
-    assert not [thread for thread in threading.enumerate() if thread.name == "batches"]
+    assert not drawing()
+    assert list(drawn(make, range(2))) == list(drawn(make, range(2), ahead=0)) == [0, 1]
+    assert not drawing()
+
+
+def drawing():
+    """The threads that draw."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
 def test_an_error_while_drawing_is_raised_where_the_batch_is_asked_for():
@@ -129,25 +138,25 @@ def test_an_error_while_drawing_is_raised_where_the_batch_is_asked_for():
             raise OSError("the disk is gone")
         return step
 
-    with Prefetched(make, 0, 10) as batches:
-        assert [batches.next() for _ in range(3)] == [0, 1, 2]
+    with closing(drawn(make, range(10))) as batches:
+        assert [next(batches) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(OSError, match="the disk is gone"):
-            batches.next()
+            next(batches)
 
 
 def test_drawing_ahead_changes_no_byte_of_the_model(toy, tmp_path, monkeypatch):
     plain = contents(toy.train(tmp_path / "plain"))
     used = []
 
-    class Spy(Prefetched):
-        def next(self):
-            used.append(1)
-            return super().next()
+    def spy(draw, steps, ahead):
+        assert ahead == 0  # one thread on a CPU
+        for batch in drawn(draw, steps):
+            used.append(len(drawing()))
+            yield batch
 
-    monkeypatch.setattr(loop.Run, "_batches", lambda run, *steps: Spy(run.draw, *steps))
+    monkeypatch.setattr(step_module, "drawn", spy)
     assert contents(toy.train(tmp_path / "ahead")) == plain
-    assert len(used) == 30
-    assert Made(lambda step: step, 4, 9).next() == 4
+    assert used == [1] * 30
 
 
 # --- memory
@@ -176,8 +185,8 @@ def big_shard(toy, folder, pairs):
 def anonymous_memory(toy, shards, folder, out):
     """Train 60 steps in this process; write its anonymous memory after the last, in bytes."""
     from ems.shards.reader import PairStore
+    from ems.train.batches import Data
     from ems.train.job import Places, train
-    from ems.train.loop import Data
 
     experiment = toy.experiment(train={"steps": 60, "batch_pairs": 64, "checkpoint_every": 60})
     data = Data(PairStore(shards, ["en", "de", "fr"], 20), None, toy.vocabulary)

@@ -15,8 +15,9 @@ from safetensors.torch import load_file
 from train_made import Toy, contents, json_rows, rows, train_until
 
 from ems.errors import REQUEUE, EmsError
-from ems.train import checkpoint, loop
+from ems.train import checkpoint, journal
 from ems.train.job import Places, train
+from ems.train.step import Trainer
 
 # Several shards of each language pair, and more draws (20 steps of 16) than there are pairs (220).
 LONG = {"steps": 20, "batch_pairs": 16, "validate_every": 10, "checkpoint_every": 4}
@@ -63,21 +64,19 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def in_step(step, method):
-    """Die at the start of a method of step `step`."""
-    one = getattr(loop.Run, method)
-
-    def wrapped(run, *arguments):
-        if run.done.step == step and run.system.training:
-            die()
-        return one(run, *arguments)
-
-    setattr(loop.Run, method, wrapped)
+def in_step(step, owner, method):
+    """Die at the start of a method of step `step` of a run from step 0."""
+    at_call(step + 1, owner, method)
 
 
 def in_save(calls, name):
     """Die the `calls`-th time that the checkpoint module calls its function `name`."""
-    one, seen = getattr(checkpoint, name), []
+    at_call(calls, checkpoint, name)
+
+
+def at_call(calls, owner, name):
+    """Die the `calls`-th time that the function `name` of a module or class is called."""
+    one, seen = getattr(owner, name), []
 
     def wrapped(*arguments):
         seen.append(1)
@@ -85,14 +84,14 @@ def in_save(calls, name):
             die()
         return one(*arguments)
 
-    setattr(checkpoint, name, wrapped)
+    setattr(owner, name, wrapped)
 
 
 KILLS = {
-    "forward of the first step": (in_step, 0, "forward"),
-    "backward": (in_step, 6, "backward"),
-    "optimiser step": (in_step, 9, "update"),
-    "after the optimiser step": (in_step, 11, "_keep"),
+    "forward of the first step": (in_step, 0, Trainer, "forward"),
+    "backward": (in_step, 6, Trainer, "backward"),
+    "optimiser step": (in_step, 9, Trainer, "update"),
+    "after the optimiser step": (in_step, 11, journal.Journal, "add"),
     "weights of a checkpoint": (in_save, 3, "save_tensors"),
     "moments of a checkpoint": (in_save, 4, "save_tensors"),
     "its logs": (in_save, 3, "write_text"),
@@ -193,20 +192,20 @@ def test_a_signal_in_any_step_loses_no_step_and_changes_nothing(
 
 
 def signal_in_step(monkeypatch, step):
-    one = loop.Run.backward
+    one = Trainer.forward
 
-    def backward(run, parts):
-        if run.done.step == step:
+    def forward(trainer, batch):
+        if batch.step == step:
             signal.raise_signal(signal.SIGTERM)
-        one(run, parts)
+        return one(trainer, batch)
 
-    monkeypatch.setattr(loop.Run, "backward", backward)
+    monkeypatch.setattr(Trainer, "forward", forward)
 
 
 def test_a_signal_in_validation_ends_it_and_it_is_done_after_the_run_is_resumed(
     toy, never_killed, tmp_path, monkeypatch
 ):
-    validate = loop.validate
+    validate = journal.validate
     asked = []
 
     def interrupted(system, *arguments):
@@ -216,7 +215,7 @@ def test_a_signal_in_validation_ends_it_and_it_is_done_after_the_run_is_resumed(
             pytest.fail("validation went on")
         return validate(system, *arguments)
 
-    monkeypatch.setattr(loop, "validate", interrupted)
+    monkeypatch.setattr(journal, "validate", interrupted)
     with pytest.raises(EmsError, match="SIGUSR1 after step 10,"):
         toy.train(tmp_path, train=LONG)
     monkeypatch.undo()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from train_made import contents, json_rows, train_into, train_until
 
-from ems.train import loop
+from ems.train import journal
 from ems.train.job import Places, train
 
 
@@ -16,7 +16,7 @@ def tick(monkeypatch):
 
     def start(at, pace=1):
         clock = itertools.count(at, pace)
-        monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+        monkeypatch.setattr(journal, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
 
     return start
 
@@ -41,9 +41,9 @@ def test_there_is_a_time_for_each_row_of_the_loss_log_and_they_grow(toy, tmp_pat
 
 
 def test_on_the_real_clock_no_time_is_before_another_and_all_are_within_the_run(toy, tmp_path):
-    started = loop.time.monotonic()
+    started = journal.time.monotonic()
     toy.train(tmp_path)
-    took = loop.time.monotonic() - started
+    took = journal.time.monotonic() - started
     seconds = [row["seconds"] for row in json_rows(tmp_path / "times.jsonl")]
     assert seconds == sorted(seconds)
     assert 0 <= seconds[0] < seconds[-1] <= took + 0.01

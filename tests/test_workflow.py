@@ -146,7 +146,7 @@ def test_a_changed_training_setting_reruns_training_and_what_follows_only(
 
 
 def test_a_changed_line_of_the_trainer_reruns_training(finished: Project) -> None:
-    with open(finished.folder / "ems/train/schedule.py", "a") as handle:
+    with open(finished.folder / "ems/train/step.py", "a") as handle:
         handle.write("\n# a change\n")
     plan = finished.snakemake("-n", "all")
     assert "rule train:" in plan

@@ -12,9 +12,10 @@ from ems.shards.index import shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.text.subwords import train_vocabulary
-from ems.train import checkpoint, loop
+from ems.train import checkpoint, journal
+from ems.train.batches import Data
 from ems.train.job import Places, train
-from ems.train.loop import Data
+from ems.train.step import Trainer
 
 PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
 LANGUAGES = ["en", "de", "fr"]
@@ -97,19 +98,19 @@ def train_until(toy, folder, step, **changes):
         if done.step == step:
             raise Killed
 
-    return _killed(toy, folder, (loop, "save_checkpoint", save_and_die), changes)
+    return _killed(toy, folder, (journal, "save_checkpoint", save_and_die), changes)
 
 
 def train_into(toy, folder, step, **changes):
     """Train and die within `step`, some steps after a checkpoint; the state folder of the run."""
-    one = loop.Run._step
+    one = Trainer.step
 
-    def step_or_die(run, at, batch):
-        if at == step:
+    def step_or_die(trainer, batch):
+        if batch.step == step:
             raise Killed
-        return one(run, at, batch)
+        return one(trainer, batch)
 
-    return _killed(toy, folder, (loop.Run, "_step", step_or_die), changes)
+    return _killed(toy, folder, (Trainer, "step", step_or_die), changes)
 
 
 def _killed(toy, folder, patched, changes):

@@ -64,7 +64,10 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     for benchmark, own in folders.items():
         names = {"system": name, "benchmark": benchmark}
         result = evaluate(encoder, experiment, names, own, out / f"{benchmark}.json")
-        rows.append((benchmark, result.metric, result.mean()))
+        rows += [
+            (f"{benchmark}, {languages}" if languages else benchmark, result.metric, mean)
+            for languages, mean in result.means()
+        ]
     return _summary(name, rows)
 
 
@@ -133,13 +136,10 @@ def _how_to_fetch(
     )
 
 
-def _summary(name: str, rows: list[tuple[str, str, float | None]]) -> str:
-    """A row per benchmark: its name, its metric, its mean."""
+def _summary(name: str, rows: list[tuple[str, str, float]]) -> str:
+    """A row per benchmark, or per group of its languages: its name, its metric, its mean."""
     cells = [("benchmark", "metric", name)]
-    cells += [
-        (b, metric, "-" if mean is None else f"{mean:.{2 if metric in RANGES else 1}f}")
-        for b, metric, mean in rows
-    ]
+    cells += [(b, metric, f"{mean:.{2 if metric in RANGES else 1}f}") for b, metric, mean in rows]
     widths = [max(len(row[at]) for row in cells) for at in range(3)]
     return "".join(
         f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}\n" for row in cells

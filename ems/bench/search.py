@@ -13,8 +13,7 @@ from ems.scores import Result
 
 def score(task: Task) -> Result:
     """Return P@1 of each language that the system has."""
-    rows = score_both_ways(task, partial(_hits, task))
-    return Result("P@1", rows, task.spoken, parallel=task.record.parallel)
+    return score_both_ways(task, partial(_hits, task), parallel=task.record.parallel)
 
 
 def _hits(task: Task, code: str, language: str) -> Hits:

@@ -32,8 +32,7 @@ Pair = tuple[str, str]
 
 def score(task: Task) -> Result:
     """Return P@1 of each language that the system has."""
-    rows = score_both_ways(task, partial(_hits, task))
-    return Result("P@1", rows, task.spoken, protocol=task.evalset.protocol)
+    return score_both_ways(task, partial(_hits, task), protocol=task.evalset.protocol)
 
 
 def _hits(task: Task, code: str, language: str) -> Hits:

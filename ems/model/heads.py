@@ -72,3 +72,9 @@ class ContrastiveHead(nn.Module):
     def forward(self, sentences: Tensor) -> Tensor:
         """sentences[N, d] -> [N, d_cntrs]."""
         return self.outer(functional.relu(self.inner(sentences)))
+
+
+def linear_weights(module: nn.Module) -> int:
+    """How many weights the linear layers of a module have: half the operations of one row."""
+    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    return sum(part.weight.numel() for part in linear)

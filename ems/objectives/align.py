@@ -2,8 +2,10 @@
 
 from torch import Tensor
 
+from ems.objectives.batch import Encoded
 from ems.objectives.contrastive import softmax_loss
 from ems.objectives.negatives import Groups
+from ems.objectives.system import Objective, System, similarity_flops
 
 
 def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
@@ -17,3 +19,11 @@ def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> T
     forward = groups.anchors(first) @ groups.candidates(second).mT  # (n, a, g)
     backward = groups.anchors(second) @ groups.candidates(first).mT
     return softmax_loss(forward, positive) + softmax_loss(backward, positive)
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Eq. 5 of the embeddings."""
+    return align_loss(*encoded.sides, system.groups(encoded.batch))
+
+
+OBJECTIVE = Objective(loss, flops=similarity_flops, order=6)

@@ -1,9 +1,14 @@
 """The masked language model of BERT, which the Lightweight paper compares (section 4.5)."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ems.objectives.fused import Target
+from ems.objectives.batch import Encoded
+from ems.objectives.fused import Target, fused_cross_entropy
+from ems.objectives.generative import add_head, flops_of_state, generate
+from ems.objectives.masking import masked_count
+from ems.objectives.system import Objective, System
 
 
 def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype = torch.float32) -> Target:
@@ -16,3 +21,19 @@ def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype = torch.floa
     counts = torch.bincount(sentence)  # masked tokens of each sentence
     row = torch.arange(len(hidden), device=hidden.device)
     return Target(row, hidden, 1.0 / counts[sentence].to(dtype))
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """The states of masked tokens predict them in their language."""
+    batch, (row, hidden) = encoded.batch, encoded.masked  # (M,) each
+    states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)
+    target = mlm_target(row, hidden, states.dtype)
+    return generate(system, fused_cross_entropy, states, batch.languages[row], target)
+
+
+def flops(system: System, lengths: np.ndarray) -> int:
+    """Operations of the predictions of masked tokens."""
+    return flops_of_state(system) * int(masked_count(lengths).sum())
+
+
+OBJECTIVE = Objective(loss, add_head, hide="mlm", states=True, flops=flops, order=4)

@@ -5,7 +5,9 @@ import math
 import torch
 from torch import Tensor
 
+from ems.objectives.batch import Encoded
 from ems.objectives.negatives import Groups
+from ems.objectives.system import Objective, System, similarity_flops
 
 
 def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
@@ -21,3 +23,11 @@ def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None)
     edge = 1 - 4 * torch.finfo(of_first.dtype).eps
     difference = (of_first - of_second).clamp(-edge, edge)
     return -torch.cos(math.pi / 2 * difference).log().sum()
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Eq. 6 of the embeddings."""
+    return similarity_loss(*encoded.sides, system.groups(encoded.batch))
+
+
+OBJECTIVE = Objective(loss, flops=similarity_flops, order=7)

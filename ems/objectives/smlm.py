@@ -3,7 +3,10 @@
 import torch
 from torch import Tensor
 
-from ems.objectives.fused import Target
+from ems.objectives.batch import Encoded
+from ems.objectives.fused import Target, fused_cross_entropy
+from ems.objectives.generative import add_head, flops_of_sentences, generate
+from ems.objectives.system import Objective, System
 
 
 def smlm_target(
@@ -17,3 +20,15 @@ def smlm_target(
     """
     weight = torch.ones(2 * len(hidden), dtype=dtype, device=hidden.device)
     return Target(torch.cat([masked, translation]), hidden.repeat(2), weight)
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Both sides predict the masked token in its language."""
+    batch, (row, hidden) = encoded.batch, encoded.masked  # (B,) each
+    other = batch.other[row]
+    languages = batch.languages.index_copy(0, other, batch.languages[row])  # (2B,)
+    target = smlm_target(row, other, hidden, encoded.sentences.dtype)
+    return generate(system, fused_cross_entropy, encoded.sentences, languages, target)
+
+
+OBJECTIVE = Objective(loss, add_head, hide="word", flops=flops_of_sentences, order=3)

@@ -8,7 +8,10 @@ One token w_t of each pair is masked, in S1 or in S2. A sentence S with translat
 import torch
 from torch import Tensor
 
-from ems.objectives.fused import Target
+from ems.objectives.batch import Encoded
+from ems.objectives.fused import Target, kl_loss
+from ems.objectives.generative import add_head, flops_of_sentences, generate
+from ems.objectives.system import Objective, System
 from ems.objectives.xtr import xtr_target
 
 
@@ -42,3 +45,14 @@ def _holds(target: Target, row: Tensor, token: Tensor) -> Tensor:
     """bool[B]: whether `target` has an entry for (row, token)."""
     pieces = torch.cat([target.token, token]).amax() + 1
     return torch.isin(row * pieces + token, target.row * pieces + target.token)
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """As XTR, and half of the label of a sentence with a masked token is that token."""
+    batch, kind = encoded.batch, system.settings["ugt"]["target"]
+    labels = batch.labels(kind == "distinct")
+    target = ugt_target(labels, *encoded.masked, encoded.sentences.dtype, kind)
+    return generate(system, kl_loss, encoded.sentences, batch.languages[batch.other], target)
+
+
+OBJECTIVE = Objective(loss, add_head, hide="word", flops=flops_of_sentences, order=2)

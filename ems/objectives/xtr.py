@@ -5,10 +5,16 @@ the sentence (Eq. 4-5, `ems.model.heads`), and p_S'(w) = N_w / |S'| counts the p
 translation. The KL is `ems.objectives.fused.kl_loss`.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from ems.objectives.fused import Target
+from ems.objectives.batch import Encoded
+from ems.objectives.fused import Target, fused_cross_entropy, kl_loss
+from ems.objectives.generative import add_head, flops_of_sentences, generate
+from ems.objectives.sampled import sampled_cross_entropy
+from ems.objectives.system import Objective, System
 
 
 def xtr_target(
@@ -29,3 +35,20 @@ def xtr_target(
         keys = torch.unique(row * pieces + token)
         row, token = keys // pieces, keys % pieces
     return Target(row, token, 1.0 / lengths[row].to(dtype))
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Each sentence predicts the tokens of the other side in that side's language; in validation
+    against the whole vocabulary, whatever training does.
+    """
+    batch, settings = encoded.batch, system.settings["xtr"]
+    labels = batch.labels(system.masked_labels)
+    target = xtr_target(*labels, encoded.sentences.dtype, settings["target"])
+    cross_entropy = fused_cross_entropy
+    if system.training and settings["sampled"]:
+        cross_entropy = partial(sampled_cross_entropy, count=settings["sampled"])
+    divergence = partial(kl_loss, cross_entropy=cross_entropy)
+    return generate(system, divergence, encoded.sentences, batch.languages[batch.other], target)
+
+
+OBJECTIVE = Objective(loss, add_head, flops=flops_of_sentences, order=1)

@@ -175,8 +175,8 @@ class Batch:
     is the first side of pair i, B + i its second side; `languages[2B]` is the language index of
     sentence i (in the order of `rows` values, not of `tokens`).
 
-    Training adds what its objectives need (`ems.train.masking`): `inputs[T]` are the tokens with
-    those at `places` masked, `keys[2B]` by row are equal for equal sentences, `step` is its number.
+    Training adds what its objectives need: `inputs[T]` are the tokens with those at `places`
+    masked, `keys[2B]` by row are equal for equal sentences, `step` is its number.
     """
 
     tokens: np.ndarray

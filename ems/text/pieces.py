@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,6 +34,7 @@ from ems.files import (
 from ems.progress import Progress, log
 from ems.shapes import TEXT, mapping
 from ems.text.tsv import check_count
+from ems.text.workers import WorkerKilledError, in_workers
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
 BLOCK = 1 << 20  # bytes read at once, about
@@ -118,14 +120,11 @@ def kept(
         log.info("%s: resumed, %d of %d pieces were done before", what, done, len(pieces))
     progress = Progress(what, sum(piece.lines for piece in waiting), "pairs")
     if workers > 1 and len(waiting) > 1:
-        from ems.text.workers import in_workers  # small corpora need not load it
-
-        for piece in in_workers(start, waiting, folder, workers):
-            progress.add(piece.lines, f"{workers} workers")
+        _share(start, waiting, folder, workers, progress)
     elif waiting:
         work = start()
         for piece in waiting:
-            do(work, piece, folder, progress.add)
+            _do(work, piece, folder, progress.add)
     progress.close(f"{len(pieces)} pieces")
     yield [_result(piece, folder) for piece in pieces]
     shutil.rmtree(state)
@@ -139,7 +138,33 @@ def _record(piece: Piece, folder: Path) -> Path:
     return folder / "done" / f"{piece.name}.json"
 
 
-def do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
+def _share(
+    start: Start, waiting: list[Piece], folder: Path, workers: int, progress: Progress
+) -> None:
+    """Do pieces in several processes. Raises `EmsError` when one of them is killed."""
+    try:
+        for piece in in_workers(partial(_do_in_worker, start, folder), waiting, workers):
+            progress.add(piece.lines, f"{workers} workers")
+    except WorkerKilledError as killed:
+        names = ", ".join(piece.name for piece in killed.args)
+        raise EmsError(
+            f"{waiting[0].source}: a worker process was killed while it was at one of the pieces "
+            f"{names}, most likely for want of memory; run again with fewer workers or more "
+            f"memory (finished pieces are kept in {folder})"
+        ) from None
+
+
+def _do_in_worker(start: Start, folder: Path, piece: Piece) -> None:
+    _do(_started(start), piece, folder, lambda lines: None)
+
+
+@cache
+def _started(start: Start) -> Work:
+    """Make the tools of this worker at its first piece."""
+    return start()
+
+
+def _do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
     """Do a piece, keep its result in the state folder, and record it."""
     result = _result(piece, folder)
     remove(result)  # of a run that was killed before it was recorded

@@ -10,7 +10,10 @@ Notable choices:
 - state.json is written last and holds the sha256 of the other files and of itself: a file that a
   disk changed or cut short is found, and the newest checkpoint that is as it was written wins;
 - a checkpoint is renamed before it is deleted, so that a kill never leaves a part of one;
-- no random state is kept: batches and dropout are functions of (seed, step).
+- no random state is kept: batches and dropout are functions of (seed, step);
+- only the checkpoints that every run of the same settings has are averaged (those at multiples of
+  `checkpoint_every`, and the last): one that was saved because the run was stopped is not, so a
+  stopped and resumed run gives the same model.
 """
 
 import fcntl
@@ -24,7 +27,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -238,3 +241,44 @@ def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> No
         state.setdefault(int(index), {})[name] = value
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+# --- averaging
+
+
+def averaged(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
+    """The mean weights of the last `keep.regular` checkpoints (of all, if there are fewer), and the
+    steps of those. Raises `EmsError` for one that is not as it was written.
+    """
+    folders = [path for path in checkpoints(state) if keep.is_regular(step_of(path))]
+    folders = folders[-keep.regular :]
+    for at, folder in enumerate(folders):
+        try:
+            verified(folder)
+        except EmsError as error:
+            later = ", ".join(path.name for path in folders[at:])
+            raise EmsError(
+                f"train.average_checkpoints: {error.finding}; delete {later} in {state} and run "
+                "the same command again: training goes on from the checkpoint before"
+            ) from None
+    return mean([folder / MODEL for folder in folders]), [step_of(path) for path in folders]
+
+
+def mean(files: list[Path]) -> dict[str, Tensor]:
+    """The mean of each tensor over some safetensors files of the same names, in its own type;
+    tensors of whole numbers are those of the last file. No more than one tensor of each file is in
+    memory; sums are float64.
+    """
+    handles = [safe_open(file, "pt") for file in files]
+    names = list(handles[-1].keys())
+    return {name: _mean([handle.get_tensor(name) for handle in handles]) for name in names}
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    last = tensors[-1]
+    if not last.is_floating_point():
+        return last
+    total = torch.zeros_like(last, dtype=torch.float64)
+    for tensor in tensors:
+        total += tensor
+    return (total / len(tensors)).to(last.dtype)

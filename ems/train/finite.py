@@ -9,7 +9,6 @@ Notable choices:
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -52,28 +51,29 @@ class Guard:
         return step, dict(zip(self.names, self.values.tolist(), strict=True))
 
 
-def batch_pairs(
-    store: PairStore, seed: int, step: int, size: int, alpha: float
-) -> list[dict[str, Any]]:
-    """Where each pair of a step's batch comes from: corpus, version, language pair and line of the
-    corpus, and the shard and row that `ems inspect` shows.
+def write_bad_batch(
+    folder: Path, store: PairStore, drawn: tuple[int, int, int, float], values: dict[str, float]
+) -> str:
+    """Write a bad step's values and where each of its pairs comes from to a file of a folder (the
+    shard and row are those that `ems inspect` shows); the values and a few of the pairs as words.
+
+    `drawn` is how its pairs were drawn: seed, step, pairs, alpha.
     """
-    return [
+    pairs = [
         {
             **dict(zip(FOLDERS, shard.folder.resolve().parts[-4:-1], strict=True)),
             "line": int(shard.lines[row]),
             "shard": str(shard.folder),
             "row": row,
         }
-        for shard, row in store.places(*store.drawn(seed, step, size, alpha))
+        for shard, row in store.places(*store.drawn(*drawn))
     ]
-
-
-def write_bad_batch(path: Path, pairs: list[dict[str, Any]], values: dict[str, float]) -> str:
-    """Write the pairs of a bad step and its values to a file; a few of them as words."""
+    path = folder / f"bad-batch-{drawn[1]}.json"
     texts = {name: str(value) for name, value in values.items()}  # JSON has no NaN
     write_json(path, {"values": texts, "pairs": pairs})
+    parts = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
     few = "; ".join(
         f"{p['corpus']} {p['version']} {p['pair']} line {p['line']:,}" for p in pairs[:SHOWN]
     )
-    return f"{few}{' ...' if len(pairs) > SHOWN else ''} (all {len(pairs)}: {path})"
+    more = " ..." if len(pairs) > SHOWN else ""
+    return f"({parts}); its pairs: {few}{more} (all {len(pairs)}: {path})"

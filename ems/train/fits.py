@@ -8,7 +8,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ems.errors import EmsError
-from ems.train.step import System
+from ems.objectives.system import System
 
 HELD = 4  # numbers of each parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
 FLOAT = 4  # bytes

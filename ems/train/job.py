@@ -9,7 +9,7 @@ Notable choices:
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,24 @@ from typing import Any
 import torch
 from sentencepiece import SentencePieceProcessor
 
-from ems.config import Experiment
+from ems.config import Experiment, stage_settings
 from ems.config.provenance import digest
 from ems.damaged import Damaged
-from ems.files import sha256_file, write_text
+from ems.files import atomic_path, sha256_file, write_json, write_text
 from ems.model.device import choose_device, has_bfloat16
+from ems.objectives.masking import Pieces
+from ems.objectives.system import System
 from ems.progress import log
 from ems.text.subwords import load_vocabulary
-from ems.train.checkpoint import claimed, clean, json_lines
+from ems.train.batches import Data
+from ems.train.checkpoint import claimed, clean, json_lines, save_tensors
 from ems.train.distributed import World, joined
 from ems.train.fits import check_fits
 from ems.train.identity import claim_identity, identity_of
-from ems.train.loop import Data, Run
-from ems.train.masking import Pieces
-from ems.train.output import write_model
+from ems.train.journal import Journal
+from ems.train.loop import run
 from ems.train.scalars import Scalars
-from ems.train.step import System
+from ems.train.step import Trainer
 
 
 @dataclass
@@ -70,16 +72,16 @@ def train(
     seed = settings["train"].get("seed", experiment.seed)
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(experiment, name, vocabulary, seed, device)
-        run = Run(system, settings["train"], seed, data, state, device, world)
+        trainer = Trainer(system, settings["train"], seed, data.training, state, device, world)
         writes = settings["train"]["tensorboard"] and world.leads
-        with Scalars(places.scalars if writes else None) as run.scalars:
-            run.steps(name)
-        run.average(name)
+        with closing(Scalars(places.scalars if writes else None)) as scalars:
+            done = run(trainer, Journal(name, trainer, data, scalars))
         if world.leads:
             if places.times:
-                write_text(places.times, json_lines(run.done.times))
-            found = (data.vocabulary, system, run.done.losses, digest(identity))
-            write_model(experiment, name, *found, places.out)
+                write_text(places.times, json_lines(done.times))
+            _write_model(
+                experiment, name, system, data.vocabulary, done.losses, digest(identity), places.out
+            )
 
 
 @contextmanager
@@ -138,3 +140,39 @@ def _checked_vocabulary(data: Data) -> str:
             folder = store.shards[0].folder.parent
             raise Damaged(data.vocabulary, f"the shards in {folder} were made with another one")
     return expected
+
+
+def _write_model(
+    experiment: Experiment,
+    name: str,
+    system: System,
+    vocabulary: Path,
+    losses: list[dict[str, Any]],
+    identity: str,
+    out: Path,
+) -> None:
+    """Write the model folder of a trained system: its weights first, model.json last."""
+    for file, module in (
+        ("model.safetensors", system.encoder),
+        ("heads.safetensors", system.heads),
+    ):
+        with atomic_path(out / file) as temporary:
+            save_tensors(module.state_dict(), temporary)
+    with atomic_path(out / "vocabulary.model") as temporary:
+        shutil.copyfile(vocabulary, temporary)
+    write_text(out / "losses.jsonl", json_lines(losses))
+    settings = stage_settings(experiment, "train", system=name)
+    description = {
+        "experiment": experiment.name,
+        "name": name,
+        "identity": identity,
+        "model": settings["system"]["model"],
+        "training": settings,
+        "languages": list(experiment.languages),
+        "segmenters": experiment.segmenters,
+        "format_characters": experiment.clean["format_characters"],
+        "sha256": {
+            file: sha256_file(out / file) for file in ("model.safetensors", "vocabulary.model")
+        },
+    }
+    write_json(out / "model.json", description)

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from ems.errors import EmsError
-from ems.train.step import DeviceBatch, System
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 
 
 @dataclass
@@ -74,11 +75,12 @@ class GradCache:
     """
 
     def __init__(self, system: System, count: int) -> None:
-        if "mlm" in system.objectives:
-            raise EmsError(
-                "train.grad_cache: it keeps the embeddings of sentences, but objectives.mlm needs "
-                "the states of their tokens; leave one of them out"
-            )
+        for name, objective in system.objectives.items():
+            if objective.states:
+                raise EmsError(
+                    "train.grad_cache: it keeps the embeddings of sentences, but "
+                    f"objectives.{name} needs the states of their tokens; leave one of them out"
+                )
         self.system, self.count = system, count
 
     def forward(self, batch: DeviceBatch, seed: Callable[[int], int]) -> dict[str, Tensor]:

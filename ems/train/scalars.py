@@ -9,7 +9,6 @@ Notable choices:
 
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ems.errors import EmsError
@@ -28,7 +27,7 @@ def rounded(value: Any) -> Any:
 
 
 class Scalars:
-    """The event file of a run in `folder`; without one nothing is written.
+    """The event file of a run in `folder`, to be closed; without one nothing is written.
 
     Raises `EmsError` when there is a folder and the package tensorboard is not installed.
     """
@@ -38,18 +37,6 @@ class Scalars:
         self.writer: Any = None
         if folder:
             check_tensorboard()
-
-    def __enter__(self) -> "Scalars":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.writer:
-            self.writer.close()
 
     def write(self, log: list[dict[str, Any]]) -> None:
         """Add the last row of the loss log; the first time all its rows, in place of older files.
@@ -65,6 +52,11 @@ class Scalars:
             for tag, value in scalars(row).items():
                 self.writer.add_scalar(tag, value, row["step"])
         self.writer.flush()
+
+    def close(self) -> None:
+        """Close the event file."""
+        if self.writer:
+            self.writer.close()
 
     def _open(self) -> None:
         from torch.utils.tensorboard import SummaryWriter

@@ -6,10 +6,11 @@ import numpy as np
 import torch
 
 from ems.model.embed import embed_tokens
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
 from ems.retrieval import normalised, precision_at_1
 from ems.shards.reader import PairStore
 from ems.train.distributed import World
-from ems.train.step import DeviceBatch, System
 
 ENGLISH = "en"
 P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1

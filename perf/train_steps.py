@@ -19,13 +19,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ems.objectives.batch import DeviceBatch
 from ems.objectives.contrastive import in_batch_loss
+from ems.objectives.system import System
 from ems.shards.reader import PairStore
-from ems.train.step import DeviceBatch, System
 
 RATE = 1e-4
-HOW_TO_INSTALL = (
-    "sentence-transformers is not installed, so it is not measured: pip install '.[bench]'"
+PEER_ENCODER = ("sentence_transformers.sentence_transformer.modules",)
+PEER_TRAINER = (
+    "datasets",
+    "accelerate",
+    *PEER_ENCODER,
+    "sentence_transformers.sentence_transformer.losses",
 )
 
 
@@ -246,12 +251,6 @@ def peer_modules(job: Job) -> list[nn.Module]:
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     body = Transformer(folder, model_kwargs={"add_pooling_layer": False})
     return [body, Pooling(model["width"])]
-
-
-def has_peer() -> bool:
-    from importlib.util import find_spec
-
-    return all(map(find_spec, ("sentence_transformers", "datasets", "accelerate")))
 
 
 TRAINERS: dict[str, Callable[[Job], float]] = {

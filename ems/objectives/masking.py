@@ -12,7 +12,6 @@ Notable choices:
 
 import unicodedata
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -22,6 +21,7 @@ from ems.text.subwords import MASK
 
 SHARE, REPLACED, RANDOM = 0.15, 0.8, 0.1  # of MLM (Devlin et al. 2019, section 3.1)
 WORD_START = "▁"
+HIDES = ("mlm", "word", "one")  # the first that a system needs is what it hides
 
 
 @dataclass(frozen=True)
@@ -135,19 +135,6 @@ def _mlm(
 def masked_count(lengths: np.ndarray) -> np.ndarray:
     """How many tokens of sentences of `lengths` MLM hides."""
     return np.maximum(1, np.rint(SHARE * lengths)).astype(np.int64)
-
-
-def masker_of(settings: dict[str, Any], pieces: Pieces) -> Masker | None:
-    """What the objectives of a system need hidden; None: nothing."""
-    weights = {name: part.get("weight", 0) for name, part in settings["objectives"].items()}
-    wanted = {
-        "mlm": weights["mlm"] > 0,
-        "word": weights["ugt"] > 0 or weights["smlm"] > 0,
-        "one": settings["train"]["input_mask"] == "one",
-    }
-    for hide in (name for name, needed in wanted.items() if needed):
-        return Masker(hide, pieces, settings["model"]["max_tokens"])
-    return None
 
 
 def sentence_keys(batch: Batch) -> np.ndarray:

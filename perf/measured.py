@@ -1,11 +1,12 @@
-"""What the benchmarks share: a measurement in a fresh process, its memory, and demo text."""
+"""What the scripts share: checks before they start, a measurement in a fresh process, demo text."""
 
 import json
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,34 @@ import psutil
 
 from ems.config import pair_name
 from ems.corpora.moses import read_pairs
+from ems.errors import EmsError
+
+
+def require_peer(modules: Iterable[str], extra: str) -> None:
+    """End the program unless sentence-transformers can run here.
+
+    `modules` are those that the script imports, `extra` is the extra of pyproject.toml with them.
+    """
+    try:
+        for name in modules:
+            import_module(name)
+    except Exception as error:  # a broken installation raises anything
+        reason = " ".join(str(error).split())
+        sys.exit(
+            f"sentence-transformers, which is measured too, cannot run here ({reason}): "
+            f"pip install '.[{extra}]', or leave it out with --no-peer"
+        )
+
+
+def require_segmenters(names: Iterable[str]) -> None:
+    """End the program unless each of these segmenters can run here."""
+    from ems.text.segment import check_available
+
+    try:
+        for name in names:
+            check_available(name)
+    except EmsError as error:
+        sys.exit(str(error))
 
 
 def figures(command: list[str], what: str) -> tuple[dict[str, Any], float]:

@@ -1,6 +1,6 @@
 """How fast the text path is, from zip to shard, beside bare Perl and beside the plain way.
 
-    python benchmarks/text_throughput.py [--demo] [--chinese rjieba] [--shared FOLDER] [--out FILE]
+    python perf/text_throughput.py [--demo] [--chinese rjieba] [--shared FOLDER] [--out FILE]
 
 Notable choices:
 - one core: CPU seconds of a process and of the tools that it starts, medians of three runs at 1x;
@@ -20,214 +20,25 @@ import json
 import resource
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import zipfile
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
-from measured import demo_lines, figures, say
+from measured import figures, require_segmenters, say
+from text_steps import MEASURED, ROOT, SCALES, Work, prepare
 
-from ems.config import load_experiment, load_site, pair_name
 from ems.corpora.moses import read_pairs
 from ems.files import write_json
 
-ROOT = Path(__file__).resolve().parents[1]
-SCALES = (1, 4, 16)
 STAGES = ("clean", "segment", "sample", "encode")
 OTHERS = ("perl", "plain")
 REPEATS = 3
 PAPER_LINES = 2 * 143_000_000
-LANGUAGES = ["de", "fr", "ru", "ar", "hi", "zh", "ja"]
-SOURCES = [("tico-19", "v2020-10-28"), ("NTREX", "v1"), ("Tatoeba", "v2021-08-07")]
-PAIRS = 60_000
-SETTINGS = """
-seed: 1
-sources: {}
-splits: {}
-corpora: [{name: Bench, version: v1, source: made}]
-validation: null
-segmenters: {default: moses, zh: jieba, ja: fugashi}
-model: {}
-objectives: {}
-train: {steps: 1}
-systems: {ems: {}}
-tables: {}
-"""
 
 
-class Work:
-    """The folder of a measurement: its experiment and its data at each scale."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.keys = folder, folder / "keys.tsv"
-        self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
-        self.experiment = load_experiment(
-            "bench", load_site(ROOT / "config.yaml", ROOT / "schemas"), folder, ROOT / "schemas"
-        )
-        self.pairs = self.experiment.corpora[0].pairs
-
-    def archive(self, scale: int, pair: str) -> Path:
-        return self.folder / f"{scale}" / "zip" / f"{pair}.txt.zip"
-
-    def text(self, scale: int, stage: str, pair: str) -> Path:
-        return self.folder / f"{scale}" / stage / f"{pair}.tsv"
-
-
-# --- data
-
-
-def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]:
-    """`count` pairs of a language, of several corpora."""
-    pair = pair_name("en", code)
-    paths = [
-        (name, shared / "opus" / name / v / "moses" / f"{pair}.txt.zip") for name, v in SOURCES
-    ]
-    every = (line for name, path in paths if path.exists() for line in read_pairs(path, name, pair))
-    return islice(every, count)
-
-
-def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
-    """Write the experiment, the zips of every scale, and the keys of the evaluation sentences."""
-    from ems.text.evalkeys import eval_files, write_eval_keys
-
-    settings: dict[str, Any] = {"description": "the text path, measured"} | yaml.safe_load(SETTINGS)
-    if shared:
-        evalset, version, codes, pieces = "flores200", "v1", LANGUAGES, 16_000
-        place = shared / "flores200" / "flores200_dataset"
-        source = partial(real_lines, shared, count=PAIRS // len(LANGUAGES))
-    else:
-        from ems.corpora.demo.mirror import write_mirror
-
-        write_mirror(folder / "mirror")
-        evalset, version, codes, pieces = "tatoeba", "demo-v1", ["de", "zh", "ja"], 1_500
-        place = folder / "mirror" / "tatoeba"
-        source = partial(demo_lines, folder / "mirror")
-    settings["segmenters"]["zh"] = chinese
-    settings |= {
-        "languages": ["en", *codes],
-        "evalsets": {"tatoeba": {"version": "v1"}} | {evalset: {"version": version}},
-        "benchmarks": ["tatoeba"],
-        "decontaminate": {"against": [evalset]},
-        "vocabulary": {"size": pieces, "sample_lines": PAIRS},
-    }
-    (folder / "bench.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
-    work = Work(folder)
-    for code in codes:
-        write_zips(work, pair_name("en", code), list(source(code=code)))
-    write_eval_keys(
-        work.experiment.decontaminate["key"],
-        eval_files(work.experiment, {evalset: place}),
-        work.keys,
-    )
-    return work
-
-
-def write_zips(work: Work, pair: str, lines: list[tuple[str, str]]) -> None:
-    for scale in SCALES:
-        path = work.archive(scale, pair)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for side, code in enumerate(pair.split("-")):
-                with archive.open(f"Bench.{pair}.{code}", "w", force_zip64=True) as member:
-                    for copy in range(scale):
-                        number = f" {copy}" if copy else ""
-                        text = "".join(f"{line[side]}{number}\n" for line in lines)
-                        member.write(text.encode())
-
-
-# --- what is measured, each in a process of its own
-
-
-def clean(work: Work, scale: int) -> None:
-    from ems.text.clean import Source, clean_corpus
-
-    for pair in work.pairs:
-        source = Source("Bench", "v1", pair, (work.archive(scale, pair),))
-        clean_corpus(work.experiment, source, work.keys, work.text(scale, "clean", pair))
-
-
-def segment(work: Work, scale: int) -> None:
-    from ems.text.bulk import segment_tsv
-
-    for pair in work.pairs:
-        codes = (pair.split("-")[0], pair.split("-")[1])
-        names = (work.experiment.segmenters[codes[0]], work.experiment.segmenters[codes[1]])
-        source, out = (work.text(scale, stage, pair) for stage in ("clean", "segmented"))
-        segment_tsv(source, out, codes, names)
-
-
-def sample(work: Work, scale: int) -> None:
-    from ems.text.subwords import write_sample
-
-    sources = [work.text(scale, "segmented", pair) for pair in work.pairs]
-    write_sample(work.experiment, sources, work.folder / f"{scale}" / "sample.txt")
-
-
-def encode(work: Work, scale: int) -> None:
-    from ems.shards.writer import write_shards
-
-    for pair in work.pairs:
-        out = work.folder / f"{scale}" / "shards" / pair
-        write_shards(work.text(scale, "segmented", pair), work.vocabulary, out)
-
-
-def perl(work: Work, scale: int) -> None:
-    import mosestokenizer
-
-    script = Path(mosestokenizer.__file__).with_name("tokenizer-v1.1.perl")
-    for pair in work.pairs:
-        for code in pair.split("-"):
-            path = work.folder / f"{scale}" / "perl" / f"{pair}.{code}"
-            command = ["perl", str(script), "-q", "-no-escape", "-l", code]
-            with open(path, "rb") as lines, open(f"{path}.out", "wb") as out:
-                subprocess.run(command, stdin=lines, stdout=out, check=True)
-
-
-def plain(work: Work, scale: int) -> None:
-    """What one writes first: a loop over sentences."""
-    import numpy as np
-
-    from ems.text.subwords import load_vocabulary
-
-    processor = load_vocabulary(work.vocabulary)
-    for pair in work.pairs:
-        codes, ids = pair.split("-"), ([], [])
-        tools = [plain_tool(work.experiment.segmenters[code], code) for code in codes]
-        for line in read_pairs(work.archive(scale, pair), "Bench", pair):
-            for side, text in enumerate(line):
-                words = " ".join(tools[side](text))
-                ids[side].append(np.array(processor.encode(words.lower()), np.uint16))
-        for side, code in enumerate(codes):
-            np.save(work.folder / f"{pair}.{code}.npy", np.concatenate(ids[side]))
-        for tool in tools:
-            if hasattr(tool, "close"):
-                tool.close()  # so that its CPU time is counted
-
-
-def plain_tool(name: str, code: str) -> Callable[[str], list[str]]:
-    if name == "jieba":
-        import jieba
-
-        return jieba.lcut
-    if name == "fugashi":
-        from fugashi import Tagger
-
-        tagger = Tagger("-Owakati")
-        return lambda text: tagger.parse(text).split()
-    from mosestokenizer import MosesTokenizer
-
-    return MosesTokenizer(code, no_escape=True)
-
-
-MEASURED = {"clean": clean, "segment": segment, "sample": sample, "encode": encode}
-MEASURED |= {"perl": perl, "plain": plain}
+# --- one run, in a process of its own
 
 
 def inside(name: str, folder: Path, scale: int) -> None:
@@ -356,9 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "results/benchmarks/text_throughput.json"
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "results/perf/text_throughput.json")
     parser.add_argument("--chinese", choices=["jieba", "rjieba"], default="jieba", help="ours")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--inside", choices=MEASURED, help=argparse.SUPPRESS)
@@ -370,6 +179,7 @@ def main() -> None:
         return
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
+    require_segmenters(("moses", options.chinese, "jieba", "fugashi"))  # ours and the others'
     with tempfile.TemporaryDirectory() as folder:
         work = prepare(Path(folder), None if options.demo else options.shared, options.chinese)
         found = summary(run_all(work, options.repeats), *size_of(work))

@@ -1,6 +1,6 @@
 """How fast the trainer is, beside sentence-transformers and beside a plain padded loop.
 
-    python benchmarks/train_throughput.py [--demo] [--shared FOLDER] [--device cuda --size ems ...]
+    python perf/train_throughput.py [--demo] [--no-peer] [--shared FOLDER] [--device cuda ...]
 
 Notable choices:
 - each run is a process of its own, so that its memory is its own, and all see the same pairs, in
@@ -9,7 +9,7 @@ Notable choices:
   figure is the median of the rounds, a ratio that of the medians;
 - pairs/s counts whole steps: batch, forward, backward, optimiser; the first are off the clock;
 - memory is the peak of RssAnon of the process, or of what PyTorch holds on the GPU;
-- MFU is that of the trainer's own log (ems.train.flops), of all trainers alike.
+- MFU is that of the trainer's own log (ems.train.speed), of all trainers alike.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from measured import figures, say
+from measured import figures, require_peer, say
 from pairs_made import ROOT, SHARED, SIZES, prepare, store_of
-from train_steps import HOW_TO_INSTALL, TRAINERS, Job, has_peer
+from train_steps import PEER_TRAINER, TRAINERS, Job
 
 from ems.files import write_json
 from ems.model.device import choose_device
-from ems.train.flops import StepFlops, peak_flops
-from ems.train.step import System
+from ems.objectives.system import System
+from ems.train.speed import StepFlops, peak_flops
 
 REPEATS = 3
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}
@@ -94,7 +94,7 @@ def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -
 
 def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:
     """trainer -> vocabulary size -> medians over the rounds."""
-    names = [name for name in TRAINERS if name != "st" or has_peer()]
+    names = [name for name in TRAINERS if name != "st" or options.peer]
     wanted = (1_200, 1_500) if options.demo else PIECES[options.size]
     true = prepare(folder, None if options.demo else options.shared, options.size, wanted)
     runs: dict[tuple[str, int], list[dict[str, float]]] = {}
@@ -116,18 +116,18 @@ def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, di
 def summary(found: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
     """The ratios of the last line: of the smallest vocabulary, `ems32k` of the largest."""
 
-    def rate(name: str, at: int) -> float:
-        rows = list(found[name].values()) if name in found else []
-        return rows[at]["pairs_per_s"] if rows else float("nan")
+    def ratio(name: str, other: str, at: int) -> float:
+        first, second = (list(found[who].values())[at]["pairs_per_s"] for who in (name, other))
+        return first / second
 
+    ratios = {}
+    if "st" in found:
+        ratios["contrastive_vs_st"] = ratio("contrastive", "st", 0)
+        ratios["ems_vs_st"] = ratio("ems", "st", 0)
+        ratios["ems32k_vs_st"] = ratio("ems", "st", -1)
+    ratios["contrastive_vs_plain"] = ratio("contrastive", "plain", 0)
     largest = list(found["ems"].values())[-1]
-    return {
-        "contrastive_vs_st": rate("contrastive", 0) / rate("st", 0),
-        "ems_vs_st": rate("ems", 0) / rate("st", 0),
-        "ems32k_vs_st": rate("ems", -1) / rate("st", -1),
-        "contrastive_vs_plain": rate("contrastive", 0) / rate("plain", 0),
-        "peak_mb": largest.get("gpu_mb", largest["rss_anon_mb"]),
-    }
+    return ratios | {"peak_mb": largest.get("gpu_mb", largest["rss_anon_mb"])}
 
 
 def show(found: dict[str, dict[str, dict[str, float]]], last: dict[str, float]) -> None:
@@ -142,8 +142,6 @@ def show(found: dict[str, dict[str, dict[str, float]]], last: dict[str, float]) 
             say(
                 f"{NAMES[name]:24}{int(pieces):8,}{rate}{speed}{row['rss_anon_mb']:12,.0f}{gpu}{mfu}"
             )
-    if "st" not in found:
-        say(HOW_TO_INSTALL)
     *ratios, peak = last.items()
     say(" ".join(f"{name}={value:.2f}" for name, value in ratios) + f" {peak[0]}={peak[1]:.0f}")
 
@@ -152,8 +150,9 @@ def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
+    parser.add_argument("--out", type=Path, default=ROOT / "results/perf/train_throughput.json")
     parser.add_argument(
-        "--out", type=Path, default=ROOT / "results/benchmarks/train_throughput.json"
+        "--no-peer", dest="peer", action="store_false", help="leave out sentence-transformers"
     )
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
@@ -180,6 +179,8 @@ def main() -> None:
         return
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
+    if options.peer:
+        require_peer(PEER_TRAINER, "bench")
     with tempfile.TemporaryDirectory() as folder:
         found = run_all(Path(folder), options)
     last = summary(found)

@@ -27,6 +27,7 @@ from train_steps import Job, peer_modules
 from ems.config import pair_name
 
 K = 4
+SEGMENTED = (("moses", "de"), ("sacremoses", "de"), ("fugashi", "ja"))
 BATCHES = (32, 128)  # of sentence-transformers' encode: its default, and one that suits it better
 
 
@@ -101,7 +102,7 @@ def segment(options: argparse.Namespace) -> dict[str, float]:
 
     processor = load_vocabulary(options.folder / f"{options.pieces}" / "bpe.model")
     found, words = {}, []
-    for name, code in (("moses", "de"), ("sacremoses", "de"), ("fugashi", "ja")):
+    for name, code in SEGMENTED:
         lines = text_of(options, code)
         split = segmenter(name, code)
         split(lines[:10])

@@ -1,6 +1,6 @@
 """How fast encoders are evaluated: encoding beside sentence-transformers, mining, FLORES-200.
 
-    python benchmarks/eval_throughput.py [--demo] [--shared FOLDER] [--threads 2] [--out FILE]
+    python perf/eval_throughput.py [--demo] [--no-peer] [--shared FOLDER] [--threads 2] [--out FILE]
 
 Notable choices:
 - each run (eval_steps.py) is a process of its own, so that its memory is its own; those that are
@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from eval_steps import BATCHES, DEMO, FULL, RUNS, Scale, write_flores_experiment
-from measured import figures, say
+from eval_steps import BATCHES, DEMO, FULL, RUNS, SEGMENTED, Scale, write_flores_experiment
+from measured import figures, require_peer, require_segmenters, say
 from pairs_made import ROOT, SHARED, SIZES, prepare
+from train_steps import PEER_ENCODER
 
 from ems.files import write_json
 from ems.progress import log
@@ -67,17 +68,16 @@ def medians(names: list[str], folder: Path, options: argparse.Namespace, **more:
 
 def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
     """What is measured -> who -> its figures."""
-    peer = has_peer()
     wanted = DEMO_PIECES if options.demo else PIECES
     shared = None if options.demo else options.shared
     pieces = prepare(folder, shared, "small", (wanted,))[wanted]
     write_flores_experiment(folder, options.scale.languages)
-    encoders = ["encode", *(f"encode-st{size}" for size in BATCHES if peer)]
+    encoders = ["encode", *(f"encode-st{size}" for size in BATCHES if options.peer)]
     found = {
         f"encode {size}": medians(encoders, folder, options, size=size, pieces=pieces)
         for size in SIZES
     }
-    miners = ["mine", *(["mine-st"] if peer else [])]
+    miners = ["mine", *(["mine-st"] if options.peer else [])]
     found["mine"] = medians(miners, folder, options, rows=options.scale.compared)
     found["segment"] = {"segment": measure("segment", folder, options, pieces=pieces)}
     found["flores"] = {"flores": measure("flores", folder, options)}
@@ -86,18 +86,10 @@ def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
     return found
 
 
-def has_peer() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("sentence_transformers") is not None
-
-
 def summary(found: dict[str, Found]) -> dict[str, float]:
     """The figures of the last line; a ratio is to the faster of the other's batch sizes."""
-    ratios = {
-        "encode_vs_st": _ratio(found["encode small"]),
-        "encode1024_vs_st": _ratio(found["encode ems"]),
-    }
+    names = {"encode_vs_st": "encode small", "encode1024_vs_st": "encode ems"}
+    ratios = {name: _ratio(found[what]) for name, what in names.items() if len(found[what]) > 1}
     peak = found["mine all"]["mine"]["rss_anon_mb"]
     return ratios | {"mine_peak_mb": peak, "flores_s": found["flores"]["flores"]["seconds"]}
 
@@ -105,7 +97,7 @@ def summary(found: dict[str, Found]) -> dict[str, float]:
 def _ratio(rows: Found) -> float:
     """How many times as fast the first is as the fastest of the others."""
     first, *others = [row["per_s"] for row in rows.values()]
-    return first / max(others, default=float("nan"))
+    return first / max(others)
 
 
 def show(found: dict[str, Found], last: dict[str, float], scale: Scale) -> None:
@@ -122,7 +114,8 @@ def show(found: dict[str, Found], last: dict[str, float], scale: Scale) -> None:
             label = f"{rows:,}: {NAMES[name]}"
             say(f"{label:58}{row['seconds']:12,.1f}{row['rss_anon_mb']:12,.0f}")
     right = found["mine all"]["mine"]["right"]
-    say(f"mined rightly: {right:.1f} %; beside two searches: {_ratio(found['mine']):.2f}")
+    beside = f"; beside two searches: {_ratio(found['mine']):.2f}" if len(found["mine"]) > 1 else ""
+    say(f"mined rightly: {right:.1f} %{beside}")
     cells = found["segment"]["segment"].items()
     say(
         "\nmicroseconds a line: "
@@ -130,19 +123,17 @@ def show(found: dict[str, Found], last: dict[str, float], scale: Scale) -> None:
     )
     row = found["flores"]["flores"]
     say(f"FLORES-200, {row['directions']:,.0f} directions from the cache: {row['seconds']:.1f} s")
-    if not has_peer():
-        say("sentence-transformers is not installed, so it is not measured: pip install '.[peers]'")
-    first, second, peak, seconds = last.items()
-    ratios = " ".join(f"{name}={value:.2f}" for name, value in (first, second))
-    say(f"{ratios} {peak[0]}={peak[1]:.0f} {seconds[0]}={seconds[1]:.1f}")
+    ratios = [f"{name}={value:.2f} " for name, value in last.items() if name.endswith("_vs_st")]
+    say(f"{''.join(ratios)}mine_peak_mb={last['mine_peak_mb']:.0f} flores_s={last['flores_s']:.1f}")
 
 
 def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--demo", action="store_true", help="a little of everything, anywhere")
+    parser.add_argument("--out", type=Path, default=ROOT / "results/perf/eval_throughput.json")
     parser.add_argument(
-        "--out", type=Path, default=ROOT / "results/benchmarks/eval_throughput.json"
+        "--no-peer", dest="peer", action="store_false", help="leave out sentence-transformers"
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=REPEATS)
@@ -166,6 +157,9 @@ def main() -> None:
         return
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
+    require_segmenters(name for name, _ in SEGMENTED)
+    if options.peer:
+        require_peer(PEER_ENCODER, "peers")
     with tempfile.TemporaryDirectory() as folder:
         found = run_all(Path(folder), options)
     last = summary(found)

@@ -1,0 +1,90 @@
+"""A batch as the losses see it: on the device, and encoded."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ems.model.device import onto
+from ems.model.packing import Packing, pack
+from ems.shards.reader import Batch
+
+
+@dataclass
+class DeviceBatch:
+    """A `Batch` as tensors on a device; the fields are those of `Batch`.
+
+    Its pairs are those from `first` on of the `total` of the step.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    rows: Tensor
+    languages: Tensor
+    inputs: Tensor
+    sizes: Tensor  # the lengths on the host, where the packing is made: no GPU is waited for
+    total: int
+    first: int = 0
+    step: int = 0
+    places: Tensor | None = None
+    keys: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls, batch: Batch, device: torch.device, first: int = 0, total: int | None = None
+    ) -> "DeviceBatch":
+        """Copy a batch to a device; without `total` it is all of its step."""
+        fields = {name: value for name, value in vars(batch).items() if value is not None}
+        step, sizes = fields.pop("step"), torch.from_numpy(batch.lengths)
+        tensors = {name: onto(device, torch.from_numpy(value)) for name, value in fields.items()}
+        tensors.setdefault("inputs", tensors["tokens"])
+        return cls(**tensors, sizes=sizes, total=total or batch.pairs, first=first, step=step)
+
+    @property
+    def pairs(self) -> int:
+        """B, the number of sentence pairs."""
+        return len(self.rows) // 2
+
+    @cached_property
+    def packing(self) -> Packing:
+        """Where its tokens belong; not made for a batch that is encoded in parts."""
+        packing, device = pack(self.sizes), self.tokens.device
+        return packing if device.type == "cpu" else packing.to(device)
+
+    @cached_property
+    def row(self) -> Tensor:
+        """int64[T]: the row of the sentence of each token."""
+        return torch.repeat_interleave(self.rows, self.lengths, output_size=len(self.tokens))
+
+    @cached_property
+    def other(self) -> Tensor:
+        """int64[2B]: the row of the translation of each row."""
+        return torch.arange(2 * self.pairs, device=self.rows.device).roll(self.pairs)
+
+    def labels(self, masked: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """(row[T], token[T], lengths[2B]): the tokens of the translation of each row."""
+        lengths = torch.empty_like(self.lengths).index_copy(0, self.rows, self.lengths)
+        return self.other[self.row], self.inputs if masked else self.tokens, lengths[self.other]
+
+
+@dataclass
+class Encoded:
+    """A batch and its states[T, d] of tokens, in the batch's order, and sentences[2B, d] by row.
+
+    There are no states where the batch is encoded in parts (GradCache).
+    """
+
+    batch: DeviceBatch
+    states: Tensor | None
+    sentences: Tensor
+
+    @property
+    def sides(self) -> tuple[Tensor, ...]:
+        """The embeddings [B, d] of the first and of the second sides."""
+        return self.sentences.split(self.batch.pairs)
+
+    @property
+    def masked(self) -> tuple[Tensor, Tensor]:
+        """(row[M], token[M]) of the masked tokens: their sentence, and what they were."""
+        return self.batch.row[self.batch.places], self.batch.tokens[self.batch.places]

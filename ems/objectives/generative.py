@@ -1,0 +1,47 @@
+"""The generative head (EMS v2 Eq. 2-5), which xtr, ugt, smlm and mlm share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ems.model.encoder import EncoderSettings
+from ems.model.heads import GenerativeHead, HeadSettings, linear_weights
+from ems.objectives.fused import Target
+from ems.objectives.system import System
+
+
+def add_head(heads: nn.ModuleDict, settings: dict[str, Any], languages: int, pieces: int) -> None:
+    """Add the head, unless another objective did."""
+    if "generative" not in heads:
+        model, head = settings["model"], settings["objectives"]["head"]
+        sizes = EncoderSettings(**model), HeadSettings(**head)
+        heads["generative"] = GenerativeHead(*sizes, languages, pieces)
+
+
+def generate(
+    system: System,
+    loss: Callable[..., Tensor],
+    states: Tensor,
+    languages: Tensor,
+    target: Target,
+) -> Tensor:
+    """`loss` of what states[N, d] predict in the languages[N], against a target."""
+    head = system.heads["generative"]
+    output = system.encoder.tokens if head.output is None else head.output
+    dtype = torch.bfloat16 if system.half else None
+    return loss(head(states, languages), output.weight, target, head.bias, dtype)
+
+
+def flops_of_state(system: System) -> int:
+    """Operations of one state's prediction: twice the weights, the output layer's included."""
+    head = system.heads["generative"]
+    shared = system.encoder.tokens.weight.numel() if head.output is None else 0
+    return 2 * (linear_weights(head) + shared)
+
+
+def flops_of_sentences(system: System, lengths: np.ndarray) -> int:
+    """Operations where each sentence embedding predicts once."""
+    return flops_of_state(system) * len(lengths)

@@ -1,0 +1,205 @@
+"""What text_throughput.py measures: the stages of the text path, bare Perl, and the plain way.
+
+`prepare` writes the data of every scale; each of MEASURED then runs in the process that calls it.
+"""
+
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+from measured import demo_lines
+
+from ems.config import load_experiment, load_site, pair_name
+from ems.corpora.moses import read_pairs
+
+ROOT = Path(__file__).resolve().parents[1]
+SCALES = (1, 4, 16)
+LANGUAGES = ["de", "fr", "ru", "ar", "hi", "zh", "ja"]
+SOURCES = [("tico-19", "v2020-10-28"), ("NTREX", "v1"), ("Tatoeba", "v2021-08-07")]
+PAIRS = 60_000
+SETTINGS = """
+seed: 1
+sources: {}
+splits: {}
+corpora: [{name: Bench, version: v1, source: made}]
+validation: null
+segmenters: {default: moses, zh: jieba, ja: fugashi}
+model: {}
+objectives: {}
+train: {steps: 1}
+systems: {ems: {}}
+tables: {}
+"""
+
+
+class Work:
+    """The folder of a measurement: its experiment and its data at each scale."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.keys = folder, folder / "keys.tsv"
+        self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
+        self.experiment = load_experiment(
+            "bench", load_site(ROOT / "config.yaml", ROOT / "schemas"), folder, ROOT / "schemas"
+        )
+        self.pairs = self.experiment.corpora[0].pairs
+
+    def archive(self, scale: int, pair: str) -> Path:
+        return self.folder / f"{scale}" / "zip" / f"{pair}.txt.zip"
+
+    def text(self, scale: int, stage: str, pair: str) -> Path:
+        return self.folder / f"{scale}" / stage / f"{pair}.tsv"
+
+
+# --- data
+
+
+def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]:
+    """`count` pairs of a language, of several corpora."""
+    pair = pair_name("en", code)
+    paths = [
+        (name, shared / "opus" / name / v / "moses" / f"{pair}.txt.zip") for name, v in SOURCES
+    ]
+    every = (line for name, path in paths if path.exists() for line in read_pairs(path, name, pair))
+    return islice(every, count)
+
+
+def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
+    """Write the experiment, the zips of every scale, and the keys of the evaluation sentences."""
+    from ems.text.evalkeys import eval_files, write_eval_keys
+
+    settings: dict[str, Any] = {"description": "the text path, measured"} | yaml.safe_load(SETTINGS)
+    if shared:
+        evalset, version, codes, pieces = "flores200", "v1", LANGUAGES, 16_000
+        place = shared / "flores200" / "flores200_dataset"
+        source = partial(real_lines, shared, count=PAIRS // len(LANGUAGES))
+    else:
+        from ems.corpora.demo.mirror import write_mirror
+
+        write_mirror(folder / "mirror")
+        evalset, version, codes, pieces = "tatoeba", "demo-v1", ["de", "zh", "ja"], 1_500
+        place = folder / "mirror" / "tatoeba"
+        source = partial(demo_lines, folder / "mirror")
+    settings["segmenters"]["zh"] = chinese
+    settings |= {
+        "languages": ["en", *codes],
+        "evalsets": {"tatoeba": {"version": "v1"}} | {evalset: {"version": version}},
+        "benchmarks": ["tatoeba"],
+        "decontaminate": {"against": [evalset]},
+        "vocabulary": {"size": pieces, "sample_lines": PAIRS},
+    }
+    (folder / "bench.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    work = Work(folder)
+    for code in codes:
+        write_zips(work, pair_name("en", code), list(source(code=code)))
+    write_eval_keys(
+        work.experiment.decontaminate["key"],
+        eval_files(work.experiment, {evalset: place}),
+        work.keys,
+    )
+    return work
+
+
+def write_zips(work: Work, pair: str, lines: list[tuple[str, str]]) -> None:
+    for scale in SCALES:
+        path = work.archive(scale, pair)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for side, code in enumerate(pair.split("-")):
+                with archive.open(f"Bench.{pair}.{code}", "w", force_zip64=True) as member:
+                    for copy in range(scale):
+                        number = f" {copy}" if copy else ""
+                        text = "".join(f"{line[side]}{number}\n" for line in lines)
+                        member.write(text.encode())
+
+
+# --- what is measured
+
+
+def clean(work: Work, scale: int) -> None:
+    from ems.text.clean import Source, clean_corpus
+
+    for pair in work.pairs:
+        source = Source("Bench", "v1", pair, (work.archive(scale, pair),))
+        clean_corpus(work.experiment, source, work.keys, work.text(scale, "clean", pair))
+
+
+def segment(work: Work, scale: int) -> None:
+    from ems.text.bulk import segment_tsv
+
+    for pair in work.pairs:
+        codes = (pair.split("-")[0], pair.split("-")[1])
+        names = (work.experiment.segmenters[codes[0]], work.experiment.segmenters[codes[1]])
+        source, out = (work.text(scale, stage, pair) for stage in ("clean", "segmented"))
+        segment_tsv(source, out, codes, names)
+
+
+def sample(work: Work, scale: int) -> None:
+    from ems.text.subwords import write_sample
+
+    sources = [work.text(scale, "segmented", pair) for pair in work.pairs]
+    write_sample(work.experiment, sources, work.folder / f"{scale}" / "sample.txt")
+
+
+def encode(work: Work, scale: int) -> None:
+    from ems.shards.writer import write_shards
+
+    for pair in work.pairs:
+        out = work.folder / f"{scale}" / "shards" / pair
+        write_shards(work.text(scale, "segmented", pair), work.vocabulary, out)
+
+
+def perl(work: Work, scale: int) -> None:
+    import mosestokenizer
+
+    script = Path(mosestokenizer.__file__).with_name("tokenizer-v1.1.perl")
+    for pair in work.pairs:
+        for code in pair.split("-"):
+            path = work.folder / f"{scale}" / "perl" / f"{pair}.{code}"
+            command = ["perl", str(script), "-q", "-no-escape", "-l", code]
+            with open(path, "rb") as lines, open(f"{path}.out", "wb") as out:
+                subprocess.run(command, stdin=lines, stdout=out, check=True)
+
+
+def plain(work: Work, scale: int) -> None:
+    """What one writes first: a loop over sentences."""
+    import numpy as np
+
+    from ems.text.subwords import load_vocabulary
+
+    processor = load_vocabulary(work.vocabulary)
+    for pair in work.pairs:
+        codes, ids = pair.split("-"), ([], [])
+        tools = [plain_tool(work.experiment.segmenters[code], code) for code in codes]
+        for line in read_pairs(work.archive(scale, pair), "Bench", pair):
+            for side, text in enumerate(line):
+                words = " ".join(tools[side](text))
+                ids[side].append(np.array(processor.encode(words.lower()), np.uint16))
+        for side, code in enumerate(codes):
+            np.save(work.folder / f"{pair}.{code}.npy", np.concatenate(ids[side]))
+        for tool in tools:
+            if hasattr(tool, "close"):
+                tool.close()  # so that its CPU time is counted
+
+
+def plain_tool(name: str, code: str) -> Callable[[str], list[str]]:
+    if name in ("jieba", "rjieba"):
+        import jieba
+
+        return jieba.lcut
+    if name == "fugashi":
+        from fugashi import Tagger
+
+        tagger = Tagger("-Owakati")
+        return lambda text: tagger.parse(text).split()
+    from mosestokenizer import MosesTokenizer
+
+    return MosesTokenizer(code, no_escape=True)
+
+
+MEASURED = {"clean": clean, "segment": segment, "sample": sample, "encode": encode}
+MEASURED |= {"perl": perl, "plain": plain}

@@ -1,0 +1,118 @@
+"""Laws of the objectives as files: one file is one objective, and nothing else has to know it."""
+
+import ast
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import ROOT
+from safetensors.torch import load_file
+from train_made import rows
+
+from ems import objectives
+from ems.config.provenance import source_files
+from ems.config.schema import load_yaml
+from ems.errors import EmsError
+from ems.objectives.system import System, load_objective, load_objectives
+from ems.train.job import Places, train
+
+TOY = '''
+"""A toy: a linear map of each sentence is to be its translation."""
+
+from torch import nn
+
+from ems.objectives.system import Objective
+
+
+def add_head(heads, settings, languages, pieces):
+    width = settings["model"]["width"]
+    heads["toy"] = nn.Linear(width, width)
+
+
+def loss(system, encoded):
+    first, second = encoded.sides
+    power = system.settings["toy"]["power"]
+    return (system.heads["toy"](first) - second).abs().pow(power).sum()
+
+
+OBJECTIVE = Objective(loss, add_head)
+'''
+SETTINGS = {"toy": {"weight": 1, "power": 2}}
+KEYS = load_yaml(ROOT / "schemas/experiment.schema.yaml")["$defs"]["objectives"]["properties"]
+NAMES = list(KEYS.keys() - {"head"})
+
+
+@pytest.fixture
+def _toy_file(tmp_path, monkeypatch):
+    """The toy objective in a folder that the package `ems.objectives` looks into as well."""
+    folder = tmp_path / "objectives"
+    folder.mkdir()
+    (folder / "toy.py").write_text(TOY)
+    monkeypatch.setattr(objectives, "__path__", [*objectives.__path__, str(folder)])
+    yield
+    sys.modules.pop("ems.objectives.toy", None)
+
+
+def with_toy(experiment, **others):
+    """An experiment whose system has the toy objective; past the schema, which does not know it."""
+    system = experiment.systems["ems"]
+    parts = {**system["objectives"], **SETTINGS, **others}
+    return replace(experiment, systems={"ems": {**system, "objectives": parts}})
+
+
+@pytest.mark.usefixtures("_toy_file")
+def test_an_objective_that_is_one_file_is_trained(toy, tmp_path):
+    places = Places(tmp_path / "model", tmp_path / "state")
+    train(with_toy(toy.experiment()), "ems", toy.data(), places)
+    losses = [row["toy"] for row in rows(tmp_path / "model", "validation")]
+    assert losses[-1] < losses[0]
+    row = rows(tmp_path / "model", "train")[-1]
+    parts = ["xtr", "contrastive", "toy"]
+    assert list(row)[3:] == [*parts, "total", "lr"]
+    assert row["total"] == pytest.approx(sum(row[name] for name in parts), rel=1e-5)
+    assert load_file(tmp_path / "model/heads.safetensors")["toy.weight"].shape == (16, 16)
+
+
+@pytest.mark.usefixtures("_toy_file")
+def test_its_parameters_come_after_those_of_the_others_and_change_none_of_them(toy):
+    systems = []
+    for experiment in (toy.experiment(), with_toy(toy.experiment())):
+        torch.manual_seed(3)
+        systems.append(System(experiment.systems["ems"], 3, 300).state_dict())
+    old, new = systems
+    assert list(new) == [*old, "heads.toy.weight", "heads.toy.bias"]
+    assert all(torch.equal(new[name], value) for name, value in old.items())
+
+
+def test_an_objective_without_a_file_is_an_error_that_says_where_it_was_looked_for(toy):
+    with pytest.raises(EmsError, match=r"objectives\.toy: expected a file toy\.py in .*objectives"):
+        System(with_toy(toy.experiment()).systems["ems"], 3, 300)
+
+
+def test_every_key_of_the_schema_is_a_file_and_its_order_is_its_own():
+    orders = [load_objective(name).order for name in NAMES]
+    assert len(NAMES) == 8
+    assert len(set(orders)) == 8
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_the_order_of_the_keys_of_an_experiment_is_not_that_of_the_sums(backwards):
+    names = sorted(NAMES, reverse=backwards)
+    loaded = load_objectives({name: {"weight": 1} for name in names} | {"head": {}})
+    generative, others = ["xtr", "ugt", "smlm", "mlm"], ["align", "similarity", "matryoshka"]
+    assert list(loaded) == [*generative, "contrastive", *others]
+
+
+def test_the_source_of_training_holds_every_objective_by_its_file():
+    found = set(source_files("ems.train"))
+    assert {ROOT / "ems/objectives" / f"{name}.py" for name in NAMES} <= found
+
+
+def test_the_trainer_names_no_objective():
+    for path in sorted((ROOT / "ems/train").glob("*.py")):
+        tree = ast.parse(path.read_text())
+        words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+        assert not words & set(NAMES), path
+        assert not imported & {f"ems.objectives.{name}" for name in NAMES}, path

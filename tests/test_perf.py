@@ -1,0 +1,112 @@
+"""The scripts of perf/ run on the embedded demo corpus and end in the line that is compared."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+from conftest import ROOT, needs
+from tools_made import runs
+
+NUMBER = r"(\d+(?:\.\d+)?)"
+PEERS = {"train_throughput": ("bench", "datasets"), "eval_throughput": ("peers", "transformers")}
+
+
+def start(name, out, *flags, **environment):
+    """A script run on the demo corpus."""
+    command = [sys.executable, str(ROOT / "perf" / f"{name}.py"), "--demo", "--repeats", "1"]
+    return subprocess.run(
+        [*command, "--out", str(out), *flags],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def demo(name, out, *flags):
+    """The lines that a script prints, on the demo corpus, and what it writes to `out`."""
+    done = start(name, out, *flags)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), json.loads(out.read_text())
+
+
+def figures(line, names):
+    """The numbers of a last line that has exactly these names."""
+    match = re.fullmatch(" ".join(f"{name}={NUMBER}" for name in names), line)
+    assert match, line
+    return dict(zip(names, map(float, match.groups()), strict=True))
+
+
+def installed(*modules):
+    return all(map(find_spec, modules))
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_peer_that_cannot_be_imported_is_one_line_before_anything_is_measured(tmp_path, name):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    extra, module = PEERS[name]
+    (tmp_path / f"{module}.py").write_text("raise RuntimeError('broken\\nhere')\n")
+    done = start(name, tmp_path / "out.json", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "broken here" in line
+    assert f"pip install '.[{extra}]'" in line
+    assert "--no-peer" in line
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("name", ["text_throughput", "eval_throughput"])
+def test_perl_that_is_missing_is_one_line_before_anything_is_measured(tmp_path, name):
+    done = start(name, tmp_path / "out.json", PATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "install Debian's package `perl`" in line
+
+
+def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    lines, found = demo("text_throughput", tmp_path / "out.json")
+    last = figures(lines[-1], ["vs_perl", "vs_plain", "lines_per_s_core", "anon_growth_16x"])
+    assert all(value > 0 for value in last.values())
+    assert found["lines"] == 2 * 3 * 300
+    path = found["table"]["zip to shard"]["cpu_s"]
+    parts = [found["table"][stage]["cpu_s"] for stage in ("clean", "segment", "sample", "encode")]
+    assert abs(path - sum(parts)) < 1e-6
+    others = {"zip to shard", "bare Perl", "the plain way"}
+    assert set(found["table"]) == {"clean", "segment", "sample", "encode"} | others
+
+
+def test_the_throughput_of_the_trainer_ends_in_its_five_figures(tmp_path):
+    peer = installed("sentence_transformers", "datasets", "accelerate")
+    lines, found = demo("train_throughput", tmp_path / "out.json", *([] if peer else ["--no-peer"]))
+    of_peer = ["contrastive_vs_st", "ems_vs_st", "ems32k_vs_st"] if peer else []
+    last = figures(lines[-1], [*of_peer, "contrastive_vs_plain", "peak_mb"])
+    assert set(last) <= set(found)
+    assert set(found["trainers"]) == {"contrastive", "ems", "plain"} | ({"st"} if peer else set())
+    for sizes in found["trainers"].values():
+        assert list(sizes) == ["1200", "1500"]
+        assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in sizes.values())
+    rates = {name: sizes["1200"]["pairs_per_s"] for name, sizes in found["trainers"].items()}
+    assert abs(found["contrastive_vs_plain"] - rates["contrastive"] / rates["plain"]) < 1e-6
+
+
+@pytest.mark.parametrize("peer", [True, False])
+def test_the_throughput_of_evaluation_ends_in_its_four_figures(tmp_path, peer):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    if peer:
+        needs(installed("sentence_transformers"), "sentence-transformers is not installed")
+    flags = [] if peer else ["--no-peer"]
+    lines, found = demo("eval_throughput", tmp_path / "out.json", *flags)
+    of_peer = ["encode_vs_st", "encode1024_vs_st"] if peer else []
+    figures(lines[-1], [*of_peer, "mine_peak_mb", "flores_s"])
+    measured = found["measured"]
+    for size, name in (("small", "encode_vs_st"), ("ems", "encode1024_vs_st")):
+        first, *others = (row["per_s"] for row in measured[f"encode {size}"].values())
+        assert len(others) == (2 if peer else 0)
+        assert found.get(name) == (pytest.approx(first / max(others)) if peer else None)
+    assert measured["mine"]["mine"]["right"] == measured["mine all"]["mine"]["right"] == 100
+    assert measured["flores"]["flores"]["directions"] == 4 * 3
+    assert found["mine_peak_mb"] == measured["mine all"]["mine"]["rss_anon_mb"] > 50
