@@ -23,9 +23,10 @@ import ems.benchmarks.sib200.data as sib200
 import ems.benchmarks.tatoeba.data as tatoeba
 import ems.benchmarks.xnli.data as xnli
 import ems.benchmarks.xsimpp.data as xsimpp
+from ems.benchmarks import module
 from ems.corpora.demo.build import build
 from ems.corpora.demo.material import Material
-from ems.corpora.demo.sets import MAKERS
+from ems.corpora.demo.sets import demo_sets
 from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
 
@@ -98,7 +99,7 @@ def test_ntrex_has_the_same_english_in_each_language_and_a_document_for_each_lin
 
 @pytest.mark.parametrize("code", ["de", "fr", "es"])
 def test_paracrawl_and_europarl_are_opus_zips_without_a_sentence_twice(root, code):
-    crawled = list(paracrawl.read_language(root / "paracrawl", code))
+    crawled = list(paracrawl.read_language(root / "paracrawl", code, "ParaCrawl"))
     pair = "-".join(sorted(("en", code)))
     archive = root / "europarlxsr" / "moses" / f"{pair}.txt.zip"
     spoken = list(read_pairs(archive, "Europarl", pair))
@@ -147,8 +148,8 @@ def translations():
             return found
 
     material = Noted(build())
-    for folder, make in MAKERS.items():
-        make(material)
+    for folder, name in demo_sets().items():
+        module(name, "demo").made(material)
         if folder == "bucc2018":
             return known
     raise AssertionError("no BUCC")

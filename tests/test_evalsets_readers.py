@@ -147,9 +147,9 @@ def test_rcv2_is_the_headlines_of_items_with_one_class(folder):
 
 def test_paracrawl_is_streamed_with_english_second_whatever_the_order_of_the_codes(tmp_path):
     place = write_opus(tmp_path, "ParaCrawl", "v5", [{"de": "eins", "fr": "un", "en": "one"}])
-    assert list(paracrawl.read_language(place, "de")) == [("eins", "one")]
-    assert list(paracrawl.read_language(place, "fr")) == [("un", "one")]
-    assert paracrawl.count(place, "fr") == 1
+    assert list(paracrawl.read_language(place, "de", "ParaCrawl")) == [("eins", "one")]
+    assert list(paracrawl.read_language(place, "fr", "ParaCrawl")) == [("un", "one")]
+    assert paracrawl.count(place, "fr", "ParaCrawl") == 1
 
 
 def test_the_dev_part_of_flores_is_read_when_it_is_asked_for(tmp_path):
