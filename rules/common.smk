@@ -14,6 +14,7 @@ from ems.benchmarks import benchmark, benchmarks, has, module, module_name, scor
 from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.names import CODE, LABEL, NAME
 from ems.config.provenance import source_hash
+from ems.corpora.demo.sets import demo_sets
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder, manifest_name, unit_source
 from ems.orphan import VARIABLE
@@ -241,12 +242,20 @@ def evalkeys_code():
     return "".join(map(source_hash, ["ems.text.evalkeys", *readers]))
 
 
-def tables_code(table):
-    """The source that makes a table: that of all tables, and its benchmark's own."""
-    owner = [name for name, record in benchmarks().items() if table in record.tables]
-    return "".join(
-        map(source_hash, ["ems.tables", *(module_name(name, "table") for name in owner)])
-    )
+def demo_code():
+    """The source that makes the demo's mirror: its corpus, and the demo of each benchmark."""
+    makers = [module_name(name, "demo") for name in demo_sets().values()]
+    return "".join(map(source_hash, ["ems.corpora.demo", *makers]))
+
+
+def tables_code(shown, name):
+    """The source that makes a table or figure: that of all, and its benchmark's own.
+
+    `shown`: "tables" or "figures", where the records have those of each benchmark.
+    """
+    owners = [of for of, record in benchmarks().items() if name in getattr(record, shown)]
+    modules = [module_name(of, "table") for of in owners]
+    return "".join(map(source_hash, ["ems.tables", *modules]))
 
 
 def caption(shown):

@@ -19,7 +19,7 @@ rule demo_mirror:
         mem_mb=2000,
         runtime=10,
     params:
-        code=source_hash("ems.corpora.demo"),
+        code=demo_code(),
         out=folder_of_output,
         costs=f"{COSTS}/data/demo-mirror.json",
     shell:

@@ -12,10 +12,10 @@ from conftest import copy_project
 from host_made import source_of
 
 from ems.benchmarks import benchmark, module, sets
-from ems.benchmarks import units as of_units
-from ems.benchmarks.units import unit as unit_of
 from ems.cli import main
 from ems.evalsets import archives
+from ems.evalsets import units as of_units
+from ems.evalsets.units import unit as unit_of
 
 ARCHIVES = {  # set -> unit -> (file, members)
     "bucc2018": {

@@ -12,17 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ems.config import Experiment
 
-ZERO_SHOT = (  # what the report says of a table of zero-shot classification
-    "Classification across languages, zero-shot: a small network on frozen embeddings "
-    "learns from one language and is tested in another; ``en-de`` is learnt in English "
-    "and tested in German. Only the source language chooses its epoch. Accuracy in "
-    "percent, the mean over the seeds; the line ``s.d.`` under each system is their "
-    "standard deviation. ``Avg.`` is the mean over the directions shown, without English "
-    "itself where all is learnt in English. Rows marked *printed* are the papers' (EMS "
-    "v2, Tables XI to XIII; the monolingual paper, Tables 1 and 2). Bold marks the best "
-    "of our systems."
-)
-
 
 @dataclass(frozen=True)
 class Shown:

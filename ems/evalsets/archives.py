@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ems.benchmarks import benchmark, module
-from ems.benchmarks.units import Unit
 from ems.corpora.archive import unpack
 from ems.corpora.download import DOWNLOADS as DEFAULTS
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.errors import EmsError
 from ems.evalsets.sets import manifest_name
+from ems.evalsets.units import Unit
 from ems.files import atomic_path, sha256_file, write_json
 
 PLACE = "downloads"  # the folder of what is being downloaded, below that of the set

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from ems.benchmarks import benchmark, benchmarks, has
-from ems.benchmarks.units import units
 from ems.config import EMBEDDED, Experiment
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.errors import EmsError
 from ems.evalsets.sets import set_files
+from ems.evalsets.units import units
 
 SHOWN = 3  # files that a message names
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from ems.benchmarks import benchmark, module
-from ems.benchmarks.units import unit, units
 from ems.corpora.download import DOWNLOADS, Downloads
 from ems.corpora.fetch import fetch
 from ems.errors import EmsError
 from ems.evalsets.archives import fetch_unit
+from ems.evalsets.units import unit, units
 
 
 def fetch_evalset(

@@ -1,7 +1,7 @@
 """What the PDF and the report say of tables and figures that belong to no benchmark."""
 
 from ems.benchmarks.record import Shown
-from ems.tables.papers import of_ems
+from ems.papers import of_ems
 
 TABLES = {
     "corpora": Shown(

@@ -1,7 +1,7 @@
 """BUCC 2018: translations mined from two comparable corpora."""
 
 from ems.benchmarks.record import Benchmark, Shown, same
-from ems.tables.papers import of_ems
+from ems.papers import of_ems
 
 BENCHMARK = Benchmark(
     title="BUCC 2018",

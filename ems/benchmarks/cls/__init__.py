@@ -1,7 +1,7 @@
 """CLS (Amazon reviews, version 1): is a review positive? Three domains."""
 
-from ems.benchmarks.record import ZERO_SHOT, Benchmark, Shown, same
-from ems.tables.papers import of_ems
+from ems.benchmarks.record import Benchmark, Shown, same
+from ems.papers import ZERO_SHOT, of_ems
 
 BENCHMARK = Benchmark(
     title="Amazon reviews, version 1 (CLS)",

@@ -1,6 +1,7 @@
 """Amazon counterfactual sentences: does a review say what was not the case?"""
 
-from ems.benchmarks.record import ZERO_SHOT, Benchmark, Shown
+from ems.benchmarks.record import Benchmark, Shown
+from ems.papers import ZERO_SHOT
 
 BENCHMARK = Benchmark(
     title="Amazon counterfactual sentences",

@@ -1,7 +1,7 @@
 """FLORES-200: the translation of a sentence among 1,012, between any two languages."""
 
 from ems.benchmarks.record import Benchmark, Shown
-from ems.tables.papers import of_ems
+from ems.papers import of_ems
 
 BENCHMARK = Benchmark(
     title="FLORES-200",

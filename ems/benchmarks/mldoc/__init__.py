@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.benchmarks.record import ZERO_SHOT, Benchmark, Shown
-from ems.tables.papers import of_ems
+from ems.benchmarks.record import Benchmark, Shown
+from ems.papers import ZERO_SHOT, of_ems
 
 if TYPE_CHECKING:
     from ems.config import Experiment

@@ -1,7 +1,7 @@
 """ParaCrawl v5: 2,000 sentences to find among 200,000."""
 
 from ems.benchmarks.record import Benchmark, Shown, same
-from ems.tables.papers import of_ems
+from ems.papers import of_ems
 
 BENCHMARK = Benchmark(
     title="ParaCrawl",

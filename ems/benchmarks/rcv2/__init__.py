@@ -1,7 +1,8 @@
 """RCV2: the topic of a news item, by its headline alone."""
 
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.benchmarks.record import ZERO_SHOT, Benchmark, Shown
+from ems.benchmarks.record import Benchmark, Shown
+from ems.papers import ZERO_SHOT
 
 BENCHMARK = Benchmark(
     title="RCV2 headlines",

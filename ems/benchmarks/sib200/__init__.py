@@ -1,6 +1,7 @@
 """SIB-200: the topic of a sentence, learnt in English."""
 
-from ems.benchmarks.record import ZERO_SHOT, Benchmark, Shown
+from ems.benchmarks.record import Benchmark, Shown
+from ems.papers import ZERO_SHOT
 
 BENCHMARK = Benchmark(
     title="SIB-200",

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ems.benchmarks.record import Benchmark, Shown
-from ems.tables.papers import of_ems
+from ems.papers import of_ems
 
 if TYPE_CHECKING:
     from ems.config import Experiment

@@ -1,6 +1,7 @@
 """XNLI: does a premise entail a hypothesis? Learnt in English."""
 
-from ems.benchmarks.record import ZERO_SHOT, Benchmark, Shown, same
+from ems.benchmarks.record import Benchmark, Shown, same
+from ems.papers import ZERO_SHOT
 
 BENCHMARK = Benchmark(
     title="XNLI",
