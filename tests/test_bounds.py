@@ -8,11 +8,14 @@ import pytest
 from conftest import ROOT
 from experiments_made import MINIMAL, Settings, changed, edited
 
-from ems.config.schema import check, load_yaml
+from ems.config.composed import experiment_schema, site_schema
+from ems.config.schema import check
 from ems.errors import EmsError
 
-NAMES = ("experiment", "site")
-SCHEMAS = {name: load_yaml(ROOT / "schemas" / f"{name}.schema.yaml") for name in NAMES}
+SCHEMAS = {
+    "experiment": experiment_schema(ROOT / "schemas"),
+    "site": site_schema(ROOT / "schemas"),
+}
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
 

@@ -299,7 +299,7 @@ def test_a_setting_that_nobody_knows_or_that_the_set_does_not_have_is_one_line(t
     assert "evalsets.bucc2018.protocol.treshold: unknown key (did you mean threshold?)" in told
     evalsets = {"tatoeba": {"version": "v1", "protocol": {"k": 4}}}
     told = settings.told(settings.base | {"evalsets": evalsets})
-    assert "evalsets.tatoeba.protocol: only of flores200, bucc2018, paracrawl" in told
+    assert "evalsets.tatoeba.protocol: only of bucc2018, europarlxsr, flores200, paracrawl" in told
 
 
 # --- the files beside the project

@@ -271,7 +271,7 @@ def test_the_parts_of_a_benchmark_are_read_by_its_own_codes(tmp_path):
         (tmp_path / f"tatoeba.{code}-eng.{code}").write_text(f"{text}\n", encoding="utf-8")
         (tmp_path / f"tatoeba.{code}-eng.eng").write_text(f"hi {code}\n")
     files = eval_files(experiment(), {"tatoeba": tmp_path})
-    assert {label: read() for label, read in files.items()} == {
+    assert {label: list(read()) for label, read in files.items()} == {
         "tatoeba/deu": [["hallo"], ["hi deu"]],
         "tatoeba/cmn": [["你好"], ["hi cmn"]],
         "tatoeba/jpn": [["やあ"], ["hi jpn"]],

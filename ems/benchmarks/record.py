@@ -38,10 +38,10 @@ class Benchmark:
     """One benchmark, or data that only decontamination looks at.
 
     Its data: `status` (open, closed, withdrawn), `licence`, `home`, how to `obtain` what is not
-    open, and what `source` a user may name. `codes` are the languages by our codes, or the column
-    of the language table that has them; `english` is false where English is the other side of every
-    pair. `corpus` is the OPUS corpus that the data are (or, with `drawn`, are drawn from: then no
-    experiment may train on it).
+    open, what `source` a user may name, and where its files are `published` if not in units.tsv.
+    `codes` are the languages by our codes, or the column of the language table that has them;
+    `english` is false where English is the other side of every pair. `corpus` is the OPUS corpus
+    that the data are (or, with `drawn`, are drawn from: then no experiment may train on it).
 
     Its scores: `sets` are the data that it reads, most often its own; `score` is the module that
     scores, where it is not the folder's own; `between` says which languages a system needs two of
@@ -55,6 +55,7 @@ class Benchmark:
     home: str = ""
     obtain: str = ""
     source: str = ""
+    published: str = ""
     codes: Mapping[str, str] | str = "iso1"
     english: bool = True
     unseen: bool = False

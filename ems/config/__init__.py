@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ems.config.composed import experiment_schema
+from ems.config.composed import experiment_schema, site_schema
 from ems.config.experiment import EMBEDDED, SHARED, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.config.opus import pair_name
 from ems.config.resolve import build
@@ -46,7 +46,7 @@ OPUSTOOLS = "opustools"  # the source that means: through the package of that na
 
 def load_site(path: Path, schemas: Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
-    schema = load_yaml(schemas / "site.schema.yaml")
+    schema = site_schema(schemas)
     value = merge(load_yaml(path), _with_booleans(overrides or {}))
     check(value, schema, path)
     _check_folder(f"{path}: data", path.parent / value["data"])

@@ -1,4 +1,4 @@
-"""The schema of experiments: schemas/experiment.schema.yaml with what each benchmark adds to it."""
+"""The schemas of experiments and of config.yaml: schemas/ with what each benchmark adds."""
 
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,16 @@ def experiment_schema(schemas: Path) -> dict[str, Any]:
         if "probe" in settings:
             properties = {**classifier, **settings["probe"].get("properties", {})}
             own["probes"]["properties"][name] = {**CLOSED, "properties": properties}
+    return schema
+
+
+def site_schema(schemas: Path) -> dict[str, Any]:
+    """The whole schema of config.yaml. Raises `EmsError` for a schema that cannot be read."""
+    schema = load_yaml(schemas / "site.schema.yaml")
+    for name, record in benchmarks().items():
+        if record.source:
+            published = {"default": record.published} if record.published else {}
+            schema["properties"]["sources"]["properties"][name] = _source(record) | published
     return schema
 
 

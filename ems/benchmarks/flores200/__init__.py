@@ -10,6 +10,10 @@ BENCHMARK = Benchmark(
     source=(
         "a directory or a URL with devtest/deu_Latn.devtest, or the URL of flores200_dataset.tar.gz"
     ),
+    published=(
+        "https://raw.githubusercontent.com/Helsinki-NLP/OPUS-MT-testsets/"
+        "ac0f19c0be3cb4e0d9450fcb2d7a9847c4bdd180/datasets/facebook/flores/flores200_dataset"
+    ),
     codes="flores200",
     by_language=True,
     dev=True,

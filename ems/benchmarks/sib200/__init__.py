@@ -8,6 +8,10 @@ BENCHMARK = Benchmark(
     licence="text CC BY-SA 4.0, topics Apache-2.0",
     home="https://github.com/dadelani/sib-200",
     source="a directory or a URL with deu_Latn/train.tsv",
+    published=(
+        "https://raw.githubusercontent.com/dadelani/sib-200/"
+        "593cea88519930f776c1a4a1980b6a35b39dca57/data/annotated"
+    ),
     codes="flores200",
     by_language=True,
     demo_place=4,

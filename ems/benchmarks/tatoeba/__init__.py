@@ -21,6 +21,9 @@ BENCHMARK = Benchmark(
     licence="CC BY 2.0 FR",
     home="https://github.com/facebookresearch/LASER/tree/main/data/tatoeba/v1",
     source="'embedded', a directory, or a URL",
+    published=(
+        "https://raw.githubusercontent.com/facebookresearch/LASER/74bc6ae7ffb7/data/tatoeba/v1"
+    ),
     codes="tatoeba_v1",
     english=False,
     unseen=True,
