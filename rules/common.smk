@@ -8,17 +8,23 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from ems.bench.encoders import MODULES as ENCODERS
 from ems.bench.encoders import model_files
-from ems.benchmarks import benchmark, benchmarks, has, module, module_name, score_module, sets_of
+from ems.benchmarks import benchmark, benchmarks, module, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.names import CODE, LABEL, NAME
 from ems.config.provenance import source_hash
-from ems.corpora.demo.sets import demo_sets
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder, manifest_name, unit_source
 from ems.orphan import VARIABLE
 from ems.plan import SLURM, check_cluster, plan, segments_elsewhere
+from ems.sources import (
+    bench_modules,
+    demo_modules,
+    evalkeys_modules,
+    figure_modules,
+    source_of,
+    table_modules,
+)
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, figures, made_of, priced, scores, tables, timed
 from ems.train import AFRESH
@@ -230,32 +236,8 @@ def model_flag(wildcards, input):
 
 def bench_code(wildcards):
     """The source that a benchmark runs: its protocol and data, and its system's kind of encoder."""
-    name, kind = wildcards.benchmark, EXPERIMENT.systems[wildcards.system]["kind"]
-    parts = [module_name(name, "score")] if has(name, "score") else []
-    parts += [module_name(each, "data") for each in sets_of(name)]
-    return "".join(map(source_hash, [score_module(name), *parts, ENCODERS[kind]]))
-
-
-def evalkeys_code():
-    """The source that reads the evaluation sentences of the sets to decontaminate against."""
-    readers = [module_name(name, "data") for name in EXPERIMENT.decontaminate["against"]]
-    return "".join(map(source_hash, ["ems.text.evalkeys", *readers]))
-
-
-def demo_code():
-    """The source that makes the demo's mirror: its corpus, and the demo of each benchmark."""
-    makers = [module_name(name, "demo") for name in demo_sets().values()]
-    return "".join(map(source_hash, ["ems.corpora.demo", *makers]))
-
-
-def tables_code(shown, name):
-    """The source that makes a table or figure: that of all, and its benchmark's own.
-
-    `shown`: "tables" or "figures", where the records have those of each benchmark.
-    """
-    owners = [of for of, record in benchmarks().items() if name in getattr(record, shown)]
-    modules = [module_name(of, "table") for of in owners]
-    return "".join(map(source_hash, ["ems.tables", *modules]))
+    kind = EXPERIMENT.systems[wildcards.system]["kind"]
+    return source_of(bench_modules(wildcards.benchmark, kind))
 
 
 def caption(shown):

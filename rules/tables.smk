@@ -31,7 +31,7 @@ rule table:
         runtime=10,
     params:
         expect=settings_hash("tables"),
-        code=lambda wildcards: tables_code("tables", wildcards.table),
+        code=lambda wildcards: source_of(table_modules(wildcards.table)),
         experiment=EXPERIMENT.name,
         report=lambda wildcards: tables()[wildcards.table].shown.report,
     shell:
@@ -57,7 +57,7 @@ rule figure:
         runtime=10,
     params:
         expect=settings_hash("tables"),
-        code=lambda wildcards: tables_code("figures", wildcards.figure),
+        code=lambda wildcards: source_of(figure_modules(wildcards.figure)),
         experiment=EXPERIMENT.name,
         report=lambda wildcards: figures()[wildcards.figure].shown.report,
     shell:

@@ -30,7 +30,7 @@ LAYERS = [
     {"benchmarks.score"},
     {"tables"},
     {"benchmarks.table"},
-    {"plan", "downloads"},
+    {"plan", "downloads", "sources"},
     {"stages"},
     {"commands"},
     {"cli"},

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
-from ems.benchmarks.flores200 import BENCHMARK
+from ems.benchmarks import benchmark
 from ems.tables.columns import BEST, counted, direction, language_direction
 from ems.tables.engine import Column, Declaration, Printed, headings
 from ems.tables.printed import load_flores, load_flores_groups
@@ -46,7 +46,7 @@ FLORES = Declaration(
         f"of its two directions. All: every direction scored, English included. {BEST}"
     ],
     printed=Printed(
-        BENCHMARK.tables["flores"].paper,
+        benchmark("flores200").tables["flores"].paper,
         load_flores,
         "FLORES-200 v1 with 1,012 sentences",
         version="v1",

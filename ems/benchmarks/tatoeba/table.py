@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ems.benchmarks.tatoeba import BENCHMARK
+from ems.benchmarks import benchmark
 from ems.tables.columns import BEST, BOTH_WAYS, groups_beside, labels_of
 from ems.tables.engine import Column, Declaration, Models, Printed, Row, headings
 from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
@@ -73,6 +73,7 @@ def _notes(columns: list[Column], beside: list[Row]) -> list[str]:
 
 
 def _table(name: str, seen: bool, about: list[str]) -> Declaration:
+    paper = benchmark("tatoeba").tables[name].paper
     return Declaration(
         benchmarks={"tatoeba": ""},
         metric="P@1",
@@ -80,7 +81,9 @@ def _table(name: str, seen: bool, about: list[str]) -> Declaration:
         blocks=_blocks,
         seen=seen,
         about=lambda systems: [f"Tatoeba {systems[0].version}: {about[0]}", *about[1:]],
-        printed=Printed(BENCHMARK.tables[name].paper, _models, "Tatoeba v1", version="v1"),
+        printed=Printed(
+            benchmark("tatoeba").tables[name].paper, _models, "Tatoeba v1", version="v1"
+        ),
         more_notes=_notes,
     )
 

@@ -1,6 +1,6 @@
 """The cosines of the case study, as EMS v2 section V-H prints them in its text."""
 
-from ems.benchmarks.wordorder import BENCHMARK
+from ems.benchmarks import benchmark
 from ems.tables.engine import Column, Declaration, Printed
 from ems.tables.printed import load_similarities
 
@@ -15,7 +15,7 @@ WORDORDER = Declaration(
         "words and in what they mean: the lower the better."
     ],
     printed=Printed(
-        BENCHMARK.tables["wordorder"].paper,
+        benchmark("wordorder").tables["wordorder"].paper,
         lambda: {name: {"Cosine": value} for name, value in load_similarities().items()},
         paper_order=True,
     ),
