@@ -81,9 +81,7 @@ def _table(name: str, seen: bool, about: list[str]) -> Declaration:
         blocks=_blocks,
         seen=seen,
         about=lambda systems: [f"Tatoeba {systems[0].version}: {about[0]}", *about[1:]],
-        printed=Printed(
-            benchmark("tatoeba").tables[name].paper, _models, "Tatoeba v1", version="v1"
-        ),
+        printed=Printed(paper, _models, "Tatoeba v1", version="v1"),
         more_notes=_notes,
     )
 
