@@ -1,6 +1,5 @@
 """Bring one unit of an evaluation set: download, check, unpack, and write its manifest last.
 
-Notable choices:
 - the archive is unpacked into a temporary folder while it is being checked, and the readers read
   every file of it there: what is damaged or malformed neither becomes data nor is locked;
 - files move to their places one by one, then `<unit>.manifest.json` is written: it is what the

@@ -2,8 +2,8 @@
 
 A unit is what is downloaded at a time: an archive, or a file of one language. `members` is a
 pattern for the names inside an archive; its first group is the file's place in the set's folder, so
-that a folder which the archive puts around everything goes. Checksums: TensorFlow Datasets and
-Hugging Face Datasets (BUCC, XNLI, MARC); FLORES-200's is stated in one public repository.
+that a folder which the archive puts around everything goes. Documented checksums are those of
+TensorFlow Datasets, Hugging Face Datasets or another public repository.
 
 No stage but the fetcher reads this: another address must not make anything stale.
 """

@@ -5,7 +5,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.material import Files, Material
-from ems.corpora.demo.reviews import Review, reviews_of
+from ems.corpora.demo.reviews import Review, plan, reviews_of
 
 CODES = {"en": "en", "de": "de", "fr": "fr", "ja": "jp"}
 SPLITS = {"train": 100, "test": 100}  # reviews of each domain, half of either class
@@ -15,7 +15,7 @@ STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 def made(material: Material) -> Files:
     """Return `<xx>/<domain>/{train,test}.review`."""
     files: Files = {}
-    domains: dict[str, dict[str, Any]] = material.labels["reviews"]["domains"]
+    domains: dict[str, dict[str, Any]] = plan()["domains"]
     for domain, kind in domains.items():
         for split, count in SPLITS.items():
             reviews = []

@@ -1,12 +1,9 @@
 """The demo's Amazon counterfactual sentences: what was not the case, or was; en de ja.
 
-Notable choices:
-- the class is that of the sentence's frame (`labels.yaml`, demo.yaml beside this file): each of
-  either class has one of the other beside it, with words of the same categories, so that what tells
-  the class is how something is said and not of what;
-- equally many sentences of either class, where of the real test one in five is counterfactual in
-  English, seven in ten in German, one in ten in Japanese;
-- the sentences are the same in every language, where the real set's are each language's own.
+The class is that of the sentence's frame (demo.yaml beside this file). Each frame of either class
+has one of the other beside it, with words of the same categories, so that what tells the class is
+how something is said and not of what. Unlike the real set, both classes have equally many sentences
+and every language has the same ones.
 """
 
 from pathlib import Path
@@ -18,6 +15,13 @@ from ems.corpora.demo.material import Files, Material, table
 FRAMES = Path(__file__).with_name("demo.yaml")
 CODES = {"en": "EN", "de": "DE", "ja": "JP"}
 PER_CLASS = {"train": 60, "valid": 20, "test": 50}
+CLASSES = {  # is_counterfactual -> frames, each beside what in fact was
+    "1": (
+        *("had_had_money", "wishes_bought", "better_to_chore", "would_with_time"),
+        "would_be_happier",
+    ),
+    "0": ("had_money", "glad_bought", "had_to_chore", "has_time", "is_happy"),
+}
 HEADER = ("sentence", "is_counterfactual")
 
 
@@ -25,10 +29,7 @@ def made(material: Material) -> Files:
     """Return `<XX>_{train,valid,test}.tsv` of each language."""
     frames = read_frames(FRAMES, True, read_lexicon(), tuple(CODES))
     templates = {template.name: template for template in frames}
-    classes = {
-        label: [templates[name] for name in names]
-        for label, names in material.labels["counterfactual"].items()
-    }
+    classes = {label: [templates[name] for name in names] for label, names in CLASSES.items()}
     files: Files = {}
     for split, count in PER_CLASS.items():
         found = [

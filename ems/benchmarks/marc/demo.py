@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ems.corpora.demo.material import Files, Material
-from ems.corpora.demo.reviews import Review, reviews_of
+from ems.corpora.demo.reviews import Review, plan, reviews_of
 
 CODES = ("de", "en", "es", "fr", "ja", "zh")
 SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews of each number of stars
@@ -22,7 +22,7 @@ CLASSES = {  # stars -> class of the title, of the text
 def made(material: Material) -> Files:
     """Return `<split>/dataset_<xx>_<split>.json`."""
     files: Files = {}
-    domains: list[dict[str, Any]] = list(material.labels["reviews"]["domains"].values())
+    domains: list[dict[str, Any]] = list(plan()["domains"].values())
     frames = [name for kind in domains for name in kind["frames"]]
     for split, count in SPLITS.items():
         reviews = []

@@ -2,7 +2,7 @@
 
 Notable choices:
 - one folder serves both sets: MLDoc reads the items that its indices name, RCV2 all headlines;
-- the class is that of the frames of headline and paragraphs (`labels.yaml`), several frames each,
+- the class is that of the frames of headline and paragraphs (demo.yaml), several frames each,
   equally many items of each class in each split;
 - every language has items of its own, so that no test item is the translation of a training one,
   however RCV2's are drawn;
@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 from ems.corpora.demo.draw import Sentence
 from ems.corpora.demo.layout import lines
-from ems.corpora.demo.material import Files, Material
+from ems.corpora.demo.material import Files, Material, labels_beside
 
 LANGUAGES = {
     "en": "english",
@@ -69,7 +69,7 @@ def made(material: Material) -> Files:
 def _stories(material: Material, split: str, each: int) -> list[Story]:
     """`each` items of each class, in random order."""
     stories: list[Story] = []
-    for label, names in material.labels["reuters"].items():
+    for label, names in labels_beside(__file__).items():
         sizes = [1 + PARAGRAPHS] * each
         if split == "test":
             sizes[0] = 1 + LONG

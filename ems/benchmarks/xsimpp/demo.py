@@ -9,15 +9,15 @@ import json
 
 from ems.benchmarks.flores200.demo import SENTENCES
 from ems.corpora.demo.layout import lines
-from ems.corpora.demo.material import Files, Material, changed_slot
+from ems.corpora.demo.material import Files, Material, changed_slot, labels_beside
 
 NEGATIVES = 3  # made of each English sentence of FLORES
-ENTITY = "entity_replacement"  # what is exchanged unless labels.yaml says otherwise
+ENTITY = "entity_replacement"  # what is exchanged unless demo.yaml says otherwise
 
 
 def made(material: Material) -> Files:
     """Return the made sentences of FLORES-200's English ones, and what was changed in each."""
-    kinds = {slot: kind for kind, slots in material.labels["xsimpp"].items() for slot in slots}
+    kinds = {slot: kind for kind, slots in labels_beside(__file__).items() for slot in slots}
     made: dict[str, dict[str, str]] = {}
     for source in material.demo.benchmark[:SENTENCES]:
         for _ in range(NEGATIVES if source.template else 0):

@@ -1,7 +1,7 @@
 """The demo's reviews, of which both Amazon sets are made.
 
 The class is told more than once, as in a real review: the title says what somebody thinks of the
-thing, with words of the class only (`labels.yaml`), the first sentence of the text how somebody
+thing, with words of the class only (reviews.yaml), the first sentence of the text how somebody
 feels, in frames of the class too, since words alone are lost on an encoder as small as the demo's; a
 last sentence tells nothing. A review is the same in every language of its set, since all of its
 sentences are translations; no sentence is in two reviews, so what a classifier learns from is not
@@ -10,10 +10,11 @@ what it is tested on.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ems.corpora.demo.draw import Sentence
-from ems.corpora.demo.material import Material
+from ems.corpora.demo.material import Material, labels_beside
 
 SPACELESS = ("zh", "ja")  # no space between their sentences
 
@@ -32,14 +33,20 @@ class Review:
         return space.join(sentence.texts[language] for sentence in self.body)
 
 
+@cache
+def plan() -> dict[str, Any]:
+    """reviews.yaml: frames and words of each class, and the domains."""
+    return labels_beside(__file__)
+
+
 def reviews_of(
     material: Material, classes: tuple[str, str], ratings: Sequence[str], kind: dict[str, Any]
 ) -> list[Review]:
     """A review for each rating: `classes` of title and text, `kind` of thing reviewed."""
-    plan, count = material.labels["reviews"], len(ratings)
+    labels, count = plan(), len(ratings)
     works = {"work": kind["work"]} if "work" in kind else {}
-    titles = material.worded(plan["title"], {**plan["words"][classes[0]], **works}, count)
-    feelings = material.worded(plan["feeling"][classes[1]], plan["words"][classes[1]], count)
+    titles = material.worded(labels["title"], {**labels["words"][classes[0]], **works}, count)
+    feelings = material.worded(labels["feeling"][classes[1]], labels["words"][classes[1]], count)
     others = material.of(kind["frames"], count)
     return [
         Review(rating, title, tuple(body))
