@@ -6,7 +6,7 @@ import math
 import jsonschema
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, Settings, changed, edited
+from experiments_made import MINIMAL, Settings, changed, edited, ends
 
 from ems.config.composed import experiment_schema, site_schema
 from ems.config.schema import check
@@ -80,12 +80,6 @@ def leaves(schema, path=()):
     for key, name in (("items", "[]"), ("additionalProperties", "x")):
         if isinstance(schema.get(key), dict):
             yield from leaves(schema[key], (*path, name))
-
-
-def ends(part):
-    """The smallest and the largest value that a number may have."""
-    low = part.get("minimum", math.nextafter(part.get("exclusiveMinimum", 0), math.inf))
-    return low, part.get("maximum", math.nextafter(part.get("exclusiveMaximum", 1), 0))
 
 
 def nested(path, value):

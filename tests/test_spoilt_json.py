@@ -9,6 +9,7 @@ from io import FileIO
 
 import numpy as np
 import pytest
+from mirror_made import PAIRS, moses_of
 from scores_made import (
     BUCC,
     GERMAN,
@@ -23,7 +24,6 @@ from scores_made import (
 )
 from shards_made import vocabulary, write_pairs
 from tables_made import demo_report, write_cost, write_model, write_table
-from test_corpora import PAIRS, moses_of
 
 from ems.benchmarks.bucc2018.missed import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
