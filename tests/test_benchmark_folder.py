@@ -161,7 +161,7 @@ def made(tmp_path_factory) -> Project:
 def planned(project, *targets):
     """The rules that Snakemake would run again."""
     output = project.snakemake("-n", *targets)
-    return set(re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE))
+    return set(re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE))
 
 
 def test_it_is_planned_and_fetched_from_where_the_experiment_says(made):
