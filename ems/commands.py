@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ems import stages
+from ems.benchmarks import sets
 from ems.config import SHARED
-from ems.evalsets.registry import PER_LANGUAGE
 from ems.outputs import FILE, Out
 from ems.shards.index import is_shards
-from ems.tables.registry import FIGURES, TABLES, TIMED
+from ems.tables.registry import figures, tables, timed
 
 PLANNED = ("experiment", "expect")  # flags of a stage whose settings the workflow has hashed
 LOCATED = ("corpus", "version", "pair")
@@ -111,7 +111,6 @@ EVALUATED = {
     "--evalset": {**FOLDERS, "nargs": "+", "help": "other data"},
     "--no-cache": {"action": "store_true", "help": "neither read nor keep embeddings"},
 }
-EVALSETS = [*PER_LANGUAGE, "bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "counterfactual"]
 STAGES = [
     Stage(
         "check",
@@ -158,7 +157,7 @@ STAGES = [
         "fetch one language, or one archive, of an evaluation set",
         ("code",),
         others={
-            "--evalset": {"choices": EVALSETS, "required": True},
+            "--evalset": {"choices": sets(), "required": True},
             "--source": {"default": "", "help": "a directory or an address; '': as published"},
         }
         | GENERATED,
@@ -341,7 +340,7 @@ STAGES = [
         "write a LaTeX table",
         PLANNED,
         {"sources": SOME},
-        {"table": {"choices": list(TABLES)}},
+        {"table": {"choices": list(tables())}},
         out=TABLE,
     ),
     Stage(
@@ -350,7 +349,7 @@ STAGES = [
         "plot scores, or how training went",
         PLANNED,
         {"sources": SOME},
-        {"figure": {"choices": list(FIGURES)}},
+        {"figure": {"choices": list(figures())}},
         out=FIGURE,
     ),
     Stage(
@@ -368,7 +367,7 @@ STAGES = [
         "a figure or a table in which time counts, so that it differs from run to run",
         PLANNED,
         {"sources": SOME, "times": SOME},
-        {"timed": {"choices": list(TIMED)}},
+        {"timed": {"choices": list(timed())}},
         out=EITHER,
     ),
     Stage(

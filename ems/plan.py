@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ems.benchmarks import benchmark
 from ems.config import OPUSTOOLS, Corpus, Experiment, load_experiment, load_site
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.evalsets.check import check_evalsets
-from ems.evalsets.sets import AMONG_CORPORA
 from ems.text.segment import check_available
 from ems.train.scalars import check_tensorboard
 
@@ -120,11 +120,11 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
     match job:
         case ("train", system):
             return system in experiment.systems
-        case ("bench", system, benchmark):
-            return system in experiment.systems and benchmark in experiment.benchmarks
+        case ("bench", system, name):
+            return system in experiment.systems and name in experiment.benchmarks
         case ("data", "fetch", name):
             return name.removesuffix("-mined") in _fetched(corpora) or name.startswith(
-                tuple(f"{AMONG_CORPORA.get(evalset, '/')}-" for evalset in experiment.evalsets)
+                tuple(f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets)
             )
         case ("data", "fetch-evalset", name):
             return name.partition("-")[0] in experiment.evalsets

@@ -6,6 +6,7 @@ What a stage needs is imported when it runs, so that `ems fetch` does not load P
 import argparse
 import logging
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -355,17 +356,17 @@ def run_encode(options: argparse.Namespace) -> None:
 
 def run_table(options: argparse.Namespace) -> None:
     """Write a LaTeX table."""
-    from ems.tables.registry import TABLES
+    from ems.tables.registry import tables
 
-    TABLES[options.table](_request(options))
+    tables()[options.table].make(_request(options))
     _log_written(options)
 
 
 def run_figure(options: argparse.Namespace) -> None:
     """Plot scores, or how training went."""
-    from ems.tables.registry import FIGURES
+    from ems.tables.registry import figures
 
-    FIGURES[options.figure](_request(options))
+    figures()[options.figure].make(_request(options))
     _log_written(options)
 
 
@@ -387,10 +388,10 @@ def run_costs(options: argparse.Namespace) -> None:
 
 def run_timed(options: argparse.Namespace) -> None:
     """Make a figure or a table of scores and of the times of training."""
-    from ems.tables.registry import TIMED
+    from ems.tables.registry import timed
 
     times = {path.name.removesuffix(".times.jsonl"): path for path in options.times}
-    TIMED[options.timed](_request(options), times)
+    timed()[options.timed].make(replace(_request(options), times=times))
     _log_written(options)
 
 

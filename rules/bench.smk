@@ -1,5 +1,4 @@
 # Benchmarks: (system, data) -> one JSON of scores.
-HOURS = {"bucc2018": 24, "paracrawl": 24, "europarlxsr": 24, "xnli": 10}  # without a GPU
 
 
 rule bench:
@@ -16,7 +15,7 @@ rule bench:
         lambda wildcards: "bench_on_gpu" if gpus_of_bench(wildcards) else "bench"
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards: 60 * HOURS.get(wildcards.benchmark, 1),
+        runtime=lambda wildcards: 60 * benchmark(wildcards.benchmark).hours,
         gpu=gpus_of_bench,
     params:
         expect=settings_hash("bench", "system", "benchmark"),

@@ -8,19 +8,25 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from ems.bench.encoders import MODULES as ENCODERS
 from ems.bench.encoders import model_files
-from ems.bench.registry import MODULES as BENCHMARKS
+from ems.benchmarks import benchmark, benchmarks, module, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
-from ems.config.benchmarks import sets_of
 from ems.config.names import CODE, LABEL, NAME
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.evalsets.sets import FILES, data_files, default_folder, manifest_name, unit_source
+from ems.evalsets.sets import data_files, default_folder, manifest_name, unit_source
 from ems.orphan import VARIABLE
 from ems.plan import SLURM, check_cluster, plan, segments_elsewhere
-from ems.tables.papers import PRINTED_IN
+from ems.sources import (
+    bench_modules,
+    demo_modules,
+    evalkeys_modules,
+    figure_modules,
+    source_of,
+    table_modules,
+)
 from ems.tables.pdf import check_latex
+from ems.tables.registry import ASKED, figures, made_of, priced, scores, tables, timed
 from ems.train import AFRESH
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
@@ -76,7 +82,9 @@ wildcard_constraints:
     evalset="[a-z0-9]+",
     unit=NAME,
     system=one_of(EXPERIMENT.systems),
-    benchmark=one_of(name for name in BENCHMARKS if set(sets_of(name)) <= set(EXPERIMENT.evalsets)),
+    benchmark=one_of(
+        name for name in benchmarks() if set(sets_of(name)) <= set(EXPERIMENT.evalsets)
+    ),
     figure="[a-z_]+",
     table="[a-z_]+",
 
@@ -189,7 +197,10 @@ def evalset_files(name):
 
 def evalset_pattern(name):
     """The files of one language as output patterns, with the wildcards version and code."""
-    return [f"{DATA}/evalsets/{name}/{{version}}/{file}" for file in FILES[name]("{code}")]
+    return [
+        f"{DATA}/evalsets/{name}/{{version}}/{file}"
+        for file in module(name, "data").file_names("{code}")
+    ]
 
 
 def training(wildcards):
@@ -224,14 +235,14 @@ def model_flag(wildcards, input):
 
 
 def bench_code(wildcards):
-    """The source that a benchmark runs: its own, and that of its system's kind of encoder."""
-    encoder = ENCODERS[EXPERIMENT.systems[wildcards.system]["kind"]]
-    return source_hash(BENCHMARKS[wildcards.benchmark]) + source_hash(encoder)
+    """The source that a benchmark runs: its protocol and data, and its system's kind of encoder."""
+    kind = EXPERIMENT.systems[wildcards.system]["kind"]
+    return source_of(bench_modules(wildcards.benchmark, kind))
 
 
-def told_where(table):
-    """What a caption ends in: the table of the papers that ours is made after."""
-    return f" As {PRINTED_IN[table]}." if table in PRINTED_IN else ""
+def caption(shown):
+    """What the PDF says below a table, with the papers' table that it is made after."""
+    return f"{shown.caption} As {shown.paper}." if shown.paper else shown.caption
 
 
 def tables_for_pdf(wildcards):

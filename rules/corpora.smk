@@ -19,7 +19,7 @@ rule demo_mirror:
         mem_mb=2000,
         runtime=10,
     params:
-        code=source_hash("ems.corpora.demo"),
+        code=source_of(demo_modules()),
         out=folder_of_output,
         costs=f"{COSTS}/data/demo-mirror.json",
     shell:

@@ -84,7 +84,7 @@ rule evalkeys:
         runtime=30,
     params:
         expect=settings_hash("evalkeys"),
-        code=source_hash("ems.text.evalkeys"),
+        code=source_of(evalkeys_modules(EXPERIMENT.decontaminate["against"])),
         experiment=EXPERIMENT.name,
         folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
         costs=f"{COSTS}/text/evalkeys.json",

@@ -1,6 +1,7 @@
 """The least that an experiment file must say, and a folder of settings to change and load it in."""
 
 import copy
+import math
 import shutil
 
 import pytest
@@ -53,6 +54,12 @@ def edited(value, path, new):
     else:
         at[last] = new
     return value
+
+
+def ends(part):
+    """The smallest and the largest value that a number may have."""
+    low = part.get("minimum", math.nextafter(part.get("exclusiveMinimum", 0), math.inf))
+    return low, part.get("maximum", math.nextafter(part.get("exclusiveMaximum", 1), 0))
 
 
 def changed(value, changes):

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import yaml
 from conftest import ROOT
 from fuzz_stages_made import COMMANDS
 from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
+
+from ems.config.composed import experiment_schema, site_schema
 
 RAW = [
     b"\t",
@@ -44,8 +45,7 @@ def raw_text(path: str) -> st.SearchStrategy:
 
 def settings_of(name: str) -> list[Key]:
     """Every setting that a schema knows by name."""
-    text = (ROOT / "schemas" / f"{name}.schema.yaml").read_text(encoding="utf-8")
-    schema = yaml.safe_load(text)
+    schema = {"experiment": experiment_schema, "site": site_schema}[name](ROOT / "schemas")
     return list(_below(schema, schema, ()))
 
 

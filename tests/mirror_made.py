@@ -17,6 +17,7 @@ SYLLABLES = {  # of a few languages, so that a subword vocabulary has something 
 }
 CONCEPTS = 40
 DOCUMENTS = "DOCUMENT_IDS.tsv"
+PAIRS = [("Hallo Welt", "Hello world"), ("Zwei", "Two"), ("Ende", "End")]
 
 
 def lexicon(code):
@@ -97,3 +98,19 @@ def write_sib(mirror, code, splits):
         rows = [f"{at}\t{category}\t{text}" for at, (category, text) in enumerate(examples)]
         path = mirror / "sib200" / code / f"{name}.tsv"
         write_lines(path, ["index_id\tcategory\ttext", *rows])
+
+
+def moses(path, first, second, corpus="C", pair="de-en", extra=(), method=zipfile.ZIP_DEFLATED):
+    """A zip as OPUS has it, of the bytes of its two sides."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = [f"{corpus}.{pair}.{code}" for code in pair.split("-")]
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("README", "about")
+        for name, text in [*zip(names, (first, second), strict=True), *extra]:
+            archive.writestr(name, text)
+    return path
+
+
+def moses_of(path, pairs, **more):
+    sides = ["".join(f"{pair[at]}\n" for pair in pairs).encode() for at in (0, 1)]
+    return moses(path, *sides, **more)

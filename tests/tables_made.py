@@ -8,13 +8,20 @@ import struct
 import numpy as np
 from safetensors.numpy import save_file
 
-from ems.tables.declared import DECLARED
-from ems.tables.engine import write_systems
+from ems.benchmarks import benchmarks, has, module
+from ems.tables.engine import Declaration, write_systems
 
 EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights
 SEVEN = ["cmn", "deu", "fra", "ita", "jpn", "rus", "spa"]
 MUSE = {*SEVEN, "ara", "kor", "nld", "pol", "por", "tha", "tur"}
 SUFFIXES = (".tex", ".md", ".csv")
+MADE = {  # table -> what its benchmark's table.py says of it
+    table: made
+    for name in benchmarks()
+    if has(name, "table")
+    for table, made in module(name, "table").TABLES.items()
+}
+DECLARED = {table: made for table, made in MADE.items() if isinstance(made, Declaration)}
 
 
 def write_table(name, scores, out, printed=(), order=None, families=None):

@@ -9,7 +9,7 @@ from experiments_made import MINIMAL, Settings, changed
 from mirror_made import write_flores
 from results_made import counts, hits, values
 
-from ems.bench import case_study
+import ems.benchmarks.wordorder.score as case_study
 from ems.bench.registry import evaluate
 from ems.errors import EmsError
 from ems.languages import load_languages

@@ -10,10 +10,10 @@ from mirror_made import write_flores, write_lines
 from results_made import hits
 
 from ems.bench.registry import evaluate
-from ems.bench.xsim import best_by_margin, errors_of
+from ems.benchmarks.xsim.score import best_by_margin, errors_of
+from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
 from ems.config import stage_hash
 from ems.errors import EmsError
-from ems.evalsets.xsimpp import AUGMENTED, KINDS, Negative
 from ems.scores import read_score_file
 
 # --- the margin

@@ -6,13 +6,16 @@ import math
 import jsonschema
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, Settings, changed, edited
+from experiments_made import MINIMAL, Settings, changed, edited, ends
 
-from ems.config.schema import check, load_yaml
+from ems.config.composed import experiment_schema, site_schema
+from ems.config.schema import check
 from ems.errors import EmsError
 
-NAMES = ("experiment", "site")
-SCHEMAS = {name: load_yaml(ROOT / "schemas" / f"{name}.schema.yaml") for name in NAMES}
+SCHEMAS = {
+    "experiment": experiment_schema(ROOT / "schemas"),
+    "site": site_schema(ROOT / "schemas"),
+}
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
 
@@ -77,12 +80,6 @@ def leaves(schema, path=()):
     for key, name in (("items", "[]"), ("additionalProperties", "x")):
         if isinstance(schema.get(key), dict):
             yield from leaves(schema[key], (*path, name))
-
-
-def ends(part):
-    """The smallest and the largest value that a number may have."""
-    low = part.get("minimum", math.nextafter(part.get("exclusiveMinimum", 0), math.inf))
-    return low, part.get("maximum", math.nextafter(part.get("exclusiveMaximum", 1), 0))
 
 
 def nested(path, value):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from test_bounds import ends
+from experiments_made import ends
 from train_made import MODEL, rows
 
 from ems.bench import probe

@@ -11,11 +11,11 @@ from mirror_made import write_lines
 from results_made import means
 
 from ems.bench import embedded
-from ems.bench.bucc import best_threshold
 from ems.bench.registry import evaluate
+from ems.benchmarks.bucc2018.data import PARTS, part_files, read_part
+from ems.benchmarks.bucc2018.score import best_threshold
 from ems.config import stage_hash
 from ems.errors import EmsError
-from ems.evalsets.bucc2018 import PARTS, part_files, read_part
 from ems.scores import read_score_file
 
 WIDTH = 5
@@ -299,7 +299,7 @@ def test_a_setting_that_nobody_knows_or_that_the_set_does_not_have_is_one_line(t
     assert "evalsets.bucc2018.protocol.treshold: unknown key (did you mean threshold?)" in told
     evalsets = {"tatoeba": {"version": "v1", "protocol": {"k": 4}}}
     told = settings.told(settings.base | {"evalsets": evalsets})
-    assert "evalsets.tatoeba.protocol: only of flores200, bucc2018, paracrawl" in told
+    assert "evalsets.tatoeba.protocol: only of bucc2018, europarlxsr, flores200, paracrawl" in told
 
 
 # --- the files beside the project

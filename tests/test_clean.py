@@ -11,10 +11,10 @@ from functools import partial
 import pytest
 from conftest import ROOT, SHARED, needs
 
+from ems.benchmarks.tatoeba.data import read_language
 from ems.config import Corpus, load_experiment, load_site
 from ems.corpora.moses import read_pairs
 from ems.errors import EmsError
-from ems.evalsets.tatoeba import read_language
 from ems.languages import load_languages
 from ems.text.clean import Source, capped, clean_corpus, merge_reports
 from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
@@ -271,7 +271,7 @@ def test_the_parts_of_a_benchmark_are_read_by_its_own_codes(tmp_path):
         (tmp_path / f"tatoeba.{code}-eng.{code}").write_text(f"{text}\n", encoding="utf-8")
         (tmp_path / f"tatoeba.{code}-eng.eng").write_text(f"hi {code}\n")
     files = eval_files(experiment(), {"tatoeba": tmp_path})
-    assert {label: read() for label, read in files.items()} == {
+    assert {label: list(read()) for label, read in files.items()} == {
         "tatoeba/deu": [["hallo"], ["hi deu"]],
         "tatoeba/cmn": [["你好"], ["hi cmn"]],
         "tatoeba/jpn": [["やあ"], ["hi jpn"]],

@@ -109,7 +109,7 @@ MISTAKES = [
     ("decontaminate.key", "fold", ["decontaminate.key: found 'fold'", "folded, plain"]),
     ("systems.b.kind", "encode", ["systems.b.kind: found 'encode'", "encoder, char-ngram"]),
     ("tables.printed", ["EMSS"], ["tables.printed.0: found 'EMSS'", "LaBSE-EMS-joint"]),
-    ("benchmarks", ["x"], ["benchmarks.0: found 'x'", "allowed values: tatoeba, ntrex"]),
+    ("benchmarks", ["x"], ["benchmarks.0: found 'x'", "allowed values: bucc2018, cls"]),
     ("vocabulary.size", 70_000, ["vocabulary.size: 70000", "maximum of 65535"]),
     ("train.batch_pairs", 1, ["train.batch_pairs: 1", "minimum of 2"]),
     ("systems", {}, ["systems: {}", "non-empty"]),

@@ -1,35 +1,17 @@
 """Laws of getting data: a corrupted download never becomes data, and no line ever shifts."""
 
 import json
-import zipfile
 from contextlib import contextmanager
 
 import pytest
 from host_made import host
+from mirror_made import PAIRS, moses, moses_of
 
 from ems.corpora.catalogue import catalogue
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch_moses, opus_location
 from ems.corpora.moses import count_pairs, members, read_pairs
 from ems.errors import EmsError
-
-PAIRS = [("Hallo Welt", "Hello world"), ("Zwei", "Two"), ("Ende", "End")]
-
-
-def moses(path, first, second, corpus="C", pair="de-en", extra=(), method=zipfile.ZIP_DEFLATED):
-    """A zip as OPUS has it, of the bytes of its two sides."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    names = [f"{corpus}.{pair}.{code}" for code in pair.split("-")]
-    with zipfile.ZipFile(path, "w", method) as archive:
-        archive.writestr("README", "about")
-        for name, text in [*zip(names, (first, second), strict=True), *extra]:
-            archive.writestr(name, text)
-    return path
-
-
-def moses_of(path, pairs, **more):
-    sides = ["".join(f"{pair[at]}\n" for pair in pairs).encode() for at in (0, 1)]
-    return moses(path, *sides, **more)
 
 
 def pairs_of(path):

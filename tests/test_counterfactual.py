@@ -6,8 +6,8 @@ from classified_made import experiment_of
 from conftest import SHARED, needs
 from mirror_made import write_lines
 
+import ems.benchmarks.counterfactual.data as counterfactual
 from ems.errors import EmsError
-from ems.evalsets import counterfactual
 from ems.evalsets.sets import read_sides, set_files
 
 

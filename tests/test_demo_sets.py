@@ -9,27 +9,26 @@ from collections import Counter
 import pytest
 from demo_made import law
 
+import ems.benchmarks.bucc2018.data as bucc2018
+import ems.benchmarks.cls.data as cls
+import ems.benchmarks.counterfactual.data as counterfactual
+import ems.benchmarks.flores200.data as flores200
+import ems.benchmarks.marc.data as marc
+import ems.benchmarks.mldoc.data as mldoc
+import ems.benchmarks.ntrex.data as ntrex
+import ems.benchmarks.paracrawl.data as paracrawl
+import ems.benchmarks.pawsx.data as pawsx
+import ems.benchmarks.rcv2.data as rcv2
+import ems.benchmarks.sib200.data as sib200
+import ems.benchmarks.tatoeba.data as tatoeba
+import ems.benchmarks.xnli.data as xnli
+import ems.benchmarks.xsimpp.data as xsimpp
+from ems.benchmarks import module
 from ems.corpora.demo.build import build
 from ems.corpora.demo.material import Material
-from ems.corpora.demo.sets import MAKERS
+from ems.corpora.demo.sets import demo_sets
 from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
-from ems.evalsets import (
-    bucc2018,
-    cls,
-    counterfactual,
-    flores200,
-    marc,
-    mldoc,
-    ntrex,
-    paracrawl,
-    pawsx,
-    rcv2,
-    sib200,
-    tatoeba,
-    xnli,
-    xsimpp,
-)
 
 FLORES = [
     "eng_Latn",
@@ -100,7 +99,7 @@ def test_ntrex_has_the_same_english_in_each_language_and_a_document_for_each_lin
 
 @pytest.mark.parametrize("code", ["de", "fr", "es"])
 def test_paracrawl_and_europarl_are_opus_zips_without_a_sentence_twice(root, code):
-    crawled = list(paracrawl.read_language(root / "paracrawl", code))
+    crawled = list(paracrawl.read_language(root / "paracrawl", code, "ParaCrawl"))
     pair = "-".join(sorted(("en", code)))
     archive = root / "europarlxsr" / "moses" / f"{pair}.txt.zip"
     spoken = list(read_pairs(archive, "Europarl", pair))
@@ -149,8 +148,8 @@ def translations():
             return found
 
     material = Noted(build())
-    for folder, make in MAKERS.items():
-        make(material)
+    for folder, name in demo_sets().items():
+        module(name, "demo").made(material)
         if folder == "bucc2018":
             return known
     raise AssertionError("no BUCC")

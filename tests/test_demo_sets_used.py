@@ -7,20 +7,24 @@ from conftest import ROOT
 from demo_made import law
 from experiments_made import MINIMAL, Settings
 
-from ems.bench.registry import MODULES
+import ems.benchmarks.counterfactual.data as counterfactual
+import ems.benchmarks.marc.data as marc
+import ems.benchmarks.paracrawl.data as paracrawl
+import ems.benchmarks.xnli.data as xnli
 from ems.bench.task import Task
+from ems.benchmarks import benchmark, benchmarks, has, sets
 from ems.config import UNSEEN, load_experiment, load_site, stage_hash
-from ems.config.experiment import RETRIEVED
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
-from ems.corpora.demo.sets import FOLDERS
 from ems.corpora.moses import read_pairs
-from ems.evalsets import counterfactual, marc, paracrawl, xnli
 from ems.evalsets.check import missing_evalsets
 from ems.evalsets.documents import parts
-from ems.evalsets.sets import FILES, data_files, read_sides
+from ems.evalsets.sets import data_files, read_sides
 from ems.files import sha256_file
 
-PLACES = {**FOLDERS, "tatoeba": "tatoeba"}
+PLACES = {  # set -> its folder below the mirror's
+    name: benchmark(name).demo or name for name in sets() if has(name, "demo")
+} | {"tatoeba": "tatoeba"}
+DRAWN = {name for name in sets() if benchmark(name).drawn}
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +63,12 @@ def evaluated(root, experiment):
             for text in side
         }
         for name, evalset in experiment.evalsets.items()
-        if name not in RETRIEVED
+        if name not in DRAWN
     }
 
 
 def test_no_sentence_of_a_set_is_trained_on_beyond_the_planted_leak(trained, evaluated):
-    assert set(evaluated) == set(FILES) & set(PLACES) - set(RETRIEVED)
+    assert set(evaluated) == set(sets()) & set(PLACES) - DRAWN
     leaked = {name: keys & trained for name, keys in evaluated.items() if keys & trained}
     assert set(leaked) == {"tatoeba", "flores200"}
     assert leaked["flores200"] < leaked["tatoeba"]
@@ -79,7 +83,9 @@ def test_nothing_that_only_trains_a_classifier_is_trained_on_or_scored(root, tra
         texts += parts(counterfactual.read_split(root / "counterfactual", code, "train"))
     for code in ("de", "fr", "es"):
         texts += [
-            text for pair in paracrawl.read_language(root / "paracrawl", code) for text in pair
+            text
+            for pair in paracrawl.read_language(root / "paracrawl", code, "ParaCrawl")
+            for text in pair
         ]
     keys = set(map(law, texts))
     assert not keys & trained
@@ -101,7 +107,7 @@ def test_no_sentence_is_in_two_sets_but_those_of_flores_and_of_reuters(evaluated
 
 
 def test_every_set_of_the_demo_is_embedded_and_its_files_are_there(root, experiment):
-    assert set(experiment.evalsets) == set(FILES) & set(PLACES)
+    assert set(experiment.evalsets) == set(sets()) & set(PLACES)
     assert missing_evalsets(experiment) == []
     for name, evalset in experiment.evalsets.items():
         assert evalset.embedded == (name != "tatoeba")
@@ -113,7 +119,7 @@ def test_every_set_of_the_demo_is_embedded_and_its_files_are_there(root, experim
 
 
 def test_the_demo_has_every_benchmark_and_a_language_that_it_does_not_train_on(experiment):
-    assert set(experiment.benchmarks) == set(MODULES)
+    assert set(experiment.benchmarks) == set(benchmarks())
     assert experiment.spoken("tatoeba")["ita"] == UNSEEN
     assert all(experiment.scores_unseen("tatoeba", system) for system in experiment.systems)
     assert all("it" not in pair for corpus in experiment.corpora for pair in corpus.pairs)

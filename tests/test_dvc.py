@@ -9,7 +9,16 @@ import yaml
 from conftest import ROOT, Project, copy_project
 from names_made import NASTY, quoted
 
+from ems.benchmarks import benchmark, benchmarks, sets
 from ems.config.provenance import source_files, source_root
+from ems.sources import (
+    bench_modules,
+    demo_modules,
+    evalkeys_modules,
+    figure_modules,
+    table_modules,
+)
+from ems.tables.registry import figures, tables
 
 TABLE = "results/tables/tatoeba.tex"
 
@@ -155,13 +164,19 @@ def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path
 
 # The package whose imports a stage's source is, by stage of dvc.yaml.
 ENTRIES = {
-    "data": ["ems.corpora.demo"],
+    "data": demo_modules(),
     "text": [
+        *evalkeys_modules(name for name in sets() if not benchmark(name).drawn),
         *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
     "train": ["ems.train"],
-    "tables": ["ems.bench", "ems.encode", "ems.tables"],
+    "tables": [
+        *("ems.bench", "ems.encode", "ems.tables"),
+        *(module for name in benchmarks() for module in bench_modules(name, "encoder")),
+        *(module for name in tables() for module in table_modules(name)),
+        *(module for name in figures() for module in figure_modules(name)),
+    ],
 }
 
 

@@ -8,11 +8,14 @@ from experiments_made import MINIMAL, Settings
 from host_made import host, source_of
 from mirror_made import write_flores, write_lines, write_opus, write_sib, write_tatoeba
 
-from ems.config.schema import load_yaml
+import ems.benchmarks.flores200.data as flores200
+import ems.benchmarks.sib200.data as sib200
+import ems.benchmarks.tatoeba.data as tatoeba
+from ems.benchmarks import sets
+from ems.config.composed import experiment_schema
 from ems.errors import EmsError
-from ems.evalsets import flores200, sib200, tatoeba
-from ems.evalsets.fetch import fetch_evalset, fetch_tatoeba
-from ems.evalsets.sets import FILES, data_files, read_bitext, read_sides
+from ems.evalsets.fetch import fetch_evalset
+from ems.evalsets.sets import data_files, read_bitext, read_sides
 
 PAIRS = [("a\u2028b", "d"), ("c", "e")]
 LINES = ['Er sagte: "Nein".', "Zwei\u2028drei", "vier"]
@@ -171,7 +174,7 @@ def test_a_malformed_file_is_told_by_the_reader_too(mirror, name, content, messa
     path.write_bytes(content)
     reader = {"tatoeba": tatoeba, "flores200": flores200, "sib200": sib200}[name]
     with pytest.raises(EmsError) as told:
-        reader.read_language(mirror / name, SETS[name][0])
+        reader.read_sides(mirror / name, SETS[name][0])
     assert str(told.value).startswith(f"{path}: ")
     assert message in str(told.value)
 
@@ -190,7 +193,7 @@ def test_unequal_or_broken_sides_of_tatoeba_are_an_error(tmp_path, first, second
     with pytest.raises(EmsError, match=message):
         tatoeba.read_language(source, "deu")
     with pytest.raises(EmsError, match=message):
-        fetch_tatoeba(str(source), "deu", tmp_path / "out")
+        fetch_evalset("tatoeba", str(source), "deu", tmp_path / "out")
 
 
 def sides(folder, first, second):
@@ -204,10 +207,10 @@ def sides(folder, first, second):
 def test_unequal_sides_of_a_benchmark_do_not_stand_in_the_way_of_the_right_files(tmp_path):
     source = sides(tmp_path / "in", b"a\nb\n", b"a\n")
     with pytest.raises(EmsError, match="must be equal"):
-        fetch_tatoeba(str(source), "deu", tmp_path / "out")
+        fetch_evalset("tatoeba", str(source), "deu", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
     sides(source, b"a\nb\n", b"c\nd\n")
-    assert fetch_tatoeba(str(source), "deu", tmp_path / "out") == 2
+    assert fetch_evalset("tatoeba", str(source), "deu", tmp_path / "out") == 2
 
 
 # --- reading
@@ -226,12 +229,12 @@ def test_sib_is_read_with_its_topics_quotes_and_all_three_splits(mirror):
     path = mirror / "sib200" / "deu_Latn" / "train.tsv"
     assert sib200.read_split(path) == SPLITS["train"]
     everything = [text for examples in SPLITS.values() for _, text in examples]
-    assert sib200.read_language(mirror / "sib200", "deu_Latn") == everything
+    assert sib200.read_sides(mirror / "sib200", "deu_Latn") == [everything]
 
 
 def test_every_set_of_the_schema_can_be_read_and_has_its_files(mirror, tmp_path):
-    schema = load_yaml(ROOT / "schemas" / "experiment.schema.yaml")
-    assert set(FILES) == set(schema["properties"]["evalsets"]["properties"])
+    schema = experiment_schema(ROOT / "schemas")
+    assert set(sets()) == set(schema["properties"]["evalsets"]["properties"])
     ntrex = write_opus(mirror, "NTREX", "v1", [{"de": "eins", "en": "one"}])
     names = ("tatoeba", "flores200", "sib200", "ntrex")  # others: test_evalsets_plan.py
     evalsets = {name: {"version": "v1", "languages": ["de"]} for name in names}
@@ -245,7 +248,7 @@ def test_every_set_of_the_schema_can_be_read_and_has_its_files(mirror, tmp_path)
     for name in names:
         folder = ntrex if name == "ntrex" else mirror / name
         (code,) = experiment.evalsets[name].languages
-        assert read_sides(experiment, name, folder, code) == expected[name]
+        assert list(read_sides(experiment, name, folder, code)) == expected[name]
         files = data_files(experiment, name, folder)
         assert files
         assert all(path.is_file() for path in files)
@@ -280,6 +283,6 @@ def test_the_real_flores_and_sib_have_the_published_sizes_and_share_their_senten
         examples = sib200.read_split(SHARED / "sib200" / code / "test.tsv")
         assert len(examples) == 204
         assert len({category for category, _ in examples}) == 7
-        assert len(sib200.read_language(SHARED / "sib200", code)) == 1004
+        assert len(sib200.read_sides(SHARED / "sib200", code)[0]) == 1004
         known = {line.strip() for line in devtest}
         assert sum(text.strip() in known for _, text in examples) > 50

@@ -11,9 +11,11 @@ import pytest
 from conftest import copy_project
 from host_made import source_of
 
+from ems.benchmarks import benchmark, module, sets
 from ems.cli import main
-from ems.commands import EVALSETS, PER_LANGUAGE
-from ems.evalsets import archives, registry
+from ems.evalsets import archives
+from ems.evalsets import units as of_units
+from ems.evalsets.units import unit as unit_of
 
 ARCHIVES = {  # set -> unit -> (file, members)
     "bucc2018": {
@@ -77,13 +79,24 @@ def mirror(tmp_path, monkeypatch):
         for unit, (file, content) in units.items():
             made.write_files(tmp_path / "mirror", {file: content})
             sums[name, unit] = hashlib.sha256(content).hexdigest()
-    known = {
-        key: dataclasses.replace(unit, sha256=unit.sha256 and sums.get(key, unit.sha256))
-        for key, unit in registry.units().items()
-    }
-    monkeypatch.setattr(registry, "units", lambda: known)
+    set_sums(monkeypatch, sums)
     monkeypatch.chdir(tmp_path)  # the commands look for a config.yaml
     return tmp_path / "mirror"
+
+
+def set_sums(monkeypatch, sums):
+    """Other documented sums, by set and unit, of those that have one."""
+    units = of_units.units
+
+    def known(name):
+        return {
+            key: dataclasses.replace(
+                unit, sha256=unit.sha256 and sums.get((name, key), unit.sha256)
+            )
+            for key, unit in units(name).items()
+        }
+
+    monkeypatch.setattr(of_units, "units", known)
 
 
 def fetch(name, unit, source, out):
@@ -107,7 +120,7 @@ def expected_files(name, unit):
     """The files of a unit at their places, by name, as the archive has them."""
     if name in FILES:
         return dict([FILES[name][unit]])
-    place = registry.unit(name, unit).place
+    place = unit_of(name, unit).place
     members = ARCHIVES[name][unit][1]
     return {place(member): content for member, content in members.items() if place(member)}
 
@@ -116,7 +129,7 @@ def expected_files(name, unit):
 @every_unit
 def test_a_unit_is_there_whole_with_a_manifest_of_its_files(mirror, tmp_path, kind, name, unit):
     out = tmp_path / "out"
-    file = registry.unit(name, unit).file
+    file = unit_of(name, unit).file
     with source_of(kind, mirror) as source:
         assert fetch(name, unit, source, out) == 0
         assert fetch(name, unit, source, out) == 0  # a second time is no change
@@ -135,7 +148,7 @@ def test_a_unit_is_there_whole_with_a_manifest_of_its_files(mirror, tmp_path, ki
         READ[unit],
     )
     assert manifest["bytes"] == (mirror / file).stat().st_size
-    assert manifest["licence"] == registry.sets()[name].licence
+    assert manifest["licence"] == benchmark(name).licence
     lock = f"{archives.PLACE}/{file.rpartition('/')[2]}.lock.json"
     assert files_below(out) == sorted([*expected, f"{unit}.manifest.json", lock])
 
@@ -211,11 +224,9 @@ MALFORMED = [
 def test_a_malformed_archive_is_one_line_and_leaves_nothing(
     mirror, tmp_path, monkeypatch, capfd, kind, name, unit, members, message
 ):
-    file = registry.unit(name, unit).file
+    file = unit_of(name, unit).file
     found = made.pack(mirror / file, members)
-    known = registry.units()
-    changed = {(name, unit): dataclasses.replace(known[name, unit], sha256=found)}
-    monkeypatch.setattr(registry, "units", lambda: known | changed)
+    set_sums(monkeypatch, {(name, unit): found})
     with source_of(kind, mirror) as source:
         line = error(capfd, name, unit, source, tmp_path / "out")
     assert line.startswith(f"{source}/{file}: ")
@@ -283,20 +294,20 @@ def test_a_missing_archive_and_an_unknown_unit_are_one_line_each(mirror, tmp_pat
 def test_the_command_of_a_checkout_fetches_by_the_table_that_lies_in_it(tmp_path):
     project = copy_project(tmp_path / "project")
     found = made.pack(tmp_path / "mirror" / "XNLI-1.0.zip", made.xnli())
-    documented = registry.unit("xnli", "xnli").sha256
-    project.edit("ems/evalsets/units.tsv", documented, found)
+    documented = unit_of("xnli", "xnli").sha256
+    project.edit("ems/benchmarks/xnli/units.tsv", documented, found)
     words = ("--evalset", "xnli", "--source", str(tmp_path / "mirror"), "--code", "xnli")
     project.run("python", "-m", "ems.cli", "fetch-evalset", *words, "--out", "out")
     assert (project.folder / "out" / "xnli.manifest.json").is_file()
     shutil.rmtree(project.folder)
 
 
-def test_the_table_of_units_is_of_sets_that_exist_and_its_sums_look_like_sums():
-    for (name, _), unit in registry.units().items():
-        assert registry.sets()[name].status in ("open", "closed", "withdrawn")
+def test_every_unit_can_be_read_and_the_documented_sums_look_like_sums():
+    every = [unit for name in sets() for unit in of_units.units(name).values()]
+    for unit in every:
+        assert benchmark(unit.set).status in ("open", "closed", "withdrawn")
         assert unit.base.startswith("https://")
         assert len(unit.sha256) in (0, 64)
-        assert name in archives.READ
-    assert set(EVALSETS) == set(archives.READ) | set(PER_LANGUAGE)
-    documented = {name for (name, _), unit in registry.units().items() if unit.sha256}
+        assert hasattr(module(unit.set, "data"), "read_unit")
+    documented = {unit.set for unit in every if unit.sha256}
     assert documented == {"flores200", "bucc2018", "xnli", "marc", "counterfactual"}

@@ -7,8 +7,17 @@ import pytest
 from conftest import SHARED, needs
 from mirror_made import write_lines, write_opus
 
+import ems.benchmarks.bucc2018.data as bucc2018
+import ems.benchmarks.cls.data as cls
+import ems.benchmarks.flores200.data as flores200
+import ems.benchmarks.marc.data as marc
+import ems.benchmarks.mldoc.data as mldoc
+import ems.benchmarks.paracrawl.data as paracrawl
+import ems.benchmarks.pawsx.data as pawsx
+import ems.benchmarks.rcv2.data as rcv2
+import ems.benchmarks.xnli.data as xnli
+import ems.benchmarks.xsimpp.data as xsimpp
 from ems.errors import EmsError
-from ems.evalsets import bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, xnli, xsimpp
 from ems.evalsets.documents import Document, parts, sentences
 
 
@@ -138,9 +147,9 @@ def test_rcv2_is_the_headlines_of_items_with_one_class(folder):
 
 def test_paracrawl_is_streamed_with_english_second_whatever_the_order_of_the_codes(tmp_path):
     place = write_opus(tmp_path, "ParaCrawl", "v5", [{"de": "eins", "fr": "un", "en": "one"}])
-    assert list(paracrawl.read_language(place, "de")) == [("eins", "one")]
-    assert list(paracrawl.read_language(place, "fr")) == [("un", "one")]
-    assert paracrawl.count(place, "fr") == 1
+    assert list(paracrawl.read_language(place, "de", "ParaCrawl")) == [("eins", "one")]
+    assert list(paracrawl.read_language(place, "fr", "ParaCrawl")) == [("un", "one")]
+    assert paracrawl.count(place, "fr", "ParaCrawl") == 1
 
 
 def test_the_dev_part_of_flores_is_read_when_it_is_asked_for(tmp_path):

@@ -1,12 +1,22 @@
 """Laws of the hashes: one changes when what a job reads does, and only then."""
 
+from pathlib import Path
+
 import pytest
 from experiments_made import REAL, Settings, edited
 
+from ems.benchmarks import benchmarks
 from ems.config import opus as config_opus
 from ems.config import provenance as source
 from ems.config import stage_hash
 from ems.languages import opus
+from ems.sources import (
+    bench_modules,
+    demo_modules,
+    evalkeys_modules,
+    figure_modules,
+    table_modules,
+)
 
 
 @pytest.fixture
@@ -150,9 +160,16 @@ def test_a_hash_does_not_depend_on_the_order_of_the_keys(project):
 # --- hashes of the source
 
 
-def of(module):
+def of(*modules):
     root = source.source_root()
-    return {str(path.relative_to(root)) for path in source.source_files(module)}
+    paths = {path for module in modules for path in source.source_files(module)}
+    return {str(path.relative_to(root)) for path in paths}
+
+
+def of_benchmarks(*modules):
+    """The files in the folders of benchmarks that the source of some modules has."""
+    files = [Path(name).parts[1:] for name in of(*modules) if name.startswith("benchmarks/")]
+    return {"/".join(parts) for parts in files if len(parts) > 1}
 
 
 def test_the_source_of_training_is_what_it_imports_and_nothing_else():
@@ -199,6 +216,59 @@ def test_no_stage_depends_on_the_counts_of_opus_but_on_the_files_that_they_make_
     }
 
 
+def test_decontamination_depends_on_how_its_sets_are_read_and_on_no_more_of_them():
+    expected = {"xnli/data.py", "tatoeba/data.py", "rcv2/data.py", "mldoc/reuters.py"}
+    assert of_benchmarks(*evalkeys_modules(["xnli", "tatoeba", "rcv2"])) == expected
+
+
+def test_scoring_depends_on_data_protocol_and_family_and_on_no_table_or_other_benchmark():
+    modules = bench_modules("counterfactual", "char-ngram")
+    assert of_benchmarks(*modules) == {"counterfactual/data.py", "counterfactual/score.py"}
+    assert "bench/documents.py" in of(*modules)
+    flores = {"flores200/data.py", "flores200/score.py"}
+    assert of_benchmarks(*bench_modules("flores200", "encoder")) == flores
+    for name in benchmarks():
+        files = of(*bench_modules(name, "char-ngram"))
+        assert not [file for file in files if file.startswith("tables/")]
+        ends = ("table.py", "demo.py", "units.tsv", "settings.yaml")
+        own = of_benchmarks(*bench_modules(name, "char-ngram"))
+        assert not [file for file in own if file.endswith((*ends, "__init__.py"))]
+
+
+def test_a_table_depends_on_its_declaration_and_its_words_and_on_no_protocol():
+    assert of_benchmarks(*table_modules("sib200")) == {"sib200/__init__.py", "sib200/table.py"}
+    bucc = {"bucc2018/__init__.py", "bucc2018/table.py", "bucc2018/missed.py"}
+    assert of_benchmarks(*table_modules("bucc_missed")) == bucc
+    assert "tatoeba/table.py" in of_benchmarks(*figure_modules("tatoeba"))
+    assert of_benchmarks(*table_modules("corpora")) == set()
+
+
+def test_training_and_cleaning_depend_on_no_benchmark_and_the_demo_on_their_demos():
+    stages = ("ems.train", "ems.text.clean", "ems.text.bulk", "ems.shards.writer", "ems.encode")
+    assert of_benchmarks(*stages) == set()
+    found = of_benchmarks(*demo_modules())
+    assert {"xnli/demo.py", "counterfactual/demo.yaml"} <= found
+    assert {name.partition("/")[2].partition(".")[0] for name in found} == {"demo"}
+
+
+def test_a_module_of_the_project_is_source_as_one_of_ems_is(tmp_path, monkeypatch):
+    folder = tmp_path / "extensions" / "benchmarks" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "score.py").write_text("import ems.benchmarks.toy.data\n")
+    (folder / "data.py").write_text("import ems.errors\n")
+    (folder / "score.tsv").write_text("of score.py\n")
+    (folder / "units.tsv").write_text("of the fetcher\n")
+    monkeypatch.chdir(tmp_path)
+    source.source_files.cache_clear()
+    names = {path.name for path in source.source_files("ems.benchmarks.toy.score")}
+    assert names == {"score.py", "data.py", "score.tsv"}
+    before = source.source_hash.__wrapped__("ems.benchmarks.toy.score")
+    (folder / "data.py").write_text("import ems.damaged\n")
+    source.source_files.cache_clear()
+    assert source.source_hash.__wrapped__("ems.benchmarks.toy.score") != before
+    source.source_files.cache_clear()
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A little `ems` whose stage `a` reaches b, c and d, but not e."""
@@ -212,6 +282,8 @@ def package(tmp_path, monkeypatch):
         "a/data/deep.csv": "1\n",
         "a/notes.md": "about\n",
         "a/known.tsv": "1\n",
+        "a/inside/__init__.py": "",
+        "a/inside/own.tsv": "1\n",
         "b.py": "def f():\n    from ems.c import three\n    from ems import d\n",
         "c/__init__.py": "",
         "c/three.py": "import numpy\nimport ems.a.one\n",
@@ -254,7 +326,11 @@ def test_one_changed_byte_of_what_a_stage_reaches_changes_its_hash(package, name
     assert hash_after(package, name, text) == before
 
 
-@pytest.mark.parametrize("name", ["e.py", "errors.py", "progress.py", "a/notes.md", "a/known.tsv"])
+NOT_REACHED = ["e.py", "errors.py", "progress.py", "a/notes.md", "a/known.tsv"]
+NOT_REACHED += ["a/inside/__init__.py", "a/inside/own.tsv"]  # a package of its own
+
+
+@pytest.mark.parametrize("name", NOT_REACHED)
 def test_what_a_stage_does_not_reach_does_not_change_its_hash(package, name):
     before = source.source_hash("ems.a")
     assert hash_after(package, name, "X = 1\n") == before

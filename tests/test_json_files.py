@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from ems.benchmarks.cls.data import _label
+from ems.benchmarks.marc.data import read_split
+from ems.benchmarks.xnli.data import read_all
 from ems.errors import EmsError
-from ems.evalsets.cls import _label
-from ems.evalsets.marc import read_split
-from ems.evalsets.xnli import read_all
 from ems.files import read_json
 from ems.tables.losses import read_losses
 from ems.train.checkpoint import _rows

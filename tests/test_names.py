@@ -7,13 +7,14 @@ from cli_made import Cli
 from conftest import ROOT, Project
 from experiments_made import REAL, SITE, Settings, edited
 
-from ems.config.schema import check, load_yaml
+from ems.config.composed import experiment_schema, site_schema
+from ems.config.schema import check
 from ems.errors import EmsError
 
 EVIL = ["..", ".", ".a", "-x", "_a", "a/b", "../../x", "/a", "a b", "a;b", "$(touch pwned)"]
 EVIL += ["`a`", "a'b", 'a"b', "a%b", "{x}", "a\nb", "\na", "a\n", "a\r", "a\0", "a\\", "ü", ""]
-SCHEMA = load_yaml(ROOT / "schemas" / "experiment.schema.yaml")
-SITE_SCHEMA = load_yaml(ROOT / "schemas" / "site.schema.yaml")
+SCHEMA = experiment_schema(ROOT / "schemas")
+SITE_SCHEMA = site_schema(ROOT / "schemas")
 WORDS = "expected letters, digits, `.`, `_` and `-`, starting with a letter or digit"
 OWN = {"name": "Own", "version": "v1", "source": "somewhere"}
 SPLITS = {"Own": {"documents": "ids.tsv", "parts": {"train": 0.5, "test": 0.5}}}

@@ -10,12 +10,13 @@ from mirror_made import write_lines
 from results_made import counts, hits, means
 from sklearn.metrics import average_precision_score
 
-from ems.bench import inference
+import ems.benchmarks.pawsx.data as pawsx
+import ems.benchmarks.xnli.data as xnli
+import ems.benchmarks.xnli.score as inference
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.inference import Pairs
-from ems.bench.paraphrases import PRECISION, best_threshold
+from ems.benchmarks.pawsx.score import PRECISION, best_threshold
+from ems.benchmarks.xnli.score import Pairs
 from ems.errors import EmsError
-from ems.evalsets import pawsx, xnli
 
 LABELS = ("entailment", "neutral", "contradiction")
 CODES = ("en", "de", "zh")

@@ -11,10 +11,10 @@ from conftest import SHARED, needs
 from experiments_made import MINIMAL, Settings, edited
 from mirror_made import DOCUMENTS, translations, write_divided, write_lines
 
+from ems.benchmarks.ntrex.data import read_language
 from ems.config import Split, stage_hash
 from ems.corpora.split import lines_of_part, part_of_line, read_documents
 from ems.errors import EmsError
-from ems.evalsets.ntrex import read_language
 from ems.evalsets.sets import data_files
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import eval_files, write_eval_keys

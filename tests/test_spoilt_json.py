@@ -9,6 +9,7 @@ from io import FileIO
 
 import numpy as np
 import pytest
+from mirror_made import PAIRS, moses_of
 from scores_made import (
     BUCC,
     GERMAN,
@@ -23,20 +24,19 @@ from scores_made import (
 )
 from shards_made import vocabulary, write_pairs
 from tables_made import demo_report, write_cost, write_model, write_table
-from test_corpora import PAIRS, moses_of
 
+from ems.benchmarks.bucc2018.missed import write_missed_table
+from ems.benchmarks.xsimpp.data import KINDS, read_kinds
 from ems.corpora.fetch import fetch_moses
 from ems.corpora.part import Part, part_path
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
-from ems.evalsets.xsimpp import KINDS, read_kinds
 from ems.hits import packed
 from ems.shards.index import read_index, shards_in, shards_of, write_index
 from ems.shards.inspect import inspect_folder
 from ems.shards.inspect import verify as verify_shards
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.tables.bucc_missed import write_missed_table
 from ems.tables.compare import write_comparison
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
 from ems.tables.costs import write_costs_table

@@ -7,13 +7,12 @@ import pytest
 import yaml
 from conftest import ROOT
 from scores_made import row, write_scores
-from tables_made import SEVEN, SUFFIXES, csv_rows, tex_line, write_table
+from tables_made import DECLARED, SEVEN, SUFFIXES, csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
-from ems.tables.declared import DECLARED
 from ems.tables.figures import plot_tatoeba
 from ems.tables.printed import load_models
-from ems.tables.registry import FIGURES, TABLES, TIMED
+from ems.tables.registry import figures, tables, timed
 from ems.tables.table import one_decimal
 
 
@@ -252,22 +251,22 @@ def test_a_system_named_like_a_printed_row_is_an_error(tmp_path):
 
 
 CLASSIFIED = ["mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual"]  # share a text
-CAPTIONS = {  # file of report/ -> (wildcard, its values)
-    "table": ("table", [name for name in TABLES if name not in CLASSIFIED[1:]]),
-    "figure": ("figure", list(FIGURES)),
-    "timed": ("timed", list(TIMED)),
-    "costs": ("none", [""]),
-}
+SHOWN = {"table": tables(), "figure": figures(), "timed": timed()}  # by file of report/
 
 
 def test_captions_of_the_report_are_there_for_every_table_and_figure_and_differ():
-    captions = [_caption(file, name, v) for file, (name, of) in CAPTIONS.items() for v in of]
+    captions = [
+        _caption(file, output.shown.report)
+        for file, outputs in SHOWN.items()
+        for name, output in outputs.items()
+        if name not in CLASSIFIED[1:]
+    ]
+    captions.append(_caption("costs", ""))
     assert all(captions)
     assert len(set(captions)) == len(captions)
-    assert len({_caption("table", "table", name) for name in CLASSIFIED}) == 1
-    assert _caption("table", "table", "another") == _caption("figure", "figure", "another") == ""
+    assert len({tables()[name].shown.report for name in CLASSIFIED}) == 1
 
 
-def _caption(file, wildcard, value):
+def _caption(file, report):
     text = (ROOT / "report" / f"{file}.rst").read_text(encoding="utf-8")
-    return jinja2.Template(text).render(snakemake={"wildcards": {wildcard: value}}).strip()
+    return jinja2.Template(text).render(snakemake={"params": {"report": report}}).strip()

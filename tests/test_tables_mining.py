@@ -8,8 +8,8 @@ from conftest import needs
 from scores_made import BUCC, EUROPARL, GERMAN, RETRIEVAL, write_bucc, write_retrieval
 from tables_made import csv_rows, tex_line, write_table
 
+from ems.benchmarks.bucc2018.missed import write_missed_table
 from ems.errors import EmsError
-from ems.tables.bucc_missed import write_missed_table
 from ems.tables.pdf import compile_pdf
 from ems.tables.printed import AVERAGE, load_table
 

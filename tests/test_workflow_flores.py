@@ -10,7 +10,7 @@ from conftest import Project
 from experiments_made import MINIMAL
 from mirror_made import translations, write_flores, write_lines
 
-from ems.evalsets.xsimpp import AUGMENTED, KINDS
+from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS
 from ems.scores import read_score_file
 
 FLORES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn"}

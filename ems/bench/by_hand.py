@@ -17,9 +17,9 @@ from typing import Any
 
 from ems.bench.cache import FOLDER, cached
 from ems.bench.encoders import make_encoder, model_files
-from ems.bench.registry import MODULES, evaluate
+from ems.bench.registry import evaluate
+from ems.benchmarks import benchmarks, sets_of
 from ems.config import SHARED, Experiment
-from ems.config.benchmarks import sets_of
 from ems.config.provenance import digest
 from ems.encode import MODEL
 from ems.errors import EmsError
@@ -100,8 +100,9 @@ def _name(given: Given) -> str:
 
 def _folders(experiment: Experiment, benchmark: str, given: Given) -> dict[str, Path]:
     """Evaluation set -> where it lies, of each that a benchmark reads."""
-    if benchmark not in MODULES:
-        raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {', '.join(MODULES)}")
+    if benchmark not in benchmarks():
+        known = ", ".join(benchmarks())
+        raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {known}")
     return {name: _folder(experiment, name, given) for name in sets_of(benchmark)}
 
 
@@ -109,7 +110,7 @@ def _folder(experiment: Experiment, name: str, given: Given) -> Path:
     """Where an evaluation set lies, checked to be there."""
     if name not in experiment.evalsets:
         sets = experiment.evalsets.keys()
-        known = ", ".join(bench for bench in MODULES if sets >= set(sets_of(bench)))
+        known = ", ".join(bench for bench in benchmarks() if sets >= set(sets_of(bench)))
         raise EmsError(
             f"--bench: configs/{experiment.name}.yaml has no evalsets.{name}; add "
             f"`{name}: {{version: v1}}` to it, or name another --experiment. It has: {known}"

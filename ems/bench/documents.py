@@ -1,12 +1,10 @@
 """Zero-shot classification: learnt in one language, tested in another (EMS v2 sections V-E, V-F).
 
-MLDoc (Table XI), Amazon reviews version 1 (CLS, Table XII) and 2 (MARC, Table XIII), RCV2 titles
-(monolingual paper, Table 2), SIB-200 and Amazon counterfactual sentences. A network (`probe`) on
-frozen embeddings learns from the source language's train part; the source language's validation
-part chooses its epoch, and its weight decay where several are given; the target's test part is all
-that is read of the target.
+Each benchmark that names this module says in its own `score` module which parts and classes it has
+(`ems.bench.labelled`). A network (`probe`) on frozen embeddings learns from the source language's
+train part; the source language's validation part chooses its epoch, and its weight decay where
+several are given; the target's test part is all that is read of the target.
 
-Notable choices:
 - en-de and en-fr are one classifier tested twice: what a run learns does not depend on the target;
 - all sources, domains and seeds are trained as one batched problem, or as several where their
   embeddings are more than MOST_BYTES;
@@ -81,15 +79,13 @@ def score(task: Task) -> Result:
             details[rows[-1].direction] = chosen(classifiers[source])
             progress.add(1, f"{rows[-1].direction} {mean_accuracy(rows, rows[-1].direction):.1f}")
     progress.close(f"mean accuracy {mean_accuracy(rows):.1f}")
-    return accuracies(task, rows, details, reader.kind.parallel)
+    return accuracies(task, rows, details)
 
 
-def accuracies(
-    task: Task, rows: list[Score], details: dict[str, Any], parallel: bool = False
-) -> Result:
+def accuracies(task: Task, rows: list[Score], details: dict[str, Any]) -> Result:
     """Return the result of a benchmark of classification; `details` by direction."""
     languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
-    how = {"label": "direction", "parallel": parallel, "details": details}
+    how = {"label": "direction", "parallel": task.record.parallel, "details": details}
     return Result("accuracy", rows, languages, **how)
 
 

@@ -1,38 +1,14 @@
-"""The benchmarks by name: each is a module with `score(task)`, which returns a `Result`.
-
-Modules are named, not imported: a job runs again when the source of its own benchmark changed, not
-that of any other.
-"""
+"""Scores a system on a benchmark: the module that its record names does it, imported then."""
 
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
 from ems.bench.task import LineEncoder, Task
+from ems.benchmarks import score_module, sets_of
 from ems.config import Experiment
-from ems.config.benchmarks import sets_of
 from ems.errors import EmsError
 from ems.scores import Result, write_scores
-
-MODULES = {
-    "tatoeba": "ems.bench.search",
-    "ntrex": "ems.bench.search",
-    "flores200": "ems.bench.flores",
-    "xsim": "ems.bench.xsim",
-    "xsimpp": "ems.bench.xsim",
-    "wordorder": "ems.bench.case_study",
-    "bucc2018": "ems.bench.bucc",
-    "paracrawl": "ems.bench.xsr",
-    "europarlxsr": "ems.bench.xsr",
-    "mldoc": "ems.bench.documents",
-    "cls": "ems.bench.documents",
-    "marc": "ems.bench.documents",
-    "rcv2": "ems.bench.documents",
-    "sib200": "ems.bench.documents",
-    "counterfactual": "ems.bench.documents",
-    "xnli": "ems.bench.inference",
-    "pawsx": "ems.bench.paraphrases",
-}
 
 
 def evaluate(
@@ -50,7 +26,7 @@ def evaluate(
     folders = _folders(names["benchmark"], folder)
     task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
     header = task.header()  # first: it is checked that the files are those that were fetched
-    result = import_module(MODULES[task.benchmark]).score(task)
+    result = import_module(score_module(task.benchmark)).score(task)
     write_scores(out, header, result)
     return result
 

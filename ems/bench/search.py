@@ -1,6 +1,4 @@
-"""Cross-lingual similarity search by cosine, both directions: P@1 on Tatoeba (EMS v2 section V-A,
-Tables IV to VI) and on the test part of NTREX.
-"""
+"""Cross-lingual similarity search by cosine, both directions: P@1 (EMS v2 section V-A)."""
 
 from functools import partial
 
@@ -13,7 +11,7 @@ from ems.scores import Result
 
 def score(task: Task) -> Result:
     """Return P@1 of each language that the system has."""
-    return score_both_ways(task, partial(_hits, task), parallel=task.benchmark == "ntrex")
+    return score_both_ways(task, partial(_hits, task), parallel=task.record.parallel)
 
 
 def _hits(task: Task, code: str, language: str) -> Hits:

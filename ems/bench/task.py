@@ -8,8 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ems.benchmarks import benchmark, sets_of
+from ems.benchmarks.record import Benchmark
 from ems.config import Experiment, stage_hash
-from ems.config.benchmarks import protocol_of, sets_of
+from ems.config.benchmarks import protocol_of
 from ems.config.experiment import UNSEEN, EvalSet
 from ems.config.provenance import digest
 from ems.errors import EmsError
@@ -37,6 +39,11 @@ class Task:
     benchmark: str
     folders: Mapping[str, Path]
     scratch: Path = Path(".")
+
+    @property
+    def record(self) -> Benchmark:
+        """What the benchmark says of itself."""
+        return benchmark(self.benchmark)
 
     @property
     def sets(self) -> tuple[str, ...]:

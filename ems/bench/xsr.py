@@ -23,9 +23,8 @@ from ems.bench.both_ways import Hits, score_both_ways
 from ems.bench.embedded import embedded
 from ems.bench.margin import best_candidates
 from ems.bench.task import Task
-from ems.config.experiment import RETRIEVED
+from ems.benchmarks.paracrawl.data import count, file_names, read_language
 from ems.errors import EmsError
-from ems.evalsets.paracrawl import count, file_names, read_language
 from ems.scores import Result
 
 Pair = tuple[str, str]
@@ -48,7 +47,7 @@ def _hits(task: Task, code: str, language: str) -> Hits:
 
 def _candidates(task: Task, code: str) -> list[Pair]:
     how = task.evalset.protocol
-    where = (task.folder, code, RETRIEVED[task.benchmark])
+    where = (task.folder, code, task.record.corpus)
     count(*where)  # refuses a broken archive
     read = partial(read_language, *where)
     pairs = draw(read, how["candidates"], how["seed"])

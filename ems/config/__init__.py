@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ems.config.composed import experiment_schema, site_schema
 from ems.config.experiment import EMBEDDED, SHARED, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.config.opus import pair_name
 from ems.config.resolve import build
@@ -45,7 +46,7 @@ OPUSTOOLS = "opustools"  # the source that means: through the package of that na
 
 def load_site(path: Path, schemas: Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
-    schema = load_yaml(schemas / "site.schema.yaml")
+    schema = site_schema(schemas)
     value = merge(load_yaml(path), _with_booleans(overrides or {}))
     check(value, schema, path)
     _check_folder(f"{path}: data", path.parent / value["data"])
@@ -86,7 +87,7 @@ def load_experiment(
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in configs.glob("*.yaml"))) or "none"
         raise EmsError(f"experiment: {path} does not exist; the experiments here: {known}")
-    schema = load_yaml(schemas / "experiment.schema.yaml")
+    schema = experiment_schema(schemas)
     value = load_yaml(path)
     check(value, schema, path)
     value = with_defaults(value, schema, schema["$defs"])

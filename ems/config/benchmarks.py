@@ -1,28 +1,15 @@
-"""What a benchmark is of: its evaluation sets, and the settings of how it is scored.
+"""What the benchmarks of an experiment need of it: their data, and languages that a system has.
 
-Notable choices:
-- a benchmark is named as the one evaluation set that it scores, unless SETS says that its data are
-  another set's, those of several, or none but what its own module holds;
-- of several sets the first has the languages that are scored, and the `protocol`;
-- a benchmark between languages counts only those that a system is trained on, so it needs two.
+Of several sets the first has the languages that are scored, and the `protocol`. A benchmark between
+languages counts only those that a system is trained on, so it needs two.
 """
 
 from typing import Any
 
+from ems.benchmarks import benchmark as record_of
+from ems.benchmarks import sets_of
 from ems.config.experiment import UNSEEN, Experiment
 from ems.errors import EmsError
-
-SETS: dict[str, tuple[str, ...]] = {
-    "xsim": ("flores200",),
-    "xsimpp": ("flores200", "xsimpp"),
-    "wordorder": (),
-}
-BETWEEN = {"flores200": "", "xsim": "en", "xsimpp": "en"}  # two languages: any, or this and another
-
-
-def sets_of(benchmark: str) -> tuple[str, ...]:
-    """The evaluation sets that a benchmark reads."""
-    return SETS.get(benchmark, (benchmark,))
 
 
 def protocol_of(experiment: Experiment, benchmark: str) -> dict[str, Any]:
@@ -52,12 +39,12 @@ def check_languages(system: str, own: Experiment) -> None:
                     f"systems.{system}: {name} has none of its languages, "
                     f"{', '.join(own.languages)}"
                 )
-        if benchmark in BETWEEN:
+        if record_of(benchmark).between is not None:
             _check_two(system, benchmark, own)
 
 
 def _check_two(system: str, benchmark: str, own: Experiment) -> None:
-    name, one = sets_of(benchmark)[0], BETWEEN[benchmark]
+    name, one = sets_of(benchmark)[0], record_of(benchmark).between
     spoken = [language for language in own.spoken(name).values() if language != UNSEEN]
     if len(spoken) < 2 or (one and one not in spoken):
         expected = f"{one} and another" if one else "two"

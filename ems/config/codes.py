@@ -1,38 +1,9 @@
 """The languages of an evaluation set by its own codes, of those that an experiment chooses."""
 
+from ems.benchmarks import benchmark
 from ems.config.experiment import UNSEEN
 from ems.errors import EmsError
 from ems.languages import Language, load_languages, load_tatoeba_codes
-
-
-def _same(codes: str) -> dict[str, str]:
-    return {code: code for code in codes.split()}
-
-
-REUTERS = {
-    "en": "english",
-    "de": "german",
-    "es": "spanish",
-    "fr": "french",
-    "it": "italian",
-    "ja": "japanese",
-    "ru": "russian",
-    "zh": "chinese",
-}
-# set -> its languages by our codes -> by its own. Those with English on one side do not name it.
-OF_SET: dict[str, dict[str, str]] = {
-    "bucc2018": _same("de fr ru zh"),
-    "xnli": _same("ar bg de el en es fr hi ru sw th tr ur vi zh"),
-    "pawsx": _same("de en es fr ja ko zh"),
-    "xsimpp": {"en": "eng_Latn"},
-    "cls": _same("de en fr") | {"ja": "jp"},
-    "marc": _same("de en es fr ja zh"),
-    "mldoc": REUTERS,
-    "rcv2": REUTERS,
-    "counterfactual": {"en": "EN", "de": "DE", "ja": "JP"},
-    "paracrawl": _same("bg cs da de el es et fi fr hr hu it lt lv nl pl pt ro sk sl sv"),  # Table X
-    "europarlxsr": _same("de es fr it"),  # Lightweight, Table 4
-}
 
 
 def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[str, str]:
@@ -53,12 +24,10 @@ def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[
 
 def code_of(name: str, language: Language) -> str:
     """The code of a language in a set; '' if it is not there, as English in translations."""
-    if name in OF_SET:
-        return OF_SET[name].get(language.iso1, "")
-    if name in ("tatoeba", "ntrex") and language.iso1 == "en":
-        return ""
-    codes = {"tatoeba": language.tatoeba_v1, "ntrex": language.iso1}
-    return codes.get(name, language.flores200)  # SIB-200 uses FLORES-200's
+    record = benchmark(name)
+    if not isinstance(record.codes, str):
+        return record.codes.get(language.iso1, "")
+    return getattr(language, record.codes) if record.english or language.iso1 != "en" else ""
 
 
 def by_code(name: str, chosen: list[str], codes: dict[str, str]) -> dict[str, str]:
@@ -76,7 +45,7 @@ def by_code(name: str, chosen: list[str], codes: dict[str, str]) -> dict[str, st
 
 
 def unseen(name: str, every: bool, codes: dict[str, str]) -> dict[str, str]:
-    """The languages of Tatoeba that are not among `codes`, when every one of it is chosen."""
-    if name != "tatoeba" or not every:
+    """The languages that are not among `codes`, of a benchmark that scores them too."""
+    if not benchmark(name).unseen or not every:
         return {}
     return {code: UNSEEN for code in load_tatoeba_codes() if code not in codes.values()}

@@ -8,10 +8,7 @@ from ems.config.sweep import Point
 from ems.errors import EmsError
 from ems.languages import UNSEEN, Language
 
-NTREX = "NTREX"  # the corpus, in OPUS layout, that the benchmark ntrex is, or is a part of
-RETRIEVED = {"paracrawl": "ParaCrawl", "europarlxsr": "Europarl"}  # sets drawn of a corpus
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
-FETCHED = "tatoeba"  # copied from there as from any source; the other sets are used in place
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 
 

@@ -1,16 +1,13 @@
 """Hashes that decide what is still valid: of a config part, and of the source of a stage.
 
 Snakemake sees only shell text and files, so each rule carries both hashes in its `params:` and a
-run
-with another setting or an edited package is seen (DESIGN "When something reruns").
+run with another setting or an edited package is seen (DESIGN "When something reruns").
 
-Notable choices:
-- the source of a stage is everything that its package imports within `ems`, found by reading the
-  imports: nobody has to keep a list of dependencies by hand;
-- what can only change messages (NEUTRAL) is left out: rewording an error must not retrain a model;
-- so is the list of what OPUS has (PLANNED): every stage reads it to know what an experiment means,
-  and that is in the hash of the settings. Newer counts must not clean a corpus again;
-- bytes are hashed, so a changed comment reruns a stage too: dear now and then, never wrong.
+The source of a stage is everything that its package imports within `ems` and within the project's
+`extensions/`, by reading the imports, and the data files that belong to it. Two things are left
+out: what can only change messages (NEUTRAL), since rewording an error must not retrain a model, and
+the list of what OPUS has (PLANNED), which counts by the settings that follow from it. Bytes are
+hashed, so a changed comment reruns a stage too.
 """
 
 import ast
@@ -24,6 +21,7 @@ from typing import Any
 
 NEUTRAL = {"ems.damaged", "ems.errors", "ems.progress"}
 PLANNED = {"languages/opus.tsv"}
+EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
 DATA = {".tsv", ".csv", ".yaml", ".txt"}  # data files that travel with the package
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 
@@ -58,24 +56,42 @@ def source_files(module: str) -> tuple[Path, ...]:
 @cache
 def source_hash(module: str) -> str:
     """Hash of the bytes of `source_files(module)` and of their names."""
+    return digest(
+        {
+            _name(path): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in source_files(module)
+        }
+    )
+
+
+def _name(path: Path) -> str:
+    """The name of a source file in a hash, the same in every checkout."""
     root = source_root()
-    hashes = {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in source_files(module)
-    }
-    return digest(hashes)
+    return str(path.relative_to(root if root in path.parents else EXTENSIONS.absolute().parent))
 
 
 def _module_files(module: str) -> list[Path]:
-    """The files of a module; of a package its own modules and all data below its folder."""
-    base = source_root().parent.joinpath(*module.split("."))
-    if base.with_suffix(".py").is_file():
-        return [base.with_suffix(".py")]
-    if base.is_dir():
-        planned = {source_root() / name for name in PLANNED}
-        data = [path for path in base.rglob("*") if path.suffix in DATA and path not in planned]
-        return [*base.glob("*.py"), *data]
+    """The files of a module, with the data that has its name; of a package its own modules and all
+    data below its folder, but that of packages inside it.
+    """
+    planned = {source_root() / name for name in PLANNED}
+    parts = module.split(".")[1:]
+    for root in (source_root(), EXTENSIONS.absolute()):
+        base = root.joinpath(*parts)
+        if (source := base.with_suffix(".py")).is_file():
+            data = [base.with_suffix(suffix) for suffix in sorted(DATA)]
+            return [source, *(path for path in data if path.is_file() and path not in planned)]
+        if base.is_dir():
+            return [*base.glob("*.py"), *(path for path in _data(base) if path not in planned)]
     return []
+
+
+def _data(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_dir() and not (path / "__init__.py").exists():
+            yield from _data(path)
+        elif path.suffix in DATA:
+            yield path
 
 
 def _imports(path: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from ems.benchmarks import benchmark, benchmarks, has, settings_of
 from ems.config.benchmarks import check_sets
 from ems.config.codes import by_code, known_codes, unseen
 from ems.config.contradictions import (
@@ -13,9 +14,6 @@ from ems.config.contradictions import (
 )
 from ems.config.experiment import (
     EMBEDDED,
-    FETCHED,
-    NTREX,
-    RETRIEVED,
     UNSEEN,
     Corpus,
     EvalSet,
@@ -34,8 +32,6 @@ from ems.config.systems import (
 )
 from ems.errors import EmsError
 from ems.languages import Language, load_languages
-
-PROTOCOLS = ("flores200", "bucc2018", "paracrawl", "europarlxsr")  # sets whose scoring has settings
 
 
 def build(
@@ -255,19 +251,19 @@ def _check_distinct(corpora: tuple[Corpus, ...], validation: Corpus | None) -> N
 
 
 def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None:
-    """Raise `EmsError` when the part of NTREX that is the benchmark is trained or selected on, or a
-    corpus of which a benchmark draws its sentences.
+    """Raise `EmsError` when the part of a corpus that is a benchmark is trained or selected on, or
+    a corpus of which a benchmark draws its sentences.
     """
-    held_out = evalsets.get("ntrex")
-    for corpus in corpora if held_out else []:
-        if (corpus.name, corpus.part) == (NTREX, held_out.part):
-            raise EmsError(f"evalsets.ntrex.part: {corpus.label} is one of the corpora too")
-    for name, drawn in RETRIEVED.items():
-        if name in evalsets and drawn in {corpus.name for corpus in corpora}:
-            raise EmsError(
-                f"evalsets.{name}: {drawn} is one of the corpora too, so that sentences trained on "
-                "would be searched; take one of the two out"
-            )
+    for name, evalset in evalsets.items():
+        record = benchmark(name)
+        for corpus in (corpus for corpus in corpora if corpus.name == record.corpus):
+            if record.drawn:
+                raise EmsError(
+                    f"evalsets.{name}: {corpus.name} is one of the corpora too, so that sentences "
+                    "trained on would be searched; take one of the two out"
+                )
+            if corpus.part == evalset.part:
+                raise EmsError(f"evalsets.{name}.part: {corpus.label} is one of the corpora too")
 
 
 def _check_system(key: str, system: dict[str, Any]) -> None:
@@ -308,29 +304,33 @@ def _evalset(
     sources: dict[str, str],
 ) -> EvalSet:
     key = f"evalsets.{name}"
-    part = entry.get("part", "")
-    if part and name != "ntrex":
-        raise EmsError(f"{key}.part: only of ntrex, the benchmark that is a corpus too")
-    if name == "ntrex":
-        _check_part(f"{key}.part", NTREX, part, splits)
-        if part and splits[NTREX].first:
+    part, record = entry.get("part", ""), benchmark(name)
+    if part and not record.parts:
+        known = ", ".join(other for other, each in benchmarks().items() if each.parts)
+        raise EmsError(f"{key}.part: only of {known}, the benchmark that is a corpus too")
+    if record.parts:
+        _check_part(f"{key}.part", record.corpus, part, splits)
+        if part and splits[record.corpus].first:
             raise EmsError(f"{key}.part: a benchmark is divided by document, not by position")
     if entry.get("dev"):
         _check_dev(key, name, entry, sources)
-    if "protocol" in entry and name not in PROTOCOLS:
-        raise EmsError(f"{key}.protocol: only of {', '.join(PROTOCOLS)}")
+    if "protocol" in entry and "protocol" not in settings_of(name):
+        known = ", ".join(other for other in benchmarks() if "protocol" in settings_of(other))
+        raise EmsError(f"{key}.protocol: only of {known}")
     check_protocol(f"{key}.protocol", entry.get("protocol", {}))
     chosen = _codes(name, entry, languages)
     _check_left(key, entry, chosen, "none of the languages is in the benchmark")
     kept = {what: entry[what] for what in ("path", "dev", "protocol") if what in entry}
-    embedded = "path" not in entry and name != FETCHED and sources.get(name) == EMBEDDED
+    # in place, where a demo writes the set; else it is fetched from there as from any source
+    embedded = "path" not in entry and has(name, "demo") and sources.get(name) == EMBEDDED
     return EvalSet(name, entry["version"], chosen, part, embedded=embedded, **kept)
 
 
 def _check_dev(key: str, name: str, entry: dict[str, Any], sources: dict[str, str]) -> None:
     """Raise `EmsError` for a part of FLORES-200 that its source does not have."""
-    if name != "flores200":
-        raise EmsError(f"{key}.dev: only of flores200")
+    if not benchmark(name).dev:
+        known = ", ".join(other for other, each in benchmarks().items() if each.dev)
+        raise EmsError(f"{key}.dev: only of {known}")
     if not ("path" in entry or sources.get(name, "").endswith(".tar.gz")):
         raise EmsError(
             f"{key}.dev: only the official archive has the dev part; set sources.flores200 to "
@@ -345,7 +345,7 @@ def _codes(name: str, entry: dict[str, Any], languages: dict[str, Language]) -> 
     experiment's; of Tatoeba, which has a table for languages not trained on, of the table's too.
     """
     every = entry["languages"] == "all"
-    listed = name == "tatoeba" and not isinstance(entry["languages"], str)
+    listed = benchmark(name).unseen and not isinstance(entry["languages"], str)
     codes = known_codes(name, every or listed, languages)
     chosen = _chosen(f"evalsets.{name}", entry, list(codes), codes)
     if listed and chosen:

@@ -7,8 +7,10 @@ file says something else now.
 from dataclasses import asdict
 from typing import Any
 
-from ems.config.benchmarks import protocol_of, sets_of
-from ems.config.experiment import NTREX, Experiment
+from ems.benchmarks import benchmark as record_of
+from ems.benchmarks import sets_of
+from ems.config.benchmarks import protocol_of
+from ems.config.experiment import Experiment
 from ems.config.provenance import digest
 from ems.config.systems import LOCATED
 
@@ -33,7 +35,7 @@ def _evalkeys(experiment: Experiment) -> dict[str, Any]:
 
 def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
     evalset = experiment.evalsets[name]
-    entry = {**asdict(evalset), "split": _split(experiment, NTREX, evalset.part)}
+    entry = {**asdict(evalset), "split": _split(experiment, record_of(name).corpus, evalset.part)}
     for place in ("path", "embedded"):  # as a source: where a set lies does not say what it holds
         del entry[place]
     del entry["protocol"]  # how it is scored, which only the benchmark reads

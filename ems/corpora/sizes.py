@@ -11,8 +11,9 @@ Notable choices:
 
 from dataclasses import dataclass
 
+from ems.benchmarks import benchmark
 from ems.config import Corpus, Experiment, Split, pair_name
-from ems.config.experiment import RETRIEVED, EvalSet
+from ems.config.experiment import EvalSet
 from ems.corpora.catalogue import catalogue
 from ems.corpora.split import span_of_part
 from ems.languages.opus import opus_files
@@ -102,12 +103,12 @@ def set_sizes(experiment: Experiment) -> list[SetSize]:
     return [
         _set_size(evalset)
         for name, evalset in experiment.evalsets.items()
-        if name in RETRIEVED and not (evalset.path or evalset.embedded)
+        if benchmark(name).drawn and not (evalset.path or evalset.embedded)
     ]
 
 
 def _set_size(evalset: EvalSet) -> SetSize:
-    corpus, version = RETRIEVED[evalset.name], evalset.version
+    corpus, version = benchmark(evalset.name).corpus, evalset.version
     known = opus_files(corpus, version)
     files = [known.get(pair_name("en", code)) for code in evalset.languages]
     if None in files:

@@ -1,6 +1,5 @@
 """Bring one unit of an evaluation set: download, check, unpack, and write its manifest last.
 
-Notable choices:
 - the archive is unpacked into a temporary folder while it is being checked, and the readers read
   every file of it there: what is damaged or malformed neither becomes data nor is locked;
 - files move to their places one by one, then `<unit>.manifest.json` is written: it is what the
@@ -11,21 +10,19 @@ Notable choices:
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ems.benchmarks import benchmark, module
 from ems.corpora.archive import unpack
 from ems.corpora.download import DOWNLOADS as DEFAULTS
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.errors import EmsError
-from ems.evalsets import bucc2018, cls, counterfactual, marc, pawsx, xnli, xsimpp
-from ems.evalsets.lines import numbered_lines
-from ems.evalsets.registry import Unit, sets
 from ems.evalsets.sets import manifest_name
-from ems.evalsets.tatoeba import read_sentences
+from ems.evalsets.units import Unit
 from ems.files import atomic_path, sha256_file, write_json
 
 PLACE = "downloads"  # the folder of what is being downloaded, below that of the set
@@ -55,7 +52,7 @@ def fetch_unit(
         manifest = {
             "evalset": unit.set,
             "unit": unit.unit,
-            "licence": sets()[unit.set].licence,
+            "licence": benchmark(unit.set).licence,
             "url": location,
             **{key: entry[key] for key in ("bytes", "sha256", "read")},
             "files": _move(temporary, folder),
@@ -87,7 +84,7 @@ def _lay_out(path: Path, unit: Unit, folder: Path) -> None:
 def _read(unit: Unit, folder: Path, location: str) -> int:
     """The sentences, pairs or documents of a unit; an error names the member of the archive."""
     try:
-        return READ[unit.set](folder, unit.unit)
+        return int(module(unit.set, "data").read_unit(folder, unit.unit))
     except EmsError as error:
         place = f"{folder}/" if unit.is_archive else f"{folder / unit.file}"
         told = f"{location}: " if unit.is_archive else location
@@ -113,65 +110,3 @@ def _temporary_folder(folder: Path, unit: str) -> Iterator[Path]:
         shutil.rmtree(stale)  # of a job that was killed
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".unit-{unit}.", suffix=".part") as name:
         yield Path(name)
-
-
-# --- how the files of a unit are read, so that what is malformed is told at once
-
-
-def _read_bucc(folder: Path, unit: str) -> int:
-    code, _, part = unit.partition("-en.")
-    return len(bucc2018.read_part(folder, code, part).sentences)
-
-
-def _read_xnli(folder: Path, unit: str) -> int:
-    if unit == "xnli-mt":
-        return sum(1 for _ in xnli.read_train(folder))
-    return sum(1 for split in xnli.SPLITS for _ in xnli.read_all(folder, split))
-
-
-def _read_pawsx(folder: Path, unit: str) -> int:
-    return sum(
-        len(pawsx.read_split(folder, code, split)) for code in pawsx.CODES for split in pawsx.SPLITS
-    )
-
-
-def _read_xsimpp(folder: Path, unit: str) -> int:
-    if unit == xsimpp.KINDS:
-        return len(xsimpp.read_kinds(folder / unit))
-    return sum(1 for _ in numbered_lines(folder / unit))
-
-
-def _read_cls(folder: Path, unit: str) -> int:
-    return sum(
-        1
-        for code in cls.CODES
-        for domain in cls.DOMAINS
-        for split in cls.SPLITS
-        for _ in cls.read_split(folder, code, domain, split)
-    )
-
-
-def _read_marc(folder: Path, unit: str) -> int:
-    code, split = unit.split(".")
-    return sum(1 for _ in marc.read_split(folder, code, split))
-
-
-def _read_counterfactual(folder: Path, unit: str) -> int:
-    return len(counterfactual.read_file(folder / unit))
-
-
-def _read_flores(folder: Path, unit: str) -> int:
-    files = sorted(path for path in folder.glob("dev*/*") if path.is_file())
-    return sum(len(read_sentences(path)) for path in files)
-
-
-READ: dict[str, Callable[[Path, str], int]] = {
-    "bucc2018": _read_bucc,
-    "xnli": _read_xnli,
-    "pawsx": _read_pawsx,
-    "xsimpp": _read_xsimpp,
-    "cls": _read_cls,
-    "marc": _read_marc,
-    "counterfactual": _read_counterfactual,
-    "flores200": _read_flores,
-}

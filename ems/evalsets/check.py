@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from ems.benchmarks import benchmark, benchmarks, has
 from ems.config import EMBEDDED, Experiment
 from ems.corpora.demo.grammar import LANGUAGES
-from ems.corpora.demo.sets import FOLDERS
 from ems.errors import EmsError
-from ems.evalsets.registry import sets
-from ems.evalsets.sets import UNITS, set_files
+from ems.evalsets.sets import set_files
+from ems.evalsets.units import units
 
 SHOWN = 3  # files that a message names
 
@@ -29,7 +29,7 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
             lines += _missing_of_copy(experiment, name, Path(evalset.path))
         elif evalset.embedded:
             lines += _missing_of_demo(experiment, name)
-        elif sets()[name].status != "open" and name not in experiment.sources:
+        elif benchmark(name).status != "open" and name not in experiment.sources:
             lines.append(_how_to_obtain(experiment, name))
     return lines
 
@@ -50,8 +50,9 @@ def _missing_of_copy(experiment: Experiment, name: str, folder: Path) -> list[st
 
 
 def _missing_of_demo(experiment: Experiment, name: str) -> list[str]:
-    if name not in FOLDERS:
-        return [f"sources.{name}: found {EMBEDDED}, but the demo has only {', '.join(FOLDERS)}"]
+    if not has(name, "demo"):
+        known = ", ".join(other for other in benchmarks() if has(other, "demo"))
+        return [f"sources.{name}: found {EMBEDDED}, but the demo has only {known}"]
     unknown = set(experiment.evalsets[name].languages.values()) - set(LANGUAGES)
     return [
         f"evalsets.{name}.languages: the embedded demo has only {', '.join(LANGUAGES)}, found "
@@ -61,9 +62,9 @@ def _missing_of_demo(experiment: Experiment, name: str) -> list[str]:
 
 
 def _how_to_obtain(experiment: Experiment, name: str) -> str:
-    info = sets()[name]
+    info = benchmark(name)
     files = _some(set_files(experiment, name, Path("DIRECTORY")))
-    other = f" (or sources.{name} to the one with the archive)" if name in UNITS else ""
+    other = f" (or sources.{name} to the one with the archive)" if units(name) else ""
     return (
         f"evalsets.{name}: this set is {info.status} ({info.licence}): {info.obtain}; then set "
         f"evalsets.{name}.path to the DIRECTORY with it{other}; expected {files}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ems.errors import EmsError
+from ems.files import read_lines
 
 Columns = Iterator[tuple[int, list[str]]]
 MISSING = "no such file; fetch the benchmark again, or check the `path` of its evalsets entry"
@@ -64,3 +65,13 @@ def some(found: int, path: Path, what: str) -> None:
     """Raise `EmsError` when a file held nothing of what it should."""
     if not found:
         raise EmsError(f"{path}: expected {what}, found none; fetch the benchmark again")
+
+
+def read_sentences(path: Path) -> list[str]:
+    """The lines of one benchmark file; only LF ends a line. Raises `EmsError` for a bad file."""
+    lines = read_lines(path)
+    empty = next((at for at, line in enumerate(lines, start=1) if not line.strip()), None)
+    empty = empty if lines else 1
+    if empty is not None:
+        raise EmsError(f"{path}: line {empty} is empty; expected one sentence on every line")
+    return [line.rstrip("\r") for line in lines]

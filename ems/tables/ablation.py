@@ -16,10 +16,10 @@ from ems.scores import ScoreFile
 from ems.tables.columns import direction, language_direction
 from ems.tables.engine import Column, Printed, Row, absent_notes, make_table, printed_rows
 from ems.tables.losses import read_times
-from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_ablation, load_flores_groups, load_groups, load_models
 from ems.tables.scores import Families, Label, Scores, read_scores
 from ems.tables.table import Block
+from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
 
@@ -44,7 +44,7 @@ SECONDS = "Sec./1k Steps"
 PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
 MLDOC = ("de", "es", "fr", "it", "ja", "ru", "zh")
 PAPER = Printed(
-    PRINTED_IN["ablation"],
+    TABLES["ablation"].paper,
     load_ablation,
     "version v1 of all benchmarks",
     version="v1",

@@ -9,10 +9,10 @@ second line under each of ours says how much the seeds differ. Where a class may
 from collections.abc import Sequence
 from functools import partial
 
+from ems.benchmarks import benchmark as record_of
 from ems.scores import ENGLISH
 from ems.tables.columns import BEST, average, labels_of
 from ems.tables.engine import Column, Declaration, Models, Printed, headings
-from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import (
     ACCURACIES,
     AVERAGE,
@@ -24,9 +24,10 @@ from ems.tables.scores import Scores
 from ems.tables.table import Block, balanced_blocks
 
 PRECISION, MAJORITY = "average precision", "most frequent class"
+FROM_ENGLISH = "learnt in English; Avg. without English"
 
 
-def _accuracy_columns(systems: Sequence[Scores], models: Models) -> list[Column]:
+def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
     """Directions, the paper's first and as it has them, then their mean.
 
     Where all is learnt in English, English stands first and is not averaged, and the targets name
@@ -44,7 +45,7 @@ def _accuracy_columns(systems: Sequence[Scores], models: Models) -> list[Column]
     return [*columns, average([name for name in names if name != own], models)]
 
 
-def _accuracy_blocks(columns: list[Column]) -> list[Block]:
+def _blocks(columns: list[Column]) -> list[Block]:
     """A block for each language pair where there are domains, else blocks of like size."""
     *directions, last = columns
     if not any(" " in column.printed for column in directions):
@@ -71,7 +72,7 @@ def _place(name: str, languages: list[str]) -> tuple[int, str, bool]:
     return languages.index(other), domain, source != ENGLISH
 
 
-def _accuracy_about(systems: Sequence[Scores], title: str) -> list[str]:
+def _about(systems: Sequence[Scores], title: str) -> list[str]:
     counts = {len(values) for system in systems for values in system.seeds.values()}
     seeds = ""
     if max(counts, default=0) > 1:
@@ -90,7 +91,7 @@ def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = Fa
     """The table of a benchmark of classification; `every`: all rows of its paper are shown."""
     models = partial(load_accuracies, table) if table in ACCURACIES else dict
     printed = Printed(
-        PRINTED_IN.get(table, ""),
+        record_of(benchmark or table).tables[table].paper,
         models,
         "version v1",
         version="v1",
@@ -101,9 +102,9 @@ def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = Fa
         benchmarks={benchmark or table: ""},
         metric="accuracy",
         label=lambda file, row: row.direction,
-        columns=lambda systems: _accuracy_columns(systems, models()),
-        blocks=_accuracy_blocks,
-        about=partial(_accuracy_about, title=title),
+        columns=lambda systems: _columns(systems, models()),
+        blocks=_blocks,
+        about=partial(_about, title=title),
         printed=printed if table in ACCURACIES else None,
         below={PRECISION: "AP"},
         shared="" if table in ACCURACIES else MAJORITY,

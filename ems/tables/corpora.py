@@ -17,9 +17,9 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.shapes import COUNT, TEXT, listing, mapping, named, record
-from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
 PIVOT = "en"
@@ -175,9 +175,9 @@ def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
         "Sentence pairs for training, by the language that is not English. Decontaminated: pairs "
         f"with a sentence of {', '.join(report.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
-        f"Printed: {PRINTED_IN['corpora']}. The totals here are sums over the languages shown; the "
-        f"paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over its "
-        f"{len(languages)} languages (its rounded counts add up to {laser} and {ems}).",
+        f"Printed: {TABLES['corpora'].paper}. The totals here are sums over the languages shown; "
+        f"the paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over "
+        f"its {len(languages)} languages (its rounded counts add up to {laser} and {ems}).",
     ]
 
 

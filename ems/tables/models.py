@@ -18,9 +18,9 @@ from ems.damaged import Damaged
 from ems.files import read_json
 from ems.shapes import TEXT, listing, named, record
 from ems.tables.corpora import TRAIN, Entry, Report, read_report
-from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_printed_models
 from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
 COLUMNS = ["Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
@@ -55,7 +55,7 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
     rows = [_row(path, counts) for path in models]
     beside = [model for model in load_printed_models() if model["model"] in printed]
     frame = make_frame(["Model", *COLUMNS], [*rows, *map(_printed_row, beside)])
-    printed_note = f"Rows marked printed: {PRINTED_IN['models']}."
+    printed_note = f"Rows marked printed: {TABLES['models'].paper}."
     notes = [*NOTES, *([printed_note] if beside else [])]
     text = {"Archit."}
     write_table(Table(frame, [Block(COLUMNS)], rules={len(rows)}, text=text, notes=notes), out)

@@ -16,9 +16,9 @@ from typing import Any
 from ems.config.sweep import Point
 from ems.errors import EmsError
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
-from ems.tables.papers import PRINTED_IN
 from ems.tables.printed import load_grid
 from ems.tables.table import Block, Place, Table, Value, make_frame, one_decimal
+from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
 OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
@@ -58,7 +58,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
         rules=starts,
         once={LABEL},
         notes=_notes(points, last),
-        footnote=f"chosen in {PRINTED_IN['sweep']}" if chosen else "",
+        footnote=f"chosen in {TABLES['sweep'].paper}" if chosen else "",
     )
     write_table(table, out)
 

@@ -7,6 +7,8 @@ import io
 import zipfile
 from collections.abc import Sequence
 
+from ems.corpora.demo.draw import Sentence
+
 VERSION = "v1"
 STAMP = (2020, 1, 1, 0, 0, 0)  # of every zip member, so that the same text is the same bytes
 UNIX = 3
@@ -28,6 +30,7 @@ XML_HEAD = """\
 """
 XML_TAIL = "</linkGrp>\n</cesAlign>\n"
 
+NOTE = "For evaluation; no sentence of it is in Demo or in another set."
 Pair = tuple[str, str]  # English, other language
 
 
@@ -73,3 +76,15 @@ def zipped(members: dict[str, str]) -> bytes:
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, text.encode("utf-8"), compresslevel=6)
     return buffer.getvalue()
+
+
+def moses_zips(
+    corpus: str, languages: Sequence[str], sentences: Sequence[Sentence]
+) -> dict[str, str | bytes]:
+    """Return the zip of each language with English, of sentences for evaluation."""
+    return {
+        f"moses/{moses_name(language)}": moses(
+            corpus, language, [sentence.pair(language) for sentence in sentences], NOTE
+        )
+        for language in languages
+    }

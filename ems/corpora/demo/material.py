@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -43,11 +44,6 @@ class Material:
         frames = read_frames(HERE / "reworded.yaml", True, read_lexicon())
         return {template.name: template for template in frames}
 
-    @cached_property
-    def labels(self) -> dict[str, Any]:
-        """labels.yaml: what each class is a function of."""
-        return dict(yaml.safe_load((HERE / "labels.yaml").read_text("utf-8")))
-
     def any(self, count: int) -> list[Sentence]:
         """Return `count` new sentences, of all templates alike, in random order."""
         return draw_evenly(self.drawer, self.demo.templates, count)
@@ -75,6 +71,11 @@ class Material:
     def shuffled(self, items: Sequence[Any]) -> list[Any]:
         """Return the items in random order."""
         return shuffled(items, self.drawer.random)
+
+
+def labels_beside(module: str) -> dict[str, Any]:
+    """What each class of a set is a function of: the .yaml beside a module (its `__file__`)."""
+    return dict(yaml.safe_load(Path(module).with_suffix(".yaml").read_text("utf-8")))
 
 
 def _allowed(column: Sequence[str], words: Sequence[str] | None) -> list[int]:

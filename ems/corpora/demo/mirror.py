@@ -20,7 +20,7 @@ from ems.corpora.demo.grammar import BENCHMARK_ONLY
 from ems.corpora.demo.layout import VERSION, Pair, lines, moses, moses_name
 from ems.corpora.demo.leak import LEAKED_PAIRS
 from ems.corpora.demo.material import Files
-from ems.corpora.demo.sets import MAKERS, made_sets
+from ems.corpora.demo.sets import demo_sets, made_sets
 from ems.errors import EmsError
 from ems.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
 from ems.progress import Progress
@@ -50,7 +50,7 @@ def write_mirror(root: Path) -> None:
 
     Raises `EmsError` when the package's data are malformed or the disk cannot take the files.
     """
-    total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(MAKERS)
+    total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(demo_sets())
     progress = Progress("demo corpus", total, "files and sets")
     check_target(root, _is_mirror)
     write_text(root / MARK, "written by `ems demo-mirror`, which replaces what is in this folder\n")

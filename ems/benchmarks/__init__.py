@@ -1,0 +1,97 @@
+"""The benchmarks: one folder each, discovered. Nothing else in the project has a list of them.
+
+    __init__.py   the record `BENCHMARK` (ems.benchmarks.record), light to import
+    data.py       its files: which, where from (units.tsv), how they are read
+    settings.yaml what an experiment may set of it, a part of the schema of experiments
+    score.py      the protocol, `score(task)`, where no family does it
+    table.py      its tables, `TABLES`
+    demo.py       data of its form for the demo, `made(material)`
+
+A project's own benchmarks lie in its folder `extensions/benchmarks/`.
+"""
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+from ems.benchmarks.record import Benchmark
+from ems.errors import EmsError
+
+EXTENSIONS = Path("extensions/benchmarks")  # below the project's folder
+__path__.append(str(EXTENSIONS.absolute()))
+
+
+@cache
+def benchmarks() -> dict[str, Benchmark]:
+    """Every benchmark by name. Raises `EmsError` for a folder without a record."""
+    names = sorted(module.name for module in iter_modules(__path__) if module.ispkg)
+    return {name: _record(name) for name in names}
+
+
+def _record(name: str) -> Benchmark:
+    module = import_module(f"{__name__}.{name}")
+    record = getattr(module, "BENCHMARK", None)
+    if not isinstance(record, Benchmark):
+        raise EmsError(f"{module.__file__}: expected BENCHMARK, a record of ems.benchmarks.record")
+    return record
+
+
+def benchmark(name: str) -> Benchmark:
+    """The record of a benchmark. Raises `EmsError` with the names that there are."""
+    if name not in benchmarks():
+        raise EmsError(f"unknown benchmark {name!r}; allowed: {', '.join(benchmarks())}")
+    return benchmarks()[name]
+
+
+def module_name(name: str, part: str) -> str:
+    """The module of a benchmark's folder for a `part`: "data", "score", "table", "demo"."""
+    return f"{__name__}.{name}.{part}"
+
+
+def has(name: str, part: str) -> bool:
+    """True if a benchmark's folder has a module for a part."""
+    return find_spec(module_name(name, part)) is not None
+
+
+def module(name: str, part: str) -> ModuleType:
+    """A part of a benchmark, imported."""
+    return import_module(module_name(name, part))
+
+
+def folder(name: str) -> Path:
+    """The folder of a benchmark."""
+    return Path(str(import_module(f"{__name__}.{name}").__file__)).parent
+
+
+@cache
+def settings_of(name: str) -> dict[str, Any]:
+    """What an experiment may set: `protocol` of its data, `probe` of its classifier."""
+    path = folder(name) / "settings.yaml"
+    return dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def scored() -> dict[str, tuple[str, ...]]:
+    """The benchmarks that can be scored -> the data that each reads."""
+    return {name: sets_of(name) for name in benchmarks()}
+
+
+def sets_of(name: str) -> tuple[str, ...]:
+    """The data that a benchmark reads; the first have the languages."""
+    sets = benchmark(name).sets
+    return (name,) if sets is None else sets
+
+
+def sets() -> list[str]:
+    """The benchmarks that have data of their own."""
+    return [name for name in benchmarks() if has(name, "data")]
+
+
+def score_module(name: str) -> str:
+    """The module whose `score(task)` scores a benchmark."""
+    return benchmark(name).score or module_name(name, "score")

@@ -1,0 +1,89 @@
+"""Pairs that a system extracted from BUCC 2018 and that gold lacks: EMS v2 Table VIII, v1 Table 7.
+
+The .tex has only what pdfLaTeX has letters for, Latin; sentences in other scripts are a dash there
+and stand in the .md and the .csv.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ems.benchmarks import benchmark
+from ems.damaged import Damaged
+from ems.files import write_text
+from ems.scores import ScoreFile, read_score_file
+from ems.shapes import Shape, listing, mapping, misfit, record
+from ems.tables.latex import tabular
+from ems.tables.printed import in_given_order
+from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.write import comma_separated, markdown
+
+ORDER = ("de", "fr", "ru", "zh")
+EXAMPLES = 3  # of each language pair, as many as Table VIII has
+SENTENCE, ENGLISH = "Sentence", "English"
+_ANY: Shape = {"type": "string"}
+_TEXTS = dict.fromkeys(("id", "english_id", "sentence", "english"), _ANY)
+_MISSED = listing(record({**_TEXTS, "score": {"type": "number"}}))
+_DETAILS = record({"details": mapping(record({"missed": _MISSED}))})
+
+
+def write_missed_table(scores: Iterable[Path], out: Path) -> None:
+    """Write pairs that the first system extracted and gold lacks, the best of each language pair,
+    with their ids, as .tex, .md and .csv beside `out`.
+
+    Raises `EmsError` for a malformed score file.
+    """
+    file = read_score_file(next(iter(scores)), "bucc2018", "F1")
+    if problem := misfit({"details": file.details}, _DETAILS):
+        raise Damaged(file.path, problem)
+    table = _table(file)
+    write_text(out.with_suffix(".tex"), tabular(_latin(table)))
+    write_text(out.with_suffix(".md"), markdown(table))
+    write_text(out.with_suffix(".csv"), comma_separated(table))
+
+
+def _table(file: ScoreFile) -> Table:
+    rows: list[list[Value]] = []
+    starts = set()
+    for code in in_given_order(set(file.details), ORDER):
+        starts.add(len(rows))
+        rows += [_row(code, pair) for pair in file.details[code]["missed"][:EXAMPLES]]
+    return Table(
+        frame=make_frame(["Pair", "Score", "Ids", SENTENCE, ENGLISH], rows),
+        blocks=[Block(["Score", "Ids", SENTENCE, ENGLISH])],
+        rules=starts,
+        text={"Ids"},
+        wide={SENTENCE, ENGLISH},
+        once={"Pair"},
+        notes=[
+            f"BUCC {file.version}, training part, system {file.system}: the extracted pairs "
+            f"with the highest score that are not gold, up to {EXAMPLES} of each language pair, as "
+            f"in {benchmark('bucc2018').tables['bucc_missed'].paper}."
+        ],
+    )
+
+
+def _row(code: str, pair: dict[str, Any]) -> list[Value]:
+    ids = f"{pair['id']} {pair['english_id']}"
+    return [f"en-{code}", f"{pair['score']:.3f}", ids, pair["sentence"], pair["english"]]
+
+
+def _latin(table: Table) -> Table:
+    """The table with a dash for each sentence that pdfLaTeX has no letters for, and a note."""
+    rows = table.frame.values.tolist()
+    shown = [[cell if _printable(cell) else None for cell in row] for row in rows]
+    if shown == rows:
+        return table
+    why = "A dash: a sentence in a script that pdfLaTeX lacks; it is in the .md and the .csv."
+    frame = make_frame(list(table.frame.columns), shown)
+    return replace(table, frame=frame, notes=[*table.notes, why])
+
+
+def _printable(text: str) -> bool:
+    """True if pdfLaTeX has letters for it (T1, TS1): those of Windows' Latin code page it has."""
+    try:
+        text.encode("cp1252")
+    except UnicodeEncodeError:
+        return False
+    return text.isprintable()

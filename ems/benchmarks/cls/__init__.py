@@ -1,0 +1,27 @@
+"""CLS (Amazon reviews, version 1): is a review positive? Three domains."""
+
+from ems.benchmarks.record import Benchmark, Shown, same
+from ems.papers import ZERO_SHOT, of_ems
+
+BENCHMARK = Benchmark(
+    title="Amazon reviews, version 1 (CLS)",
+    status="closed",
+    licence="Amazon reviews, for research",
+    home="https://zenodo.org/record/3251672",
+    obtain="ask for cls-acl10-unprocessed.tar.gz at https://zenodo.org/record/3251672",
+    source="a directory or a URL with cls-acl10-unprocessed.tar.gz",
+    codes=same("de en fr") | {"ja": "jp"},
+    demo_place=10,
+    score="ems.bench.documents",
+    tables={
+        "cls": Shown(
+            place=140,
+            caption=(
+                "Amazon reviews version 1, zero-shot: accuracy, mean and standard deviation "
+                "of the seeds."
+            ),
+            paper=of_ems("XII"),
+            report=ZERO_SHOT,
+        ),
+    },
+)

@@ -1,0 +1,40 @@
+"""The demo's CLS: reviews as XML, without the files `unlabeled`, which nobody reads."""
+
+from collections.abc import Sequence
+from typing import Any
+from xml.sax.saxutils import escape
+
+from ems.corpora.demo.material import Files, Material
+from ems.corpora.demo.reviews import Review, plan, reviews_of
+
+CODES = {"en": "en", "de": "de", "fr": "fr", "ja": "jp"}
+SPLITS = {"train": 100, "test": 100}  # reviews of each domain, half of either class
+STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
+
+
+def made(material: Material) -> Files:
+    """Return `<xx>/<domain>/{train,test}.review`."""
+    files: Files = {}
+    domains: dict[str, dict[str, Any]] = plan()["domains"]
+    for domain, kind in domains.items():
+        for split, count in SPLITS.items():
+            reviews = []
+            for label, stars in STARS.items():
+                ratings = [stars[at % 2] for at in range(count // 2)]
+                reviews += reviews_of(material, (label, label), ratings, kind)
+            mixed = material.shuffled(reviews)
+            for language, code in CODES.items():
+                files[f"{code}/{domain}/{split}.review"] = _items(mixed, language, domain)
+    return files
+
+
+def _items(reviews: Sequence[Review], language: str, domain: str) -> str:
+    """The reviews as CLS writes them."""
+    items = [
+        f"<item><category>{domain}</category><rating>{review.rating}</rating><asin>{at:010}</asin>\n"
+        f"<text>{escape(review.text(language))}</text>\n"
+        f"<summary>{escape(review.title.texts[language])}</summary></item>\n"
+        for at, review in enumerate(reviews)
+    ]
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<items>\n'
+    return "".join([head, *items, "</items>\n"])

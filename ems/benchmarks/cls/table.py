@@ -1,0 +1,7 @@
+"""EMS v2 Table XII."""
+
+from ems.tables.accuracy import accuracy_table
+
+TABLES = {
+    "cls": accuracy_table("cls", "Amazon reviews version 1 (CLS), zero-shot"),
+}

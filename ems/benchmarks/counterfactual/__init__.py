@@ -1,0 +1,21 @@
+"""Amazon counterfactual sentences: does a review say what was not the case?"""
+
+from ems.benchmarks.record import Benchmark, Shown
+from ems.papers import ZERO_SHOT
+
+BENCHMARK = Benchmark(
+    title="Amazon counterfactual sentences",
+    licence="CC BY-SA 4.0",
+    home="https://github.com/amazon-science/amazon-multilingual-counterfactual-dataset",
+    source="a directory or a URL with EN_train.tsv",
+    codes={"en": "EN", "de": "DE", "ja": "JP"},
+    demo_place=14,
+    score="ems.bench.documents",
+    tables={
+        "counterfactual": Shown(
+            place=220,
+            caption="Amazon counterfactual sentences, learnt in English: accuracy.",
+            report=ZERO_SHOT,
+        ),
+    },
+)

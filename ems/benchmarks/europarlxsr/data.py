@@ -1,0 +1,5 @@
+"""Europarl of OPUS, read as ParaCrawl is."""
+
+from ems.benchmarks.paracrawl.data import count, file_names, read_language
+
+__all__ = ["count", "file_names", "read_language"]

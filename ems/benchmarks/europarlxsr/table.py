@@ -1,0 +1,32 @@
+"""Lightweight Table 4, with what its Table 10 adds: P@1 per direction."""
+
+from ems.scores import Score, ScoreFile
+from ems.tables.columns import one_each
+from ems.tables.printed import load_europarl
+from ems.tables.retrieval import retrieval_table
+
+ORDER = [f"en{arrow}{code}" for code in ("fr", "de", "es", "it") for arrow in ("->", "<-")]
+
+
+def _arrow(file: ScoreFile, row: Score) -> str:
+    """en->fr has English queries and French candidates."""
+    english = row.source in file.english
+    return f"en->{row.target}" if english else f"en<-{row.source}"
+
+
+def _both_arrows(labels: set[str]) -> list[str]:
+    """The paper's columns, then the others, both directions of a language side by side."""
+    others = sorted(labels - set(ORDER), key=lambda name: (name[4:], name[2:4] == "<-"))
+    return [*(name for name in ORDER if name in labels), *others]
+
+
+EUROPARL = retrieval_table(
+    "europarlxsr",
+    "v7",
+    "absolute",
+    load_europarl,
+    lambda systems: one_each(systems, _both_arrows, load_europarl()),
+    "P@1 in percent; in en->fr queries are English, candidates French, in en<-fr the reverse",
+    _arrow,
+)
+TABLES = {"europarlxsr": EUROPARL}

@@ -1,0 +1,46 @@
+"""FLORES-200: the same sentences in every language, devtest 1,012 and dev 997 of them.
+
+`devtest/<code>.devtest` and `dev/<code>.dev`. Source: NLLB Team, "No Language Left Behind" (2022),
+https://github.com/facebookresearch/flores. EMS v2 section V-B (Table VII): devtest.
+
+The official archive (flores200_dataset.tar.gz) has both parts; copies in repositories have devtest
+only, so `dev: true` needs that archive as the source, or a `path`.
+"""
+
+from pathlib import Path
+
+from ems.evalsets.lines import read_sentences
+
+ARCHIVE = ".tar.gz"  # a source that ends so is the official archive
+UNIT = "flores200_dataset"  # that archive
+
+
+def file_names(code: str, dev: bool = False) -> tuple[str, ...]:
+    """The files of one language (its code, like "deu_Latn")."""
+    return (f"devtest/{code}.devtest", *([f"dev/{code}.dev"] if dev else []))
+
+
+def units(code: str) -> tuple[str, ...]:
+    """The archive, which holds all languages."""
+    return (UNIT,)
+
+
+def read_language(folder: Path, code: str, dev: bool = False) -> list[str]:
+    """The sentences of one language. Raises `EmsError` for a bad file."""
+    return [line for name in file_names(code, dev) for line in read_sentences(folder / name)]
+
+
+def read_sides(folder: Path, code: str, dev: bool = False) -> list[list[str]]:
+    """The sentences of one language."""
+    return [read_language(folder, code, dev)]
+
+
+def read_file(path: Path) -> int:
+    """The number of sentences of a file that was fetched. Raises `EmsError` for a bad one."""
+    return len(read_sentences(path))
+
+
+def read_unit(folder: Path, unit: str) -> int:
+    """The number of sentences of all languages."""
+    files = sorted(path for path in folder.glob("dev*/*") if path.is_file())
+    return sum(len(read_sentences(path)) for path in files)

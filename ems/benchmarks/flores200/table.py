@@ -1,0 +1,68 @@
+"""EMS v2 Table VII: P@1 between languages, without English.
+
+The columns are the paper's, means over the directions of two groups of languages and eight pairs,
+and a last one over every direction that was scored, English included. A pair is the mean of its two
+directions, as everywhere in the paper. The paper prints no single directions, so where ours are
+fewer than its group, what it prints of the whole group carries a dagger.
+"""
+
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+
+from ems.benchmarks import benchmark
+from ems.tables.columns import BEST, counted, direction, language_direction
+from ems.tables.engine import Column, Declaration, Printed, headings
+from ems.tables.printed import load_flores, load_flores_groups
+from ems.tables.scores import Families, Scores
+from ems.tables.table import Block
+
+
+def _columns(systems: Sequence[Scores]) -> list[Column]:
+    """The groups and pairs of Table VII, then all directions."""
+    have = dict.fromkeys(name for system in systems for name in system.values)
+    groups = load_flores_groups()
+    columns = []
+    for printed in next(iter(load_flores().values())):
+        languages = groups.get(printed) or printed.split("-")
+        every = [direction(*pair) for pair in permutations(languages, 2)]
+        ours = [name for name in every if name in have]
+        part = printed in groups and len(ours) < len(every)
+        heading = f"{printed.partition(' ')[0]} {len(ours)}/{len(every)}" if part else printed
+        columns.append(Column(heading, ours, printed, part))
+    return [*columns, Column(f"All ({len(have):,})", list(have))]
+
+
+FLORES = Declaration(
+    benchmarks={"flores200": ""},
+    metric="P@1",
+    label=language_direction,
+    columns=_columns,
+    blocks=lambda columns: [Block(headings(columns))],
+    about=lambda systems: [
+        f"FLORES-200 {systems[0].version}, devtest: P@1 in percent by cosine among "
+        f"{counted(systems)} sentences of each language. mUSE and <300k: mean over the directions "
+        "between the languages of the group; n/m are n of the paper's m directions. A pair: mean "
+        f"of its two directions. All: every direction scored, English included. {BEST}"
+    ],
+    printed=Printed(
+        benchmark("flores200").tables["flores"].paper,
+        load_flores,
+        "FLORES-200 v1 with 1,012 sentences",
+        version="v1",
+        count=1012,
+        whole=True,
+        dagger="as printed, over all directions of the group",
+    ),
+)
+TABLES = {"flores": FLORES}
+
+
+def _plot(scores: list[Path], out: Path, families: Families) -> None:
+    """Draw the figure; who only makes a table need not wait for matplotlib."""
+    from ems.tables.heatmap import plot_flores
+
+    plot_flores(scores, out, families)
+
+
+FIGURES = {"flores": _plot}

@@ -1,0 +1,30 @@
+"""MARC (Amazon reviews, version 2): is a review positive?"""
+
+from ems.benchmarks.record import Benchmark, Shown, same
+from ems.papers import ZERO_SHOT, of_ems
+
+BENCHMARK = Benchmark(
+    title="Amazon reviews, version 2 (MARC)",
+    status="withdrawn",
+    licence="Amazon, academic research only, not to be passed on",
+    home="https://registry.opendata.aws/amazon-reviews-ml",
+    obtain=(
+        "Amazon withdrew it; use a copy that you got while it was offered "
+        "(json/{train,dev,test}/dataset_XX_*.json)"
+    ),
+    source="a directory or a URL with test/dataset_de_test.json",
+    codes=same("de en es fr ja zh"),
+    demo_place=11,
+    score="ems.bench.documents",
+    tables={
+        "marc": Shown(
+            place=150,
+            caption=(
+                "Amazon reviews version 2, zero-shot: accuracy, mean and standard deviation "
+                "of the seeds."
+            ),
+            paper=of_ems("XIII"),
+            report=ZERO_SHOT,
+        ),
+    },
+)

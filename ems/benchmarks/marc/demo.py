@@ -1,0 +1,51 @@
+"""The demo's MARC: reviews as JSON lines; those of three stars have a title and a text of two
+classes.
+"""
+
+import json
+from typing import Any
+
+from ems.corpora.demo.material import Files, Material
+from ems.corpora.demo.reviews import Review, plan, reviews_of
+
+CODES = ("de", "en", "es", "fr", "ja", "zh")
+SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews of each number of stars
+CLASSES = {  # stars -> class of the title, of the text
+    1: ("negative", "negative"),
+    2: ("negative", "negative"),
+    3: ("positive", "negative"),
+    4: ("positive", "positive"),
+    5: ("positive", "positive"),
+}
+
+
+def made(material: Material) -> Files:
+    """Return `<split>/dataset_<xx>_<split>.json`."""
+    files: Files = {}
+    domains: list[dict[str, Any]] = list(plan()["domains"].values())
+    frames = [name for kind in domains for name in kind["frames"]]
+    for split, count in SPLITS.items():
+        reviews = []
+        for stars, classes in CLASSES.items():
+            reviews += reviews_of(material, classes, [str(stars)] * count, {"frames": frames})
+        mixed = material.shuffled(reviews)
+        for code in CODES:
+            entries = [_entry(review, code, split, at) for at, review in enumerate(mixed)]
+            files[f"{split}/dataset_{code}_{split}.json"] = "".join(
+                json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries
+            )
+    return files
+
+
+def _entry(review: Review, code: str, split: str, at: int) -> dict[str, str]:
+    """A review as MARC writes it."""
+    return {
+        "review_id": f"{code}_{split}_{at:07}",
+        "product_id": f"product_{code}_{at:07}",
+        "reviewer_id": f"reviewer_{code}_{at:07}",
+        "stars": review.rating,
+        "review_body": review.text(code),
+        "review_title": review.title.texts[code],
+        "language": code,
+        "product_category": "book",
+    }

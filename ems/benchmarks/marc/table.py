@@ -1,0 +1,7 @@
+"""EMS v2 Table XIII."""
+
+from ems.tables.accuracy import accuracy_table
+
+TABLES = {
+    "marc": accuracy_table("marc", "Amazon reviews version 2 (MARC), zero-shot"),
+}

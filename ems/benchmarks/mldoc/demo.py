@@ -1,0 +1,100 @@
+"""The demo's Reuters news: RCV1 and RCV2 as a user's own corpora, with MLDoc's indices beside them.
+
+Notable choices:
+- one folder serves both sets: MLDoc reads the items that its indices name, RCV2 all headlines;
+- the class is that of the frames of headline and paragraphs (demo.yaml), several frames each,
+  equally many items of each class in each split;
+- every language has items of its own, so that no test item is the translation of a training one,
+  however RCV2's are drawn;
+- the training index is `train.80`, where MLDoc's are of 1,000 to 10,000 items: its name is its
+  size;
+- some test items are long, over the 120 tokens from which a document is split.
+"""
+
+from collections.abc import Sequence
+from itertools import count
+from xml.sax.saxutils import escape
+
+from ems.corpora.demo.draw import Sentence
+from ems.corpora.demo.layout import lines
+from ems.corpora.demo.material import Files, Material, labels_beside
+
+LANGUAGES = {
+    "en": "english",
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "ja": "japanese",
+    "ru": "russian",
+    "zh": "chinese",
+}
+SPLITS = {"train.80": 20, "dev": 10, "test": 20}  # items of each class
+PARAGRAPHS, LONG = 2, 16  # sentences below the headline; of the first test item of each class
+DAY = "19960820"
+ITEM = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<newsitem itemid="{number}" id="root" date="1996-08-20" xml:lang="{language}">
+<title>DEMO: {headline}</title>
+<headline>{headline}</headline>
+<text>
+{paragraphs}</text>
+<copyright>Made by EMS; not Reuters.</copyright>
+<metadata>
+<codes class="bip:countries:1.0"><code code="USA"><editdetail attribution="demo"/></code></codes>
+<codes class="bip:topics:1.0"><code code="{label}"><editdetail attribution="demo"/></code></codes>
+</metadata>
+</newsitem>
+"""
+
+Story = tuple[str, list[Sentence]]  # class; headline and paragraphs
+
+
+def made(material: Material) -> Files:
+    """Return the items of each language, and the indices of MLDoc."""
+    files: Files = {}
+    numbers = count(2000)
+    for language, name in LANGUAGES.items():
+        for split, each in SPLITS.items():
+            found: list[str] = []
+            for label, sentences in _stories(material, split, each):
+                number = next(numbers)
+                part, file = _place(language, number)
+                found.append(f"{part}-{file}")
+                item = _item(number, language, label, sentences)
+                files[f"{_corpus(name)}/{part}/{file}.xml"] = item
+            files[f"mldoc-indices/{name}.{split}"] = lines(found)
+    return files
+
+
+def _stories(material: Material, split: str, each: int) -> list[Story]:
+    """`each` items of each class, in random order."""
+    stories: list[Story] = []
+    for label, names in labels_beside(__file__).items():
+        sizes = [1 + PARAGRAPHS] * each
+        if split == "test":
+            sizes[0] = 1 + LONG
+        sentences = iter(material.of(names, sum(sizes)))
+        stories += [(label, [next(sentences) for _ in range(size)]) for size in sizes]
+    return material.shuffled(stories)
+
+
+def _place(language: str, number: int) -> tuple[str, str]:
+    """The part and the file's stem of an item."""
+    if language == "en":
+        return DAY, f"{number}newsML"
+    return f"REUT{language.upper()}1", str(number)
+
+
+def _corpus(name: str) -> str:
+    return "rcv1" if name == "english" else f"RCV2_Multilingual_Corpus/{name}"
+
+
+def _item(number: int, language: str, label: str, sentences: Sequence[Sentence]) -> str:
+    headline, *paragraphs = (escape(sentence.texts[language]) for sentence in sentences)
+    return ITEM.format(
+        number=number,
+        language=language,
+        headline=headline,
+        paragraphs="".join(f"<p>{paragraph}</p>\n" for paragraph in paragraphs),
+        label=label,
+    )

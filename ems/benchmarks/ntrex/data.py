@@ -1,0 +1,39 @@
+"""NTREX-128 as a benchmark: news, the same English sentences in every language.
+
+It lies in OPUS layout, `moses/<a>-<b>.txt.zip`, as a corpus; where an experiment also trains on it,
+the benchmark is the documents of one part (`splits`). Source: Federmann et al., "NTREX-128" (2022),
+https://github.com/MicrosoftTranslator/NTREX.
+"""
+
+from pathlib import Path
+
+from ems.config import Split, pair_name
+from ems.corpora.moses import count_pairs, read_pairs
+from ems.corpora.split import lines_of_part
+
+CORPUS = "NTREX"
+
+
+def file_names(code: str) -> tuple[str, ...]:
+    """The file of one language (its iso1 code, like "de")."""
+    return (f"moses/{pair_name('en', code)}.txt.zip",)
+
+
+def read_language(folder: Path, code: str, split: Split | None, part: str) -> list[list[str]]:
+    """[sentences, English sentences] of one language, aligned; of `part` only, if there is one."""
+    archive = folder / file_names(code)[0]
+    pair = pair_name("en", code)
+    lines = count_pairs(archive, CORPUS, pair)
+    wanted = [True] * lines
+    if split is not None:
+        wanted = lines_of_part(folder / split.documents, split, part, lines, archive)
+    pairs = zip(read_pairs(archive, CORPUS, pair), wanted, strict=True)
+    kept = [
+        sides if pair.startswith(f"{code}-") else sides[::-1] for sides, is_in in pairs if is_in
+    ]
+    return [[first for first, _ in kept], [english for _, english in kept]]
+
+
+def read_sides(folder: Path, code: str, split: Split | None, part: str) -> list[list[str]]:
+    """Both sides of one language."""
+    return read_language(folder, code, split, part)

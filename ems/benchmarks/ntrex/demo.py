@@ -1,0 +1,14 @@
+"""The demo's NTREX: documents of equal size, which share nothing but their name."""
+
+from ems.corpora.demo.build import OTHERS
+from ems.corpora.demo.layout import lines, moses_zips
+from ems.corpora.demo.material import Files, Material
+
+SENTENCES, DOCUMENT = 120, 10  # sentences, of which so many are a document
+
+
+def made(material: Material) -> Files:
+    """Return the zip of each language with English, and the document of each line."""
+    documents = [f"demo-news.{1 + number // DOCUMENT}" for number in range(SENTENCES)]
+    zips = moses_zips("NTREX", OTHERS, material.any(SENTENCES))
+    return {**zips, "DOCUMENT_IDS.tsv": lines(documents)}

@@ -1,0 +1,19 @@
+"""P@1 per language as in EMS v2 Table IV, on news. The paper does not score NTREX."""
+
+from functools import partial
+
+from ems.tables.columns import BEST, BOTH_WAYS, counted, one_each
+from ems.tables.engine import Declaration
+from ems.tables.printed import in_table_one_order
+
+NTREX = Declaration(
+    benchmarks={"ntrex": ""},
+    metric="P@1",
+    columns=partial(one_each, order=in_table_one_order),
+    about=lambda systems: [
+        f"NTREX {systems[0].version}: {BOTH_WAYS}, among {counted(systems)} sentences of each "
+        "language: those in the documents of NTREX that neither training nor validation holds. "
+        f"{BEST}"
+    ],
+)
+TABLES = {"ntrex": NTREX}

@@ -1,0 +1,28 @@
+"""ParaCrawl v5: 2,000 sentences to find among 200,000."""
+
+from ems.benchmarks.record import Benchmark, Shown, same
+from ems.papers import of_ems
+
+BENCHMARK = Benchmark(
+    title="ParaCrawl",
+    licence="CC0",
+    home="https://opus.nlpl.eu/ParaCrawl-v5.php",
+    codes=same("bg cs da de el es et fi fr hr hu it lt lv nl pl pt ro sk sl sv"),
+    corpus="ParaCrawl",
+    drawn=True,
+    score="ems.bench.xsr",
+    hours=24,
+    demo_place=6,
+    tables={
+        "paracrawl": Shown(
+            place=100,
+            caption="ParaCrawl: P@1 among many candidates, mean of both directions.",
+            paper=of_ems("X"),
+            report=(
+                "Retrieval on ParaCrawl by margin (EMS v2, section V-D, Table X): P@1 in "
+                "percent, the mean of both directions; the note says how many queries and "
+                "candidates there are. Bold marks the best of our systems."
+            ),
+        ),
+    },
+)

@@ -1,0 +1,7 @@
+"""The monolingual paper's Table 2."""
+
+from ems.tables.accuracy import accuracy_table
+
+TABLES = {
+    "rcv2": accuracy_table("rcv2", "RCV2 headlines, zero-shot", every=True),
+}

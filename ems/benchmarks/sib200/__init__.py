@@ -1,0 +1,29 @@
+"""SIB-200: the topic of a sentence, learnt in English."""
+
+from ems.benchmarks.record import Benchmark, Shown
+from ems.papers import ZERO_SHOT
+
+BENCHMARK = Benchmark(
+    title="SIB-200",
+    licence="text CC BY-SA 4.0, topics Apache-2.0",
+    home="https://github.com/dadelani/sib-200",
+    source="a directory or a URL with deu_Latn/train.tsv",
+    published=(
+        "https://raw.githubusercontent.com/dadelani/sib-200/"
+        "593cea88519930f776c1a4a1980b6a35b39dca57/data/annotated"
+    ),
+    codes="flores200",
+    by_language=True,
+    demo_place=4,
+    parallel=True,
+    score="ems.bench.documents",
+    tables={
+        "sib200": Shown(
+            place=210,
+            caption=(
+                "SIB-200, learnt in English: accuracy, mean and standard deviation of the seeds."
+            ),
+            report=ZERO_SHOT,
+        ),
+    },
+)

@@ -1,0 +1,55 @@
+"""SIB-200 topic classification: `<code>/{train,dev,test}.tsv` with index_id, category, text.
+
+Its sentences are FLORES-200's (dev and devtest), with one of seven topics each. Source: Adelani et
+al., "SIB-200" (EACL 2024), https://github.com/dadelani/sib-200.
+"""
+
+from pathlib import Path
+
+from ems.errors import EmsError
+from ems.evalsets.lines import read_sentences
+
+HEADER = ["index_id", "category", "text"]
+SPLITS = ("train", "dev", "test")
+LABELS = (
+    "entertainment",
+    "geography",
+    "health",
+    "politics",
+    "science/technology",
+    "sports",
+    "travel",
+)
+
+
+def file_names(code: str) -> tuple[str, ...]:
+    """The files of one language (its FLORES-200 code, like "deu_Latn")."""
+    return tuple(f"{code}/{split}.tsv" for split in SPLITS)
+
+
+def read_split(path: Path) -> list[tuple[str, str]]:
+    """(category, sentence) of each example of one file. Raises `EmsError` for a bad file."""
+    header, *lines = (line.split("\t") for line in read_sentences(path))
+    if header != HEADER:
+        raise EmsError(f"{path}: expected the columns {', '.join(HEADER)}, found {header}")
+    for number, line in enumerate(lines, start=2):
+        if len(line) != len(HEADER):
+            raise EmsError(f"{path}: line {number} has {len(line)} columns, expected {len(HEADER)}")
+        if not line[-1].strip():
+            raise EmsError(f"{path}: line {number} has an empty text")
+        if line[1] not in LABELS:
+            raise EmsError(
+                f"{path}: line {number}: found the category {line[1]!r}; expected "
+                f"{', '.join(LABELS)}"
+            )
+    return [(category, text) for _, category, text in lines]
+
+
+def read_sides(folder: Path, code: str) -> list[list[str]]:
+    """The sentences of one language, of all three splits."""
+    return [[text for name in file_names(code) for _, text in read_split(folder / name)]]
+
+
+def read_file(path: Path) -> int:
+    """The number of examples of a file that was fetched. Raises `EmsError` for a bad one."""
+    return len(read_split(path))

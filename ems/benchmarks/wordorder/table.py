@@ -1,0 +1,23 @@
+"""The cosines of the case study, as EMS v2 section V-H prints them in its text."""
+
+from ems.benchmarks import benchmark
+from ems.tables.engine import Column, Declaration, Printed
+from ems.tables.printed import load_similarities
+
+WORDORDER = Declaration(
+    benchmarks={"wordorder": ""},
+    metric="cosine",
+    label=lambda file, row: "Cosine",
+    columns=lambda systems: [Column("Cosine", ["Cosine"], "Cosine")],
+    decimals=2,
+    about=lambda systems: [
+        "Cosine of the two sentences of EMS v2 section V-H, which differ in the order of their "
+        "words and in what they mean: the lower the better."
+    ],
+    printed=Printed(
+        benchmark("wordorder").tables["wordorder"].paper,
+        lambda: {name: {"Cosine": value} for name, value in load_similarities().items()},
+        paper_order=True,
+    ),
+)
+TABLES = {"wordorder": WORDORDER}

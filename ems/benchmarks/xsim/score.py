@@ -1,0 +1,83 @@
+"""xsim and xsim++: how often the English translation is not found, on FLORES-200 devtest.
+
+Each sentence of a language looks among the English ones by a margin over its own and the
+candidate's nearest neighbours (Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with
+Multilingual Sentence Embeddings", ACL 2019, section 3). xsim++ has made sentences among the
+candidates that are wrong by a little, and tells which kind of change misled (Chen et al., ACL 2023,
+https://arxiv.org/abs/2306.12907). Benchmarks `xsim` and `xsimpp`, settings
+`evalsets.flores200.protocol`.
+
+Notable choices, all as LASER's tasks/xsim and tasks/xsimplusplus do by default:
+- the ratio margin with k = 4: the cosine divided by the mean of the averages of both sides; the k
+  nearest by cosine are the ones that it ranks;
+- a sentence is found when the best candidate has its translation's text, whatever its line;
+- an error is of a made sentence's kind only when that was made of the right translation; anything
+  else is "misaligned".
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from ems.bench.margin import best_by_margin
+from ems.bench.task import Task
+from ems.benchmarks.flores200.score import read_translations
+from ems.benchmarks.xsimpp.data import Negative, read_negatives
+from ems.progress import Progress
+from ems.scores import ENGLISH, Result, Score
+
+MISALIGNED = "misaligned"
+UNTOLD = "untold"  # of a made sentence whose kind the set does not tell
+
+
+def score(task: Task) -> Result:
+    """Return the error rate in percent of each language, searching in English."""
+    negatives = read_negatives(task.folders["xsimpp"]) if "xsimpp" in task.sets else []
+    codes = {language: code for code, language in task.trained.items()}
+    lines = read_translations(task.folder, list(codes.values()))
+    target = codes.pop(ENGLISH)
+    english = lines.pop(target)
+    made = [negative.sentence for negative in negatives]
+    candidates = task.vectors([*english, *made], ENGLISH, f"{task.benchmark} English")
+    progress = Progress(f"{task.benchmark} {task.system}", len(codes), "languages")
+    kinds = sorted({negative.kind or UNTOLD for negative in negatives} | {MISALIGNED})
+    rows: list[Score] = []
+    for language, code in codes.items():
+        queries = task.vectors(lines[code], language, f"{task.benchmark} {code}")
+        best = best_by_margin(queries, candidates, **task.protocol)
+        errors = errors_of(best, english, negatives)
+        rows.append(Score.of_hits(code, target, np.array([bool(error) for error in errors])))
+        progress.add(1, f"{code} {rows[-1].value:.1f}")
+        rows += _of_each_kind(rows[-1], errors, kinds) if negatives else []
+    mean = np.mean([row.value for row in rows if not row.measure])
+    progress.close(f"mean error rate {mean:.1f}")
+    how = {"higher_is_better": False, "parallel": True, "protocol": task.protocol}
+    return Result("error rate", rows, task.trained, **how)
+
+
+def _of_each_kind(row: Score, errors: list[str], kinds: list[str]) -> list[Score]:
+    """Return the share of the sentences that each kind of error takes; they add up to `row`."""
+    counts = Counter(errors)
+    return [
+        replace(row, measure=kind, value=100 * counts[kind] / row.count, hits="", interval=None)
+        for kind in kinds
+    ]
+
+
+def errors_of(best: np.ndarray, english: list[str], negatives: list[Negative]) -> list[str]:
+    """What is wrong with the candidate best[n] of each sentence n: '' for nothing, or its kind.
+
+    Candidates are `english` and then `negatives`; sentence n is a translation of english[n].
+    """
+    candidates = [*english, *(negative.sentence for negative in negatives)]
+    errors = []
+    for place, own in zip(best, english, strict=True):
+        made = negatives[place - len(english)] if place >= len(english) else None
+        if candidates[place].strip() == own.strip():
+            errors.append("")
+        elif made and made.source.strip() == own.strip():
+            errors.append(made.kind or UNTOLD)
+        else:
+            errors.append(MISALIGNED)
+    return errors

@@ -1,0 +1,52 @@
+"""Error rates of xsim and xsim++ per language, and what misled (of xsim++).
+
+A row per measure and system; below them the share of sentences that each kind of error takes, mean
+over languages: they add up to the average of xsim++. The fewer errors the better.
+"""
+
+from collections.abc import Sequence
+
+from ems.shapes import TEXT
+from ems.tables.columns import one_each
+from ems.tables.engine import Column, Declaration
+from ems.tables.printed import in_table_one_order
+from ems.tables.scores import Scores
+from ems.tables.table import Block, balanced_blocks
+
+KINDS_NOTE = " Kinds of errors of xsim++ in percent of the sentences, mean over languages."
+
+
+def _columns(systems: Sequence[Scores]) -> list[Column]:
+    """The languages, their mean, and each kind of error that occurs."""
+    measures = [item for system in systems for item in system.measures.items()]
+    kinds = sorted({kind for kind, values in measures if any(values.values())})
+    languages = one_each(systems, in_table_one_order)
+    return [*languages, *(Column(kind.replace("_", " "), [kind], measure=kind) for kind in kinds)]
+
+
+def _blocks(columns: list[Column]) -> list[Block]:
+    kinds = [column.heading for column in columns if column.measure]
+    languages = [column.heading for column in columns if not column.measure]
+    return [*balanced_blocks(languages), *([Block(kinds, True, "xsim++: ")] if kinds else [])]
+
+
+def _about(systems: Sequence[Scores]) -> list[str]:
+    protocol = systems[0].file.setting
+    kinds = KINDS_NOTE if any(system.measures for system in systems) else ""
+    return [
+        f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', TEXT)} margin, k = "
+        f"{protocol('k')}: sentences in percent whose English translation is not the best "
+        f"candidate. xsim++ has made sentences among the candidates.{kinds} Bold: lowest of our "
+        "systems."
+    ]
+
+
+XSIM = Declaration(
+    benchmarks={"xsim": "xsim: ", "xsimpp": "xsim++: "},
+    metric="error rate",
+    label=lambda file, row: file.languages[row.source],
+    columns=_columns,
+    blocks=_blocks,
+    about=_about,
+)
+TABLES = {"xsim": XSIM}

@@ -1,0 +1,30 @@
+"""The demo's xsim++: a made sentence is its neighbour with one phrase exchanged, which says the
+kind.
+
+LASER's third kind, causality_alternation, negates or turns a meaning around; here it stands for
+another state, quality, ailment or weather. Free sentences of FLORES have no neighbours.
+"""
+
+import json
+
+from ems.benchmarks.flores200.demo import SENTENCES
+from ems.corpora.demo.layout import lines
+from ems.corpora.demo.material import Files, Material, changed_slot, labels_beside
+
+NEGATIVES = 3  # made of each English sentence of FLORES
+ENTITY = "entity_replacement"  # what is exchanged unless demo.yaml says otherwise
+
+
+def made(material: Material) -> Files:
+    """Return the made sentences of FLORES-200's English ones, and what was changed in each."""
+    kinds = {slot: kind for kind, slots in labels_beside(__file__).items() for slot in slots}
+    made: dict[str, dict[str, str]] = {}
+    for source in material.demo.benchmark[:SENTENCES]:
+        for _ in range(NEGATIVES if source.template else 0):
+            other = material.drawer.neighbour(source)
+            kind = kinds.get(changed_slot(source, other), ENTITY)
+            made[other.texts["en"]] = {"errtype": kind, "src": source.texts["en"]}
+    return {
+        "eng_Latn_augmented.devtest": lines(list(made)),
+        "eng_Latn_errtype.devtest.json": json.dumps(made, indent=1) + "\n",
+    }

@@ -1,0 +1,223 @@
+"""The law of the benchmark that is one folder: nothing else of the project is edited, and it is
+planned, fetched, decontaminated against, scored, tabulated, plotted and described in the report.
+"""
+
+import csv
+import json
+import re
+import sys
+
+import pytest
+import yaml
+from conftest import Project, copy_project
+from experiments_made import MINIMAL
+from mirror_made import translations, write_lines, write_opus
+
+from ems.scores import read_score_file
+
+FOLDER = "extensions/benchmarks/toy"
+FILES = {
+    "__init__.py": '''
+"""A benchmark of the project's own."""
+
+from ems.benchmarks.record import Benchmark, Shown, same
+
+SHOWN = Shown(caption="Toy: P@1.", report="Sentences of the toy and their translations.")
+BENCHMARK = Benchmark(
+    title="Toy",
+    licence="CC0",
+    source="a directory with de.tsv",
+    codes=same("de fr"),
+    tables={"toy": SHOWN},
+    figures={"toy": Shown(caption="Toy", report="The toy as a figure.")},
+)
+''',
+    "data.py": '''
+"""de.tsv, fr.tsv: a sentence and its translation into English."""
+
+from ems.evalsets.lines import read_sentences
+
+
+def file_names(code):
+    return (f"{code}.tsv",)
+
+
+def units(code):
+    return file_names(code)
+
+
+def read_sides(folder, code):
+    pairs = [line.split("\\t") for line in read_sentences(folder / f"{code}.tsv")]
+    return [list(side) for side in zip(*pairs, strict=True)]
+
+
+def read_unit(folder, unit):
+    return len(read_sides(folder, unit.removesuffix(".tsv"))[0])
+''',
+    "score.py": '''
+"""The share of sentences whose nearest English sentence by cosine is their own."""
+
+from ems.benchmarks.toy.data import read_sides
+from ems.retrieval import nearest_is_own
+from ems.scores import Result, Score
+
+
+def score(task):
+    rows = []
+    for code, language in task.spoken.items():
+        first, second = read_sides(task.folder, code)
+        queries = task.vectors(first, language, f"toy {code}")
+        candidates = task.vectors(second, "en", f"toy {code}, English")
+        rows.append(Score.of_hits(code, "en", nearest_is_own(queries, candidates)))
+    return Result("P@1", rows, task.spoken, protocol=task.protocol)
+''',
+    "table.py": '''
+"""P@1 per language, as a table and as bars."""
+
+from functools import partial
+
+from ems.tables.canvas import make_figure, save, settings
+from ems.tables.columns import one_each
+from ems.tables.engine import Declaration
+from ems.tables.scores import read_scores
+
+TABLES = {
+    "toy": Declaration(
+        benchmarks={"toy": ""},
+        metric="P@1",
+        columns=partial(one_each, order=sorted),
+        about=lambda systems: [f"Toy {systems[0].version}: P@1 in percent."],
+    )
+}
+
+
+def _plot(scores, out, families):
+    with settings():
+        figure = make_figure(3, 2)
+        axes = figure.subplots()
+        for system in read_scores(scores, "toy", "P@1", families=families):
+            axes.bar(list(system.values), list(system.values.values()))
+        save(figure, out)
+
+
+FIGURES = {"toy": _plot}
+''',
+    "settings.yaml": """
+protocol:
+  properties:
+    beam: {type: integer, minimum: 1, maximum: 9, default: 3}
+""",
+    "units.tsv": "\n".join(
+        [
+            "unit\tbase\tfile\tsha256\tmembers",
+            *(f"{code}.tsv\thttps://example.org/toy\t{code}.tsv\t\t" for code in ("de", "fr")),
+            "",
+        ]
+    ),
+}
+TABLE, FIGURE = "results/tables/toy.tex", "results/figures/toy.svg"
+REPORT = "results/own/reports/decontamination.json"
+SCORES = "results/own/scores/char-ngram/toy.json"
+KEYS = "results/own/text/evalkeys.tsv"
+TARGETS = (REPORT, TABLE, FIGURE)
+
+
+def make_project(folder, published):
+    """A copy of the project with the folder, and an experiment that names the benchmark."""
+    project = copy_project(folder / "project")
+    for name, text in FILES.items():
+        path = project.folder / FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.lstrip("\n"), encoding="utf-8")
+    own = MINIMAL | {
+        "sources": {"toy": str(published)},
+        "corpora": [{"name": "Own", "version": "v1", "source": str(folder / "mirror/opus")}],
+        "evalsets": {"toy": {"version": "v7"}},
+        "decontaminate": {"against": ["toy"]},
+        "systems": {"char-ngram": {"kind": "char-ngram"}},
+        "benchmarks": ["toy"],
+    }
+    (project.folder / "configs/own.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
+    project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    return project
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Project:
+    """A project with the toy, planned, then run; eight of its sentences are in the corpus."""
+    folder = tmp_path_factory.mktemp("folder")
+    items = list(translations(60, ["en", "de", "fr"], seed="folder", least=5, most=9))
+    write_opus(folder / "mirror", "Own", "v1", items)
+    new = list(translations(4, ["en", "de", "fr"], seed="new", least=5, most=9))
+    for code in ("de", "fr"):
+        lines = [f"{item[code]}\t{item['en']}" for item in [*items[:8], *new]]
+        write_lines(folder / "published" / f"{code}.tsv", lines)
+    project = make_project(folder, folder / "published")
+    project.plan = project.snakemake("-n", "--printshellcmds", "all", REPORT)
+    project.snakemake(*TARGETS)
+    return project
+
+
+def planned(project, *targets):
+    """The rules that Snakemake would run again."""
+    output = project.snakemake("-n", *targets)
+    return set(re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE))
+
+
+def test_it_is_planned_and_fetched_from_where_the_experiment_says(made):
+    source = made.folder.parent / "published"
+    assert f"--evalset toy --source={source} --code de.tsv" in made.plan
+    for path in (*TARGETS, SCORES):
+        assert path in made.plan
+    manifest = json.loads((made.folder / "data/evalsets/toy/v7/de.tsv.manifest.json").read_text())
+    assert (manifest["evalset"], manifest["read"], manifest["licence"]) == ("toy", 12, "CC0")
+
+
+def test_its_sentences_are_removed_from_the_corpora(made):
+    report = json.loads((made.folder / REPORT).read_text())
+    assert report["against"] == ["toy"]
+    assert [entry["by_benchmark"]["toy"]["pairs"] for entry in report["corpora"]] == [8, 8]
+    assert [entry["kept"] for entry in report["corpora"]] == [52, 52]
+
+
+def test_it_is_scored_by_its_settings_tabulated_and_plotted(made):
+    file = read_score_file(made.folder / SCORES, "toy", "P@1")
+    assert (file.version, file.protocol) == ("v7", {"beam": 3})
+    assert [(row.source, row.count) for row in file.rows] == [("de", 12), ("fr", 12)]
+    with open(made.folder / TABLE.replace(".tex", ".csv"), newline="") as handle:
+        heads, row = csv.reader(handle)
+    assert heads == ["Model", "de", "fr", "Avg."]
+    assert float(row[1]) == pytest.approx(file.rows[0].value, abs=0.1)
+    assert (made.folder / FIGURE).stat().st_size > 1000
+
+
+def test_its_words_are_in_the_report(made):
+    made.snakemake("--report", "report.html", *TARGETS)
+    html = (made.folder / "report.html").read_text(encoding="utf-8")
+    assert "and their translations" in html
+    assert "The toy as a figure." in html
+
+
+def test_a_setting_that_it_does_not_have_is_one_line_that_names_its_own(made):
+    made.edit("configs/own.yaml", "version: v7\n", "version: v7\n    protocol: {beams: 3}\n")
+    done = made.run(sys.executable, "-m", "ems", "check", "--experiment", "own", expect=1)
+    made.edit("configs/own.yaml", "\n    protocol: {beams: 3}\n", "\n")
+    assert "evalsets.toy.protocol.beams: unknown key (did you mean beam?)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("units.tsv", set()),
+        ("table.py", {"table", "figure"}),
+        ("score.py", {"bench", "table", "figure"}),
+        ("data.py", {"evalkeys", "bench", "table", "figure"}),
+    ],
+)
+def test_what_is_edited_in_the_folder_runs_again_what_reads_it(made, name, rules):
+    path = made.folder / FOLDER / name
+    before = path.read_text(encoding="utf-8")
+    path.write_text(f"{before}\n" if name == "units.tsv" else f"{before}\n# edited\n")
+    found = planned(made, KEYS, TABLE, FIGURE)
+    path.write_text(before, encoding="utf-8")
+    assert found == rules
