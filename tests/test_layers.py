@@ -26,6 +26,7 @@ LAYERS = [
     {"train"},
     {"bench"},
     {"tables"},
+    {"sources"},
     {"plan", "downloads"},
     {"stages"},
     {"commands"},
