@@ -16,28 +16,32 @@ from ems.benchmarks import benchmark
 from ems.config import OPUSTOOLS, Corpus, Experiment, load_experiment, load_site
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
-from ems.evalsets.check import check_evalsets
+from ems.evalsets.check import missing_evalsets
+from ems.sources import Missing, missing_sources
 from ems.text.segment import check_available
 from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
 # what the executor puts between double quotes, where a shell reads on, or Slurm into a log's name
 UNSUBMITTED = set("$`\\\"'%")
-LOOKS = {  # words of Snakemake's command line with which no job runs
-    *("--dry-run", "--dryrun", "--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
+DRY = {"--dry-run", "--dryrun"}
+OTHERS = {  # words of Snakemake's command line with which it neither runs nor announces a job
+    *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
     *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
     *("--report", "--cleanup-metadata", "--containerize"),
 }
+LOOKS = DRY | OTHERS  # with which no job runs
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The site's settings, the experiment that they name, and a line for each segmenter that it
-    needs and that is not here.
+    """The site's settings, the experiment that they name, what its local sources lack, and a line
+    for each segmenter that it needs and that is not here.
     """
 
     site: dict[str, Any]
     experiment: Experiment
+    sources: Missing
     missing: tuple[str, ...] = ()
 
 
@@ -50,6 +54,11 @@ def segments_elsewhere(words: list[str]) -> bool:
     """
     short = any(re.fullmatch("-[Ffknpq]*n[Ffknpq]*", word) for word in words)
     return short or bool((LOOKS | SLURM) & set(words))
+
+
+def plans_jobs(words: list[str]) -> bool:
+    """True if Snakemake is going to run jobs, or to say in a dry run which ones it would."""
+    return not OTHERS & set(words)
 
 
 def check_cluster(words: list[str], run: Plan) -> None:
@@ -85,7 +94,10 @@ def _places(run: Plan) -> dict[str, str]:
 
 
 def plan(
-    overrides: dict[str, Any] | None = None, root: Path = Path("."), elsewhere: bool = False
+    overrides: dict[str, Any] | None = None,
+    root: Path = Path("."),
+    elsewhere: bool = False,
+    jobs: bool = False,
 ) -> Plan:
     """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
     both.
@@ -93,6 +105,8 @@ def plan(
     Raises `EmsError` for a bad setting, an unknown corpus, an evaluation set that is not there, or
     what cannot run here: a segmenter, OpusTools where a corpus comes through it, TensorBoard. With
     `elsewhere` (no text is segmented here) the plan tells of missing segmenters in `missing`.
+    What local sources lack is in `sources`, since not every job needs them; where jobs are about to
+    start (`jobs`) an error about evaluation sets names them too.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
@@ -101,14 +115,16 @@ def plan(
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
 
         opus_get()
-    check_evalsets(experiment)
+    sources = missing_sources(experiment, Path(site["data"]))
+    if lines := missing_evalsets(experiment):
+        raise EmsError("\n".join([*lines, *(sources.lines if jobs else [])]))
     watched = [s for s in experiment.systems.values() if s["train"]["tensorboard"]]
     if watched and not elsewhere:
         check_tensorboard()
     missing = _missing(sorted(set(experiment.segmenters.values())))
     if missing and not elsewhere:
         raise EmsError(missing[0])
-    return Plan(site, experiment, missing)
+    return Plan(site, experiment, sources, missing)
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:

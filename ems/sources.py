@@ -1,49 +1,141 @@
-"""Which modules a job of the workflow runs, where a benchmark has a part in that.
+"""What an experiment takes from local directories: is it there? Asked before any job starts.
 
-The hash of their source is in the `params` of the job's rule: decontamination depends on how
-sentences are read, scoring also on the protocol, a table on its declaration alone.
+An address is not asked, and what has been fetched already is expected nowhere else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os.path import exists
+from pathlib import Path
 
-from ems.bench.encoders import MODULES as ENCODERS
-from ems.benchmarks import benchmarks, has, module_name, score_module, sets_of
-from ems.config.provenance import source_hash
-from ems.corpora.demo.sets import demo_sets
+from ems.benchmarks import benchmark
+from ems.config import EMBEDDED, OPUSTOOLS, Corpus, Experiment
+from ems.corpora.locations import (
+    corpus_location,
+    is_remote,
+    local_path,
+    mined_location,
+    opus_location,
+)
+from ems.evalsets.check import missing_files
+from ems.evalsets.sets import (
+    default_folder,
+    manifest_name,
+    set_files,
+    unit_source,
+    units_of,
+)
+from ems.evalsets.units import unit
 
-
-def source_of(modules: Iterable[str]) -> str:
-    """The hash of the source of some modules, one after the other."""
-    return "".join(map(source_hash, modules))
-
-
-def bench_modules(name: str, kind: str) -> list[str]:
-    """What scores a system of a `kind` on a benchmark: protocol, data and encoder."""
-    own = [module_name(name, "score")] if has(name, "score") else []
-    data = [module_name(each, "data") for each in sets_of(name)]
-    return [score_module(name), *own, *data, ENCODERS[kind]]
-
-
-def evalkeys_modules(against: Iterable[str]) -> list[str]:
-    """What reads the evaluation sentences of some sets."""
-    return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
-
-
-def demo_modules() -> list[str]:
-    """What makes the demo's mirror: its corpus, and the data of each benchmark."""
-    return ["ems.corpora.demo", *(module_name(name, "demo") for name in demo_sets().values())]
-
-
-def table_modules(table: str) -> list[str]:
-    """What makes a table: the engine, and the declaration of a benchmark."""
-    return _declared([name for name, record in benchmarks().items() if table in record.tables])
+ADVICE = (
+    "sources: bring what these directories lack, or set the keys to where it is: a directory in "
+    "the same layout, or an address"
+)
 
 
-def figure_modules(figure: str) -> list[str]:
-    """What makes a figure."""
-    return _declared([name for name, record in benchmarks().items() if figure in record.figures])
+@dataclass(frozen=True)
+class Source:
+    """A place that files come from, and the key of the settings that names it."""
+
+    key: str
+    place: str
+
+    @property
+    def is_directory(self) -> bool:
+        """True if files are copied from it: it is no address, and no program makes them."""
+        return self.place not in ("", EMBEDDED, OPUSTOOLS) and not is_remote(self.place)
 
 
-def _declared(owners: list[str]) -> list[str]:
-    parts = [module_name(name, part) for name in owners for part in ("__init__", "table")]
-    return ["ems.tables", *parts]
+@dataclass(frozen=True)
+class Fetch:
+    """One file: its location in a source, and the file that is there once it has been fetched."""
+
+    source: Source
+    location: str
+    fetched: Path
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What local directories lack: a line for each of them, and the files that stay unfetched."""
+
+    lines: list[str]
+    files: frozenset[Path]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines, ADVICE] if self.lines else [])
+
+
+def missing_sources(experiment: Experiment, data: Path) -> Missing:
+    """What the directories of an experiment lack of the files that are not in `data` yet.
+
+    A line has the key that names the directory, and the files expected there.
+    """
+    fetches = [*_of_corpora(experiment, data), *_of_evalsets(experiment, data)]
+    copies = [f for f in fetches if f.source.is_directory and not exists(f.fetched)]
+    expected: dict[Source, dict[Path, None]] = {}  # in order, each once
+    for copy in copies:
+        expected.setdefault(copy.source, {})[local_path(copy.location)] = None
+    lines = [
+        line
+        for source, files in expected.items()
+        for line in missing_files(source.key, local_path(source.place), list(files))
+    ]
+    lacking = (copy.fetched for copy in copies if not exists(local_path(copy.location)))
+    return Missing(lines, frozenset(lacking))
+
+
+def _origins(experiment: Experiment) -> Iterator[tuple[Corpus, Source]]:
+    """Each corpus with its source: its own, or the one for all of its kind."""
+    entries = [f"corpora.{at}" for at in range(len(experiment.corpora))] + ["validation"]
+    for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=False):
+        shared = "sources.wikimatrix" if corpus.mined else "sources.opus"
+        yield corpus, Source(f"{entry}.source" if corpus.own else shared, corpus.source)
+
+
+def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
+    mirror = str(data / "opus")
+    for corpus, source in _origins(experiment):
+        release = (corpus.name, corpus.version)
+        for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
+            if corpus.mined:
+                location = mined_location(source.place, file)
+                fetched = f"{corpus_location(mirror, *release)}/mined/{Path(location).name}"
+            else:
+                location = opus_location(source.place, *release, file)
+                fetched = opus_location(mirror, *release, file)
+            yield Fetch(source, location, Path(fetched))
+        documents = experiment.splits[corpus.name].documents if corpus.part else ""
+        if documents:
+            places = (corpus_location(place, *release) for place in (source.place, mirror))
+            location, fetched = (f"{place}/{documents}" for place in places)
+            yield Fetch(source, location, Path(fetched))
+
+
+def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
+    for name, evalset in experiment.evalsets.items():
+        if evalset.path or evalset.embedded:  # used in place: check_evalsets
+            continue
+        folder, units = default_folder(experiment, name, data), units_of(experiment, name)
+        if units:
+            source = Source(f"sources.{name}", unit_source(experiment, name))
+            places = {unit(name, code).file: folder / manifest_name(code) for code in units}
+            base = source.place.rstrip("/")
+        else:
+            source, base = _set_source(experiment, name)
+            paths = set_files(experiment, name, folder)
+            places = {str(path.relative_to(folder)): path for path in paths}
+        for file, fetched in places.items():
+            yield Fetch(source, f"{base}/{file}", fetched)
+
+
+def _set_source(experiment: Experiment, name: str) -> tuple[Source, str]:
+    """The source of a set that is fetched file by file, and where its files are in it."""
+    corpus, version = benchmark(name).corpus or None, experiment.evalsets[name].version
+    if corpus is None:
+        place = experiment.sources.get(name, "")
+        return Source(f"sources.{name}", place), place.rstrip("/")
+    origins = {(one.name, one.version): source for one, source in _origins(experiment)}
+    shared = Source("sources.opus", experiment.sources["opus"])
+    source = origins.get((corpus, version), shared)
+    return source, corpus_location(source.place, corpus, version)

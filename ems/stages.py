@@ -69,7 +69,16 @@ def run_check(options: argparse.Namespace) -> None:
     from ems.plan import plan
 
     overrides = {"experiment": options.experiment} if options.experiment else {}
-    experiment = plan(overrides).experiment
+    try:
+        run = plan(overrides, jobs=True)
+        if run.sources.lines:
+            raise EmsError(run.sources)
+    except EmsError as error:
+        *lines, last = str(error).split("\n")
+        for line in lines:
+            log.error(line)
+        raise EmsError(last) from None
+    experiment = run.experiment
     swept = len(experiment.systems) - len(experiment.listed)
     corpora = ", ".join(f"{role} {c.label}/{c.version}" for role, c in experiment.all_corpora())
     log.info(

@@ -16,8 +16,7 @@ from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder, manifest_name, unit_source
 from ems.orphan import VARIABLE
-from ems.plan import SLURM, check_cluster, plan, segments_elsewhere
-from ems.sources import (
+from ems.job_modules import (
     bench_modules,
     demo_modules,
     evalkeys_modules,
@@ -25,6 +24,7 @@ from ems.sources import (
     source_of,
     table_modules,
 )
+from ems.plan import SLURM, check_cluster, plan, plans_jobs, segments_elsewhere
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, figures, made_of, priced, scores, tables, timed
 from ems.train import AFRESH
@@ -40,7 +40,11 @@ if workflow.scheduling_settings:
 WORDS = [*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")]
 MAIN = workflow.is_main_process  # not that of one job, which checks what it needs itself
 try:
-    PLAN = plan(config, elsewhere=not MAIN or segments_elsewhere(WORDS))
+    PLAN = plan(
+        config,
+        elsewhere=not MAIN or segments_elsewhere(WORDS),
+        jobs=MAIN and plans_jobs(WORDS),
+    )
     check_cluster(WORDS, PLAN)
 except EmsError as error:
     raise WorkflowError(str(error)) from None
@@ -139,6 +143,18 @@ def every_pair(pattern):
 def corpus_of(wildcards):
     """The corpus that a job's wildcards `corpus` (its label) and `version` name."""
     return EXPERIMENT.corpus(wildcards.corpus, wildcards.version)[1]
+
+
+def from_source(*patterns):
+    """An input function: nothing; or, if a source lacks one of these files, an error with all that sources lack."""
+
+    def value(wildcards):
+        files = {Path(pattern.format(**wildcards)) for pattern in patterns}
+        if MAIN and plans_jobs(WORDS) and files & PLAN.sources.files:
+            raise WorkflowError(str(PLAN.sources))
+        return []
+
+    return value
 
 
 def archives(corpus, pair):

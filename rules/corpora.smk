@@ -29,6 +29,7 @@ rule demo_mirror:
 rule fetch:
     input:
         embedded_opus,
+        from_source(ARCHIVE),
     output:
         ARCHIVE,
     log:
@@ -49,7 +50,7 @@ rule fetch:
 
 use rule fetch as fetch_mined with:
     input:
-        [],
+        from_source(MINED),
     output:
         MINED,
     log:
@@ -60,6 +61,8 @@ use rule fetch as fetch_mined with:
 
 
 rule fetch_documents:
+    input:
+        from_source(DOCUMENTS),
     output:
         DOCUMENTS,
     log:

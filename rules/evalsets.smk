@@ -3,10 +3,13 @@
 # among the corpora; a copy that the user has (`path`) is used in place, and so are the demo's, but for Tatoeba: its
 # fetcher is what the demo shows.
 EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
+UNIT_MANIFEST = f"{DATA}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}"
 TATOEBA_EMBEDDED = EXPERIMENT.sources["tatoeba"] == EMBEDDED
 
 
 rule fetch_flores200:
+    input:
+        from_source(*evalset_pattern("flores200")),
     output:
         evalset_pattern("flores200"),
     log:
@@ -28,6 +31,8 @@ rule fetch_flores200:
 
 
 use rule fetch_flores200 as fetch_sib200 with:
+    input:
+        from_source(*evalset_pattern("sib200")),
     output:
         evalset_pattern("sib200"),
     log:
@@ -42,6 +47,7 @@ use rule fetch_flores200 as fetch_sib200 with:
 use rule fetch_flores200 as fetch_tatoeba with:
     input:
         f"{MIRROR}/manifest.json" if TATOEBA_EMBEDDED else [],
+        from_source(*evalset_pattern("tatoeba")),
     output:
         evalset_pattern("tatoeba"),
     log:
@@ -55,8 +61,10 @@ use rule fetch_flores200 as fetch_tatoeba with:
 
 
 rule fetch_evalset:
+    input:
+        from_source(UNIT_MANIFEST),
     output:
-        f"{DATA}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}",
+        UNIT_MANIFEST,
     log:
         f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)

@@ -10,7 +10,6 @@ from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 from results_made import counts, hits, values
 
 from ems import retrieval
-from ems.bench.baselines import CharNgramEncoder
 from ems.bench.registry import evaluate
 from ems.corpora.split import part_of_line
 from ems.errors import EmsError
@@ -304,40 +303,3 @@ def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
     again = json.loads(run(folder, tmp_path, Listener(), "ems", "ntrex", **changes).read_text())
     assert again["data_sha256"] != scores["data_sha256"]
     assert again["system_hash"] == scores["system_hash"]
-
-
-# --- the character n-gram baseline
-
-
-def made_up(count, alphabet, seed):
-    """`count` distinct sentences of made-up words."""
-    random = np.random.default_rng(seed)
-    lines = []
-    for _ in range(count):
-        words = ["".join(random.choice(list(alphabet), random.integers(2, 7))) for _ in range(6)]
-        lines.append(" ".join(words))
-    return lines
-
-
-def p1_of_ngrams(first, second):
-    encoder = CharNgramEncoder()
-    one = normalised(encoder.encode(first, "xx"), "one")
-    return precision_at_1(one, normalised(encoder.encode(second, "yy"), "other"))
-
-
-def test_character_ngrams_find_every_identical_line_whatever_its_case():
-    lines = made_up(80, "abcdefghijklm", seed=1)
-    assert p1_of_ngrams(lines, lines) == 100
-    assert p1_of_ngrams(lines, [line.upper() for line in lines]) == 100
-
-
-def test_character_ngrams_are_near_chance_between_unrelated_scripts():
-    latin = made_up(80, "abcdefghijklm", seed=1)
-    greek = [line.translate(str.maketrans("abcdefghijklm", "αβγδεζηθικλμν")) for line in latin]
-    assert p1_of_ngrams(latin, greek) < 10  # chance: 1.25
-    names = made_up(80, "nopqrstuvwxyz", seed=2)  # a guard: names that both sides share are seen
-    first, second = (
-        [f"{line} {name}" for line, name in zip(lines, names, strict=True)]
-        for lines in (latin, greek)
-    )
-    assert p1_of_ngrams(first, second) > 80

@@ -11,7 +11,7 @@ from names_made import NASTY, quoted
 
 from ems.benchmarks import benchmark, benchmarks, sets
 from ems.config.provenance import source_files, source_root
-from ems.sources import (
+from ems.job_modules import (
     bench_modules,
     demo_modules,
     evalkeys_modules,

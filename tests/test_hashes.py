@@ -9,14 +9,14 @@ from ems.benchmarks import benchmarks
 from ems.config import opus as config_opus
 from ems.config import provenance as source
 from ems.config import stage_hash
-from ems.languages import opus
-from ems.sources import (
+from ems.job_modules import (
     bench_modules,
     demo_modules,
     evalkeys_modules,
     figure_modules,
     table_modules,
 )
+from ems.languages import opus
 
 
 @pytest.fixture

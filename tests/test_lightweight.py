@@ -281,9 +281,10 @@ def test_a_changed_vocabulary_reruns_its_own_shards_and_systems_only(run):
 
 @pytest.mark.parametrize("name", [FULL, TWIN])
 def test_the_whole_experiment_is_planned_without_a_network(run, name):
-    if name == TWIN:
-        run.edit(f"configs/{TWIN}.yaml", "../shared/data/opus", "mirror/opus")
-        run.edit(f"configs/{TWIN}.yaml", "../shared/data/tatoeba_v1", "mirror/tatoeba")
+    if name == TWIN:  # from an address: a directory would have to be there
+        for folder in ("opus", "tatoeba_v1"):
+            address = f"https://mirror.invalid/{folder}"
+            run.edit(f"configs/{TWIN}.yaml", f"../shared/data/{folder}", address)
     plan = run.snakemake("-n", "--config", f"experiment={name}", "--", "all")
     shown = loaded(name).shown
     assert f"train {len(shown)}" in " ".join(plan.split())

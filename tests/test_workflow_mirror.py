@@ -239,6 +239,7 @@ def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run: Project) -
 
 def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path: Path) -> None:
     project = mini_project(tmp_path)
+    write_mirror(project.folder / NASTY)
     value = yaml.safe_load(MINI)
     value["evalsets"] = {"ntrex": value["evalsets"]["ntrex"]}
     value |= {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
@@ -253,7 +254,8 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
 ) -> None:
     """Every job there is, before anything is fetched: what has which language is all settled."""
     path = fresh.folder / "configs/small62.yaml"
-    value = yaml.safe_load(path.read_text().replace("../shared/data", "mirror"))
+    mirror = "https://mirror.invalid"  # a directory would have to be there to be planned with
+    value = yaml.safe_load(path.read_text().replace("../shared/data", mirror))
     for name in [name for name, entry in value["evalsets"].items() if "path" in entry]:
         del value["evalsets"][name]  # a copy in place must be there to be planned with
         value["decontaminate"]["against"].remove(name)

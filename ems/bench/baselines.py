@@ -9,13 +9,20 @@ FEATURES = 1 << 12  # hash buckets of character n-grams; classifiers learn on th
 
 
 class CharNgramEncoder:
-    """Hashed character n-grams (1 to 4, within words), lower case: shared spelling and digits
-    only.
+    """Which character n-grams (1 to 4, within words) a line has, hashed, lower case, without
+    accents: shared spelling and digits only.
+
+    Whether, not how often: counts of single letters outweigh all else (docs/log.md).
     """
 
     def __init__(self) -> None:
         self.vectorizer = HashingVectorizer(
-            analyzer="char_wb", ngram_range=(1, 4), n_features=FEATURES, alternate_sign=False
+            analyzer="char_wb",
+            ngram_range=(1, 4),
+            n_features=FEATURES,
+            binary=True,
+            strip_accents="unicode",
+            alternate_sign=False,
         )
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:

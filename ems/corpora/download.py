@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
 
 import requests
 from urllib3.exceptions import HTTPError
 
 from ems.corpora.content import short
+from ems.corpora.locations import address
 from ems.corpora.part import Again, Part, part_path
 from ems.corpora.slots import default_folder, held, slot
 from ems.errors import EmsError
@@ -81,16 +81,6 @@ def _complete(part: Part, how: Downloads) -> None:
             if failures > how.retries:
                 raise _given_up(part, again, failures) from None
             _wait(part, again, failures, how)
-
-
-def address(url: str) -> SplitResult:
-    """The parts of an address. Raises `EmsError` when it cannot be read."""
-    try:
-        return urlsplit(url)
-    except ValueError as error:
-        raise EmsError(
-            f"{url}: expected an address, found none ({error}); check `sources`"
-        ) from None
 
 
 def _host(url: str) -> str:

@@ -15,12 +15,18 @@ from contextlib import AbstractContextManager, contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any
-from urllib.request import url2pathname
 
 from ems.config import OPUSTOOLS
 from ems.corpora.by_opustools import moses_by_opustools, opustools_location
 from ems.corpora.content import LOCKED, START, check_start, lock_of
-from ems.corpora.download import DOWNLOADS, Downloads, address, download
+from ems.corpora.download import DOWNLOADS, Downloads, download
+from ems.corpora.locations import (
+    corpus_location,
+    is_remote,
+    local_path,
+    mined_location,
+    opus_location,
+)
 from ems.corpora.moses import count_pairs
 from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
@@ -33,22 +39,6 @@ from ems.progress import Progress
 
 BLOCK = 1 << 18  # bytes
 Check = Callable[[Path], dict[str, Any]]  # raises EmsError for a bad file, else what to remember
-
-
-def is_remote(source: str) -> bool:
-    """Whether `source` is a web address rather than a directory."""
-    return source.startswith(("https://", "http://"))
-
-
-def opus_location(source: str, corpus: str, version: str, pair: str) -> str:
-    """Where a source keeps a pair."""
-    return f"{corpus_location(source, corpus, version)}/moses/{pair}.txt.zip"
-
-
-def corpus_location(source: str, corpus: str, version: str) -> str:
-    """Where a source keeps a corpus: OPUS hosts prefix its name with `OPUS-`, folders do not."""
-    prefix = "OPUS-" if is_remote(source) else ""
-    return f"{source.rstrip('/')}/{prefix}{corpus}/{version}"
 
 
 def fetch_documents(
@@ -82,11 +72,6 @@ def fetch_moses(
     return fetch(opus_location(source, corpus, version, pair), out, check, locked, how)
 
 
-def mined_location(source: str, pair: str) -> str:
-    """Where a source keeps a pair, whose codes stand in the order of their letters."""
-    return f"{source.rstrip('/')}/WikiMatrix/v1/WikiMatrix.{pair}.tsv.gz"
-
-
 def fetch_mined(
     source: str, pair: str, out: Path, locked: bool = True, how: Downloads = DOWNLOADS
 ) -> dict[str, Any]:
@@ -113,7 +98,7 @@ def fetch(
     if is_remote(location):
         brought = download(location, out, how)
     else:
-        brought = _copied(_local(location), out)
+        brought = _copied(local_path(location), out)
     return _settle(brought, location, out, check, locked)
 
 
@@ -149,14 +134,7 @@ def _at_source(location: str, text: str, error: EmsError) -> EmsError:
         return EmsError(text)
     if is_remote(location):
         return EmsError(f"{text}; fetch it again later, or set `sources` to another place")
-    return Damaged(_local(location), text.removeprefix(f"{location}: "))
-
-
-def _local(location: str) -> Path:
-    """The path of a `file://` address or of a plain path."""
-    if location.startswith("file://"):
-        return Path(url2pathname(address(location).path))
-    return Path(location)
+    return Damaged(local_path(location), text.removeprefix(f"{location}: "))
 
 
 def _compare(locked: dict[str, Any], entry: dict[str, Any], location: str, lock: Path) -> None:

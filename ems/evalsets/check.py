@@ -1,21 +1,15 @@
 """Is every evaluation set of an experiment there, or can it be had? Asked before any job starts."""
 
+from os.path import exists, isdir  # False for a name that no path can have, too
 from pathlib import Path
 
 from ems.benchmarks import benchmark, benchmarks, has
 from ems.config import EMBEDDED, Experiment
 from ems.corpora.demo.grammar import LANGUAGES
-from ems.errors import EmsError
 from ems.evalsets.sets import set_files
 from ems.evalsets.units import units
 
 SHOWN = 3  # files that a message names
-
-
-def check_evalsets(experiment: Experiment) -> None:
-    """Raise `EmsError` with the first of `missing_evalsets`."""
-    for line in missing_evalsets(experiment):
-        raise EmsError(line)
 
 
 def missing_evalsets(experiment: Experiment) -> list[str]:
@@ -26,7 +20,9 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
     lines = []
     for name, evalset in experiment.evalsets.items():
         if evalset.path:
-            lines += _missing_of_copy(experiment, name, Path(evalset.path))
+            folder = Path(evalset.path)
+            files = set_files(experiment, name, folder)
+            lines += missing_files(f"evalsets.{name}.path", folder, files)
         elif evalset.embedded:
             lines += _missing_of_demo(experiment, name)
         elif benchmark(name).status != "open" and name not in experiment.sources:
@@ -34,19 +30,13 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
     return lines
 
 
-def _missing_of_copy(experiment: Experiment, name: str, folder: Path) -> list[str]:
-    key, files = f"evalsets.{name}.path", set_files(experiment, name, folder)
-    if not folder.is_dir():
+def missing_files(key: str, folder: Path, files: list[Path]) -> list[str]:
+    """A line, or none if all `files` are there: `key` names the folder that should have them."""
+    if not isdir(folder):
         return [f"{key}: {folder} is no directory; expected {_some(files)}"]
-    missing = [path for path in files if not path.exists()]
-    return (
-        [
-            f"{key}: {len(missing):,} of the {len(files):,} files expected are not there: "
-            f"{_some(missing)}"
-        ]
-        if missing
-        else []
-    )
+    missing = [path for path in files if not exists(path)]
+    counts = f"{len(missing):,} of the {len(files):,} files expected are not there"
+    return [f"{key}: {counts}: {_some(missing)}"] if missing else []
 
 
 def _missing_of_demo(experiment: Experiment, name: str) -> list[str]:

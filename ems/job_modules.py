@@ -1,0 +1,49 @@
+"""Which modules a job of the workflow runs, where a benchmark has a part in that.
+
+The hash of their source is in the `params` of the job's rule: decontamination depends on how
+sentences are read, scoring also on the protocol, a table on its declaration alone.
+"""
+
+from collections.abc import Iterable
+
+from ems.bench.encoders import MODULES as ENCODERS
+from ems.benchmarks import benchmarks, has, module_name, score_module, sets_of
+from ems.config.provenance import source_hash
+from ems.corpora.demo.sets import demo_sets
+
+
+def source_of(modules: Iterable[str]) -> str:
+    """The hash of the source of some modules, one after the other."""
+    return "".join(map(source_hash, modules))
+
+
+def bench_modules(name: str, kind: str) -> list[str]:
+    """What scores a system of a `kind` on a benchmark: protocol, data and encoder."""
+    own = [module_name(name, "score")] if has(name, "score") else []
+    data = [module_name(each, "data") for each in sets_of(name)]
+    return [score_module(name), *own, *data, ENCODERS[kind]]
+
+
+def evalkeys_modules(against: Iterable[str]) -> list[str]:
+    """What reads the evaluation sentences of some sets."""
+    return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
+
+
+def demo_modules() -> list[str]:
+    """What makes the demo's mirror: its corpus, and the data of each benchmark."""
+    return ["ems.corpora.demo", *(module_name(name, "demo") for name in demo_sets().values())]
+
+
+def table_modules(table: str) -> list[str]:
+    """What makes a table: the engine, and the declaration of a benchmark."""
+    return _declared([name for name, record in benchmarks().items() if table in record.tables])
+
+
+def figure_modules(figure: str) -> list[str]:
+    """What makes a figure."""
+    return _declared([name for name, record in benchmarks().items() if figure in record.figures])
+
+
+def _declared(owners: list[str]) -> list[str]:
+    parts = [module_name(name, part) for name in owners for part in ("__init__", "table")]
+    return ["ems.tables", *parts]
