@@ -107,7 +107,7 @@ def _message(error: EmsError, options: argparse.Namespace) -> str:
     if not isinstance(error, Damaged):
         return str(error)
     try:
-        data = load_site(Path("config.yaml"), Path("schemas"))["data"]
+        data = load_site(Path("config.yaml"), Path("schemas")).data
     except EmsError:  # not in a project, or its config.yaml is not for these words to judge
         data = "data"
     return error.message(getattr(options, "experiment", None) or "", data)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ems import torchrun
-from ems.config import Experiment, load_experiment, load_site, stage_hash
+from ems.config import Experiment, Site, load_experiment, load_site, stage_hash
 from ems.errors import EmsError
 from ems.files import read_json
 
@@ -61,7 +61,7 @@ def _downloads() -> Any:
     if not (Path("config.yaml").exists() and Path("schemas").exists()):
         return Downloads()
     site = load_site(Path("config.yaml"), Path("schemas"))
-    return Downloads(**site["downloads"], slots=Path(site["data"]) / ".downloads")
+    return Downloads(**dict(site.downloads), slots=Path(site.data) / ".downloads")
 
 
 def run_check(options: argparse.Namespace) -> None:
@@ -102,7 +102,7 @@ def run_corpora(options: argparse.Namespace) -> None:
     from ems.downloads import as_csv, as_json, as_text
 
     site = load_site(Path("config.yaml"), Path("schemas"))
-    experiment = load_experiment(options.experiment or site["experiment"], site)
+    experiment = load_experiment(options.experiment or site.experiment, site)
     form = as_json if options.json else as_csv if options.csv else as_text
     sys.stdout.write(form(experiment))
 
@@ -150,8 +150,8 @@ def run_evalkeys(options: argparse.Namespace) -> None:
 
     experiment = _experiment(options, "evalkeys")
     files = eval_files(experiment, _folders(options))
-    kept = experiment.clean["format_characters"]
-    count = write_eval_keys(experiment.decontaminate["key"], files, options.out, kept)
+    kept = experiment.clean.format_characters
+    count = write_eval_keys(experiment.decontaminate.key, files, options.out, kept)
     log.info("%s: %s keys of evaluation sentences", options.out, f"{count:,}")
 
 
@@ -271,15 +271,15 @@ def run_train(options: argparse.Namespace) -> None:
 
     experiment = _experiment(options, "train", system=options.system)
     own, settings = experiment.of_system(options.system), experiment.systems[options.system]
-    how = settings["train"]
-    shared = how["device"] != "cpu" and how["steps"] > 0
+    how = settings.train
+    shared = how.device != "cpu" and how.steps > 0
     if options.processes > 1 and shared and not torchrun.launched():
-        torchrun.become(options.processes, how["threads"], options.arguments)
-    limit, languages = settings["model"]["max_tokens"], list(own.languages)
+        torchrun.become(options.processes, how.threads, options.arguments)
+    limit, languages = settings.model.max_tokens, list(own.languages)
     folders = {
         role: shards_of(shards, languages) for role, shards in read_index(options.shards).items()
     }
-    training = PairStore(folders["train"], languages, limit, how["corpus_share"])
+    training = PairStore(folders["train"], languages, limit, how.corpus_share)
     held_out = folders["validation"]
     validation = PairStore(held_out, languages, limit) if held_out else None
     data = Data(training, validation, options.vocabulary)
@@ -297,7 +297,7 @@ def run_bench(options: argparse.Namespace) -> None:
     experiment = _experiment(options, "bench", **names)
     encoder = make_encoder(experiment.systems[options.system], options.model)
     folder = Path("results") / experiment.name / FOLDER
-    encoder = cached(encoder, folder, _site()["embeddings_mb"])
+    encoder = cached(encoder, folder, _site().embeddings_mb)
     evaluate(encoder, experiment, names, _folders(options), options.out)
 
 
@@ -306,15 +306,15 @@ def run_eval(options: argparse.Namespace) -> None:
     from ems.bench.by_hand import Given, evaluate_by_hand
 
     site = _site()
-    experiment = load_experiment(options.experiment or site["experiment"], site)
+    experiment = load_experiment(options.experiment or site.experiment, site)
     given = Given(
         model=options.model,
         command=options.command,
         name=options.name,
         benchmarks=[name.strip() for name in options.bench.split(",")],
         folders=_folders(options),
-        data=Path(site["data"]),
-        cache_mb=0 if options.no_cache else site["embeddings_mb"],
+        data=Path(site.data),
+        cache_mb=0 if options.no_cache else site.embeddings_mb,
     )
     sys.stdout.write(evaluate_by_hand(experiment, given, options.out))
 
@@ -324,7 +324,7 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
     return {name: Path(folder) for name, folder in options.evalset}
 
 
-def _site() -> dict[str, Any]:
+def _site() -> Site:
     return load_site(Path("config.yaml"), Path("schemas"))
 
 

@@ -53,9 +53,9 @@ for line in PLAN.missing if MAIN else ():
 
 EXPERIMENT = PLAN.experiment
 # Not in `params:`, where a changed value would train again what is finished.
-os.environ[AFRESH] = "1" if PLAN.site["afresh"] else ""
+os.environ[AFRESH] = "1" if PLAN.site.afresh else ""
 ON_CLUSTER = MAIN and bool(SLURM & set(WORDS))
-DATA = PLAN.site["data"]
+DATA = PLAN.site.data
 MIRROR = f"{DATA}/{EMBEDDED}"  # where ems writes the demo's data
 ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
 MINED = f"{DATA}/opus/{{corpus}}/{{version}}/mined/{{corpus}}.{{pair}}.tsv.gz"
@@ -63,10 +63,10 @@ DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
 RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"
-TRAINED = [name for name, system in EXPERIMENT.systems.items() if system["kind"] == "encoder"]
+TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained]
 SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
-    dict.fromkeys(EXPERIMENT.systems[name]["vocabulary"] for name in SYSTEMS if name in TRAINED)
+    dict.fromkeys(EXPERIMENT.systems[name].vocabulary for name in SYSTEMS if name in TRAINED)
 )
 LEARNING = EXPERIMENT.learning(SYSTEMS)
 
@@ -130,7 +130,7 @@ def of_system(pattern):
     """An input function: `pattern` for the vocabulary of a job's system."""
 
     def value(wildcards):
-        return pattern.format(vocabulary=EXPERIMENT.systems[wildcards.system]["vocabulary"])
+        return pattern.format(vocabulary=EXPERIMENT.systems[wildcards.system].vocabulary)
 
     return value
 
@@ -221,20 +221,20 @@ def evalset_pattern(name):
 
 def training(wildcards):
     """The `train` settings of a job's system."""
-    return EXPERIMENT.systems[wildcards.system]["train"]
+    return EXPERIMENT.systems[wildcards.system].train
 
 
 def processes(wildcards):
     """How many processes train a system: one for each GPU, where it is not trained on CPUs."""
-    gpus = 1 if training(wildcards)["device"] == "cpu" else PLAN.site["gpus"]
+    gpus = 1 if training(wildcards).device == "cpu" else PLAN.site.gpus
     return max(1, gpus)
 
 
 def gpus_of_bench(wildcards):
     """One GPU to encode with, where there are any, unless the system is trained on CPUs or has no use for it."""
     system = EXPERIMENT.systems[wildcards.system]
-    on_cpu = system["train"]["device"] == "cpu" or system["kind"] == "char-ngram"
-    return 0 if on_cpu else min(1, PLAN.site["gpus"])
+    on_cpu = system.train.device == "cpu" or system.kind == "char-ngram"
+    return 0 if on_cpu else min(1, PLAN.site.gpus)
 
 
 def model_of(wildcards):
@@ -252,7 +252,7 @@ def model_flag(wildcards, input):
 
 def bench_code(wildcards):
     """The source that a benchmark runs: its protocol and data, and its system's kind of encoder."""
-    kind = EXPERIMENT.systems[wildcards.system]["kind"]
+    kind = EXPERIMENT.systems[wildcards.system].kind
     return source_of(bench_modules(wildcards.benchmark, kind))
 
 

@@ -82,7 +82,7 @@ rule fetch_evalset:
 
 rule evalkeys:
     input:
-        [file for name in EXPERIMENT.decontaminate["against"] for file in evalset_files(name)],
+        [file for name in EXPERIMENT.decontaminate.against for file in evalset_files(name)],
     output:
         f"{RESULTS}/text/evalkeys.tsv",
     log:
@@ -92,9 +92,9 @@ rule evalkeys:
         runtime=30,
     params:
         expect=settings_hash("evalkeys"),
-        code=source_of(evalkeys_modules(EXPERIMENT.decontaminate["against"])),
+        code=source_of(evalkeys_modules(EXPERIMENT.decontaminate.against)),
         experiment=EXPERIMENT.name,
-        folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
+        folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate.against],
         costs=f"{COSTS}/text/evalkeys.json",
     shell:
         "ems evalkeys --experiment {params.experiment:q} --expect {params.expect:q}"

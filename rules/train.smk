@@ -16,11 +16,11 @@ rule train:
     log:
         f"{LOGS}/train/{{system}}.log",
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
-    threads: lambda wildcards: training(wildcards)["threads"] * processes(wildcards)
+    threads: lambda wildcards: training(wildcards).threads * processes(wildcards)
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
         runtime=2880,
-        gpu=PLAN.site["gpus"],
+        gpu=PLAN.site.gpus,
     params:
         expect=settings_hash("train", "system"),
         code=source_hash("ems.train"),

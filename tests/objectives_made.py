@@ -1,13 +1,15 @@
-"""Settings of systems, with the defaults of the schema filled in."""
+"""Settings of systems, with the defaults filled in."""
 
-from conftest import ROOT
-
-from ems.config.schema import load_yaml, with_defaults
-
-_SCHEMA = load_yaml(ROOT / "schemas" / "experiment.schema.yaml")["$defs"]
+from ems.config import SystemSettings
+from ems.model.settings import EncoderSettings
+from ems.objectives.settings import Objectives
+from ems.train.settings import TrainSettings
 
 
 def system_settings(model, objectives, train=None):
     """What `System` takes: the three parts of a system, complete."""
-    given = {"model": model, "objectives": objectives, "train": train or {}}
-    return {key: with_defaults(part, _SCHEMA[key], _SCHEMA) for key, part in given.items()}
+    return SystemSettings(
+        model=EncoderSettings(**model),
+        objectives=Objectives(**objectives),
+        train=TrainSettings(**{"steps": 1} | (train or {})),
+    )

@@ -20,6 +20,7 @@ from ems.text.clean import Source, capped, clean_corpus, merge_reports
 from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
 from ems.text.filters import Report, clean_pairs
 from ems.text.normalise import tidy
+from ems.text.settings import DecontaminateSettings
 
 # --- decontamination
 
@@ -185,7 +186,7 @@ def experiment(max_pairs=None, seed=1, **decontaminate):
     site = load_site(ROOT / "config.yaml", ROOT / "schemas")
     tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
     corpus = Corpus("C", "v1", "somewhere", True, ("de-en",), max_pairs)
-    settings = {"key": "folded", "scope": "any", "against": ["tatoeba"], **decontaminate}
+    settings = DecontaminateSettings(**decontaminate)
     return replace(tiny, seed=seed, corpora=(corpus,), validation=None, decontaminate=settings)
 
 

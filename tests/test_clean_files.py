@@ -10,6 +10,7 @@ from ems.config import Corpus, Split, load_experiment, load_site
 from ems.errors import EmsError
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
+from ems.text.settings import DecontaminateSettings
 
 PAIR = "en-zh"
 
@@ -28,7 +29,7 @@ class Cleaned:
         tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
         corpus = Corpus("C", "v1", "x", True, (PAIR,), None, variants={PAIR: (*files,)})
         corpus = replace(corpus, **settings)
-        against = {**tiny.decontaminate, "against": []}
+        against = DecontaminateSettings(against=[])
         self.experiment = replace(
             tiny, corpora=(corpus,), validation=None, decontaminate=against, splits={}
         )

@@ -19,6 +19,7 @@ from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.text.bulk import segment_tsv
 from ems.text.normalise import tidy
+from ems.text.settings import VocabularySettings
 from ems.text.subwords import UNK, load_vocabulary, train_vocabulary
 
 MAX_TOKENS = 12
@@ -61,7 +62,7 @@ def folder(tmp_path_factory):
     sample = folder / "sample.txt"
     lines = [line.lower() for line in made_up_lines(400)] + CHINESE * 5
     sample.write_text("".join(f"{line}\n" for line in lines))
-    wanted = {"size": 200, "character_coverage": 1.0}
+    wanted = VocabularySettings(size=200, character_coverage=1.0)
     languages = list(SEGMENTERS)
     experiment = SimpleNamespace(vocabulary=wanted, languages=languages)
     train_vocabulary(experiment, sample, folder / "vocabulary.model")
@@ -174,7 +175,9 @@ def test_each_language_uses_the_segmenter_that_the_model_folder_names(encoder, c
 def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy):
     sample = copy / "sample.txt"
     sample.write_text("".join(f"{line[::-1]}\n" for line in made_up_lines(400)))
-    other = SimpleNamespace(vocabulary={"size": 200, "character_coverage": 1.0}, languages=["en"])
+    other = SimpleNamespace(
+        vocabulary=VocabularySettings(size=200, character_coverage=1.0), languages=["en"]
+    )
     train_vocabulary(other, sample, copy / "vocabulary.model")
     describe(copy)
     expected = load_vocabulary(copy / "vocabulary.model").encode("kalo mine")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import ROOT, SHARED, needs
+from conftest import SHARED, needs
 from experiments_made import MINIMAL, Settings
 from host_made import host, source_of
 from mirror_made import write_flores, write_lines, write_opus, write_sib, write_tatoeba
@@ -12,7 +12,7 @@ import ems.benchmarks.flores200.data as flores200
 import ems.benchmarks.sib200.data as sib200
 import ems.benchmarks.tatoeba.data as tatoeba
 from ems.benchmarks import sets
-from ems.config.composed import experiment_schema
+from ems.config.page.schema import experiment_schema
 from ems.errors import EmsError
 from ems.evalsets.fetch import fetch_evalset
 from ems.evalsets.sets import data_files, read_bitext, read_sides
@@ -233,8 +233,8 @@ def test_sib_is_read_with_its_topics_quotes_and_all_three_splits(mirror):
 
 
 def test_every_set_of_the_schema_can_be_read_and_has_its_files(mirror, tmp_path):
-    schema = experiment_schema(ROOT / "schemas")
-    assert set(sets()) == set(schema["properties"]["evalsets"]["properties"])
+    schema = experiment_schema()
+    assert set(sets()) == set(schema["$defs"]["Evalsets"]["properties"])
     ntrex = write_opus(mirror, "NTREX", "v1", [{"de": "eins", "en": "one"}])
     names = ("tatoeba", "flores200", "sib200", "ntrex")  # others: test_evalsets_plan.py
     evalsets = {name: {"version": "v1", "languages": ["de"]} for name in names}

@@ -226,7 +226,9 @@ MODEL = {
 
 
 def test_the_generative_head_puts_the_language_first_and_has_no_output_bias():
-    head = GenerativeHead(EncoderSettings(**MODEL), HeadSettings(LANGUAGE_WIDTH), 3, PIECES)
+    head = GenerativeHead(
+        EncoderSettings(**MODEL), HeadSettings(language_width=LANGUAGE_WIDTH), 3, PIECES
+    )
     weights = weights_of(head)
     assert set(weights) == {"languages.weight", "mix.weight", "mix.bias", "output.weight"}
     u, languages = normal(2, 4, WIDTH), torch.tensor([2, 0, 1, 2])

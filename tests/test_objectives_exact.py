@@ -13,6 +13,7 @@ from objectives_made import system_settings
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import sentence_keys
 from ems.objectives.system import System
+from ems.settings import plain
 from ems.shards.reader import Batch
 
 PIECES, WIDTH, LANGUAGES = 13, 6, 3
@@ -119,7 +120,7 @@ def made_system(name, **head):
         for value in system.parameters():
             noise = torch.randn(value.shape, dtype=torch.float64, generator=generator)
             value.add_(0.4 * noise)
-    return system, settings["objectives"]
+    return system, plain(settings.objectives)
 
 
 def found(name, **head):

@@ -10,6 +10,7 @@ from conftest import ROOT
 
 from ems.config import load_experiment, load_site
 from ems.errors import EmsError
+from ems.text.settings import VocabularySettings
 from ems.text.subwords import (
     MASK,
     PAD,
@@ -96,8 +97,9 @@ def experiment(seed=1, **vocabulary):
     site = load_site(ROOT / "config.yaml", ROOT / "schemas")
     tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
     settings = {"size": 400, "sample_lines": 500, "temperature": 2, "character_coverage": 1.0}
+    own = VocabularySettings(**settings | vocabulary)
     languages = {code: tiny.languages[code] for code in ("en", "de", "ja")}
-    return replace(tiny, seed=seed, languages=languages, vocabulary={**settings, **vocabulary})
+    return replace(tiny, seed=seed, languages=languages, vocabulary=own)
 
 
 def sample(folder, sources, name="sample.txt", **settings):

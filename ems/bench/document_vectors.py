@@ -33,7 +33,7 @@ def embed_documents(task: Task, texts: list[str], language: str, where: str) -> 
 
     Raises `EmsError` for an embedding that is not finite; `where` says of which part it is.
     """
-    pieces = split_long(task.encoder, texts, language, task.experiment.documents["split"])
+    pieces = split_long(task.encoder, texts, language, task.experiment.documents.split)
     lines = [line for document in pieces for line in document]
     vectors = task.features(lines, language, where)
     counts = [len(document) for document in pieces]

@@ -166,7 +166,7 @@ def trained(
     of several weight decays the one with the most hits on validation, of equals the first.
     """
     settings = task.experiment.probes[task.benchmark]
-    decays, seeds = settings["weight_decay"], range(1, settings["seeds"] + 1)
+    decays, seeds = settings.weight_decay, range(1, settings.seeds + 1)
     runs = {
         (key, seed, decay): Run((task.experiment.seed, seed), *both, decay)
         for key, both in parts.items()

@@ -12,10 +12,9 @@ changed.
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ems.bench.task import LineEncoder
-from ems.config.systems import LOCATED
+from ems.config import SystemSettings
 
 OURS = ("model.json", "model.safetensors", "vocabulary.model")  # what encoding reads
 MODULES = {
@@ -34,36 +33,35 @@ CLASSES = {
 }
 
 
-def make_encoder(system: dict[str, Any], trained: Path | None = None) -> LineEncoder:
+def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
     """The encoder of a system; `trained` is the model folder of one that the experiment trains.
 
     Raises `EmsError` when it cannot be loaded, or what it needs is not installed.
     """
-    kind = system["kind"]
+    kind = system.kind
     cls = getattr(import_module(MODULES[kind]), CLASSES[kind])
     match kind:
         case "encoder":
             return cls(trained)
         case "folder":
-            return cls(Path(system["model"]))
+            return cls(Path(system.place))
         case "command":
-            return cls(system["command"])
+            return cls(system.place)
         case "char-ngram":
             return cls()
-    return cls(system["model"])
+    return cls(system.place)
 
 
-def model_files(system: dict[str, Any]) -> list[str]:
+def model_files(system: SystemSettings) -> list[str]:
     """The files here that a system which is not trained here is made of: those of the folder that
     it names (no hidden ones, of our model folders those that are read), or that its command names.
     """
-    named = system[LOCATED[system["kind"]]] if system["kind"] in LOCATED else ""
-    if system["kind"] == "command":
-        return [word for word in named.split() if Path(word).is_file()]
-    folder = Path(named)
-    if system["kind"] == "folder":
+    if system.kind == "command":
+        return [word for word in system.place.split() if Path(word).is_file()]
+    folder = Path(system.place)
+    if system.kind == "folder":
         return [str(folder / name) for name in OURS]
-    found = sorted(path for path in folder.rglob("*") if path.is_file()) if named else []
+    found = sorted(path for path in folder.rglob("*") if path.is_file()) if system.place else []
     return [
         str(p) for p in found if not any(n.startswith(".") for n in p.relative_to(folder).parts)
     ]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from ems.bench.settings import ProbeSettings
 from ems.bench.task import Task
 from ems.benchmarks import module
 from ems.errors import EmsError
@@ -57,7 +57,7 @@ class Reader:
     def __init__(self, task: Task) -> None:
         self.folder, self.seed = task.folder, task.experiment.seed
         self.kind: Kind = module(task.benchmark, "score").KIND
-        self.settings: dict[str, Any] = task.experiment.probes[task.benchmark]
+        self.settings: ProbeSettings = task.experiment.probes[task.benchmark]
         self.drawn: dict[str, dict[str, list[Document]]] = {}  # by language and part, once drawn
 
     def examples(self, place: Place) -> Examples:
@@ -77,7 +77,7 @@ class Reader:
 
     def _text(self, document: Document) -> str:
         """The title, where it is wanted or there is nothing else, and the text, line by line."""
-        titled = self.settings.get("title", False) or not document.text
+        titled = getattr(self.settings, "title", False) or not document.text
         return "\n".join(filter(None, (titled and document.title, document.text)))
 
 

@@ -23,13 +23,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
+from ems.bench.settings import ProbeSettings
 from ems.progress import Progress
 
 BLOCK = 4096  # rows classified at once
@@ -56,10 +57,10 @@ class Probe:
     patience: int = 0
 
     @classmethod
-    def of(cls, settings: dict[str, Any]) -> "Probe":
+    def of(cls, settings: ProbeSettings) -> "Probe":
         """From an entry of `probes` in an experiment, whose other keys are the benchmark's."""
-        own = {name: settings[name] for name in cls.__dataclass_fields__}
-        return cls(**{**own, "hidden": tuple(own["hidden"])})
+        own = {name: getattr(settings, name) for name in cls.__dataclass_fields__}
+        return cls(**{**own, "hidden": tuple(settings.hidden)})
 
 
 class Pool(Protocol):

@@ -26,22 +26,23 @@ from ems.bench.task import Task
 from ems.benchmarks.paracrawl.data import count, file_names, read_language
 from ems.errors import EmsError
 from ems.scores import Result
+from ems.settings import plain
 
 Pair = tuple[str, str]
 
 
 def score(task: Task) -> Result:
     """Return P@1 of each language that the system has."""
-    return score_both_ways(task, partial(_hits, task), protocol=task.evalset.protocol)
+    return score_both_ways(task, partial(_hits, task), protocol=plain(task.evalset.protocol))
 
 
 def _hits(task: Task, code: str, language: str) -> Hits:
     how, where = task.evalset.protocol, f"{task.benchmark} {code}"
     pairs = _candidates(task, code)
-    asked = np.random.RandomState(how["seed"]).choice(len(pairs), how["queries"], replace=False)
+    asked = np.random.RandomState(how.seed).choice(len(pairs), how.queries, replace=False)
     foreign = embedded(task, [one for one, _ in pairs], language, where)
     english = embedded(task, [other for _, other in pairs], "en", f"{where}, English")
-    search = partial(best_candidates, k=how["k"], margin=how["margin"])
+    search = partial(best_candidates, k=how.k, margin=how.margin)
     return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
 
 
@@ -50,10 +51,10 @@ def _candidates(task: Task, code: str) -> list[Pair]:
     where = (task.folder, code, task.record.corpus)
     count(*where)  # refuses a broken archive
     read = partial(read_language, *where)
-    pairs = draw(read, how["candidates"], how["seed"])
-    if len(pairs) < how["candidates"]:
+    pairs = draw(read, how.candidates, how.seed)
+    if len(pairs) < how.candidates:
         raise EmsError(
-            f"{task.folder / file_names(code)[0]}: expected at least {how['candidates']:,} pairs "
+            f"{task.folder / file_names(code)[0]}: expected at least {how.candidates:,} pairs "
             f"without a sentence that is there twice, found {len(pairs):,}; lower "
             f"evalsets.{task.benchmark}.protocol.candidates, or leave the language out"
         )

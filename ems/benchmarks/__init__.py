@@ -2,7 +2,6 @@
 
     __init__.py   the record `BENCHMARK` (ems.benchmarks.record), light to import
     data.py       its files: which, where from (units.tsv), how they are read
-    settings.yaml what an experiment may set of it, a part of the schema of experiments
     score.py      the protocol, `score(task)`, where no family does it
     table.py      its tables, `TABLES`
     demo.py       data of its form for the demo, `made(material)`
@@ -16,9 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any
-
-import yaml
 
 from ems.benchmarks.record import Benchmark
 from ems.errors import EmsError
@@ -67,13 +63,6 @@ def module(name: str, part: str) -> ModuleType:
 def folder(name: str) -> Path:
     """The folder of a benchmark."""
     return Path(str(import_module(f"{__name__}.{name}").__file__)).parent
-
-
-@cache
-def settings_of(name: str) -> dict[str, Any]:
-    """What an experiment may set: `protocol` of its data, `probe` of its classifier."""
-    path = folder(name) / "settings.yaml"
-    return dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 def scored() -> dict[str, tuple[str, ...]]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ems.settings import Settings
+
 if TYPE_CHECKING:
     from ems.config import Experiment
 
@@ -42,11 +44,15 @@ class Benchmark:
     `codes` are the languages by our codes, or the column of the language table that has them;
     `english` is false where English is the other side of every pair. `corpus` is the OPUS corpus
     that the data are (or, with `drawn`, are drawn from: then no experiment may train on it).
+    `dev` is the archive that has a dev part, of the data that has one.
 
     Its scores: `sets` are the data that it reads, most often its own; `score` is the module that
     scores, where it is not the folder's own; `between` says which languages a system needs two of
     ("" any two, "en" English and another); `parallel`, that all languages have the same sentences.
     `hours` is the time limit of a job without a GPU.
+
+    Its settings: `protocol` is what an experiment may say under `evalsets.<name>.protocol` of how
+    it is scored, `probe` what it may say under `probes.<name>` of its classifiers.
     """
 
     title: str
@@ -63,12 +69,14 @@ class Benchmark:
     corpus: str = ""
     drawn: bool = False
     parts: bool = False
-    dev: bool = False
+    dev: str = ""
     sets: tuple[str, ...] | None = None
     score: str = ""
     between: str | None = None
     parallel: bool = False
     hours: int = 1
+    protocol: type[Settings] | None = None
+    probe: type[Settings] | None = None
     shares: str = ""
     demo: str = ""
     demo_place: int = 1000

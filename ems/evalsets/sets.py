@@ -97,7 +97,7 @@ def _training_files(experiment: Experiment, name: str) -> list[str]:
     names = getattr(module(name, "data"), "training_files", None)
     if names is None:
         return []
-    settings = experiment.probes.get(name, {})
+    settings = experiment.probes.get(name)
     return [path for code in experiment.evalsets[name].languages for path in names(code, settings)]
 
 

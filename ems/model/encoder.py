@@ -9,7 +9,6 @@ Notable choices, where the paper is silent, as in the authors' code (reference i
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -18,24 +17,10 @@ from torch.utils.checkpoint import checkpoint
 
 from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
+from ems.model.settings import EncoderSettings
 
 ROWS = 512  # in half precision rows come in multiples of it: each new shape is compiled and kept
 SHAPES = 16  # compiled layers get rows in multiples of about this part of them: 3 % more on average
-
-
-@dataclass(frozen=True)
-class EncoderSettings:
-    """Sizes of an encoder; the `model` part of an experiment."""
-
-    layers: int
-    width: int
-    heads: int
-    feed_forward: int
-    dropout: float
-    attention_dropout: float
-    max_tokens: int
-    start: str = "ours"  # start values: ours or pytorch
-    norm_eps: float = 1e-5  # of every layer norm
 
 
 class Attention(nn.Module):

@@ -7,18 +7,15 @@ Notable choices:
   too, and `mask`, what is no negative (`duplicates`).
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ems.model.encoder import EncoderSettings
 from ems.model.heads import ContrastiveHead, linear_weights
 from ems.objectives.batch import DeviceBatch, Encoded
 from ems.objectives.negatives import Groups
-from ems.objectives.system import Objective, System, similarity_flops
+from ems.objectives.system import Objective, Parts, System, similarity_flops
 
 
 def softmax_loss(
@@ -116,21 +113,21 @@ def margin_at(margin: float, warmup_steps: int, step: int) -> float:
     return margin * min(1.0, step / warmup_steps) if warmup_steps else margin
 
 
-def add_head(heads: nn.ModuleDict, settings: dict[str, Any], languages: int, pieces: int) -> None:
+def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
     """Add the MLP of Eq. 10-11, unless its width is 0."""
-    if width := settings["objectives"]["contrastive"]["width"]:
-        heads["contrastive"] = ContrastiveHead(EncoderSettings(**settings["model"]), width)
+    if width := settings.objectives.contrastive.width:
+        heads["contrastive"] = ContrastiveHead(settings.model, width)
 
 
 def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
     """Eq. 8 of vectors[2B, k] by the settings of a system; in validation with the whole margin."""
     settings = system.contrast
-    warmup = settings["margin_warmup_steps"] if system.training else 0
+    warmup = settings.margin_warmup_steps if system.training else 0
     return in_batch_loss(
         vectors,
-        settings["temperature"],
-        margin_at(settings["margin"], warmup, batch.step),
-        settings["both_sides"],
+        settings.temperature,
+        margin_at(settings.margin, warmup, batch.step),
+        settings.both_sides,
         batch.keys,
         system.groups(batch),
     )
@@ -147,13 +144,13 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 def flops(system: System, lengths: np.ndarray) -> int:
     """Operations of the MLP and of the similarities."""
     head = linear_weights(system.heads["contrastive"]) if "contrastive" in system.heads else 0
-    width = system.contrast["width"] or system.encoder.settings.width
+    width = system.contrast.width or system.encoder.settings.width
     return 2 * head * len(lengths) + contrasted_flops(system, lengths, width)
 
 
 def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
     """Operations of the similarities of `contrasted`."""
-    sides = 2 if system.contrast["both_sides"] else 1  # all by all is twice both directions
+    sides = 2 if system.contrast.both_sides else 1  # all by all is twice both directions
     return sides * similarity_flops(system, lengths, width)
 
 

@@ -26,7 +26,7 @@ def matryoshka_loss(
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """The contrastive loss without MLP of each of the prefixes, the mean over them."""
-    dimensions = system.settings["matryoshka"]["dimensions"]
+    dimensions = system.settings.matryoshka.dimensions
     return matryoshka_loss(
         encoded.sentences, dimensions, lambda part: contrasted(system, part, encoded.batch)
     )
@@ -34,7 +34,7 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 def flops(system: System, lengths: np.ndarray) -> int:
     """Operations of the similarities of each prefix."""
-    dimensions = system.settings["matryoshka"]["dimensions"]
+    dimensions = system.settings.matryoshka.dimensions
     return sum(contrasted_flops(system, lengths, size) for size in dimensions)
 
 

@@ -49,7 +49,7 @@ def _holds(target: Target, row: Tensor, token: Tensor) -> Tensor:
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """As XTR, and half of the label of a sentence with a masked token is that token."""
-    batch, kind = encoded.batch, system.settings["ugt"]["target"]
+    batch, kind = encoded.batch, system.settings.ugt.target
     labels = batch.labels(kind == "distinct")
     target = ugt_target(labels, *encoded.masked, encoded.sentences.dtype, kind)
     return generate(system, kl_loss, encoded.sentences, batch.languages[batch.other], target)

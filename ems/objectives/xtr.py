@@ -41,12 +41,12 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     """Each sentence predicts the tokens of the other side in that side's language; in validation
     against the whole vocabulary, whatever training does.
     """
-    batch, settings = encoded.batch, system.settings["xtr"]
+    batch, settings = encoded.batch, system.settings.xtr
     labels = batch.labels(system.masked_labels)
-    target = xtr_target(*labels, encoded.sentences.dtype, settings["target"])
+    target = xtr_target(*labels, encoded.sentences.dtype, settings.target)
     cross_entropy = fused_cross_entropy
-    if system.training and settings["sampled"]:
-        cross_entropy = partial(sampled_cross_entropy, count=settings["sampled"])
+    if system.training and settings.sampled:
+        cross_entropy = partial(sampled_cross_entropy, count=settings.sampled)
     divergence = partial(kl_loss, cross_entropy=cross_entropy)
     return generate(system, divergence, encoded.sentences, batch.languages[batch.other], target)
 

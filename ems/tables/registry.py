@@ -46,7 +46,7 @@ class Request:
     def how(self) -> dict[str, Any]:
         """What tables of score files take besides them."""
         experiment = self.experiment
-        return {"printed": experiment.tables["printed"], "families": experiment.families}
+        return {"printed": experiment.tables.printed, "families": experiment.families}
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _models_and_report(experiment: Experiment) -> list[str]:
 
 def _vocabularies(experiment: Experiment) -> list[str]:
     systems = [experiment.systems[name] for name in experiment.shown]
-    names = dict.fromkeys(s["vocabulary"] for s in systems if s["kind"] == "encoder")
+    names = dict.fromkeys(s.vocabulary for s in systems if s.trained)
     return [f"results/{experiment.name}/reports/vocabulary/{name}.json" for name in names]
 
 
@@ -163,7 +163,7 @@ def _models(request: Request) -> None:
     from ems.tables.models import write_models_table
 
     *models, report = request.sources
-    write_models_table(models, report, request.experiment.tables["printed"], request.out)
+    write_models_table(models, report, request.experiment.tables.printed, request.out)
 
 
 def _ablation(request: Request) -> None:
@@ -171,7 +171,7 @@ def _ablation(request: Request) -> None:
 
     systems = request.experiment.systems
     order = request.experiment.learning(request.experiment.ablated)
-    steps = {name: systems[name]["train"]["steps"] for name in order}
+    steps = {name: systems[name].train.steps for name in order}
     own = {"order": order, "steps": steps, "times": request.times}
     write_ablation_table(request.sources, request.out, **request.how, **own)
 

@@ -31,6 +31,7 @@ from ems.errors import EmsError
 from ems.files import atomic_path, write_json
 from ems.languages.opus import opus_files
 from ems.progress import Progress, log
+from ems.settings import plain
 from ems.shapes import COUNT, TEXT, mapping, named, record
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
@@ -86,14 +87,14 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     """
     role, corpus = experiment.corpus(source.label, source.version)
     lines = [_count(corpus, place) for place in _places(corpus, source)]
-    filters = Filters(**experiment.clean)
+    filters = Filters(**dict(experiment.clean))
     report = Report(0, Counter(dict.fromkeys(filters.reasons(), 0)), {})
     pairs = _read(experiment, corpus, source, lines, report)
     settings = experiment.decontaminate
     known = read_eval_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        clean = clean_pairs(pairs, sides, known, settings["key"], report, filters)
+        clean = clean_pairs(pairs, sides, known, settings.key, report, filters)
         writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)
         if not report.kept and report.read:
             _nothing_left(corpus, source, report)
@@ -174,7 +175,7 @@ def _pairs(
     """The pairs of one archive; None for a side that is no text and need not be."""
     if corpus.mined:
         return read_mined(place[0], corpus.threshold)
-    return read_pairs(*place, experiment.clean["undecodable"])
+    return read_pairs(*place, experiment.clean.undecodable)
 
 
 def _count(corpus: Corpus, place: Place) -> int:
@@ -224,4 +225,4 @@ def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
 
 def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Path) -> None:
     """Write the decontamination report of an experiment from those of its corpora and pairs."""
-    write_json(out, {**experiment.decontaminate, "corpora": entries})
+    write_json(out, {**plain(experiment.decontaminate), "corpora": entries})

@@ -76,11 +76,11 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     """The parts of every evaluation set of `decontaminate.against`; `folders`: where each set
     lies. Raises `Damaged` for a set that is not as it was fetched.
     """
-    for name in experiment.decontaminate["against"]:
+    for name in experiment.decontaminate.against:
         check_files(path for path in data_files(experiment, name, folders[name]) if path.is_file())
     return {
         f"{name}/{code}": partial(read_sides, experiment, name, folders[name], code)
-        for name in experiment.decontaminate["against"]
+        for name in experiment.decontaminate.against
         for code in experiment.evalsets[name].languages
     }
 

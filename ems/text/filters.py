@@ -21,26 +21,15 @@ from dataclasses import dataclass, field
 from ems.batches import batched
 from ems.text.normalise import Tidy, keys_function, tidier, tidy, tidy_lines, without_format
 from ems.text.seen import Seen
+from ems.text.settings import CleanSettings
 from ems.text.tsv import Pair
 
 DROP = "drop"
 Test = Callable[[str, str], bool]  # whether a pair goes
 
 
-@dataclass(frozen=True)
-class Filters:
-    """The settings `clean` of schemas/experiment.schema.yaml; 0 is no limit."""
-
-    undecodable: str = "error"
-    format_characters: str = "keep"
-    max_bytes: int = 0
-    identical: str = "keep"
-    min_characters: int = 0
-    max_characters: int = 0
-    min_words: int = 0
-    max_words: int = 0
-    max_ratio: float = 0
-    duplicates: str = "keep"
+class Filters(CleanSettings):
+    """The settings `clean`, and what they do; 0 is no limit."""
 
     def tests(self) -> dict[str, Test]:
         """The filters of single pairs that are on, by name, in their order."""

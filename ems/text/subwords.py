@@ -82,7 +82,7 @@ def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict
     for path, count in lines.items():
         for code in codes_of(path):
             counts[code] = counts.get(code, 0) + count
-    quota = quotas(counts, settings["sample_lines"], settings["temperature"])
+    quota = quotas(counts, settings.sample_lines, settings.temperature)
     draw = random.Random(f"{experiment.seed}/vocabulary")
     progress = Progress("sample for the vocabulary", sum(lines.values()), "pairs")
     needed, left = dict(quota), dict(counts)
@@ -132,7 +132,7 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
     settings, count = experiment.vocabulary, count_lines(sample)
     if languages_of(sample).is_file() and count_lines(languages_of(sample)) != count:
         raise unequal_sample(sample)
-    progress = Progress(f"train BPE of {settings['size']:,} pieces", count, "lines")
+    progress = Progress(f"train BPE of {settings.size:,} pieces", count, "lines")
     model = io.BytesIO()
     try:
         with reading_text(sample) as lines:
@@ -140,9 +140,9 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
                 sentence_iterator=(line.rstrip("\n") for line in lines),
                 model_writer=model,
                 model_type="bpe",
-                vocab_size=settings["size"],
-                character_coverage=settings["character_coverage"],
-                byte_fallback=settings.get("byte_fallback", False),
+                vocab_size=settings.size,
+                character_coverage=settings.character_coverage,
+                byte_fallback=settings.byte_fallback,
                 input_sentence_size=0,
                 num_threads=1,
                 pad_id=PAD,
@@ -155,7 +155,7 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
     except (RuntimeError, OSError) as error:
         _check_text(sample)
         raise EmsError(
-            f"vocabulary.size: SentencePiece cannot make {settings['size']:,} pieces from "
+            f"vocabulary.size: SentencePiece cannot make {settings.size:,} pieces from "
             f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
             "vocabulary.sample_lines"
         ) from None

@@ -8,14 +8,14 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ems.errors import EmsError
-from ems.objectives.system import System
+from ems.objectives.system import Parts, System
 
 HELD = 4  # numbers of each parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
 FLOAT = 4  # bytes
 
 
 def check_fits(
-    name: str, settings: dict[str, Any], languages: int, pieces: int, device: torch.device
+    name: str, settings: Parts, languages: int, pieces: int, device: torch.device
 ) -> None:
     """Raise `EmsError` when what training holds, batches aside, is more than the device's memory.
 
@@ -24,7 +24,7 @@ def check_fits(
     with torch.device("meta"), _NoValues():
         system = System(settings, languages, pieces)
     parameters = sum(value.numel() for value in system.parameters())
-    held = HELD + settings["train"]["amsgrad"] if settings["train"]["steps"] else 1
+    held = HELD + settings.train.amsgrad if settings.train.steps else 1
     needed, there = held * FLOAT * parameters, _memory(device)
     if needed > there:
         raise EmsError(

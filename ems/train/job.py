@@ -34,6 +34,7 @@ from ems.train.identity import claim_identity, identity_of
 from ems.train.journal import Journal
 from ems.train.loop import run
 from ems.train.scalars import Scalars
+from ems.train.settings import TrainSettings
 from ems.train.step import Trainer
 
 
@@ -64,16 +65,16 @@ def train(
     sha256 = _checked_vocabulary(data)
     vocabulary = load_vocabulary(data.vocabulary)
     pieces = vocabulary.get_piece_size()
-    device = choose_device(settings["train"]["device"])
+    device = choose_device(settings.train.device)
     check_fits(name, settings, len(experiment.languages), pieces, device)
     for store in data.stores().values():
         store.check(pieces)
     identity = identity_of(experiment, name, data.stores(), sha256)
-    seed = settings["train"].get("seed", experiment.seed)
+    seed = experiment.seed if settings.train.seed is None else settings.train.seed
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(experiment, name, vocabulary, seed, device)
-        trainer = Trainer(system, settings["train"], seed, data.training, state, device, world)
-        writes = settings["train"]["tensorboard"] and world.leads
+        trainer = Trainer(system, settings.train, seed, data.training, state, device, world)
+        writes = settings.train.tensorboard and world.leads
         with closing(Scalars(places.scalars if writes else None)) as scalars:
             done = run(trainer, Journal(name, trainer, data, scalars))
         if world.leads:
@@ -112,23 +113,23 @@ def _untrained(
 ) -> System:
     """The system with its start values, a function of the seed; sets the number of threads."""
     settings = experiment.systems[name]
-    torch.set_num_threads(settings["train"]["threads"])
+    torch.set_num_threads(settings.train.threads)
     torch.manual_seed(seed)
-    _warn(settings["train"], device)
-    precision = settings["train"]["precision"]
+    _warn(settings.train, device)
+    precision = settings.train.precision
     sizes = len(experiment.languages), vocabulary.get_piece_size()
     return System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
 
 
-def _warn(train: dict[str, Any], device: torch.device) -> None:
+def _warn(train: TrainSettings, device: torch.device) -> None:
     """Log settings that work, but hardly as they were meant."""
-    if train["precision"] == "bfloat16" and not has_bfloat16(device):
+    if train.precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
-    if 0 < train["steps"] < train["warmup_steps"]:
+    if 0 < train.steps < train.warmup_steps:
         log.warning(
             "train.warmup_steps: %d, but the training ends after %d, at a lower learning rate",
-            train["warmup_steps"],
-            train["steps"],
+            train.warmup_steps,
+            train.steps,
         )
 
 
@@ -170,7 +171,7 @@ def _write_model(
         "training": settings,
         "languages": list(experiment.languages),
         "segmenters": experiment.segmenters,
-        "format_characters": experiment.clean["format_characters"],
+        "format_characters": experiment.clean.format_characters,
         "sha256": {
             file: sha256_file(out / file) for file in ("model.safetensors", "vocabulary.model")
         },

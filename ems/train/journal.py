@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ems.progress import Progress, log
+from ems.settings import plain
 from ems.shards.reader import Batch, PairStore
 from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, averaged, load_checkpoint, save_checkpoint
@@ -39,14 +40,14 @@ class Journal:
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.validation, self.scalars = trainer.world, data.validation, scalars
         self.keep = Keep(
-            settings["keep_checkpoints"],
-            settings["average_checkpoints"],
-            settings["checkpoint_every"],
-            settings["steps"],
+            settings.keep_checkpoints,
+            settings.average_checkpoints,
+            settings.checkpoint_every,
+            settings.steps,
         )
         self.done, self.stop = Progressed(), Stop()
         self.sums: dict[str, Tensor] = {}  # float64 scalars on the device
-        peak = peak_flops(trainer.device, settings["precision"] == "bfloat16")
+        peak = peak_flops(trainer.device, settings.precision == "bfloat16")
         self.meter, self.flops = Meter(peak, self.world.size), StepFlops(trainer.system)
         self.verification = Verification(data.stores().values(), self.world)
 
@@ -70,13 +71,13 @@ class Journal:
         parameters = sum(value.numel() for value in trainer.system.parameters())
         pairs = int(trainer.store.sizes.sum())
         sizes = f"{parameters:,} parameters, {pairs:,} pairs, {trainer.device}"
-        return f"{sizes}, {json.dumps(self.settings)}"
+        return f"{sizes}, {json.dumps(plain(self.settings))}"
 
     # --- a step
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """The batches of the steps that are left; counts them and the time waited for each."""
-        total = self.settings["steps"]
+        total = self.settings.steps
         progress = Progress(f"train {self.name}", total, "steps", before=self.done.step)
         self.meter.restart()
         for left in range(total - self.done.step, 0, -1):
@@ -106,7 +107,7 @@ class Journal:
         self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
         self.done.summed += 1
         self.done.step += 1
-        done, last = self.done.step, self.done.step == self.settings["steps"]
+        done, last = self.done.step, self.done.step == self.settings.steps
         if done % LOG_EVERY == 0 or last:
             self.trainer.check_finite()
             self._record("train", self._means(), lr=self.trainer.rate(done - 1))
@@ -114,7 +115,7 @@ class Journal:
         if not last and self._asked_to_stop():
             self._save_and_stop()
         self.validate_if_due()
-        if done % self.settings["checkpoint_every"] == 0 or last:
+        if done % self.settings.checkpoint_every == 0 or last:
             self._save()
 
     def _means(self) -> dict[str, float]:
@@ -162,7 +163,7 @@ class Journal:
 
     def average(self) -> None:
         """Load the mean of the last checkpoints, if the settings ask for it, and validate it."""
-        if not self.settings["average_checkpoints"] or not self.done.step:
+        if not self.settings.average_checkpoints or not self.done.step:
             return
         weights, steps = averaged(self.trainer.state, self.keep)
         self.trainer.system.load_state_dict(weights)
@@ -178,7 +179,7 @@ class Journal:
         A signal ends it in a run of one process: it is done after the run is resumed.
         """
         step = self.done.step
-        due = step % self.settings["validate_every"] == 0 or step == self.settings["steps"]
+        due = step % self.settings.validate_every == 0 or step == self.settings.steps
         if self.validation is None or not due or self._is_validated(step):
             return
         self.trainer.check_finite()

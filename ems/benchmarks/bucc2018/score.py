@@ -26,6 +26,7 @@ from ems.bench.task import Task
 from ems.benchmarks.bucc2018.data import Mining, read_part
 from ems.progress import Progress
 from ems.scores import ENGLISH, Result, Score
+from ems.settings import plain
 
 SCORED, CHOSEN_ON = "training", "sample"
 
@@ -62,7 +63,7 @@ def score(task: Task) -> Result:
         details[code] = found
         progress.add(1, f"{code} {rows[-3].value:.1f}")
     progress.close(f"mean F1 {np.mean([row.value for row in rows if not row.measure]):.1f}")
-    protocol = {**task.evalset.protocol, "part": SCORED}
+    protocol = {**plain(task.evalset.protocol), "part": SCORED}
     return Result("F1", rows, task.spoken, protocol=protocol, details=details)
 
 
@@ -70,7 +71,7 @@ def _of_language(task: Task, code: str, language: str) -> dict[str, Any]:
     """Return what was extracted of a language, how good it is, and what is not gold of it."""
     part = _mined(task, code, language, SCORED)
     chosen_on = part
-    if task.evalset.protocol["threshold"] == "sample":
+    if task.evalset.protocol.threshold == "sample":
         chosen_on = _mined(task, code, language, CHOSEN_ON)
     threshold = chosen_on.threshold
     extracted = part.pairs.score >= threshold
@@ -79,7 +80,7 @@ def _of_language(task: Task, code: str, language: str) -> dict[str, Any]:
         "english": len(part.texts.english),
         **extraction(extracted, part.correct, len(part.texts.gold)),
         "threshold": threshold,
-        "missed": _missed(part, extracted & ~part.correct, task.evalset.protocol["missed"]),
+        "missed": _missed(part, extracted & ~part.correct, task.evalset.protocol.missed),
     }
 
 
@@ -89,7 +90,7 @@ def _mined(task: Task, code: str, language: str, name: str) -> Part:
     first = embedded(task, list(texts.sentences.values()), language, where)
     second = embedded(task, list(texts.english.values()), "en", f"{where}, English")
     how = task.evalset.protocol
-    pairs = mine(first, second, how["k"], how["margin"], what=where)
+    pairs = mine(first, second, how.k, how.margin, what=where)
     names, english = list(texts.sentences), list(texts.english)
     gold = set(texts.gold)
     found = zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)

@@ -1,5 +1,6 @@
 """Amazon counterfactual sentences: does a review say what was not the case?"""
 
+from ems.bench.settings import ProbeSettings
 from ems.benchmarks.record import Benchmark, Shown
 from ems.papers import ZERO_SHOT
 
@@ -11,6 +12,7 @@ BENCHMARK = Benchmark(
     codes={"en": "EN", "de": "DE", "ja": "JP"},
     demo_place=14,
     score="ems.bench.documents",
+    probe=ProbeSettings,
     tables={
         "counterfactual": Shown(
             place=220,

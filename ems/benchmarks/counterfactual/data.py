@@ -15,11 +15,11 @@ Notable choices:
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ems.errors import EmsError
 from ems.evalsets.documents import Document
 from ems.evalsets.lines import numbered_lines, some
+from ems.settings import Settings
 
 SPLITS = ("train", "valid", "test")
 EVALUATED = ("valid", "test")
@@ -48,7 +48,7 @@ def training_units(code: str) -> tuple[str, ...]:
     return (file_name(code, "train"),) if code == SOURCE else ()
 
 
-def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
+def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
     """The same as a file."""
     return training_units(code)
 

@@ -19,6 +19,7 @@ from ems.errors import EmsError
 from ems.evalsets.documents import Document, parts
 from ems.evalsets.lines import numbered_lines, some
 from ems.files import parse_json
+from ems.settings import Settings
 
 SPLITS = ("train", "dev", "test")
 EVALUATED = ("dev", "test")
@@ -45,7 +46,7 @@ def training_units(code: str) -> tuple[str, ...]:
     return (f"{code}.train",)
 
 
-def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
+def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
     """The file of one language that only training a classifier needs."""
     return (file_name(code, "train"),)
 

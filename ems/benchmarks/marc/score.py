@@ -17,7 +17,7 @@ def _read(reader: Reader, place: Place) -> tuple[Path, Iterable[Document]]:
     path = reader.folder / file_name(place.code, split)
     if split != "train":
         return path, _of(read_split(reader.folder, place.code, split), CLASSES)
-    count, documents = reader.settings["train"], []
+    count, documents = reader.settings.train, []
     for number, name in enumerate(CLASSES):
         share = count * (number + 1) // len(CLASSES) - count * number // len(CLASSES)
         some = _of(read_split(reader.folder, place.code, split), (name,))

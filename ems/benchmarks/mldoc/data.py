@@ -16,12 +16,12 @@ Notable choices:
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ems.benchmarks.mldoc.reuters import as_document, corpus_folder, read_item
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, parts
 from ems.evalsets.lines import numbered_lines, some
+from ems.settings import Settings
 
 EVALUATED = ("dev", "test")
 INDICES = "mldoc-indices"
@@ -38,9 +38,9 @@ def file_names(code: str) -> tuple[str, ...]:
     return (*(file_name(code, split) for split in EVALUATED), corpus_folder(code))
 
 
-def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
+def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
     """The index of what a classifier learns from, of as many items as the settings say."""
-    return (file_name(code, f"train.{settings['train']}"),)
+    return (file_name(code, f"train.{settings.train}"),)
 
 
 def read_index(folder: Path, code: str, split: str) -> list[Path]:

@@ -12,7 +12,7 @@ from ems.evalsets.documents import Document
 
 
 def _read(reader: Reader, place: Place) -> tuple[Path, Iterable[Document]]:
-    names = {"train": f"train.{reader.settings['train']}", "valid": "dev", "test": "test"}
+    names = {"train": f"train.{reader.settings.train}", "valid": "dev", "test": "test"}
     split = names[place.part]
     path = reader.folder / file_name(place.code, split)
     return path, read_split(reader.folder, place.code, split)

@@ -1,5 +1,6 @@
 """ParaCrawl v5: 2,000 sentences to find among 200,000."""
 
+from ems.bench.settings import DrawnProtocol
 from ems.benchmarks.record import Benchmark, Shown, same
 from ems.papers import of_ems
 
@@ -13,6 +14,7 @@ BENCHMARK = Benchmark(
     score="ems.bench.xsr",
     hours=24,
     demo_place=6,
+    protocol=DrawnProtocol,
     tables={
         "paracrawl": Shown(
             place=100,

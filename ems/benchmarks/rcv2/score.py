@@ -15,7 +15,7 @@ from ems.evalsets.documents import Document
 def _read(reader: Reader, place: Place) -> tuple[Path, Iterable[Document]]:
     path = reader.folder / corpus_folder(place.code)
     if place.code not in reader.drawn:
-        sizes = [reader.settings[part] for part in PARTS]
+        sizes = [getattr(reader.settings, part) for part in PARTS]
         titles = read_titles(reader.folder, place.code)
         every = iter(drawn(titles, sum(sizes), f"{reader.seed} rcv2 {place.code}", path))
         parts = {part: list(islice(every, size)) for part, size in zip(PARTS, sizes, strict=True)}

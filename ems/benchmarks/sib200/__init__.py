@@ -1,5 +1,6 @@
 """SIB-200: the topic of a sentence, learnt in English."""
 
+from ems.bench.settings import ProbeSettings
 from ems.benchmarks.record import Benchmark, Shown
 from ems.papers import ZERO_SHOT
 
@@ -17,6 +18,7 @@ BENCHMARK = Benchmark(
     demo_place=4,
     parallel=True,
     score="ems.bench.documents",
+    probe=ProbeSettings,
     tables={
         "sib200": Shown(
             place=210,

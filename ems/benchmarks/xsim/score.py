@@ -26,6 +26,7 @@ from ems.benchmarks.flores200.score import read_translations
 from ems.benchmarks.xsimpp.data import Negative, read_negatives
 from ems.progress import Progress
 from ems.scores import ENGLISH, Result, Score
+from ems.settings import plain
 
 MISALIGNED = "misaligned"
 UNTOLD = "untold"  # of a made sentence whose kind the set does not tell
@@ -45,14 +46,14 @@ def score(task: Task) -> Result:
     rows: list[Score] = []
     for language, code in codes.items():
         queries = task.vectors(lines[code], language, f"{task.benchmark} {code}")
-        best = best_by_margin(queries, candidates, **task.protocol)
+        best = best_by_margin(queries, candidates, **plain(task.protocol))
         errors = errors_of(best, english, negatives)
         rows.append(Score.of_hits(code, target, np.array([bool(error) for error in errors])))
         progress.add(1, f"{code} {rows[-1].value:.1f}")
         rows += _of_each_kind(rows[-1], errors, kinds) if negatives else []
     mean = np.mean([row.value for row in rows if not row.measure])
     progress.close(f"mean error rate {mean:.1f}")
-    how = {"higher_is_better": False, "parallel": True, "protocol": task.protocol}
+    how = {"higher_is_better": False, "parallel": True, "protocol": plain(task.protocol)}
     return Result("error rate", rows, task.trained, **how)
 
 
