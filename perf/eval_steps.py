@@ -97,7 +97,7 @@ def encode_peer(options: argparse.Namespace, batch: int) -> dict[str, float]:
 
 def segment(options: argparse.Namespace) -> dict[str, float]:
     """Raw lines to words (microseconds a line, by segmenter), and words to pieces."""
-    from ems.text.segment import segmenter
+    from ems.segmenters.base import segmenter
     from ems.text.subwords import load_vocabulary
 
     processor = load_vocabulary(options.folder / f"{options.pieces}" / "bpe.model")

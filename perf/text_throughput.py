@@ -46,7 +46,7 @@ def inside(name: str, folder: Path, scale: int) -> None:
     import ems.shards.writer
     import ems.text.bulk
     import ems.text.clean  # noqa: F401
-    from ems.text.segment import segmenter
+    from ems.segmenters.base import segmenter
 
     work = Work(folder)
     if name in ("segment", "plain"):  # dictionaries

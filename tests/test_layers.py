@@ -15,7 +15,7 @@ LAYERS = [
     {"languages", "papers"},
     {"outputs", "scores"},
     {"costs"},
-    {"benchmarks"},
+    {"benchmarks", "segmenters"},
     {"config"},
     {"corpora"},
     {"evalsets"},

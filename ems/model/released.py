@@ -30,8 +30,8 @@ from torch import Tensor
 
 from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json
-from ems.languages import load_languages
 from ems.model.encoder import Encoder, EncoderSettings
+from ems.segmenters.base import default_for
 from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
 
 HEAD_WIDTH = 64
@@ -239,9 +239,7 @@ def _describe(
     out: Path, settings: EncoderSettings, languages: list[str], segmenter: str, source: str
 ) -> None:
     """model.json, written last."""
-    known = load_languages()
-    named = {code: known[code].segmenter if code in known else "moses" for code in languages}
-    segmenters = {UNSEEN: "moses", **named}
+    segmenters = {code: default_for(code) for code in (UNSEEN, *languages)}
     files = ("model.safetensors", "vocabulary.model")
     description = {
         "name": "released",
