@@ -7,10 +7,10 @@ import pytest
 from scores_made import write_scores
 from tables_made import demo_report, pixels, texts, write_lines, write_report
 
+from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.errors import EmsError
 from ems.tables.canvas import COLOURS, make_figure, settings
 from ems.tables.curves import plot_curves, plot_curves_in_time
-from ems.tables.figures import plot_tatoeba
 from ems.tables.labels import place_labels
 from ems.tables.languages import plot_languages
 from ems.tables.losses import read_losses, read_times

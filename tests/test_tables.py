@@ -9,11 +9,11 @@ from conftest import ROOT
 from scores_made import row, write_scores
 from tables_made import DECLARED, SEVEN, SUFFIXES, csv_rows, tex_line, write_table
 
+from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.errors import EmsError
-from ems.tables.figures import plot_tatoeba
 from ems.tables.printed import load_models
 from ems.tables.registry import figures, tables, timed
-from ems.tables.table import one_decimal
+from ems.tables.table import rounded
 
 
 def tatoeba_rows(tmp_path, scores, printed=(), order=None):
@@ -28,10 +28,10 @@ def test_a_value_is_the_mean_of_both_directions_and_means_are_over_unrounded_val
     values = {code: (70.1 + step, 72.2 - 2 * step) for step, code in enumerate(SEVEN)}
     rows = tatoeba_rows(tmp_path, [write_scores(tmp_path, "EMS", values)])
     means = {code: (to + back) / 2 for code, (to, back) in values.items()}
-    assert [rows["EMS"][code] for code in SEVEN] == [one_decimal(means[code]) for code in SEVEN]
-    assert rows["EMS"]["Avg."] == one_decimal(sum(means.values()) / 7)
+    assert [rows["EMS"][code] for code in SEVEN] == [rounded(means[code]) for code in SEVEN]
+    assert rows["EMS"]["Avg."] == rounded(sum(means.values()) / 7)
     less_than_laser = [code for code in SEVEN if code != "spa"]  # Table I: LASER has fewer there
-    expected = one_decimal(sum(means[code] for code in less_than_laser) / 6)
+    expected = rounded(sum(means[code] for code in less_than_laser) / 6)
     assert rows["EMS"]["<LASER 6/43"] == expected != rows["EMS"]["Avg."]
 
 
@@ -40,7 +40,7 @@ def test_a_value_is_the_mean_of_both_directions_and_means_are_over_unrounded_val
     [(80.25, "80.3"), (80.15, "80.2"), ((80.1 + 80.2) / 2, "80.2"), (100.0, "100.0"), (0.0, "0.0")],
 )
 def test_scores_are_rounded_half_up_in_decimal(value, shown):
-    assert one_decimal(value) == shown
+    assert rounded(value) == shown
 
 
 def test_languages_stand_in_the_papers_order_in_blocks_of_fifteen(tmp_path):
@@ -169,7 +169,7 @@ def test_over_fewer_languages_a_printed_mean_is_recomputed_with_a_dagger(tmp_pat
     path = write_scores(tmp_path, "A", dict.fromkeys(SEVEN, 50.0))
     rows = tatoeba_rows(tmp_path, [path], ["EMS"])
     mean = sum(model.seen[code] for code in SEVEN) / 7
-    assert rows["EMS (printed)"]["Avg."] == one_decimal(mean)
+    assert rows["EMS (printed)"]["Avg."] == rounded(mean)
     out = tmp_path / "tatoeba.tex"
     assert tex_line(out, "EMS (printed)")[-1].endswith(r"\rlap{$^{\dagger}$}")
     assert r"\footnotesize $^{\dagger}$ mean of the printed values" in out.read_text()

@@ -14,9 +14,9 @@ from ems.tables.pdf import compile_pdf
 from ems.tables.printed import AVERAGE, load_table
 
 TABLES = {
-    "ems-v2-table09-bucc": ("model", "pair", 7),
-    "ems-v2-table10-paracrawl": ("model", "language", 5),
-    "lightweight-table04-xsr": ("method", "direction", 5),
+    "ems-v2-table09-bucc": ("pair", 7),
+    "ems-v2-table10-paracrawl": ("language", 5),
+    "lightweight-table04-xsr": ("direction", 5),
 }
 CHINESE = {
     "score": 1.28,
@@ -36,8 +36,8 @@ def notes_of(out):
 
 @pytest.mark.parametrize("name", list(TABLES))
 def test_each_printed_average_is_the_mean_of_its_row(name):
-    model, column, count = TABLES[name]
-    table = load_table(name, model, column)
+    column, count = TABLES[name]
+    table = load_table(name, column)
     assert len(table) == count
     for values in table.values():
         rest = [value for column, value in values.items() if column != AVERAGE]
@@ -45,10 +45,9 @@ def test_each_printed_average_is_the_mean_of_its_row(name):
 
 
 def test_a_printed_model_is_named_without_its_authors_and_ours_is_not_ours():
-    model, column, _ = TABLES["lightweight-table04-xsr"]
-    names = list(load_table("lightweight-table04-xsr", model, column))
+    names = list(load_table("lightweight-table04-xsr", "direction"))
     assert names == ["Bi-Vec", "Bi-Sent2Vec", "Lightweight", "TransGram", "LASER"]
-    assert "EMS" in load_table("ems-v2-table09-bucc", "model", "pair")
+    assert "EMS" in load_table("ems-v2-table09-bucc", "pair")
 
 
 # --- BUCC
@@ -205,7 +204,7 @@ def test_latex_sets_the_sentences_in_lines(tmp_path):
 
 
 def test_a_language_of_paracrawl_is_the_mean_of_both_directions(tmp_path):
-    languages = list(load_table("ems-v2-table10-paracrawl", "model", "language")["EMS"])[:-1]
+    languages = list(load_table("ems-v2-table10-paracrawl", "language")["EMS"])[:-1]
     values = dict.fromkeys(languages, (50.0, 60.0))
     out = tmp_path / "paracrawl.tex"
     scores = write_retrieval(tmp_path, "a", "paracrawl", values, RETRIEVAL)
@@ -240,7 +239,7 @@ def test_each_direction_of_europarl_has_a_column_as_in_the_lightweight_paper(tmp
     scores = write_retrieval(tmp_path, "a", "europarlxsr", values, EUROPARL)
     write_table("europarlxsr", [scores], out, ["Lightweight", "EMS"])
     rows = csv_rows(out)
-    printed = load_table("lightweight-table04-xsr", "method", "direction")["Lightweight"]
+    printed = load_table("lightweight-table04-xsr", "direction")["Lightweight"]
     assert list(rows["a"]) == ["Model", *printed]
     assert list(rows["a"].values()) == [
         *("a", "60.0", "50.0", "20.0", "10.0", "40.0", "30.0", "80.0", "70.0", "45.0")

@@ -6,7 +6,7 @@ import pytest
 from scores_made import write_scores
 from tables_made import csv_rows, demo_report, write_table
 
-from ems.tables.figures import plot_tatoeba
+from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.tables.pairs import plot_pairs
 from ems.tables.vocabulary import write_vocabulary_table
 

@@ -7,11 +7,11 @@ import pytest
 from scores_made import edit, row, write_scores
 from tables_made import csv_rows, tex_line, write_table
 
+from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.errors import EmsError
 from ems.scores import UNSEEN
-from ems.tables.figures import plot_tatoeba
 from ems.tables.printed import load_models, load_pairs
-from ems.tables.table import one_decimal
+from ems.tables.table import rounded
 
 ALL = list(load_models()["EMS"].unseen)
 
@@ -58,7 +58,7 @@ def test_over_all_unseen_languages_a_printed_row_is_exactly_as_printed(tmp_path,
 def test_over_fewer_unseen_languages_a_printed_mean_is_recomputed_with_a_dagger(tmp_path):
     some, printed = ALL[:5], load_models()["EMS"].unseen
     rows = unseen_rows(tmp_path, [unseen_scores(tmp_path, "A", dict.fromkeys(some, 9.0))], ["EMS"])
-    assert rows["EMS (printed)"]["Avg."] == one_decimal(sum(printed[code] for code in some) / 5)
+    assert rows["EMS (printed)"]["Avg."] == rounded(sum(printed[code] for code in some) / 5)
     assert tex_line(tmp_path / "unseen.tex", "EMS (printed)")[-1].endswith(r"\rlap{$^{\dagger}$}")
 
 

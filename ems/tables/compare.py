@@ -17,7 +17,7 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.tables.changes import plot_changes
-from ems.tables.table import Block, Table, Value, make_frame, one_decimal
+from ems.tables.table import Block, Table, Value, make_frame, rounded
 from ems.tables.write import markdown, write_table
 
 SIGNIFICANT = 0.05
@@ -232,7 +232,7 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
 
 
 def _cells(row: Row, ways: list[str]) -> list[Value]:
-    ends = [one_decimal(end) for end in (row.change.low, row.change.high)] if row.change else []
+    ends = [rounded(end) for end in (row.change.low, row.change.high)] if row.change else []
     shown = [_probability(row.p[way]) if way in row.p else None for way in ways]
     delta = row.second - row.first
     return [row.label, row.first, row.second, delta, " to ".join(ends) or None, *shown]

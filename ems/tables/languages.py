@@ -19,7 +19,7 @@ from ems.tables.canvas import dress, make_figure, save, settings
 from ems.tables.curves import legend, line_style
 from ems.tables.losses import Entry, read_losses
 from ems.tables.printed import in_table_one_order
-from ems.tables.table import one_decimal
+from ems.tables.table import rounded
 
 MOST_COLUMNS = 9
 PANEL_WIDTH, PANEL_HEIGHT = 1.45, 1.2  # inches
@@ -81,7 +81,7 @@ def _panel(axes: Axes, code: str, curves: Curves) -> None:
     best = max(last, key=lambda number: last[number])
     axes.set_title(code, loc="left", fontsize=8, pad=2)
     shown = {"color": line_style(best)["color"], "fontsize": 8, "pad": 2}
-    axes.set_title(one_decimal(last[best]), loc="right", **shown)
+    axes.set_title(rounded(last[best]), loc="right", **shown)
     axes.tick_params(labelsize=7)
     dress(axes)
 

@@ -17,7 +17,7 @@ from ems.config.sweep import Point
 from ems.errors import EmsError
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
 from ems.tables.printed import load_grid
-from ems.tables.table import Block, Place, Table, Value, make_frame, one_decimal
+from ems.tables.table import Block, Place, Table, Value, make_frame, rounded
 from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
@@ -102,7 +102,7 @@ def _best(points: Sequence[Point], last: Mapping[str, Entry]) -> set[Place]:
         members = {at: last[p.system] for at, p in enumerate(points) if p.axis == axis}
         if len(members) < 2:
             continue
-        scores = {at: Decimal(one_decimal(entry.values[P1])) for at, entry in members.items()}
+        scores = {at: Decimal(rounded(entry.values[P1])) for at, entry in members.items()}
         places |= {(at, PRECISION) for at in scores if scores[at] == max(scores.values())}
         if not _changes_the_loss(axis):
             totals = {at: Decimal(_loss(entry.total)) for at, entry in members.items()}
