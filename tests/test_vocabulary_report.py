@@ -10,7 +10,7 @@ from tables_made import csv_rows, demo_report, tex_line, write_report
 
 from ems.batches import batched
 from ems.errors import EmsError
-from ems.tables.filters import write_filters_table
+from ems.tables.corpora import write_filters_table
 from ems.tables.vocabulary import write_vocabulary_table
 from ems.text import vocabulary_report
 from ems.text.subwords import (
