@@ -11,7 +11,6 @@ from scores_made import (
 )
 from tables_made import csv_rows, tex_line, write_table
 
-from ems.benchmarks.flores200.table import plot_flores
 from ems.errors import EmsError
 from ems.tables.printed import load_flores, load_flores_groups, load_table
 from ems.tables.table import rounded
@@ -168,14 +167,3 @@ def test_what_is_no_cosine_is_an_error_that_names_the_file(tmp_path, value):
     with pytest.raises(EmsError, match=r"expected a cosine under `rows.0.value`") as error:
         write_table("wordorder", [path], tmp_path / "t.tex", [])
     assert str(path) in str(error.value)
-
-
-# --- the same inputs give the same bytes
-
-
-def test_the_map_names_its_system_and_each_language_on_both_sides(tmp_path):
-    paths = [write_flores(tmp_path, name, ["en", "de", "fr"]) for name in "AB"]
-    plot_flores(paths, tmp_path / "map.svg")
-    text = (tmp_path / "map.svg").read_text()
-    assert "<!-- FLORES-200 v1: P@1 of A -->" in text
-    assert [text.count(f"<!-- {code} -->") for code in ("en", "de", "fr")] == [2, 2, 2]
