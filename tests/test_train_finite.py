@@ -10,9 +10,8 @@ from train_made import contents, rows, train_until
 
 from ems.errors import EmsError
 from ems.train import checkpoint, journal
-from ems.train.finite import NORM, Guard
 from ems.train.journal import Journal
-from ems.train.step import Trainer
+from ems.train.step import NORM, Guard, Trainer
 
 
 def spoiled(monkeypatch, step, value, what):
@@ -126,9 +125,9 @@ def test_the_first_bad_step_is_remembered_with_its_values():
         weight.grad = torch.tensor([gradient, 4.0])
         flags.append(float(guard.look(step, {"total": torch.tensor(loss)}, [weight])))
         if step == 0:
-            assert guard.found() is None
+            assert guard.first_bad() is None
     assert flags == [0, 1, 1, 1]
-    assert guard.found() == (1, {"total": 2.0, NORM: math.inf})
+    assert guard.first_bad() == (1, {"total": 2.0, NORM: math.inf})
 
 
 def test_the_logged_losses_are_the_means_since_the_row_before(toy, tmp_path, monkeypatch):
