@@ -162,7 +162,7 @@ def system(train=None, **objectives):
     off = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
     settings = system_settings(MODEL, {**off, **objectives}, train)
     torch.manual_seed(0)
-    return System(settings, LANGUAGES, SIZE, kinds=PIECES), settings
+    return System(settings, LANGUAGES, SIZE, known=PIECES), settings
 
 
 ON = {"weight": 1}
