@@ -43,8 +43,7 @@ class Journal:
         )
         self.done, self.stop = Progressed(), Stop()
         self.sums: dict[str, Tensor] = {}  # of loss parts: float64 scalars on the device
-        peak = peak_flops(trainer.device, settings["precision"] == "bfloat16")
-        self.meter, self.flops = Meter(peak, self.world.size), StepFlops(trainer.system)
+        self.flops = StepFlops(trainer.system)
         self.verification = Verification(data.stores().values(), self.world)
 
     def resume(self) -> int:
@@ -69,7 +68,8 @@ class Journal:
         """Yield the batches of the remaining steps; count them and the time waited for each."""
         total = self.settings["steps"]
         progress = Progress(f"train {self.name}", total, "steps", before=self.done.step)
-        self.meter.since = time.monotonic()
+        peak = peak_flops(self.trainer.device, self.settings["precision"] == "bfloat16")
+        self.meter = Meter(peak, self.world.size)
         for left in range(total - self.done.step, 0, -1):
             self.verification.step(left)
             before = time.monotonic()
