@@ -4,16 +4,20 @@ The references (loss_references.py) are loops that import nothing from ems, from
 each term of them counts: a reference with one term changed is noticed.
 """
 
-import numpy as np
 import pytest
 import torch
 from loss_references import CHANGES, MASK, REFERENCES
-from objectives_made import system_settings
+from objectives_made import (
+    batch_of,
+    differences,
+    gradients,
+    noisy_system,
+    system_settings,
+    weights_of,
+)
 
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import sentence_keys
-from ems.objectives.system import System
-from ems.shards.reader import Batch
 
 PIECES, WIDTH, LANGUAGES = 13, 6, 3
 MODEL = {"layers": 1, "width": WIDTH, "heads": 1, "feed_forward": 4, "max_tokens": 7}
@@ -76,27 +80,6 @@ def sentences(hide):
     return made
 
 
-def batch_of(made, hide):
-    """The same as a `Batch`: shortest first, ties by row."""
-    order = sorted(range(len(made)), key=lambda row: (len(made[row]["tokens"]), row))
-    starts = dict(
-        zip(order, np.cumsum([0, *(len(made[r]["tokens"]) for r in order)]), strict=False)
-    )
-    hidden = [(row, at) for row in order for at in sorted(made[row]["hidden"])]
-    if hide == "one":  # in the order of the pairs
-        hidden.sort(key=lambda place: place[0] % len(PAIRS))
-    batch = Batch(
-        np.concatenate([made[row]["tokens"] for row in order]),
-        np.array([len(made[row]["tokens"]) for row in order]),
-        np.array(order),
-        np.array([sentence["language"] for sentence in made]),
-        inputs=np.concatenate([made[row]["input"] for row in order]),
-        places=np.array([starts[row] + at for row, at in hidden], dtype=np.int64),
-    )
-    batch.keys = sentence_keys(batch)
-    return batch
-
-
 def hidden_by(name):
     ones = ("ugt", "ugt distinct", "smlm", "xtr distinct")
     return "mlm" if name == "mlm" else "one" if name in ones else "none"
@@ -107,51 +90,33 @@ def made_system(name, **head):
     objectives = {**OFF, **others, objective: {"weight": 1, **own}}
     if head:
         objectives["head"] = {**objectives["head"], **head}
-    torch.manual_seed(4)
     settings = system_settings(MODEL, objectives, train)
-    system = System(settings, LANGUAGES, PIECES).double()
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():  # away from neutral start values
-        for value in system.parameters():
-            noise = torch.randn(value.shape, dtype=torch.float64, generator=generator)
-            value.add_(0.4 * noise)
-    return system, settings["objectives"]
+    return noisy_system(settings, LANGUAGES, PIECES), settings["objectives"]
 
 
 def computed(name, **head):
     """(loss, gradient by parameter) of the system."""
     system, objectives = made_system(name, **head)
-    hide = hidden_by(name)
-    batch = batch_of(sentences(hide), hide)
-    if not objectives["contrastive"]["mask_duplicates"]:
-        batch.keys = None
+    batch = batch_of(sentences(hidden_by(name)))
+    batch.keys = sentence_keys(batch) if objectives["contrastive"]["mask_duplicates"] else None
     parts = system(DeviceBatch.of(batch, torch.device("cpu")))
     assert set(parts) == {CASES[name][0], "total"}
-    parts["total"].backward()
-    return parts["total"].item(), {n: p.grad for n, p in system.named_parameters()}
+    return gradients(parts["total"], system.named_parameters())
 
 
 def expected(name, change=None, **head):
     """The same of the reference, whose sum is divided by the pairs (Eq. 12)."""
     system, objectives = made_system(name, **head)
-    weights = {n: p.detach().clone().requires_grad_() for n, p in system.named_parameters()}
-    rows = sentences(hidden_by(name))
+    weights, rows = weights_of(system), sentences(hidden_by(name))
     pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
     loss = REFERENCES[name](weights, pairs, change, settings=objectives) / len(PAIRS)
-    loss.backward()
-    return loss.item(), {n: w.grad for n, w in weights.items()}
+    return gradients(loss, weights)
 
 
 def same(first, second):
     """Whether two (loss, gradients) agree to rounding."""
-    (loss, gradients), (other_loss, others) = first, second
-    if loss != pytest.approx(other_loss, rel=1e-9):
-        return False
-    for name, gradient in gradients.items():
-        other = torch.zeros_like(gradient) if others[name] is None else others[name]
-        if not torch.allclose(gradient, other, rtol=1e-7, atol=1e-10):
-            return False
-    return True
+    size = max(1, abs(first[0]), *(gradient.abs().max().item() for gradient in first[1].values()))
+    return max(differences(first, second).values()) < 1e-9 * size
 
 
 HEADS = {
