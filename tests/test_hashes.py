@@ -175,7 +175,7 @@ def of_benchmarks(*modules):
 def test_the_source_of_training_is_what_it_imports_and_nothing_else():
     files = of("ems.train")
     assert {
-        "train/loop.py",
+        "train/job.py",
         "train/step.py",
         "model/encoder.py",
         "objectives/xtr.py",
