@@ -3,8 +3,15 @@
 import shutil
 import subprocess
 import sys
+from itertools import chain
+from pathlib import Path
+from typing import get_args, get_origin
 
 from conftest import ROOT
+
+from ems.commands import COMMANDS
+from ems.flags import REQUIRED, Choices, Mark, flags_of
+from ems.outputs import Writes
 
 
 class Cli:
@@ -17,19 +24,56 @@ class Cli:
         shutil.copy(ROOT / "configs" / "tiny.yaml", folder / "configs")
         shutil.copy(ROOT / "config.yaml", folder)
 
-    def __call__(self, *arguments, expect=0):
-        """The lines on stderr of a call that must exit with `expect`."""
+    def run(self, *arguments, expect=0):
+        """Return a finished call that must exit with `expect`."""
         command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
         assert done.returncode == expect, done.stderr
+        return done
+
+    def __call__(self, *arguments, expect=0):
+        """Return the lines on stderr of a call that prints nothing else."""
+        done = self.run(*arguments, expect=expect)
         assert done.stdout == ""
         return done.stderr.splitlines()
 
     def error(self, *arguments):
-        """The message of a call that must fail with one line, as the last line of the log too."""
+        """Return the message of a call that must fail with one line, the last one of the log."""
         log = self.folder / "logs" / "job.log"
         lines = self(*arguments, "--log", log, expect=1)
         assert not any(line.startswith(("Traceback", "  File")) for line in lines)
         assert "".join(lines).count("error: ") == 1
         assert log.read_text(encoding="utf-8").splitlines() == lines
         return lines[-1].partition(" error: ")[2]
+
+
+def is_path(flag):
+    """True for a flag that takes paths, and nothing before them."""
+    return Path in (flag.type, *get_args(flag.type)) and get_origin(flag.type) is not dict
+
+
+def reads(flag):
+    """True for a path flag of a file or folder that is not written."""
+    return is_path(flag) and not flag.note(Writes) and Mark.AROUND not in flag.notes
+
+
+def arguments_of(name, source, **given):
+    """A command line with every path flag: `source` for what is read, new names for outputs."""
+    words, places = [name], {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba"} | given
+    for flag in flags_of(COMMANDS[name]):
+        if flag.name in places:
+            word = places[flag.name]
+        elif flag.note(Writes):
+            word = f"new-{flag.name}"
+        elif reads(flag):
+            word = source
+        elif flag.default is not REQUIRED:
+            continue
+        elif get_origin(flag.type) is dict:
+            word = "tatoeba=d"
+        else:
+            choices = flag.note(Choices)
+            word = next(iter(choices() if choices else get_args(flag.type)), "x")
+        words += [word] if Mark.POSITIONAL in flag.notes else [flag.label, word]
+    shared = [(f"--{name}", given[name]) for name in ("log", "costs") if name in given]
+    return [*words, *chain(*shared)]

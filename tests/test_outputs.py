@@ -11,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_made import arguments_of, reads
 from conftest import ROOT
 
 from ems.cli import main
-from ems.commands import STAGES
+from ems.commands import COMMANDS
 from ems.errors import EmsError
 from ems.files import atomic_path, write_text
+from ems.flags import flags_of
+from ems.outputs import Writes
 from ems.shards.writer import write_shards
 
 KEPT = "keep me"
@@ -63,42 +66,25 @@ def refused(capfd, place, *arguments):
     return line
 
 
-def arguments_of(stage, **given):
-    """A command line of a stage: the file de-en.tsv for every path that it reads."""
-    words = dict.fromkeys(stage.flags, "x") | {"experiment": "tiny", "pair": "de-en"}
-    words = {flag: word for flag, word in words.items() if flag in stage.flags}
-    words |= dict.fromkeys((f for f in stage.paths if f not in stage.writes), "de-en.tsv")
-    words |= {flag: f"new-{flag}" for flag in stage.writes}
-    others = {
-        "--evalset": "tatoeba" if stage.name == "fetch-evalset" else "tatoeba=d",
-        "--bench": "tatoeba",
-        "--caption": "a=b",
-    }
-    needed = {flag: text for flag, text in others.items() if flag in stage.others}
-    positional = [
-        options["choices"][0] if "choices" in options else "de-en.tsv"
-        for flag, options in stage.others.items()
-        if not flag.startswith("--")
-    ]
-    words |= {flag.removeprefix("--"): text for flag, text in needed.items()} | given
-    flags = [part for flag, text in words.items() for part in (f"--{flag}", text)]
-    return [stage.name, *positional, *flags]
-
-
-WRITERS = [stage for stage in STAGES if stage.out]
-READERS = [stage for stage in WRITERS if stage.paths.keys() - {*stage.writes, stage.around}]
+OUTS = {
+    name: flag
+    for name, command in COMMANDS.items()
+    for flag in flags_of(command)
+    if flag.name == "out"
+}
+READERS = [name for name in OUTS if any(map(reads, flags_of(COMMANDS[name])))]
 
 
 # --- the kind of what is there
 
 
 @pytest.mark.parametrize(
-    "stage", [s for s in WRITERS if s.out.kind == "file"], ids=lambda s: s.name
+    "command", [name for name, flag in OUTS.items() if flag.note(Writes).kind == "file"]
 )
-def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(place, capfd, stage):
-    suffix = stage.out.suffixes[0]
+def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(place, capfd, command):
+    suffix = OUTS[command].note(Writes).suffixes[0]
     target = (place / "d").rename(place / f"d{suffix}") if suffix else place / "d"
-    line = refused(capfd, place, *arguments_of(stage, out=target.name))
+    line = refused(capfd, place, *arguments_of(command, "de-en.tsv", out=target.name))
     assert f"--out {target.name}: expected the name of a file, found a folder" in line
 
 
@@ -286,16 +272,16 @@ def test_an_output_that_is_the_source_is_refused(place, capfd, spelling):
 
 
 @pytest.mark.parametrize("flag", ["out", "log", "costs"])
-@pytest.mark.parametrize("stage", READERS, ids=lambda stage: stage.name)
-def test_no_stage_writes_over_what_it_reads(place, capfd, stage, flag):
-    suffix = stage.out.suffixes[0] or ".tsv"
-    name = stage.out.names[0] if stage.out.names else f"de-en{suffix}"
+@pytest.mark.parametrize("command", READERS)
+def test_no_stage_writes_over_what_it_reads(place, capfd, command, flag):
+    writes = OUTS[command].note(Writes)
+    suffix = writes.suffixes[0] or ".tsv"
+    name = writes.names[0] if writes.names else f"de-en{suffix}"
     (place / "de-en.tsv").rename(place / name)
     given = {"out": f"new{suffix}", flag: name}
-    if stage.out.kind != "file" and flag == "out":
+    if writes.kind != "file" and flag == "out":
         given["out"] = "."  # a folder into which files are put: the source is one of them
-    words = arguments_of(stage, **given)
-    line = refused(capfd, place, *(name if word == "de-en.tsv" else word for word in words))
+    line = refused(capfd, place, *arguments_of(command, name, **given))
     assert f"--{flag} " in line
 
 
