@@ -1,41 +1,54 @@
 """The command line as its users call it, in a folder of settings."""
 
+import io
 import shutil
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from itertools import chain
 from pathlib import Path
 from typing import get_args, get_origin
 
 from conftest import ROOT
 
+from ems.cli import main
 from ems.commands import COMMANDS
 from ems.flags import REQUIRED, Choices, Mark, flags_of
 from ems.outputs import Writes
 
 
 class Cli:
-    """`python -m ems.cli` in a folder with the settings of the project."""
+    """`ems` in a folder with the settings of the project; a process of its own costs a second."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, own_process=False):
+        self.folder, self.own_process = folder, own_process
         shutil.copytree(ROOT / "schemas", folder / "schemas")
         (folder / "configs").mkdir()
         shutil.copy(ROOT / "configs" / "tiny.yaml", folder / "configs")
         shutil.copy(ROOT / "config.yaml", folder)
 
     def run(self, *arguments, expect=0):
-        """Return a finished call that must exit with `expect`."""
-        command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-        assert done.returncode == expect, done.stderr
-        return done
+        """Return what a call prints on stdout and stderr; it must exit with `expect`."""
+        words = list(map(str, arguments))
+        if self.own_process:
+            command = [sys.executable, "-m", "ems.cli", *words]
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+            assert done.returncode == expect, done.stderr
+            return done.stdout, done.stderr
+        out, err = io.StringIO(), io.StringIO()
+        with chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
+            try:
+                status = main(words)
+            except SystemExit as end:
+                status = end.code
+        assert status == expect, err.getvalue()
+        return out.getvalue(), err.getvalue()
 
     def __call__(self, *arguments, expect=0):
         """Return the lines on stderr of a call that prints nothing else."""
-        done = self.run(*arguments, expect=expect)
-        assert done.stdout == ""
-        return done.stderr.splitlines()
+        out, err = self.run(*arguments, expect=expect)
+        assert out == ""
+        return err.splitlines()
 
     def error(self, *arguments):
         """Return the message of a call that must fail with one line, the last one of the log."""
