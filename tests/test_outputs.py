@@ -23,6 +23,7 @@ from ems.outputs import Writes
 from ems.shards.writer import write_shards
 
 KEPT = "keep me"
+ENCODE = ("encode", "--model", "m", "--language", "en", "--source", "de-en.tsv", "--out")
 
 
 @pytest.fixture
@@ -48,22 +49,17 @@ def tree(folder):
     return entries
 
 
-def error(capfd, *arguments):
+def refused(capfd, place, *arguments):
     """The one line of a command that must fail and must leave everything as it was."""
     capfd.readouterr()
+    before = tree(place)
     status = main(list(map(str, arguments)))
     lines = capfd.readouterr().err.splitlines()
     assert status == 1, lines
     assert "Traceback" not in "".join(lines)
+    assert tree(place) == before
     (line,) = (line for line in lines if "error: " in line)
     return line.partition("error: ")[2]
-
-
-def refused(capfd, place, *arguments):
-    before = tree(place)
-    line = error(capfd, *arguments)
-    assert tree(place) == before
-    return line
 
 
 OUTS = {
@@ -90,24 +86,27 @@ def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(pla
 
 @pytest.mark.parametrize("target", ["..", ".", "d/..", "/", "d/."])
 def test_the_folder_itself_or_its_parent_is_no_name_of_a_file(place, capfd, target):
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv")
-    assert "expected the name of a file" in refused(capfd, place, "encode", *words, "--out", target)
+    assert "expected the name of a file" in refused(capfd, place, *ENCODE, target)
 
 
-def test_an_empty_path_is_a_wrong_use_of_the_flag(place, capfd):
-    words = ["--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", ""]
-    with pytest.raises(SystemExit) as exit_:
-        main(["encode", *words])
-    assert exit_.value.code == 2
-    assert "argument --out: expected a path, found an empty text" in capfd.readouterr().err
+EVAL = ("eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset")
 
 
-@pytest.mark.parametrize("text", ["x", "=d", "tatoeba="])
-def test_a_named_folder_has_a_name_and_a_folder(place, capfd, text):
-    with pytest.raises(SystemExit) as exit_:
-        main(["eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset", text])
-    assert exit_.value.code == 2
-    assert f"argument --evalset: expected NAME=FOLDER, found {text!r}" in capfd.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*ENCODE, ""), "argument --out: expected a path, found an empty text"),
+        *(
+            ((*EVAL, text), f"argument --evalset: expected NAME=FOLDER, found {text!r}")
+            for text in ("x", "=d", "tatoeba=")
+        ),
+    ],
+)
+def test_an_empty_path_and_half_an_assignment_are_a_wrong_use_of_the_flag(capfd, words, message):
+    with pytest.raises(SystemExit) as end:
+        main(list(words))
+    assert end.value.code == 2
+    assert message in capfd.readouterr().err
 
 
 def make_special(kind, path):
@@ -131,13 +130,9 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, monkeypatch, capfd,
     monkeypatch.chdir(tmp_path)  # a short name: that of a socket has at most 108 bytes
     (tmp_path / "d").mkdir()
     target = make_special(kind, tmp_path / "x")
-    (tmp_path / "source").write_text("a\n")
-    given = {"out": "vectors.npy", flag: target}
-    words = [part for name, path in given.items() for part in (f"--{name}", path)]
-    before = tree(tmp_path)
-    line = error(capfd, "encode", "--model", "m", "--language", "en", "--source", "source", *words)
+    (tmp_path / "de-en.tsv").write_text("a\n")
+    line = refused(capfd, tmp_path, *ENCODE, "vectors.npy", f"--{flag}", target)
     assert f"--{flag} {target}: expected the name of a file, found a" in line
-    assert tree(tmp_path) == before
 
 
 def test_no_writer_replaces_a_device_whoever_calls_it():
@@ -146,17 +141,18 @@ def test_no_writer_replaces_a_device_whoever_calls_it():
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-@pytest.mark.parametrize("name", ["thesis.txt/x.npy", "thesis.txt/deep/x.npy"])
-def test_a_place_below_a_file_is_refused_before_any_work(place, capfd, name):
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", f"d/{name}")
-    assert "a part of this path is a file" in refused(capfd, place, "encode", *words)
-
-
-def test_a_name_that_is_too_long_is_refused_before_any_work(place, capfd):
-    """The temporary name beside it is longer than the 255 bytes of a file system."""
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", "x.npy")
-    line = refused(capfd, place, "encode", *words, "--costs", "c" * 250)
-    assert "File name too long; choose a shorter name" in line
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("d/thesis.txt/x.npy",), "a part of this path is a file"),
+        (("d/thesis.txt/deep/x.npy",), "a part of this path is a file"),
+        # the temporary name beside it is longer than the 255 bytes of a file system
+        (("x.npy", "--costs", "c" * 250), "File name too long; choose a shorter name"),
+        (("x", "--costs", "./x"), "--costs x: the same place as --out x"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(place, capfd, words, message):
+    assert message in refused(capfd, place, *ENCODE, *words)
 
 
 # --- folders
@@ -208,18 +204,9 @@ def test_a_kill_between_two_renames_leaves_no_part_of_a_folder_under_its_name(
 
 
 STATES = {
-    "segment": ("--experiment", "tiny", "--source", "de-en.tsv", "--out", "out.tsv"),
-    "shards": ("--source", "de-en.tsv", "--vocabulary", "v.model", "--out", "out"),
-    "train": (
-        "--experiment",
-        "tiny",
-        "--system",
-        "ems",
-        "--shards",
-        "i",
-        "--vocabulary",
-        "v.model",
-    ),
+    "segment": "--experiment tiny --source de-en.tsv --out out.tsv --piece-lines 1",
+    "shards": "--source de-en.tsv --vocabulary v.model --out out --piece-lines 1",
+    "train": "--experiment tiny --system ems --vocabulary v.model --out model --shards",
 }
 
 
@@ -227,17 +214,11 @@ STATES = {
 def test_a_state_folder_with_other_things_is_refused_and_keeps_them(place, capfd, toy, stage):
     shutil.copy(toy.vocabulary, place / "v.model")
     shutil.copytree(toy.folder, place / "toy")
-    if stage == "train":
-        words = ["--experiment", "tiny", "--system", "ems", "--shards", toy.index()]
-        words = [*words, "--vocabulary", "v.model", "--out", "model"]
-    else:
-        words = [*STATES[stage], "--piece-lines", 1]
-        (place / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
-    line = refused(capfd, place, stage, *words, "--state", ".")
-    assert "--state" in line
-    (place / "e").mkdir()
-    (place / "e" / "thesis").mkdir()
-    line = refused(capfd, place, stage, *words, "--state", "e")
+    (place / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
+    words = [stage, *STATES[stage].split(), *([toy.index()] if stage == "train" else [])]
+    assert "--state" in refused(capfd, place, *words, "--state", ".")
+    (place / "e" / "thesis").mkdir(parents=True)
+    line = refused(capfd, place, *words, "--state", "e")
     assert "e: expected a new folder or the state of an earlier run, found thesis in it" in line
 
 
@@ -266,8 +247,7 @@ def test_an_output_that_is_the_source_is_refused(place, capfd, spelling):
     (place / "link.tsv").symlink_to("de-en.tsv")
     os.link("de-en.tsv", "hard.tsv")
     (place / "f").symlink_to(place)
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", spelling)
-    line = refused(capfd, place, "encode", *words)
+    line = refused(capfd, place, *ENCODE, spelling)
     assert f"--out {Path(spelling)}: the same place as --source de-en.tsv" in line
 
 
@@ -286,15 +266,14 @@ def test_no_stage_writes_over_what_it_reads(place, capfd, command, flag):
 
 
 def test_a_file_of_a_folder_that_is_read_is_not_replaced(place, capfd):
-    words = ("--model", "d", "--language", "en", "--source", "de-en.tsv")
-    line = refused(capfd, place, "encode", *words, "--out", "d/thesis.txt")
+    line = refused(capfd, place, *ENCODE, "d/thesis.txt", "--model", "d")
     assert "--out d/thesis.txt: a file of --model d" in line
-
-
-def test_two_outputs_are_two_files(place, capfd):
-    words = ("--model", "d", "--language", "en", "--source", "de-en.tsv", "--out", "x")
-    line = refused(capfd, place, "encode", *words, "--costs", "./x")
-    assert "--costs x: the same place as --out x" in line
+    path = Path("m/C/v1/moses/de-en.txt.zip")
+    path.parent.mkdir(parents=True)
+    path.write_text(KEPT)
+    job = ("fetch", "--source", "m", "--corpus", "C", "--version", "v1", "--pair", "de-en")
+    line = refused(capfd, place, *job, "--out", path)
+    assert "a file of --source m, which would be lost" in line
 
 
 def test_a_companion_of_the_output_counts_as_output(place, capfd):
@@ -311,20 +290,11 @@ def test_a_table_has_the_name_that_it_is_given(place, capfd, name):
     assert f"--out {name}: expected a name that ends in .tex, .csv or .md" in line
 
 
-def test_fetching_a_file_to_its_own_place_is_refused(place, capfd):
-    (place / "m/C/v1/moses").mkdir(parents=True)
-    shutil.copy("de-en.tsv", "m/C/v1/moses/de-en.txt.zip")
-    job = ("fetch", "--source", "m", "--corpus", "C", "--version", "v1", "--pair", "de-en")
-    line = refused(capfd, place, *job, "--out", "m/C/v1/moses/de-en.txt.zip")
-    assert "a file of --source m, which would be lost" in line
-
-
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
 def test_a_source_from_which_reading_might_never_end_is_refused(tmp_path, monkeypatch, capfd, kind):
     monkeypatch.chdir(tmp_path)
     source = make_special(kind, tmp_path / "x")
-    words = ("--model", "m", "--language", "en", "--source", source, "--out", "x.npy")
-    line = refused(capfd, tmp_path, "encode", *words)
+    line = refused(capfd, tmp_path, *ENCODE, "x.npy", "--source", source)
     assert f"--source {source}: expected a file or a folder, found a {kind}" in line
 
 
@@ -333,14 +303,13 @@ def test_a_source_from_which_reading_might_never_end_is_refused(tmp_path, monkey
 
 def test_an_empty_source_has_no_rows(toy, never_killed, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
-    words = ["--model", never_killed, "--language", "en", "--source", tmp_path / "empty"]
-    assert main(["encode", *map(str, words), "--out", str(tmp_path / "x.npy")]) == 0
+    words = [tmp_path / "x.npy", "--model", never_killed, "--source", tmp_path / "empty"]
+    assert main([*ENCODE, *map(str, words)]) == 0
     assert np.load(tmp_path / "x.npy").shape == (0, 16)
 
 
 def test_a_missing_model_is_not_a_lack_of_space(place, capfd):
-    words = ("--model", "gone", "--language", "en", "--source", "gone.txt", "--out", "x.npy")
-    line = error(capfd, "encode", *words)
+    line = refused(capfd, place, *ENCODE, "x.npy", "--model", "gone")
     assert "gone" in line
     assert "no such file" in line
     assert "free some space" not in line

@@ -43,7 +43,7 @@ def inspect(
     shard: Annotated[Path | None, "folder of shards, or of one"] = None,
     vocabulary: Annotated[Path | None, "SentencePiece model, if it was moved"] = None,
     pair: Annotated[str | None, "language pair, like de-en", Mark.NAME] = None,
-    role: Literal["train", "validation"] = "train",
+    role: Annotated[Literal["train", "validation"], "what the shards are for"] = "train",
 ) -> None:
     """Show a pair of the shards and where it comes from."""
     from ems.shards.inspect import inspect_folder, inspect_index
