@@ -7,8 +7,8 @@ the median of three runs at 1x. Memory is the peak of RssAnon, summed over the p
 at 1x, 4x and 16x: the same pairs with a number appended, so that none is a duplicate.
 
 - Bare Perl is the script of the package mosestokenizer, streamed over the same lines.
-- The plain way is its Python object, jieba, fugashi and SentencePiece, a sentence at a time, without
-  decontamination. pyknp for Japanese is left out, because it needs Juman++.
+- The plain way is its Python object, jieba, fugashi and SentencePiece, a sentence at a time and
+  without decontamination. pyknp for Japanese is left out, because it needs Juman++.
 - Dictionaries load before the clock starts, here and in the plain way, because one load serves a
   job of a million pairs.
 - The data are 60,000 pairs of tico-19, NTREX and Tatoeba, as many of each language, decontaminated
