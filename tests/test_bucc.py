@@ -13,7 +13,7 @@ from results_made import means
 from ems.bench import embedded
 from ems.bench.registry import evaluate
 from ems.benchmarks.bucc2018.data import PARTS, part_files, read_part
-from ems.benchmarks.bucc2018.score import best_threshold
+from ems.benchmarks.families.mining import best_threshold
 from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.scores import read_score_file

@@ -13,12 +13,11 @@ from experiments_made import Settings
 from results_made import by_direction, counts, hits, means
 
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.documents import MAJORITY
-from ems.bench.labelled import Place, Reader, drawn
 from ems.bench.task import Task
+from ems.benchmarks.families.classification import MAJORITY, Reader, drawn
 from ems.config import stage_hash
 from ems.errors import EmsError
-from ems.evalsets.documents import Document
+from ems.evalsets.documents import Document, Place
 
 SEVEN = ("de", "es", "fr", "it", "ja", "ru", "zh")
 BOTH = {f"{one}-{other}" for x in SEVEN for one, other in (("en", x), (x, "en"))}
@@ -117,7 +116,7 @@ def test_sources_trained_one_by_one_for_lack_of_memory_give_the_same_scores(
 ):
     noisy = TopicEncoder(noise=0.6)
     together = scored("cls", folders, tmp_path, noisy)
-    monkeypatch.setattr("ems.bench.documents.MOST_BYTES", 1)
+    monkeypatch.setattr("ems.benchmarks.families.classification.MOST_BYTES", 1)
     assert scored("cls", folders, tmp_path, noisy) == together
 
 

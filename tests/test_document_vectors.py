@@ -6,8 +6,8 @@ from classified_made import TopicEncoder
 from experiments_made import Settings
 
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.document_vectors import embed_documents, split_long, token_counts
 from ems.bench.task import Task
+from ems.benchmarks.families.classification import embed_documents, split_long, token_counts
 
 
 class Counted(TopicEncoder):

@@ -14,7 +14,7 @@ import ems.benchmarks.pawsx.data as pawsx
 import ems.benchmarks.xnli.data as xnli
 import ems.benchmarks.xnli.score as inference
 from ems.bench.baselines import CharNgramEncoder
-from ems.benchmarks.pawsx.score import PRECISION, best_threshold
+from ems.benchmarks.families.pair_classification import PRECISION, best_threshold
 from ems.benchmarks.xnli.score import Pairs
 from ems.errors import EmsError
 

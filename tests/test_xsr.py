@@ -13,7 +13,7 @@ from mirror_made import write_opus, write_zip
 from results_made import counts, hits
 
 from ems.bench.registry import evaluate
-from ems.bench.xsr import draw
+from ems.benchmarks.families.retrieval import draw
 from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.scores import read_score_file
