@@ -17,10 +17,10 @@ Notable choices:
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,43 +57,22 @@ class Probe:
         return cls(**{**own, "hidden": tuple(own["hidden"])})
 
 
-class Pool(Protocol):
-    """All examples of some runs, by row; features may be made as they are needed."""
-
-    @property
-    def width(self) -> int:
-        """Number of features of an example."""
-        ...
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the features and of the networks."""
-        ...
-
-    def take(self, rows: Tensor) -> Tensor:
-        """Return float32[*rows.shape, width], a copy of the features of int64 `rows`."""
-        ...
-
-
 @dataclass(frozen=True)
-class Vectors:
-    """Examples whose features are embeddings: float32[N, width]."""
+class Pool:
+    """All examples of some runs, by row.
 
-    vectors: Tensor
+    `take` returns a copy of the features of int64 rows, float32[*rows.shape, width]. It may make
+    them as they are needed: those of pairs of sentences would not fit into memory.
+    """
 
-    @property
-    def width(self) -> int:
-        """Number of features of an example."""
-        return self.vectors.shape[1]
+    take: Callable[[Tensor], Tensor]
+    width: int
+    device: torch.device
 
-    @property
-    def device(self) -> torch.device:
-        """Device of the features."""
-        return self.vectors.device
-
-    def take(self, rows: Tensor) -> Tensor:
-        """Return float32[*rows.shape, width]."""
-        return self.vectors[rows]
+    @classmethod
+    def of(cls, vectors: Tensor) -> "Pool":
+        """Return a pool whose features are embeddings, float32[N, width]."""
+        return cls(vectors.__getitem__, vectors.shape[1], vectors.device)
 
 
 @dataclass(frozen=True)
@@ -159,7 +138,7 @@ def train(
 
 
 def _together(runs: Sequence[Run], each: int) -> Iterator[list[int]]:
-    """Group the numbers of runs that can share their steps: equally many examples, MOST parameters."""
+    """Group the runs that can share their steps: equally many examples, up to MOST parameters."""
     alike = defaultdict(list)
     for number, run in enumerate(runs):
         alike[len(run.train)].append(number)
@@ -299,7 +278,7 @@ def forward(
 def draw_kept(
     streams: Sequence[Streams], shape: torch.Size, probe: Probe, device: torch.device
 ) -> list[Tensor] | None:
-    """Return dropout factors for a step on features of `shape` [R, B, width]; None without dropout.
+    """Return dropout factors for a step on features of `shape` [R, B, width]; None without it.
 
     Each run draws its own 16 bits for each input of each layer, so the rate is a multiple of
     1/65,536.

@@ -53,7 +53,7 @@ def read_sentences(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def read_part(folder: Path, code: str, part: str) -> Mining:
-    """Read one part of one language. Raises `EmsError` for a bad line, a double or an unknown id."""
+    """Read one part of a language. Raises `EmsError` for a bad line, a double or unknown id."""
     first, second, gold = (folder / name for name in part_files(code, part))
     sides = (_by_id(first), _by_id(second))
     return Mining(*sides, _read_gold(gold, sides))

@@ -16,7 +16,7 @@ more tokens than `documents.split` is the mean of the embeddings of its sentence
 import random
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
 from statistics import mean
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ems.bench.probe import Classifier, Probe, Run, Vectors, train
+from ems.bench.probe import Classifier, Pool, Probe, Run, train
 from ems.bench.task import LineEncoder, Task
 from ems.benchmarks import module
 from ems.errors import EmsError
@@ -96,14 +96,14 @@ class Reader:
 
     def _of_each_class(self, place: Place, path: Path) -> list[Document]:
         """Draw as many documents as the settings say, an equal share of each class."""
-        count, classes, found = self.settings["train"], self.data.CLASSES, []
+        count, classes, every = self.settings["train"], self.data.CLASSES, []
         for number, name in enumerate(classes):
             share = count * (number + 1) // len(classes) - count * number // len(classes)
             documents = self.data.read_part(self.folder, place, self.settings)[1]
             of_class = (document for document in documents if document.label == name)
             seed = f"{self.seed} {self.name} {place.code} {name}"
-            found += drawn(of_class, share, seed, path)
-        return found
+            every += drawn(of_class, share, seed, path)
+        return every
 
 
 def check_classes(labels: list[int], classes: tuple[str, ...], where: str, what: str) -> None:
@@ -181,48 +181,21 @@ def split_long(
 # --- scoring
 
 
-@dataclass(frozen=True)
-class Source:
-    """The language (its code in the set) and the domain that a classifier learns from."""
-
-    code: str
-    domain: str
-
-
-@dataclass
-class Learnt:
-    """Embeddings and classes of train and validation parts, one after the other."""
-
-    vectors: list[np.ndarray] = field(default_factory=list)
-    labels: list[int] = field(default_factory=list)
-    parts: dict[Source, tuple[range, range]] = field(default_factory=dict)
-
-    def add(self, source: Source, parts: list[tuple[np.ndarray, list[int]]]) -> None:
-        """Add the train and the validation part of a source."""
-        ranges = []
-        for vectors, labels in parts:
-            ranges.append(range(len(self.labels), len(self.labels) + len(labels)))
-            self.vectors.append(vectors)
-            self.labels += labels
-        self.parts[source] = (ranges[0], ranges[1])
-
-
 def score(task: Task) -> Result:
     """Return the accuracy of each direction, "en-de", or of each of its domains, "en-de books"."""
     reader, names = Reader(task), task.evalset.languages
     directions = _directions(task, reader)
-    sources = list(dict.fromkeys(source for source, _ in directions))
-    classifiers = _classifiers(task, reader, sources)
+    classifiers = _classifiers(task, reader, list(dict.fromkeys((s, d) for s, _, d in directions)))
     progress = Progress(f"{task.benchmark} {task.system}", len(directions), "directions")
     rows: list[Score] = []
     details = {}
-    for target in dict.fromkeys(target for _, target in directions):  # each embedded once
-        examples, vectors = _embedded(task, reader, Place(target.code, target.domain, "test"))
-        pool = Vectors(torch.from_numpy(vectors))
-        for source in (source for source, other in directions if other == target):
-            place = (names[source.code], names[target.code], target.domain)
-            rows += tested(classifiers[source], pool, np.array(examples.labels), place)
-            details[rows[-1].direction] = chosen(classifiers[source])
+    for target, domain in dict.fromkeys((t, d) for _, t, d in directions):  # each embedded once
+        examples, vectors = _embedded(task, reader, Place(target, domain, "test"))
+        pool = Pool.of(torch.from_numpy(vectors))
+        for source in (s for s, *place in directions if place == [target, domain]):
+            place = (names[source], names[target], domain)
+            rows += tested(classifiers[source, domain], pool, np.array(examples.labels), place)
+            details[rows[-1].direction] = chosen(classifiers[source, domain])
             progress.add(1, f"{rows[-1].direction} {mean_accuracy(rows, rows[-1].direction):.1f}")
     progress.close(f"mean accuracy {mean_accuracy(rows):.1f}")
     return accuracies(task, rows, details)
@@ -241,8 +214,8 @@ def mean_accuracy(rows: list[Score], direction: str = "") -> float:
     return mean(row.value for row in every)
 
 
-def _directions(task: Task, reader: Reader) -> list[tuple[Source, Source]]:
-    """Return (source, target) with English on one side, or as the only source."""
+def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
+    """Return (source, target, domain) with English on one side, or as the only source."""
     english = [code for code in task.spoken if task.evalset.languages[code] == ENGLISH]
     others = [code for code in task.spoken if code not in english]
     if not english or not others:
@@ -256,11 +229,7 @@ def _directions(task: Task, reader: Reader) -> list[tuple[Source, Source]]:
     else:
         pairs = [way for pair in pairs for way in (pair, pair[::-1])]
     domains = getattr(reader.data, "DOMAINS", ("",))
-    return [
-        (Source(source, domain), Source(target, domain))
-        for source, target in pairs
-        for domain in domains
-    ]
+    return [(*pair, domain) for pair in pairs for domain in domains]
 
 
 def _embedded(task: Task, reader: Reader, place: Place) -> tuple[Examples, np.ndarray]:
@@ -272,34 +241,31 @@ def _embedded(task: Task, reader: Reader, place: Place) -> tuple[Examples, np.nd
 
 
 def _classifiers(
-    task: Task, reader: Reader, sources: list[Source]
-) -> dict[Source, list[Classifier]]:
-    """Train a classifier for each source and seed, as many sources together as memory allows."""
-    found: dict[Source, list[Classifier]] = {}
-    for learnt in _learnt(task, reader, sources):
-        pool = Vectors(torch.from_numpy(np.concatenate(learnt.vectors)))
-        found |= trained(task, pool, learnt.labels, learnt.parts, len(reader.data.CLASSES))
-    return found
+    task: Task, reader: Reader, sources: list[tuple[str, str]]
+) -> dict[tuple[str, str], list[Classifier]]:
+    """Train a classifier for each (language, domain) and seed.
 
-
-def _learnt(task: Task, reader: Reader, sources: list[Source]) -> Iterator[Learnt]:
-    """Yield train and validation parts of the sources, as many at a time as fit MOST_BYTES."""
-    learnt = Learnt()
+    As many sources as fit MOST_BYTES are trained together.
+    """
+    classifiers: dict[tuple[str, str], list[Classifier]] = {}
+    vectors, labels, parts = [], [], {}
     for source in sources:
-        parts = []
+        ranges = []
         for part in ("train", "valid"):
-            examples, vectors = _embedded(task, reader, Place(source.code, source.domain, part))
-            parts.append((vectors, examples.labels))
-        learnt.add(source, parts)
-        if sum(part.nbytes for part in learnt.vectors) >= MOST_BYTES:
-            yield learnt
-            learnt = Learnt()
-    if learnt.parts:
-        yield learnt
+            examples, embedded = _embedded(task, reader, Place(*source, part))
+            ranges.append(range(len(labels), len(labels) + len(embedded)))
+            vectors.append(embedded)
+            labels += examples.labels
+        parts[source] = tuple(ranges)
+        if source == sources[-1] or sum(part.nbytes for part in vectors) >= MOST_BYTES:
+            pool = Pool.of(torch.from_numpy(np.concatenate(vectors)))
+            classifiers |= trained(task, pool, labels, parts, len(reader.data.CLASSES))
+            vectors, labels, parts = [], [], {}
+    return classifiers
 
 
 def trained(
-    task: Task, pool: Any, labels: list[int], parts: dict[Any, tuple[range, range]], classes: int
+    task: Task, pool: Pool, labels: list[int], parts: dict[Any, tuple[range, range]], classes: int
 ) -> dict[Any, list[Classifier]]:
     """Train a classifier for each seed and each entry of `parts` (rows to learn from, rows to
     choose by); of several weight decays keep the one with the most hits, of equals the first.
@@ -318,7 +284,7 @@ def trained(
     by_name = dict(zip(runs, done, strict=True))
     return {
         key: [
-            max((by_name[key, seed, decay] for decay in decays), key=lambda found: found.correct)
+            max((by_name[key, seed, decay] for decay in decays), key=lambda one: one.correct)
             for seed in seeds
         ]
         for key in parts
@@ -326,7 +292,7 @@ def trained(
 
 
 def tested(
-    classifiers: list[Classifier], pool: Any, labels: np.ndarray, place: tuple[str, str, str]
+    classifiers: list[Classifier], pool: Pool, labels: np.ndarray, place: tuple[str, str, str]
 ) -> list[Score]:
     """Return the accuracy of each seed's classifier on all of `pool`, whose classes are `labels`.
 

@@ -43,7 +43,7 @@ def read_item(path: Path) -> Item:
 
 
 def as_document(path: Path, item: Item) -> Document:
-    """Return an item as a document, a paragraph a line. Raises `EmsError` unless it has one class."""
+    """Return an item as a document, a paragraph a line. Raises `EmsError` without one class."""
     if len(item.labels) != 1:
         raise EmsError(
             f"{path}: has {len(item.labels)} of the classes {', '.join(CLASSES)}, expected one"

@@ -66,7 +66,7 @@ def split_path(folder: Path, split: str) -> Path:
 
 
 def read_all(folder: Path, split: str) -> Iterator[tuple[str, Inference]]:
-    """Yield (language, pair) of each line of dev or test. Raises `EmsError` naming file and line."""
+    """Yield (language, pair) of each line of dev or test. Raises `EmsError` naming the line."""
     path = split_path(folder, split)
     rows = _json_rows(path) if path.suffix == ".jsonl" else named_rows(path, COLUMNS)
     for number, (language, label, premise, hypothesis) in rows:

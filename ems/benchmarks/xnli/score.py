@@ -7,14 +7,13 @@ ReLU, 3 epochs without a better one. A GPU trains the network where there is one
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ems.bench.probe import Classifier
+from ems.bench.probe import Classifier, Pool
 from ems.bench.task import Task
 from ems.benchmarks.families.classification import (
     accuracies,
@@ -33,32 +32,18 @@ from ems.scores import ENGLISH, Result, Score
 LINES = 1 << 15  # sentences embedded at once
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of sentences: `vectors` float32[S, d], and which sentences each pair is, int64[N].
+def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:
+    """Return pairs of sentences by `vectors` float32[S, d] and the sentences of each, int64[N].
 
-    Features are made batch by batch: those of all 392,702 pairs would take four times the memory of
-    their sentences, each of which is embedded once.
+    Features are [u, v, u * v, |u - v|], made batch by batch: those of all 392,702 pairs would take
+    four times the memory of their sentences.
     """
 
-    vectors: Tensor
-    first: Tensor
-    second: Tensor
-
-    @property
-    def width(self) -> int:
-        """Number of features of a pair."""
-        return 4 * self.vectors.shape[1]
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the embeddings."""
-        return self.vectors.device
-
-    def take(self, rows: Tensor) -> Tensor:
-        """Return [u, v, u * v, |u - v|] of `rows`, float32[*rows.shape, 4 d]."""
-        one, other = self.vectors[self.first[rows]], self.vectors[self.second[rows]]
+    def take(rows: Tensor) -> Tensor:
+        one, other = vectors[first[rows]], vectors[second[rows]]
         return torch.cat([one, other, one * other, (one - other).abs()], dim=-1)
+
+    return Pool(take, 4 * vectors.shape[1], vectors.device)
 
 
 def score(task: Task) -> Result:
@@ -94,7 +79,7 @@ def _classifiers(task: Task, english: str) -> list[Classifier]:
     return trained(task, pool, labels, parts, len(LABELS))[english]
 
 
-def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple[Pairs, list[int]]:
+def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple[Pool, list[int]]:
     """Return pairs with their sentences' embeddings, and the class of each."""
     numbers: dict[str, int] = {}
     first, second, labels = [], [], []
@@ -105,7 +90,7 @@ def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple
     device = choose_device("auto")
     vectors = torch.from_numpy(_embed(task, list(numbers), code, f"xnli {code} {part}"))
     indices = (torch.tensor(column, device=device) for column in (first, second))
-    return Pairs(vectors.to(device), *indices), labels
+    return pairs_pool(vectors.to(device), *indices), labels
 
 
 def _embed(task: Task, lines: list[str], code: str, where: str) -> np.ndarray:
