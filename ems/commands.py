@@ -158,9 +158,11 @@ STAGES = [
         ("code",),
         others={
             "--evalset": {"choices": sets(), "required": True},
-            "--source": {"default": "", "help": "a directory or an address; '': as published"},
-        }
-        | GENERATED,
+            "--source": {
+                "default": "",
+                "help": "a directory, an address, or `embedded` (default: as published)",
+            },
+        },
         out=Out("folder"),
     ),
     Stage(

@@ -10,7 +10,7 @@ Notable choices:
   run of its own or of the shard, `all` sees a small file with the same bytes, and does not. For the
   same reason a file of text is followed by a run of everything before training (`text`): most often
   that has nothing to do, and else it costs hours instead of the days of training;
-- a file of an unpacked archive is no output, its manifest is;
+- a file of an evaluation set is no output, the manifest of its unit is;
 - one file of a model folder cannot be made without the others.
 """
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ems.errors import EmsError
 
 LOCK = ".lock.json"  # of a download, beside it
-MANIFEST = ".manifest.json"  # of an unpacked archive
+MANIFEST = ".manifest.json"  # of a unit of an evaluation set
 TIMES = ".times.jsonl"  # of a training
 
 
@@ -149,13 +149,15 @@ def _of_data(data: Path, *parts: str) -> _Remedy | None:
             return _Remedy(str(data / "embedded"), (str(data / "embedded" / "manifest.json"),))
         case ["evalsets", _, _, *file] if manifest := _manifest(data.joinpath(*parts[:3]), file):
             return _Remedy(manifest, (manifest,))
+        case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
+            return _Remedy(path, ("evalsets",))
         case ["opus" | "evalsets", _, _, _, *_]:
             return _Remedy(path, (path,))
     return None
 
 
 def _manifest(folder: Path, file: list[str]) -> str:
-    """The manifest of the unpacked archive that holds a file of an evaluation set, or ''."""
+    """The manifest of the unit that holds a file of an evaluation set, or ''."""
     name = f'"{"/".join(file)}"'
     for path in folder.glob(f"*{MANIFEST}"):
         if name in path.read_text(encoding="utf-8", errors="replace"):

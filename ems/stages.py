@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ems import torchrun
-from ems.config import Experiment, load_experiment, load_site, stage_hash
+from ems.config import EMBEDDED, Experiment, load_experiment, load_site, stage_hash
 from ems.errors import EmsError
 from ems.files import read_json
 
@@ -139,8 +139,10 @@ def run_fetch_evalset(options: argparse.Namespace) -> None:
     """Fetch one language, or one archive, of an evaluation set."""
     from ems.evalsets.fetch import fetch_evalset
 
-    names = (options.evalset, options.source, options.code)
-    count = fetch_evalset(*names, options.out, not options.generated, _downloads())
+    generated = options.source == EMBEDDED
+    source = f"{_site()['data']}/{EMBEDDED}/{options.evalset}" if generated else options.source
+    names = (options.evalset, source, options.code)
+    count = fetch_evalset(*names, options.out, not generated, _downloads())
     log.info("%s %s: %s read in %s", options.evalset, options.code, count, options.out)
 
 

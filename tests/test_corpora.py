@@ -160,7 +160,7 @@ def mirror(kind, tmp_path, content):
 
 
 def get(source, out):
-    return fetch_moses(source, "C", "v1", "de-en", out, how=Downloads(retries=1, pause=0.0))
+    return fetch_moses(source, "C", "v1", "de-en", out, downloads=Downloads(retries=1, pause=0.0))
 
 
 both = pytest.mark.parametrize("kind", ["directory", "file", "host"])

@@ -8,7 +8,7 @@ import pytest
 from https_made import cut, good
 from test_download import CONTENT, World
 
-from ems.corpora.download import Downloads, _asked_wait
+from ems.corpora.download import Downloads, _retry_after
 from ems.corpora.fetch import fetch
 from ems.corpora.part import part_path
 from ems.errors import EmsError
@@ -105,7 +105,7 @@ NO_DATES = [
 
 @pytest.mark.parametrize("text", [*NO_TIMES, *NO_DATES])
 def test_a_time_to_wait_that_cannot_be_read_is_as_none(world, text):
-    assert _asked_wait(text) is None
+    assert _retry_after(text) is None
     with world.site(answer(503, b"", Content_Length=0, Retry_After=text.strip("٣")), good) as site:
         world.fetched(site)
     assert len(world.slept) == 1
@@ -116,14 +116,14 @@ def test_a_time_to_wait_that_cannot_be_read_is_as_none(world, text):
     "text", ["Mon, 01 Jan 0001 00:00:00 GMT", "0", "Thu, 01 Jan 1970 00:00:00 GMT"]
 )
 def test_a_time_that_is_over_is_no_wait(text):
-    assert _asked_wait(text) == 0
+    assert _retry_after(text) == 0
 
 
 def test_no_text_at_all_breaks_the_reading_of_a_time_to_wait():
     draw, words = random.Random(1), email.utils.formatdate(usegmt=True).split()
     words += ["-", ":", ",", "+", "0", DIGITS, "-0000", "+9999", "99999", "Jan", "(", '"', "\0", ""]
     for _ in range(20_000):
-        wait = _asked_wait(draw.choice(["", " "]).join(draw.choices(words, k=draw.randint(0, 8))))
+        wait = _retry_after(draw.choice(["", " "]).join(draw.choices(words, k=draw.randint(0, 8))))
         assert wait is None or wait >= 0
 
 
@@ -156,14 +156,17 @@ def test_a_source_that_is_no_address_is_one_line(tmp_path, location):
         EmsError, match=r"x\.zip: expected an address, found none .*; check `sources`"
     ):
         fetch(
-            location, tmp_path / "x.zip", lambda path: {}, how=Downloads(slots=tmp_path / "slots")
+            location,
+            tmp_path / "x.zip",
+            lambda path: {},
+            downloads=Downloads(slots=tmp_path / "slots"),
         )
 
 
 def test_a_host_whose_name_is_longer_than_a_file_name_is_one_line(tmp_path):
     how = Downloads(slots=tmp_path / "slots", retries=0)
     with pytest.raises(EmsError, match="download failed"):
-        fetch(f"http://{'a' * 300}/x.zip", tmp_path / "x.zip", lambda path: {}, how=how)
+        fetch(f"http://{'a' * 300}/x.zip", tmp_path / "x.zip", lambda path: {}, downloads=how)
 
 
 WRONG = [

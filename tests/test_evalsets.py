@@ -1,6 +1,7 @@
 """Laws of the benchmarks' files: read as published, fetched whole or not at all, told by line."""
 
 import json
+import shutil
 
 import pytest
 from conftest import ROOT, SHARED, needs
@@ -16,6 +17,7 @@ from ems.config.composed import experiment_schema
 from ems.errors import EmsError
 from ems.evalsets.fetch import fetch_evalset
 from ems.evalsets.sets import data_files, read_bitext, read_sides
+from ems.evalsets.whole import check_file
 
 PAIRS = [("a\u2028b", "d"), ("c", "e")]
 LINES = ['Er sagte: "Nein".', "Zwei\u2028drei", "vier"]
@@ -72,7 +74,37 @@ def test_fetched_files_are_the_sources_byte_for_byte_and_locked(mirror, tmp_path
         assert (out / file).read_bytes() == content
         assert (lock["url"], lock["bytes"]) == (f"{source}/{file}", len(content))
     expected = [*ON_DISK[name], *(f"{file}.lock.json" for file in ON_DISK[name])]
-    assert files_below(out) == sorted(expected)
+    assert files_below(out) == sorted([*expected, f"{code}.manifest.json"])
+    manifest = json.loads((out / f"{code}.manifest.json").read_text())
+    assert (manifest["unit"], manifest["read"], set(manifest["files"])) == (
+        code,
+        count,
+        set(ON_DISK[name]),
+    )
+    check_file(out / f"{code}.manifest.json")
+
+
+@all_sets
+def test_files_that_are_here_without_their_manifest_are_checked_and_not_fetched_again(
+    mirror, tmp_path, name
+):
+    """As an earlier version of the workflow left them, or a job that was killed at its end."""
+    code, count = SETS[name]
+    out, source = tmp_path / "out", str(mirror / name)
+    fetch_evalset(name, source, code, out)
+    manifest = out / f"{code}.manifest.json"
+    first, before = manifest.read_bytes(), files_below(out)
+    manifest.unlink()
+    shutil.rmtree(mirror)
+    assert fetch_evalset(name, source, code, out) == count
+    assert (manifest.read_bytes(), files_below(out)) == (first, before)
+    manifest.unlink()
+    last = out / ON_DISK[name][-1]
+    last.write_bytes(last.read_bytes()[:-2] + b"!\n")  # damaged: not what its lock says
+    with pytest.raises(EmsError, match="no such file"):
+        fetch_evalset(name, source, code, out)
+    with pytest.raises(EmsError, match="no such file"):
+        fetch_evalset(name, f"{source}2", code, out)
 
 
 @all_sets

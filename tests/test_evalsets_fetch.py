@@ -13,7 +13,7 @@ from host_made import source_of
 
 from ems.benchmarks import benchmark, module, sets
 from ems.cli import main
-from ems.evalsets import archives
+from ems.evalsets import fetch as fetching
 from ems.evalsets import units as of_units
 from ems.evalsets.units import unit as unit_of
 
@@ -129,7 +129,7 @@ def expected_files(name, unit):
 @every_unit
 def test_a_unit_is_there_whole_with_a_manifest_of_its_files(mirror, tmp_path, kind, name, unit):
     out = tmp_path / "out"
-    file = unit_of(name, unit).file
+    file = unit_of(name, unit).files[0]
     with source_of(kind, mirror) as source:
         assert fetch(name, unit, source, out) == 0
         assert fetch(name, unit, source, out) == 0  # a second time is no change
@@ -141,16 +141,12 @@ def test_a_unit_is_there_whole_with_a_manifest_of_its_files(mirror, tmp_path, ki
         path: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for path, content in expected.items()
     }
-    assert (manifest["evalset"], manifest["unit"], manifest["url"], manifest["read"]) == (
-        name,
-        unit,
-        f"{source}/{file}",
-        READ[unit],
-    )
-    assert manifest["bytes"] == (mirror / file).stat().st_size
+    assert (manifest["evalset"], manifest["unit"], manifest["read"]) == (name, unit, READ[unit])
     assert manifest["licence"] == benchmark(name).licence
-    lock = f"{archives.PLACE}/{file.rpartition('/')[2]}.lock.json"
-    assert files_below(out) == sorted([*expected, f"{unit}.manifest.json", lock])
+    place = f"{fetching.PLACE}/{file}" if name in ARCHIVES else file
+    lock = json.loads((out / f"{place}.lock.json").read_text())
+    assert (lock["url"], lock["bytes"]) == (f"{source}/{file}", (mirror / file).stat().st_size)
+    assert files_below(out) == sorted([*expected, f"{unit}.manifest.json", f"{place}.lock.json"])
 
 
 @both
@@ -224,7 +220,7 @@ MALFORMED = [
 def test_a_malformed_archive_is_one_line_and_leaves_nothing(
     mirror, tmp_path, monkeypatch, capfd, kind, name, unit, members, message
 ):
-    file = unit_of(name, unit).file
+    file = unit_of(name, unit).files[0]
     found = made.pack(mirror / file, members)
     set_sums(monkeypatch, {(name, unit): found})
     with source_of(kind, mirror) as source:
@@ -265,21 +261,21 @@ def test_what_a_killed_job_left_goes(mirror, tmp_path):
 def test_a_job_that_dies_before_all_files_are_in_place_leaves_no_manifest(
     mirror, tmp_path, monkeypatch
 ):
-    out, whole = tmp_path / "out", archives.atomic_path
+    out, whole = tmp_path / "out", fetching.atomic_path
 
     def dies(path):
         if path.name == "test_2k.tsv":
             raise KeyboardInterrupt
         return whole(path)
 
-    monkeypatch.setattr(archives, "atomic_path", dies)
+    monkeypatch.setattr(fetching, "atomic_path", dies)
     assert fetch("pawsx", "x-final", str(mirror), out) == 130
     assert "de/dev_2k.tsv" in files_below(out)
     assert not list(out.glob("*.manifest.json"))
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     assert fetch("pawsx", "x-final", str(mirror), out) == 0
-    assert not (out / archives.PLACE / "x-final.tar.gz").exists()
+    assert not (out / fetching.PLACE / "x-final.tar.gz").exists()
 
 
 def test_a_missing_archive_and_an_unknown_unit_are_one_line_each(mirror, tmp_path, capfd):

@@ -298,9 +298,10 @@ def test_the_workflow_plans_an_archive_once_and_uses_a_copy_in_place(tmp_path):
     assert f"--evalset pawsx --source={tmp_path}/mirror --code x-final" in data
     assert "--evalset xnli --source= --code xnli --out data/evalsets/xnli/v1 " in data  # published
     assert "xnli-mt" not in data  # what trains a classifier is fetched for a benchmark only
-    assert data.count("rule fetch_evalset:") == 2
+    assert f"--evalset tatoeba --source={tmp_path}/mirror --code deu" in data
+    assert data.count("rule fetch_evalset:") == 3
     assert "bucc2018" not in data
-    assert evalkeys.count("rule fetch_evalset:") == 1
+    assert evalkeys.count("rule fetch_evalset:") == 2
     assert f"bucc2018={bucc}" in evalkeys
     assert "data/evalsets/pawsx/v1/x-final.manifest.json" in evalkeys
     assert f"{bucc}/de-en/de-en.training.gold" in evalkeys
@@ -309,7 +310,7 @@ def test_the_workflow_plans_an_archive_once_and_uses_a_copy_in_place(tmp_path):
 def test_the_workflow_plans_the_sets_that_lie_beside_the_project(tmp_path):
     needs(SHARED.is_dir(), "the benchmarks do not lie beside the project")
     data, _ = plan_of(tmp_path / "project", SHARED / "bucc_mini", tmp_path / "mirror")
-    assert data.count("rule fetch_evalset:") == 2
+    assert data.count("rule fetch_evalset:") == 3
     value = with_sets(
         {"bucc2018": {"path": str(SHARED / "bucc_mini")}, "pawsx": {"path": str(SHARED / "pawsx")}}
     )

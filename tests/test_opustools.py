@@ -45,7 +45,7 @@ def out(tmp_path):
 
 def get(out):
     how = Downloads(slots=out.parent.parent / "slots")
-    return fetch_moses("opustools", "C", "v1", "de-en", out, how=how)
+    return fetch_moses("opustools", "C", "v1", "de-en", out, downloads=how)
 
 
 def files(out):
@@ -215,7 +215,7 @@ def test_real_the_file_comes_through_the_package(hosts, out):
 def test_real_a_pair_that_opus_has_not_is_one_line(hosts, out):
     how = Downloads(slots=out.parent.parent / "slots")
     with pytest.raises(EmsError, match="brought 0 files instead of one"):
-        fetch_moses("opustools", "D", "v1", "de-en", out, how=how)
+        fetch_moses("opustools", "D", "v1", "de-en", out, downloads=how)
 
 
 def test_real_a_file_that_is_gone_is_one_line(hosts, out):

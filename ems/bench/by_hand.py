@@ -130,10 +130,7 @@ def _how_to_fetch(
     told = f"{benchmark}: {len(missing):,} files are not there: {files}{more}"
     if elsewhere or experiment.evalsets[benchmark].path:
         return f"{told}; check the folder"
-    return (
-        f"{told}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`, or "
-        "those files instead of `evalsets`"
-    )
+    return f"{told}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`"
 
 
 def _summary(name: str, rows: list[tuple[str, str, float]]) -> str:
