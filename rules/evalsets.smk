@@ -21,9 +21,6 @@ rule fetch_evalset:
     log:
         f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
-    resources:
-        mem_mb=2000,
-        runtime=240,
     params:
         source=evalset_source,
         out=folder_of_output,
