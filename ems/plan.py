@@ -4,7 +4,6 @@ The Snakefile and `ems check` call `plan`: the site's settings, the experiment, 
 segmenters.
 """
 
-import re
 import shlex
 import shutil
 import sys
@@ -24,13 +23,11 @@ from ems.train.scalars import check_tensorboard
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
 # what the executor puts between double quotes, where a shell reads on, or Slurm into a log's name
 UNSUBMITTED = set("$`\\\"'%")
-DRY = {"--dry-run", "--dryrun"}
 OTHERS = {  # words of Snakemake's command line with which it neither runs nor announces a job
     *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
     *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
     *("--report", "--cleanup-metadata", "--containerize"),
 }
-LOOKS = DRY | OTHERS  # with which no job runs
 
 
 @dataclass(frozen=True)
@@ -45,15 +42,9 @@ class Plan:
     missing: tuple[str, ...] = ()
 
 
-def segments_elsewhere(words: list[str]) -> bool:
-    """Whether no text is going to be segmented on this machine, by Snakemake's command line.
-
-    A dry run runs nothing, and with Slurm each `segment` job runs on a node, whose programs this
-    machine cannot see: it need not have them, and a node that lacks one fails in that job with the
-    same line. Everything else runs here, where a missing program is told before hours of downloads.
-    """
-    short = any(re.fullmatch("-[Ffknpq]*n[Ffknpq]*", word) for word in words)
-    return short or bool((LOOKS | SLURM) & set(words))
+def on_slurm(words: list[str]) -> bool:
+    """True if Snakemake's command line or profile asks for Slurm."""
+    return bool(SLURM & set(words))
 
 
 def plans_jobs(words: list[str]) -> bool:
@@ -61,14 +52,21 @@ def plans_jobs(words: list[str]) -> bool:
     return not OTHERS & set(words)
 
 
-def check_cluster(words: list[str], run: Plan) -> None:
-    """Raise `EmsError` when `words` (command line, profile) ask for Slurm and it is not here, or
-    cannot be given a job of this run.
+def segments_elsewhere(words: list[str]) -> bool:
+    """True if no `segment` job will run on this machine, by Snakemake's command line.
+
+    With Slurm each runs on a node, whose programs this machine cannot see: a node that lacks one
+    fails in that job with the same line. Everywhere else a missing program is an error before hours
+    of downloads.
+    """
+    return on_slurm(words) or not plans_jobs(words)
+
+
+def check_cluster(run: Plan) -> None:
+    """Raise `EmsError` if this machine cannot submit jobs, or Slurm cannot take one of this run.
 
     Without `sbatch` the executor would run the local jobs and then wait for ever.
     """
-    if not SLURM & set(words):
-        return
     if shutil.which("sbatch") is None:
         raise EmsError(
             "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "

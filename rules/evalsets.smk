@@ -15,9 +15,6 @@ rule fetch_flores200:
     log:
         f"{LOGS}/fetch/flores200-{{version}}-{{code}}.log",
     retries: 3
-    resources:
-        mem_mb=800,
-        runtime=60,
     params:
         evalset="flores200",
         source=EXPERIMENT.sources["flores200"],
@@ -68,9 +65,6 @@ rule fetch_evalset:
     log:
         f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
-    resources:
-        mem_mb=2000,
-        runtime=240,
     params:
         source=lambda wildcards: unit_source(EXPERIMENT, wildcards.evalset),
         out=folder_of_output,
@@ -87,15 +81,12 @@ rule evalkeys:
         f"{RESULTS}/text/evalkeys.tsv",
     log:
         f"{LOGS}/evalkeys.log",
-    resources:
-        mem_mb=2000,
-        runtime=30,
     params:
-        expect=settings_hash("evalkeys"),
-        code=source_of(evalkeys_modules(EXPERIMENT.decontaminate["against"])),
-        experiment=EXPERIMENT.name,
+        **stage(
+            "evalkeys",
+            evalkeys_modules(EXPERIMENT.decontaminate["against"]),
+            "text/evalkeys",
+        ),
         folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
-        costs=f"{COSTS}/text/evalkeys.json",
     shell:
-        "ems evalkeys --experiment {params.experiment:q} --expect {params.expect:q}"
-        " --evalset {params.folders:q} --out {output:q} --costs {params.costs:q} --log {log:q}"
+        "ems evalkeys {params.job:q} --evalset {params.folders:q} --out {output:q} --log {log:q}"
