@@ -1,8 +1,4 @@
-"""What a run is going to do, checked as a whole before any job starts.
-
-The Snakefile and `ems check` call `plan`: the site's settings, the experiment, its corpora and
-segmenters.
-"""
+"""Check a run as a whole before any job starts: settings, corpora, segmenters, the cluster."""
 
 import shlex
 import shutil
@@ -32,8 +28,8 @@ OTHERS = {  # words of Snakemake's command line with which it neither runs nor a
 
 @dataclass(frozen=True)
 class Plan:
-    """The site's settings, the experiment that they name, what its local sources lack, and a line
-    for each segmenter that it needs and that is not here.
+    """The site's settings, the experiment that they name, the files missing from its local sources,
+    and a line for each missing segmenter.
     """
 
     site: dict[str, Any]
@@ -84,7 +80,7 @@ def check_cluster(run: Plan) -> None:
 
 
 def _places(run: Plan) -> dict[str, str]:
-    """The folders whose files are inputs of jobs, by what names them."""
+    """Return the folders with inputs of jobs, by the setting that names them."""
     sets = {f"evalsets.{name}.path": item.path for name, item in run.experiment.evalsets.items()}
     models = {f"systems.{name}.model": s["model"] for name, s in run.experiment.systems.items()}
     texts = {key: model for key, model in models.items() if isinstance(model, str)}
@@ -97,14 +93,13 @@ def plan(
     elsewhere: bool = False,
     jobs: bool = False,
 ) -> Plan:
-    """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
-    both.
+    """Read and check config.yaml under `root`, with `overrides`, and the experiment that it names.
 
-    Raises `EmsError` for a bad setting, an unknown corpus, an evaluation set that is not there, or
-    what cannot run here: a segmenter, OpusTools where a corpus comes through it, TensorBoard. With
-    `elsewhere` (no text is segmented here) the plan tells of missing segmenters in `missing`.
-    What local sources lack is in `sources`, since not every job needs them; where jobs are about to
-    start (`jobs`) an error about evaluation sets names them too.
+    Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or a program or
+    library that cannot run here: a segmenter, OpusTools if a corpus needs it, TensorBoard. With
+    `elsewhere` (no text is segmented here) missing segmenters are listed in `missing` instead.
+    Files missing from local sources are listed in `sources`, since not every job needs them; with
+    `jobs` (jobs are about to start) an error about evaluation sets lists them too.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
@@ -126,9 +121,9 @@ def plan(
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
-    """Whether an experiment has the job whose costs lie at this path, like ("train", "ems").
+    """Return whether an experiment has the job with costs at this path, like ("train", "ems").
 
-    Systems that no table shows count: they are made by asking for them.
+    Systems that no table shows count: a user can ask for them.
     """
     corpora = [corpus for _, corpus in experiment.all_corpora()]
     match job:
@@ -152,12 +147,12 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
 
 
 def _cleaned(corpora: list[Corpus]) -> set[str]:
-    """The pairs of some corpora, as the costs of their text are named."""
+    """Return the pairs of some corpora, as the costs of their text are named."""
     return {f"{c.label}-{c.version}-{pair}" for c in corpora for pair in c.pairs}
 
 
 def _fetched(corpora: list[Corpus]) -> set[str]:
-    """The files of some corpora, as the costs of their downloads are named."""
+    """Return the files of some corpora, as the costs of their downloads are named."""
     return {
         f"{corpus.name}-{corpus.version}-{file}"
         for corpus in corpora

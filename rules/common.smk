@@ -87,8 +87,6 @@ wildcard_constraints:
     benchmark=one_of(
         name for name in benchmarks() if set(sets_of(name)) <= set(EXPERIMENT.evalsets)
     ),
-    figure="[a-z_]+",
-    table="[a-z_]+",
 
 
 def stage(name, modules, costs="", reads=""):

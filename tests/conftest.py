@@ -19,12 +19,8 @@ SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has 
 # several tests, or their programs, run at a time: none waits for another one's core by counting
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 LONG = [
-    "workflow_ems62",
-    "workflow",
-    "workflow_damaged",
-    "dvc",
-    "slurm",
-    "workflow_mirror",
+    *("workflow_ems62", "workflow", "workflow_killed", "dvc", "slurm", "workflow_damaged"),
+    *("workflow_mirror", "perf", "lightweight"),
 ]  # these files take minutes
 
 

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,8 +17,8 @@ from names_made import NASTY, quoted
 from ems.orphan import INTERVAL
 
 MODEL = "results/tiny/models/ems/model.json"
-# The stage in which a run is killed, what is killed of it (a download would be tried again if it
-# were only `ems`), and the text in the output after which that happens.
+# Words of the job with which a run is killed, what is killed of it (a download would be tried again
+# if it were only `ems`), and the text in the output after which that happens.
 STAGES = [
     ("demo-mirror", "ems", "start"),
     ("fetch", "snakemake", "copy "),
@@ -28,8 +29,8 @@ STAGES = [
     ("sample", "snakemake", "sample for the vocabulary: start"),
     ("vocabulary", "ems", "train BPE"),
     ("shards", "snakemake", "encode "),
-    ("train", "ems", "checkpoint at step 20"),
-    ("train", "snakemake", "checkpoint at step 30"),
+    ("train ems", "ems", "checkpoint at step 20"),
+    ("train ems", "snakemake", "checkpoint at step 30"),
     ("bench", "snakemake", "tatoeba "),
     ("table", "ems", "ems table"),
     ("figure", "snakemake", "ems figure"),
@@ -51,33 +52,39 @@ def nasty(tmp_path: Path, demo_mirror: Path) -> Project:
     return project
 
 
-def _stages(project: Project, stage: str) -> list[psutil.Process]:
-    """The running `ems <stage>` processes of a project."""
-    running = []
+def _jobs(project: Project) -> Iterator[tuple[psutil.Process, set[str]]]:
+    """The running `ems` processes of a project, with their words."""
     for process in psutil.process_iter(["cmdline", "cwd"]):
         words = process.info["cmdline"] or []
         ours = process.info["cwd"] == str(project.folder.resolve())
-        if ours and stage in words and any(word.endswith("/ems") for word in words[:2]):
-            running.append(process)
-    return running
+        if ours and any(word.endswith("/ems") for word in words[:2]):
+            yield process, set(words)
 
 
-def _wait_for(project: Project, stage: str, run: subprocess.Popen) -> psutil.Process | None:
-    """The first process of a stage; None when the run is over."""
+def _first_job(
+    project: Project, stages: list[str], run: subprocess.Popen
+) -> tuple[int, psutil.Process] | None:
+    """The place of the first stage that runs, and its process; None when the run is over."""
     while run.poll() is None:
-        for process in _stages(project, stage):
-            return process
+        jobs = list(_jobs(project))
+        for at, stage in enumerate(stages):
+            for process, words in jobs:
+                if words >= set(stage.split()):
+                    return at, process
         time.sleep(0.01)
     return None
 
 
-def _kill_once(project: Project, stage: str, victim: str, text: str) -> bool:
-    """Start a run and kill -9 the victim after `text` is in its output; False if it never ran."""
-    # of the two systems that are trained only this one has steps, and checkpoints
-    run = project.start("snakemake", MODEL if stage == "train" else "all")
-    process = _wait_for(project, stage, run)
-    if process is None:
-        return False
+def _kill_once(project: Project, stages: list[tuple[str, str, str]]) -> int | None:
+    """Start a run and kill -9 it in the first of the stages that it comes to; the place of that
+    stage, None if the run comes to its end.
+    """
+    run = project.start("snakemake", "all")
+    job = _first_job(project, [name for name, _, _ in stages], run)
+    if job is None:
+        return None
+    at, process = job
+    _, victim, text = stages[at]
     log = project.folder / "started.log"
     while text not in log.read_text() and process.is_running() and run.poll() is None:
         time.sleep(0.01)
@@ -87,7 +94,7 @@ def _kill_once(project: Project, stage: str, victim: str, text: str) -> bool:
     else:
         _kill_snakemake(run, process)
         project.snakemake("--unlock")
-    return True
+    return at
 
 
 def _kill_snakemake(run: subprocess.Popen, process: psutil.Process) -> None:
@@ -108,9 +115,10 @@ def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
     """One project that is killed again and again, each time one stage further; and on one core.
     Nothing of a name is run, or taken for a flag or a pattern.
     """
-    killed = [
-        (stage, victim) for stage, victim, text in STAGES if _kill_once(nasty, stage, victim, text)
-    ]
+    left, killed = STAGES, []
+    while left and (at := _kill_once(nasty, left)) is not None:
+        killed.append(left[at][:2])
+        left = left[at + 1 :]
     nasty.snakemake("--cores", "1", "all")
     assert nasty.tables() == tiny_run.tables()
     weights = MODEL.replace(".json", ".safetensors")
@@ -118,7 +126,7 @@ def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
     log = (nasty.folder / "results/tiny/logs/train/ems.log").read_text()
     assert int(log.partition("resumed at step ")[2].split()[0]) >= 20
     assert len(killed) >= 9, killed
-    assert {("train", "ems"), ("train", "snakemake")} <= set(killed)
+    assert {("train ems", "ems"), ("train ems", "snakemake")} <= set(killed)
     assert (nasty.folder / NASTY[1:] / "opus/Demo").is_dir()
     assert not list((nasty.folder / "results").rglob("*.part"))
     assert list(nasty.folder.parent.rglob("pwned")) == []
@@ -128,9 +136,8 @@ def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
 def test_jobs_do_not_outlive_a_killed_snakemake(finished: Project) -> None:
     finished.edit("configs/tiny.yaml", "  steps: 60\n", "  steps: 100000\n")
     run = finished.start("snakemake", MODEL)
-    process = _wait_for(finished, "train", run)
-    assert process is not None
+    _, process = _first_job(finished, ["train"], run)
     run.kill()
     run.wait()
     assert process.wait(timeout=30) is None or not process.is_running()
-    assert not _stages(finished, "train")
+    assert not list(_jobs(finished))
