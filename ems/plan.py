@@ -95,8 +95,8 @@ def plan(
 ) -> Plan:
     """Read and check config.yaml under `root`, with `overrides`, and the experiment that it names.
 
-    Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or a program or
-    library that cannot run here: a segmenter, OpusTools if a corpus needs it, TensorBoard. With
+    Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or something
+    that cannot run here: a segmenter, OpusTools if a corpus needs it, TensorBoard. With
     `elsewhere` (no text is segmented here) missing segmenters are listed in `missing` instead.
     Files missing from local sources are listed in `sources`, since not every job needs them; with
     `jobs` (jobs are about to start) an error about evaluation sets lists them too.
