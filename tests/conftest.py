@@ -5,10 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 if TYPE_CHECKING:
@@ -77,6 +78,14 @@ class Project:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    def jobs(self) -> Iterator[tuple[psutil.Process, set[str]]]:
+        """The running `ems` processes of the project, with their words."""
+        for process in psutil.process_iter(["cmdline", "cwd"]):
+            words = process.info["cmdline"] or []
+            ours = process.info["cwd"] == str(self.folder.resolve())
+            if ours and any(word.endswith("/ems") for word in words[:2]):
+                yield process, set(words)
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace a text that must be in the file once."""

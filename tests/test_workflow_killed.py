@@ -6,7 +6,6 @@ import contextlib
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -52,21 +51,12 @@ def nasty(tmp_path: Path, demo_mirror: Path) -> Project:
     return project
 
 
-def _jobs(project: Project) -> Iterator[tuple[psutil.Process, set[str]]]:
-    """The running `ems` processes of a project, with their words."""
-    for process in psutil.process_iter(["cmdline", "cwd"]):
-        words = process.info["cmdline"] or []
-        ours = process.info["cwd"] == str(project.folder.resolve())
-        if ours and any(word.endswith("/ems") for word in words[:2]):
-            yield process, set(words)
-
-
 def _first_job(
     project: Project, stages: list[str], run: subprocess.Popen
 ) -> tuple[int, psutil.Process] | None:
     """The place of the first stage that runs, and its process; None when the run is over."""
     while run.poll() is None:
-        jobs = list(_jobs(project))
+        jobs = list(project.jobs())
         for at, stage in enumerate(stages):
             for process, words in jobs:
                 if words >= set(stage.split()):
@@ -140,4 +130,4 @@ def test_jobs_do_not_outlive_a_killed_snakemake(finished: Project) -> None:
     run.kill()
     run.wait()
     assert process.wait(timeout=30) is None or not process.is_running()
-    assert not list(_jobs(finished))
+    assert not list(finished.jobs())
