@@ -59,7 +59,12 @@ rule segment:
         mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
         runtime=lambda wildcards, attempt: 480 * attempt,
     params:
-        **stage("segment", ["ems.text.bulk"], f"text/segment/{PAIR}", "pair"),
+        **stage(
+            "segment",
+            lambda wildcards: segment_modules(EXPERIMENT, wildcards.pair),
+            f"text/segment/{PAIR}",
+            "pair",
+        ),
         # finished pieces: no output, since Snakemake deletes outputs before a retry
         state=f"{RESULTS}/state/text/{PAIR}",
     shell:

@@ -1,4 +1,4 @@
-"""The files of a finished tiny run, and what can happen to a file."""
+"""Files of a finished run of the experiment `tiny`, and what a disk may do to them."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,6 @@ CLEAN, SEGMENTED = (RUN / f"text/{kind}/Demo/v1/de-en.tsv" for kind in ("clean",
 ARCHIVE = Path("data/opus/Demo/v1/moses/de-en.txt.zip")
 TATOEBA = Path("data/evalsets/tatoeba/demo-v1/tatoeba.deu-eng.deu")
 SCORES = RUN / "scores/ems/tatoeba.json"
-OUT = Path("out")
 
 
 def flip(path):

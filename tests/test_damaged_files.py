@@ -15,7 +15,6 @@ from damaged_made import (
     INDEX,
     KEYS,
     MODEL,
-    OUT,
     REPORT,
     SAMPLE,
     SCORES,
@@ -50,6 +49,8 @@ from ems.text.subwords import train_vocabulary, write_sample
 from ems.text.vocabulary_report import write_vocabulary_report
 from ems.train.batches import Data
 from ems.train.job import _checked_vocabulary
+
+OUT = Path("out")
 
 DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
 

@@ -46,7 +46,8 @@ class Benchmark:
     Its scores: `sets` are the data that it reads, most often its own; `score` is the module that
     scores, where it is not the folder's own; `between` says which languages a system needs two of
     ("" any two, "en" English and another); `parallel`, that all languages have the same sentences.
-    `hours` is the time limit of a job without a GPU.
+    `hours` is the time limit of a job without a GPU. `joins`: table or figure that is of no single
+    benchmark -> the place of this one among those that it is made of.
     """
 
     title: str
@@ -74,6 +75,7 @@ class Benchmark:
     demo_place: int = 1000
     tables: Mapping[str, Shown] = field(default_factory=dict)
     figures: Mapping[str, Shown] = field(default_factory=dict)
+    joins: Mapping[str, int] = field(default_factory=dict)
 
 
 def same(codes: str) -> dict[str, str]:

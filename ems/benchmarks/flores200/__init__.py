@@ -20,6 +20,7 @@ BENCHMARK = Benchmark(
     between="",
     demo_place=1,
     parallel=True,
+    joins={"ablation": 2},
     tables={
         "flores": Shown(
             place=70,

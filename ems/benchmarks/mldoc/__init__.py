@@ -30,6 +30,7 @@ BENCHMARK = Benchmark(
     demo="reuters",
     demo_place=12,
     score="ems.bench.documents",
+    joins={"ablation": 3},
     tables={
         "mldoc": Shown(
             place=120,

@@ -29,6 +29,7 @@ BENCHMARK = Benchmark(
     unseen=True,
     by_language=True,
     score="ems.bench.search",
+    joins={"ablation": 1, "pairs": 1, "tradeoff": 1},
     tables={
         "tatoeba": Shown(
             place=50,
