@@ -1,6 +1,6 @@
 """The settings that benchmarks have in common: their searches, their classifiers, documents."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -39,12 +39,7 @@ class DrawnProtocol(SearchProtocol):
 
 
 class ProbeSettings(Settings):
-    """A classifier on frozen embeddings; the defaults are LASER's tasks/mldoc.
-
-    `of_documents`: whether the benchmark embeds documents by `documents`.
-    """
-
-    of_documents: ClassVar[bool] = True
+    """A classifier on frozen embeddings; the defaults are LASER's tasks/mldoc."""
 
     seeds: int = Field(  # LASER has 5, and a hundred times as many give a tenth of the error
         5, ge=1, le=500, description="The runs whose mean and standard deviation are reported."

@@ -13,6 +13,7 @@ from ems.corpora.settings import CorpusEntry, SplitEntry
 from ems.evalsets.settings import EvalsetEntry
 from ems.model.settings import EncoderSettings
 from ems.objectives.settings import Objectives, objectives_model
+from ems.segmenters.base import names as segmenters
 from ems.settings import (
     CodeOrNone,
     Name,
@@ -30,7 +31,6 @@ from ems.tables.settings import TablesSettings
 from ems.text.settings import (
     CleanSettings,
     DecontaminateSettings,
-    Segmenter,
     VocabularyOverrides,
     VocabularySettings,
 )
@@ -149,10 +149,11 @@ class ExperimentFile(Settings):
     )
     decontaminate: DecontaminateSettings
     clean: CleanSettings = Field(default_factory=CleanSettings)
-    segmenters: dict[str, Segmenter] = Field(
-        description="The word segmenter of each language; `default` is for those not named "
-        "(default: the paper's). moses is the Perl script without -a and without escapes (the "
-        "papers); the other three have those flags; rjieba is jieba in Rust."
+    segmenters: dict[str, str] = Field(
+        description="The word segmenter of each language, a file of ems/segmenters or "
+        "extensions/segmenters; `default` is for those not named (default: the paper's). moses is "
+        "the Perl script without -a and without escapes (the papers); the other three have those "
+        "flags."
     )
     vocabulary: VocabularySettings
     vocabularies: dict[Name, VocabularyOverrides] = Field(
@@ -239,6 +240,7 @@ def experiment_model() -> type[ExperimentFile]:
         decontaminate=with_fields(
             DecontaminateSettings, "Decontaminate", against=listing(Literal[held_out])
         ),
+        segmenters=dict[str, Literal[segmenters()]],
         benchmarks=listing(Literal[tuple(benchmarks())], least=1),
         probes=with_fields(Settings, "Probes", **probes),
     )

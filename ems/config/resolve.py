@@ -22,6 +22,7 @@ from ems.corpora.settings import CorpusEntry, SplitEntry
 from ems.errors import EmsError
 from ems.evalsets.settings import EvalsetEntry
 from ems.languages import Language, load_languages
+from ems.segmenters.base import default_for
 from ems.settings import Settings, plain
 from ems.text.settings import check_clean, check_vocabulary
 
@@ -364,12 +365,9 @@ def _check_seen(key: str, chosen: list[str], seen: list[str]) -> None:
         )
 
 
-def _segmenters(named: dict[str, str], languages: Languages) -> dict[str, str]:
-    """The segmenter of each language; of one never seen it is the default, or the papers'."""
+def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
+    """Return the segmenter of each language, and of those that are never trained on."""
     return {
-        UNSEEN: named.get("default", "moses"),
-        **{
-            code: named.get(code, named.get("default", language.segmenter))
-            for code, language in languages.items()
-        },
+        code: named.get(code) or named.get("default") or default_for(code)
+        for code in (UNSEEN, *languages)
     }

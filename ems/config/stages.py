@@ -111,9 +111,9 @@ def _probe(experiment: Experiment, benchmark: str) -> dict[str, Any]:
     """What the classifiers of a benchmark depend on; nothing for a benchmark without any."""
     if benchmark not in experiment.probes:
         return {}
-    probe = experiment.probes[benchmark]
-    documents = {"documents": plain(experiment.documents)} if probe.of_documents else {}
-    return {"probe": plain(probe), "seed": experiment.seed, **documents}
+    split = record_of(benchmark).family == "classification"  # of sentences, not of documents, else
+    documents = {"documents": plain(experiment.documents)} if split else {}
+    return {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed, **documents}
 
 
 def _tables(experiment: Experiment) -> dict[str, Any]:

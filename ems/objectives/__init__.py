@@ -1,22 +1,10 @@
 """The training objectives, one file each (EMS v2 section III-B to III-D), and what they share.
 
-To add an objective, write one file here or in the project's own folder `extensions/objectives/`.
-Its name is the key under `objectives` of an experiment, its `Settings` are what that key may say,
-and its `OBJECTIVE` (`ems.objectives.system.Objective`) says what it computes and what it needs:
-
-    class Settings(Weighted):
-        power: int = Field(2, ge=1, le=9, description="The power of the distance.")
+To add an objective, write one file here. Its name is the key under `objectives` of an experiment,
+whose settings (`weight` among them) are `system.settings["<name>"]` in the loss:
 
     def loss(system: System, encoded: Encoded) -> Tensor:
-        return ...  # a sum over the pairs of the batch, by system.settings.<name>.power
+        return ...  # a sum over the pairs of the batch
 
-    OBJECTIVE = Objective(loss)
-
-The settings of the objectives that are here stand in settings.py instead, since PyTorch takes
-seconds to import and every command reads them.
+    OBJECTIVE = Objective(loss)  # see ems.objectives.system.Objective
 """
-
-from pathlib import Path
-
-EXTENSIONS = Path("extensions/objectives")  # below the project's folder
-__path__.append(str(EXTENSIONS.absolute()))

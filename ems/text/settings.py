@@ -1,4 +1,4 @@
-"""The settings `clean`, `decontaminate`, `segmenters` and `vocabulary`."""
+"""The settings `clean`, `decontaminate` and `vocabulary`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -11,19 +11,6 @@ from ems.settings import Settings, SomeLanguages, listing, number
 CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
 BYTES = 256  # pieces of `byte_fallback`
 Limit = Annotated[int, Field(ge=0, le=1_000_000)]  # a million letters are a book
-Segmenter = Literal[
-    "moses",
-    "moses-aggressive",
-    "moses-escaped",
-    "moses-aggressive-escaped",
-    "sacremoses",
-    "jieba",
-    "rjieba",
-    "jumanpp",
-    "mecab-jumandic",
-    "fugashi",
-    "none",
-]
 
 
 class CleanSettings(Settings):

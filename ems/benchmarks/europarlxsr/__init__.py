@@ -15,13 +15,11 @@ class Protocol(DrawnProtocol):
 BENCHMARK = Benchmark(
     title="Europarl",
     licence="no known restrictions; see OPUS",
-    home="https://www.statmt.org/europarl",
     codes=same("de es fr it"),
     corpus="Europarl",
     drawn=True,
-    score="ems.bench.xsr",
+    family="retrieval",
     hours=24,
-    demo_place=7,
     protocol=Protocol,
     tables={
         "europarlxsr": Shown(

@@ -1,6 +1,6 @@
 """XNLI: does a premise entail a hypothesis? Learnt in English."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -24,8 +24,6 @@ from ems.settings import Dropout
 class Probe(ProbeSettings):
     """The classifier of the monolingual paper's XNLI."""
 
-    of_documents: ClassVar[bool] = False
-
     hidden: HiddenLayers = Field([512, 384], description=HIDDEN)
     activation: Literal["tanh", "relu"] = Field("relu", description="The activation.")
     dropout: Dropout = Field(0, description=DROPOUT)
@@ -37,11 +35,9 @@ class Probe(ProbeSettings):
 BENCHMARK = Benchmark(
     title="XNLI",
     licence="CC BY-NC 4.0",
-    home="https://github.com/facebookresearch/XNLI",
     source="a directory or a URL with XNLI-1.0.zip",
     codes=same("ar bg de el en es fr hi ru sw th tr ur vi zh"),
     hours=10,
-    demo_place=8,
     parallel=True,
     probe=Probe,
     tables={
