@@ -230,7 +230,7 @@ def test_scoring_depends_on_data_protocol_and_family_and_on_no_table_or_other_be
     for name in benchmarks():
         files = of(*bench_modules(name, "char-ngram"))
         assert not [file for file in files if file.startswith("tables/")]
-        ends = ("table.py", "demo.py", "units.tsv", "settings.yaml")
+        ends = ("table.py", "demo.py", "units.tsv")
         own = of_benchmarks(*bench_modules(name, "char-ngram"))
         assert not [file for file in own if file.endswith((*ends, "__init__.py"))]
 

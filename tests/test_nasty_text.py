@@ -17,6 +17,7 @@ from ems.errors import EmsError
 from ems.segmenters.base import names, segmenter
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
+from ems.text.settings import CleanSettings
 
 MEGABYTE = 1 << 20
 NASTY = [  # what stands around the number of a line
@@ -67,7 +68,7 @@ def experiment(**settings):
     site = load_site(ROOT / "config.yaml", ROOT / "schemas")
     tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
     corpus = Corpus("C", "v1", "somewhere", True, ("en-ja",), None)
-    return replace(tiny, corpora=(corpus,), validation=None, clean={**tiny.clean, **settings})
+    return replace(tiny, corpora=(corpus,), validation=None, clean=CleanSettings(**settings))
 
 
 def clean(folder, pairs, **settings):

@@ -281,7 +281,7 @@ def test_it_is_scored_as_sections_v_a_to_v_d_say() -> None:
 def test_no_sentence_of_a_benchmark_is_trained_on() -> None:
     experiment = loaded(ROOT)
     scored = set(experiment.evalsets) - {"paracrawl"}
-    assert set(experiment.decontaminate["against"]) == scored
+    assert set(experiment.decontaminate.against) == scored
     assert "ParaCrawl" not in {corpus.name for _, corpus in experiment.all_corpora()}
 
 
