@@ -5,7 +5,6 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ems.benchmarks import benchmark
 from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, load_site
@@ -14,6 +13,7 @@ from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.evalsets.check import missing_evalsets
 from ems.segmenters.base import check_available
+from ems.settings import Json
 from ems.sources import Missing, missing_sources
 from ems.train.scalars import check_tensorboard
 
@@ -92,7 +92,7 @@ def _places(run: Plan) -> dict[str, str]:
 
 
 def plan(
-    overrides: dict[str, Any] | None = None,
+    overrides: Json | None = None,
     root: Path = Path("."),
     elsewhere: bool = False,
     jobs: bool = False,

@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from ems.errors import EmsError
 
+Json = dict[str, Any]  # an object of a YAML or JSON file
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
 
@@ -195,7 +196,7 @@ def is_section(of: Any) -> bool:
     return isinstance(of, type) and issubclass(of, Settings)
 
 
-def merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+def merge(base: Json, overrides: Json) -> Json:
     """`base` with `overrides` laid over it, mapping by mapping; neither is changed."""
     merged = dict(base)
     for key, value in overrides.items():
@@ -287,7 +288,7 @@ def _short(bound: float) -> float:
     return int(bound) if abs(bound) < 1e16 and bound == int(bound) else bound
 
 
-def _wrong_size(name: str, context: dict[str, Any]) -> str:
+def _wrong_size(name: str, context: Json) -> str:
     if name == "too_long":
         return "is too long"
     return "should be non-empty" if context["min_length"] == 1 else "is too short"

@@ -19,7 +19,7 @@ from ems.config.sweep import swept
 from ems.config.systems import SHARED, SystemSettings, build_systems
 from ems.config.yaml12 import load_yaml
 from ems.errors import EmsError
-from ems.settings import checked, merge, plain
+from ems.settings import Json, checked, merge, plain
 
 __all__ = [
     "EMBEDDED",
@@ -44,7 +44,7 @@ RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected e
 OPUSTOOLS = "opustools"  # the source that means: through the package of that name
 
 
-def load_site(path: Path, schemas: Any = None, overrides: dict[str, Any] | None = None) -> Site:
+def load_site(path: Path, schemas: Any = None, overrides: Json | None = None) -> Site:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
     value = merge(load_yaml(path), _with_booleans(overrides or {}))
     site = checked(site_model(), value, path)
@@ -64,7 +64,7 @@ def _check_folder(key: str, folder: Path) -> None:
             ) from None
 
 
-def _with_booleans(overrides: dict[str, Any]) -> dict[str, Any]:
+def _with_booleans(overrides: Json) -> Json:
     """Overrides in which `true` is what it is in YAML; Snakemake reads only `True` as that."""
     words = {"true": True, "false": False}
     return {

@@ -5,7 +5,6 @@ file says something else now.
 """
 
 from dataclasses import asdict, replace
-from typing import Any
 
 from ems.benchmarks import benchmark as record_of
 from ems.benchmarks import sets_of
@@ -13,10 +12,10 @@ from ems.config.benchmarks import protocol_of
 from ems.config.experiment import Experiment
 from ems.config.provenance import digest
 from ems.config.systems import LOCATED, Trained
-from ems.settings import plain
+from ems.settings import Json, plain
 
 
-def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> dict[str, Any]:
+def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:
     """The settings that one job of `stage` reads; what is not in here cannot change its output."""
     return {"stage": stage, **_STAGES[stage](experiment, **wildcards)}
 
@@ -26,7 +25,7 @@ def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
     return digest(stage_settings(experiment, stage, **wildcards))
 
 
-def _evalkeys(experiment: Experiment) -> dict[str, Any]:
+def _evalkeys(experiment: Experiment) -> Json:
     against = experiment.decontaminate.against
     sets = {name: _evalset(experiment, name) for name in against}
     codes = {name: sorted(entry.pop("languages")) for name, entry in sets.items()}
@@ -34,7 +33,7 @@ def _evalkeys(experiment: Experiment) -> dict[str, Any]:
     return {**plain(experiment.decontaminate), "evalsets": sets, "codes": codes, "format": kept}
 
 
-def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
+def _evalset(experiment: Experiment, name: str) -> Json:
     evalset = replace(experiment.evalsets[name], protocol=None)
     entry = {**asdict(evalset), "split": _split(experiment, record_of(name).corpus, evalset.part)}
     for place in ("path", "embedded"):  # as a source: where a set lies does not say what it holds
@@ -43,12 +42,12 @@ def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
     return entry if evalset.dev else {k: v for k, v in entry.items() if k != "dev"}
 
 
-def _split(experiment: Experiment, corpus: str, part: str) -> dict[str, Any]:
+def _split(experiment: Experiment, corpus: str, part: str) -> Json:
     split = asdict(experiment.splits[corpus]) if part else {}
     return {key: value for key, value in split.items() if value}
 
 
-def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[str, Any]:
+def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     role, corpus = experiment.corpus(label, version)
     return {
         "role": role,
@@ -66,17 +65,17 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[
     }
 
 
-def _segment(experiment: Experiment, pair: str) -> dict[str, Any]:
+def _segment(experiment: Experiment, pair: str) -> Json:
     return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
 
 
-def _vocabulary(experiment: Experiment, vocabulary: str) -> dict[str, Any]:
+def _vocabulary(experiment: Experiment, vocabulary: str) -> Json:
     own = experiment.of_vocabulary(vocabulary)
     languages = list(own.languages)
     return {"vocabulary": plain(own.vocabulary), "seed": own.seed, "languages": languages}
 
 
-def _train(experiment: Experiment, system: str) -> dict[str, Any]:
+def _train(experiment: Experiment, system: str) -> Json:
     own = experiment.of_system(system)
     system = {key: plain(getattr(own.systems[system], key)) for key in Trained.model_fields}
     watched = {"tensorboard"}  # what is written besides the model
@@ -90,7 +89,7 @@ def _train(experiment: Experiment, system: str) -> dict[str, Any]:
     }
 
 
-def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any]:
+def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
     settings = experiment.systems[system]
     own = _train(experiment, system) if settings.trained else {}
     if settings.kind in LOCATED:
@@ -107,7 +106,7 @@ def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any
     return {"kind": settings.kind, "system": own, "evalsets": sets, **scored, **probe}
 
 
-def _probe(experiment: Experiment, benchmark: str) -> dict[str, Any]:
+def _probe(experiment: Experiment, benchmark: str) -> Json:
     """What the classifiers of a benchmark depend on; nothing for a benchmark without any."""
     if benchmark not in experiment.probes:
         return {}
@@ -116,7 +115,7 @@ def _probe(experiment: Experiment, benchmark: str) -> dict[str, Any]:
     return {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed, **documents}
 
 
-def _tables(experiment: Experiment) -> dict[str, Any]:
+def _tables(experiment: Experiment) -> Json:
     sweep = {"sweep": [asdict(point) for point in experiment.sweep]} if experiment.sweep else {}
     return {
         "tables": plain(experiment.tables),

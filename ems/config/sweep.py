@@ -14,7 +14,7 @@ from typing import Any
 from ems.config.file import SweepEntry, overrides_model
 from ems.config.systems import SystemSettings
 from ems.errors import EmsError
-from ems.settings import Settings, checked, is_section
+from ems.settings import Json, Settings, checked, is_section
 
 CHOSEN = "chosen"
 
@@ -141,7 +141,7 @@ def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
             yield f"{front}{key}"
 
 
-def _nested(axis: str, value: Any) -> dict[str, Any]:
+def _nested(axis: str, value: Any) -> Json:
     """{"model": {"layers": 2}} for "model.layers"."""
     for key in reversed(axis.split(".")):
         value = {key: value}

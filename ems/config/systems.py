@@ -9,18 +9,17 @@ entry, `ugt-fr`, `ugt-de`, ..., as the models of the Lightweight paper are one p
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from ems.config.file import ExperimentFile, SystemEntry
 from ems.errors import EmsError
 from ems.model.settings import EncoderSettings
 from ems.objectives.settings import Objectives, check_objectives, objectives_model
-from ems.settings import Settings, checked, merge, plain, with_fields
+from ems.settings import Json, Settings, checked, merge, plain, with_fields
 from ems.text.settings import VocabularySettings
 from ems.train.settings import TrainSettings, check_schedule
 
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
-Entries = dict[str, dict[str, Any]]  # as they are written, by name
+Entries = dict[str, Json]  # as they are written, by name
 # the key that says where an encoder that is not trained here comes from, by kind
 LOCATED = {"folder": "model", "sentence-transformers": "model", "command": "command"}
 
@@ -69,7 +68,7 @@ class SystemSettings:
         """True if the experiment trains the encoder itself."""
         return self.kind == "encoder"
 
-    def overridden(self, overrides: dict[str, Any]) -> "SystemSettings":
+    def overridden(self, overrides: Json) -> "SystemSettings":
         """The system with other settings. Raises `EmsError` when they are not allowed."""
         parts = {key: plain(getattr(self, key)) for key in Trained.model_fields}
         return replace(self, **dict(checked(trained_model(), merge(parts, overrides))))
@@ -110,7 +109,7 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
     return systems
 
 
-def _system(key: str, base: dict[str, Any], overrides: dict[str, Any]) -> SystemSettings:
+def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
     entry = checked(SystemEntry, overrides, key)
     located = LOCATED.get(entry.kind)
     _check_source(key, entry, located)
@@ -138,7 +137,7 @@ def _member(name: str, vocabulary: str) -> str:
     return f"{name}-{vocabulary}"
 
 
-def _each(name: str, entry: dict[str, Any], vocabularies: Collection[str]) -> Entries:
+def _each(name: str, entry: Json, vocabularies: Collection[str]) -> Entries:
     if "each" not in entry:
         return {name: entry}
     common = {key: value for key, value in entry.items() if key != "each"}

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from ems.errors import EmsError
+from ems.settings import Json
 
 MOST_BYTES = 1_000_000  # of a file: 30 times the largest here
 MOST_VALUES = 100_000  # of a file with its aliases written out: 30 times the largest here
@@ -34,7 +35,7 @@ def parse_yaml(text: str) -> Any:
     return yaml.load(text, _Loader)
 
 
-def load_yaml(path: Path) -> dict[str, Any]:
+def load_yaml(path: Path) -> Json:
     """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
     try:
         with open(path, "rb") as handle:

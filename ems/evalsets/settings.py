@@ -1,10 +1,10 @@
 """The settings of an entry of `evalsets`."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from ems.settings import Place, Settings, ShortName, by_type, listing
+from ems.settings import Json, Place, Settings, ShortName, by_type, listing
 
 
 class EvalsetEntry(Settings):
@@ -26,6 +26,6 @@ class EvalsetEntry(Settings):
     dev: bool = Field(
         False, description="flores200: adds the dev part, which only the official archive has."
     )
-    protocol: dict[str, Any] | None = Field(
+    protocol: Json | None = Field(
         None, description="How the set is scored, where a benchmark leaves a choice."
     )

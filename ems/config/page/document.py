@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
 from ems.config.page.schema import experiment_schema, site_schema
+from ems.settings import Json
 
-Schema = dict[str, Any]
 OPENING = """# Settings
 
 Made from the models in `ems/` by `python -m ems.config.page`; do not edit this page. Editors that
@@ -28,7 +27,7 @@ def settings_page() -> str:
     return OPENING + "".join("\n".join(_page(name, schema)) for name, schema in files.items())
 
 
-def _page(name: str, schema: Schema) -> Iterator[str]:
+def _page(name: str, schema: Json) -> Iterator[str]:
     """A file: its own keys, then each section below them where it stands first."""
     definitions, places = schema["$defs"], {}
     front = f"{name}: " if name == "config.yaml" else ""  # both files have `sources`
@@ -54,7 +53,7 @@ def _page(name: str, schema: Schema) -> Iterator[str]:
     yield ""
 
 
-def _sections(part: Schema, place: str) -> Iterator[tuple[str, str]]:
+def _sections(part: Json, place: str) -> Iterator[tuple[str, str]]:
     """(definition, path of keys) of each section that a value may be or hold."""
     if "$ref" in part:
         yield part["$ref"].rpartition("/")[2], place
@@ -67,11 +66,11 @@ def _sections(part: Schema, place: str) -> Iterator[tuple[str, str]]:
         yield from _sections(option, f"{place}.NAME")
 
 
-def _description(part: Schema, definitions: dict[str, Schema]) -> str:
+def _description(part: Json, definitions: dict[str, Json]) -> str:
     return definitions[part["$ref"].rpartition("/")[2]]["description"] if "$ref" in part else ""
 
 
-def _type(part: Schema, places: dict[str, str], front: str) -> str:
+def _type(part: Json, places: dict[str, str], front: str) -> str:
     """What a value may be, in words."""
     if "$ref" in part:
         place = places[part["$ref"].rpartition("/")[2]]
@@ -96,7 +95,7 @@ def _type(part: Schema, places: dict[str, str], front: str) -> str:
     return f"{name}{_limits(part, BOUNDS)}"
 
 
-def _limits(part: Schema, names: dict[str, str]) -> str:
+def _limits(part: Json, names: dict[str, str]) -> str:
     limits = [f"{word} {_number(part[key])}" for key, word in names.items() if key in part]
     return f", {' and '.join(limits)}" if limits else ""
 
@@ -106,7 +105,7 @@ def _number(value: float) -> str:
     return str(value) if abs(value) >= 1e16 else f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
-def _default(part: Schema, required: bool) -> str:
+def _default(part: Json, required: bool) -> str:
     if "default" not in part:
         return "required" if required else ""
     value = part["default"]
