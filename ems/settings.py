@@ -5,8 +5,9 @@ values are in the hashes of the stages, so these modules are no part of a stage'
 """
 
 import difflib
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import is_dataclass
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -52,9 +53,9 @@ class Settings(BaseModel):
             if key not in cls.model_fields:
                 context = {"key": key, "allowed": sorted(cls.model_fields)}
                 raise PydanticCustomError("unknown_key", "unknown key", context)
-            kinds = get_args(cls.model_fields[key].annotation)
-            if part is None and type(None) in kinds:
-                context = {"key": key, "expected": " or ".join(_type_names(kinds))}
+            of = cls.model_fields[key].annotation
+            if part is None and type(None) in get_args(of):
+                context = {"key": key, "expected": _type_name(of)}
                 raise PydanticCustomError("null", "null", context)
         return value
 
@@ -76,7 +77,7 @@ def text(pattern: str, expected: str) -> Any:
     """Text that matches `pattern`; `expected` is the end of the error message."""
 
     def check(value: str) -> str:
-        if not re.search(re.sub(r"\$$", r"\\Z", pattern), value):  # as in ECMA, not before a \n
+        if not re.fullmatch(pattern, value):  # search would let a newline follow
             raise PydanticCustomError("expected", "{words}", {"words": expected})
         return value
 
@@ -85,7 +86,7 @@ def text(pattern: str, expected: str) -> Any:
 
 
 def _unique(value: list[Any]) -> list[Any]:
-    if any(item in value[:at] for at, item in enumerate(value)):
+    if len({json.dumps(item) for item in value}) < len(value):
         raise PydanticCustomError("shape", "has non-unique elements")
     return value
 
@@ -93,15 +94,20 @@ def _unique(value: list[Any]) -> list[Any]:
 UNIQUE = (AfterValidator(_unique), Field(json_schema_extra={"uniqueItems": True}))
 
 
-def listing(of: Any, least: int = 0, most: int | None = None) -> Any:
+def listing(of: Any, least: int = 0) -> Any:
     """A list without duplicates."""
-    return Annotated[list[of], Field(min_length=least or None, max_length=most), *UNIQUE]
+    return Annotated[list[of], Field(min_length=least or None), *UNIQUE]
 
 
 def by_type(*types: Any) -> Any:
     """A value of one of several types, which no two share in YAML."""
     tagged = tuple(Annotated[of, Tag(f"<{_type_name(of)}>")] for of in types)
-    return Annotated[Union[tagged], Discriminator(_tag)]  # noqa: UP007
+    words = {word: _type_name(of) for of in types for word in _words(of)}
+
+    def tag(value: Any) -> str:
+        return f"<{words[value]}>" if isinstance(value, str) and value in words else _tag(value)
+
+    return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007
 
 
 def text_or(text: Any, of: Any) -> Any:
@@ -115,26 +121,22 @@ _TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "i
 _TYPES |= {float: "number"}
 
 
+def _words(of: Any) -> tuple[str, ...]:
+    return get_args(of) if get_origin(of) is Literal else ()
+
+
 def _type_name(of: Any) -> str:
+    """The name of a type in messages; of a union those of its members but null."""
     while get_origin(of) is Annotated:
         of = get_args(of)[0]
     if of is None:
         return "null"
+    if get_origin(of) in (Union, UnionType):
+        return " or ".join(_type_name(each) for each in get_args(of) if each is not type(None))
     if get_origin(of) is Literal:
-        return "string"
+        return ", ".join(get_args(of))
     of = get_origin(of) or of
     return "object" if issubclass(of, BaseModel) else _TYPES[of]
-
-
-def _type_names(types: Iterable[Any]) -> Iterator[str]:
-    """The names of the members of unions, without null."""
-    for of in types:
-        while get_origin(of) is Annotated:
-            of = get_args(of)[0]
-        if get_origin(of) in (Union, UnionType):
-            yield from _type_names(get_args(of))
-        elif of is not type(None):
-            yield _type_name(of)
 
 
 def _tag(value: Any) -> str:
