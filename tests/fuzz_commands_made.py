@@ -46,22 +46,18 @@ def subcommands() -> dict[str, list[argparse.Action]]:
 
 
 WORDS = [text for text in TEXTS if "\x00" not in text]  # the system allows no zero in a word
+# fmt: off
 ODD = [
-    "file.txt",
-    "folder",
-    "empty.txt",
-    "emptyfolder",
-    "fifo",
-    "socket",
-    "dangling",
-    "link",
-    "loop",
+    "file.txt", "folder", "empty.txt", "emptyfolder", "fifo", "socket", "dangling", "link", "loop",
+    "linkfolder", "null", "absent", "absent/deep/er.txt", "file.txt/below", *NAMES,
 ]
-ODD += ["linkfolder", "null", "absent", "absent/deep/er.txt", "file.txt/below", *NAMES]
-PATHS = [f"odd/{name}" for name in ODD] + ["", ".", "..", "../..", "./", "odd/../odd/file.txt", "-"]
-PATHS += ["text/lines.de", "text/clean/de-en.tsv", "models/ems", "shards", "data", "text", *OTHERS]
-PATHS += ["shards/train/de-en", "scores/ems", "reports/vocabulary.json", "configs", "x" * 4200]
-PATHS += ["models/../models/ems", "./text/./lines.de", "../precious.txt", "new/out.tsv", "new"]
+PATHS = [f"odd/{name}" for name in ODD] + [
+    "", ".", "..", "../..", "./", "odd/../odd/file.txt", "-", "text/lines.de",
+    "text/clean/de-en.tsv", "models/ems", "shards", "data", "text", *OTHERS, "shards/train/de-en",
+    "scores/ems", "reports/vocabulary.json", "configs", "x" * 4200, "models/../models/ems",
+    "./text/./lines.de", "../precious.txt", "new/out.tsv", "new",
+]
+# fmt: on
 
 
 def value_of(action: argparse.Action) -> st.SearchStrategy:
