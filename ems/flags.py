@@ -109,8 +109,8 @@ class Flag:
         if Mark.HIDDEN in self.notes:
             options["help"] = argparse.SUPPRESS
         if Mark.POSITIONAL in self.notes:
-            metavar = {} if "choices" in options else {"metavar": self.label}
-            parser.add_argument(self.name, **options, **metavar)
+            options.setdefault("metavar", None if "choices" in options else self.label)
+            parser.add_argument(self.name, **options)
         elif self.default is REQUIRED:
             parser.add_argument(self.label, required=True, **options)
         else:

@@ -136,22 +136,22 @@ def _writing(
         old, new = before.get(path), after.get(path)
         if old == new or (old and old.same(new) and any(within(path, one) for one in makeable)):
             continue
-        told = f"{path}: was {old}, is {new}"
+        change = f"{path}: was {old}, is {new}"
         name = os.path.basename(path)
         if re.fullmatch(r"pwned\W*", name):
-            yield Failure(f"ran what it was given: {stage}", told)
+            yield Failure(f"ran what it was given: {stage}", change)
         elif name.endswith(".part") and old is None:
-            yield Failure(f"leaves .part: {stage}", told)
+            yield Failure(f"leaves .part: {stage}", change)
         elif old is None and new.kind == "folder" and any(p.startswith(path) for p in makeable):
             continue  # a parent of an output
         elif path.startswith(PROJECT) and re.match(shared, path[len(PROJECT) + 1 :]):
             continue
         elif not any(within(path, one) for one in stated):
-            yield Failure(f"{_what(old, new)} that is no output: {stage}", told)
+            yield Failure(f"{_what(old, new)} that is no output: {stage}", change)
         elif old is not None and (path in inputs or old.kind in ("device", "fifo", "socket")):
-            yield Failure(f"{_what(old, new)} that is an input or special: {stage}", told)
+            yield Failure(f"{_what(old, new)} that is an input or special: {stage}", change)
         elif old is not None and old.kind != "folder" and not _ours(path, old, stated):
-            yield Failure(f"{_what(old, new)} inside of an output folder: {stage}", told)
+            yield Failure(f"{_what(old, new)} inside of an output folder: {stage}", change)
 
 
 def _what(old: Entry | None, new: Entry | None) -> str:

@@ -69,10 +69,10 @@ FOLLOWED = re.compile(r"delete (?P<path>.+) and make it again: `(?P<command>[^`]
 
 def followed(text):
     """The path that an advice says to delete, and the words of its command."""
-    found = FOLLOWED.fullmatch(text)
-    assert found, text
-    (path,) = shlex.split(found["path"])
-    return path, shlex.split(found["command"])
+    match = FOLLOWED.fullmatch(text)
+    assert match, text
+    (path,) = shlex.split(match["path"])
+    return path, shlex.split(match["command"])
 
 
 @pytest.mark.parametrize(("path", "doomed", "targets"), OF_RESULTS)
