@@ -99,11 +99,13 @@ def fetch_evalset(
     evalset: Annotated[str, "evaluation set", Choices("ems.benchmarks", "sets")],
     code: Annotated[str, "language or archive", Mark.NAME],
     out: common.OutFolder,
-    source: Annotated[str, "directory or address (default: the publisher's)", Mark.PLACE] = "",
-    generated: common.Generated = False,
+    source: Annotated[str, "directory, address, `embedded` (default: published)", Mark.PLACE] = "",
 ) -> None:
     """Fetch one language, or one archive, of an evaluation set."""
+    from ems.config import EMBEDDED
     from ems.evalsets import fetch
 
-    count = fetch.fetch_evalset(evalset, source, code, out, not generated, common.downloads())
+    generated = source == EMBEDDED
+    place = f"{common.site_settings()['data']}/{EMBEDDED}/{evalset}" if generated else source
+    count = fetch.fetch_evalset(evalset, place, code, out, not generated, common.downloads())
     common.log.info("%s %s: %s read in %s", evalset, code, count, out)
