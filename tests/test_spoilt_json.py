@@ -106,8 +106,8 @@ def tables_of(folder):
     yield "flores", flores, lambda: write_table("flores", [flores], out, ["EMS"])
     errors = write_errors(folder, "A", "xsimpp", {"de": 10.0}, {"de": {"misaligned": 20}})
     yield "errors", errors, lambda: write_table("xsim", [errors], out)
-    found = write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)})
-    yield "retrieval", found, lambda: write_table("paracrawl", [found], out, ["EMS"])
+    retrieval = write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)})
+    yield "retrieval", retrieval, lambda: write_table("paracrawl", [retrieval], out, ["EMS"])
     report = demo_report(folder / "decontamination.json")
     yield (
         "report",
