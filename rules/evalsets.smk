@@ -37,15 +37,12 @@ rule evalkeys:
         f"{RESULTS}/text/evalkeys.tsv",
     log:
         f"{LOGS}/evalkeys.log",
-    resources:
-        mem_mb=2000,
-        runtime=30,
     params:
-        expect=settings_hash("evalkeys"),
-        code=source_of(evalkeys_modules(EXPERIMENT.decontaminate["against"])),
-        experiment=EXPERIMENT.name,
+        **stage(
+            "evalkeys",
+            evalkeys_modules(EXPERIMENT.decontaminate["against"]),
+            "text/evalkeys",
+        ),
         folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
-        costs=f"{COSTS}/text/evalkeys.json",
     shell:
-        "ems evalkeys --experiment {params.experiment:q} --expect {params.expect:q}"
-        " --evalset {params.folders:q} --out {output:q} --costs {params.costs:q} --log {log:q}"
+        "ems evalkeys {params.job:q} --evalset {params.folders:q} --out {output:q} --log {log:q}"
