@@ -1,10 +1,8 @@
 """Right or wrong, sentence by sentence: the percentage, its interval, and the bits themselves.
 
-Notable choices:
-- a bootstrap of a percentage draws N of N sentences with replacement, so the number of hits is
-  Binomial(N, share of hits): its quantiles are the interval, without drawing anything;
-- score files keep every bit (base85, 0.16 of a character a sentence), so that two systems can be
-  compared sentence by sentence afterwards.
+A bootstrap of a percentage draws N of N sentences with replacement, so the number of hits is
+Binomial(N, share of hits): its quantiles are the interval. Score files keep every bit (base85, 0.16
+of a character a sentence), so that two systems can be compared sentence by sentence.
 """
 
 import base64

@@ -5,7 +5,7 @@ one needs is imported when it is made, so that the workflow and the command line
 without pandas and matplotlib.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -40,10 +40,14 @@ class Request:
         return {name: losses[name] for name in dict.fromkeys([*first, *losses])}
 
     @property
-    def how(self) -> dict[str, Any]:
-        """What tables of score files take besides them."""
-        experiment = self.experiment
-        return {"printed": experiment.tables["printed"], "families": experiment.families}
+    def printed(self) -> list[str]:
+        """The papers' models that the tables show."""
+        return self.experiment.tables["printed"]
+
+    @property
+    def families(self) -> Mapping[str, Sequence[str]]:
+        """The systems that share a row."""
+        return self.experiment.families
 
 
 Sources = Callable[[Experiment], list[str]]
@@ -132,14 +136,15 @@ def _make_ablation(request: Request) -> None:
     systems = request.experiment.systems
     order = request.experiment.learning(request.experiment.ablated)
     steps = {name: systems[name]["train"]["steps"] for name in order}
-    own = {"order": order, "steps": steps, "times": request.times}
-    _in("ablation").write_ablation_table(request.sources, request.out, **request.how, **own)
+    _in("ablation").write_ablation_table(
+        request.sources, request.out, request.printed, order, request.families, request.times, steps
+    )
 
 
 def _plot_ablation(request: Request) -> None:
     scored = {path.parent.name for path in request.sources}
     order = [name for name in request.experiment.ablated if name in scored]
-    _in("deltas").plot_deltas(request.sources, order, request.out, request.experiment.families)
+    _in("deltas").plot_deltas(request.sources, order, request.out, request.families)
 
 
 TABLES: dict[str, tuple[Sources, Make]] = {
@@ -155,9 +160,7 @@ TABLES: dict[str, tuple[Sources, Make]] = {
     ),
     "models": (
         lambda experiment: _and_report(experiment, _models(experiment, "model.json")),
-        lambda r: _in("models").write_models_table(
-            r.sources[:-1], r.sources[-1], r.how["printed"], r.out
-        ),
+        lambda r: _in("models").write_models_table(r.sources[:-1], r.sources[-1], r.printed, r.out),
     ),
     "ablation": (lambda experiment: _ablated(experiment, joining("ablation")), _make_ablation),
     "sweep": (
@@ -168,9 +171,7 @@ TABLES: dict[str, tuple[Sources, Make]] = {
 FIGURES: dict[str, tuple[Sources, Make]] = {
     "pairs": (
         lambda experiment: _and_report(experiment, scores(experiment, joining("pairs")[0])),
-        lambda r: _in("pairs").plot_pairs(
-            r.sources[:-1], r.sources[-1], r.out, r.experiment.families
-        ),
+        lambda r: _in("pairs").plot_pairs(r.sources[:-1], r.sources[-1], r.out, r.families),
     ),
     "ablation": (lambda experiment: _ablated(experiment, joining("ablation")[:1]), _plot_ablation),
     "learning": (_losses, lambda r: _in("curves").plot_curves(r.losses, r.out)),
@@ -209,7 +210,9 @@ def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
         files = request.sources
         if shown.among:
             files = [path for path in files if path.parent.name in order]
-        _in("engine").write_systems(made, files, request.out, order=order, **request.how)
+        _in("engine").write_systems(
+            made, files, request.out, request.printed, order, request.families
+        )
 
     return Output(shown, sources, make)
 
@@ -217,7 +220,7 @@ def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
 def _figure_of_benchmark(name: str, figure: str, shown: Shown) -> Output:
     def make(request: Request) -> None:
         plot = module(name, "table").FIGURES[figure]
-        plot(request.sources, request.out, request.experiment.families)
+        plot(request.sources, request.out, request.families)
 
     return Output(shown, partial(scores, benchmark=name), make)
 

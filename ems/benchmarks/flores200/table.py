@@ -77,8 +77,8 @@ def plot_flores(scores: list[Path], out: Path, families: Families | None = None)
     """
     from ems.tables.heatmap import plot_directions  # a table need not wait for matplotlib
 
-    how = {"label": language_direction, "families": families}
-    plot_directions(read_scores(scores, "flores200", "P@1", **how)[0], benchmark("flores200"), out)
+    systems = read_scores(scores, "flores200", "P@1", language_direction, families=families)
+    plot_directions(systems[0], benchmark("flores200"), out)
 
 
 FIGURES = {"flores": plot_flores}

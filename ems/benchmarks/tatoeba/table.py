@@ -11,10 +11,9 @@ from pathlib import Path
 from ems.benchmarks import benchmark
 from ems.tables.ablation import Part
 from ems.tables.columns import BEST, BOTH_WAYS, groups_beside, labels_of
-from ems.tables.engine import Column, Declaration, Models, Printed, Row, headings
+from ems.tables.engine import Column, Declaration, Models, Printed, headings
 from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
 from ems.tables.scores import Families, Scores, read_scores
-from ems.tables.table import PRINTED
 
 TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its caption
 
@@ -47,10 +46,10 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
     return columns
 
 
-def _notes(columns: list[Column], beside: list[Row]) -> list[str]:
+def _notes(columns: list[Column], printed: list[str]) -> list[str]:
     """What is not certain, or not printed, of the printed rows, and who was trained on what."""
     languages = [column.heading for column in columns if column.members == [column.heading]]
-    models = [load_models()[row.label.removesuffix(PRINTED)] for row in beside]
+    models = [load_models()[name] for name in printed]
     trained = [m.name for m in models if m.name in TRAINED and set(languages) & set(m.unseen)]
     names = ", ".join(trained)
     notes = (
