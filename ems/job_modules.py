@@ -8,8 +8,10 @@ from collections.abc import Iterable
 
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.benchmarks import benchmarks, has, module_name, score_module, sets_of
+from ems.config import Experiment
 from ems.config.provenance import source_hash
 from ems.corpora.demo.sets import demo_sets
+from ems.segmenters.base import module_name as segmenter_module
 
 
 def source_of(modules: Iterable[str]) -> str:
@@ -27,6 +29,12 @@ def bench_modules(name: str, kind: str) -> list[str]:
 def evalkeys_modules(against: Iterable[str]) -> list[str]:
     """What reads the evaluation sentences of some sets."""
     return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
+
+
+def segment_modules(experiment: Experiment, pair: str) -> list[str]:
+    """What segments a language pair: the segmenters of its two languages, and no other."""
+    names = [experiment.segmenters[code] for code in pair.split("-")]
+    return ["ems.text.bulk", *map(segmenter_module, names)]
 
 
 def demo_modules() -> list[str]:

@@ -70,20 +70,22 @@ def _name(path: Path) -> str:
     return str(path.relative_to(root if root in path.parents else EXTENSIONS.absolute().parent))
 
 
+@cache
 def _module_files(module: str) -> list[Path]:
     """The files of a module, with the data that has its name; of a package its own modules and all
     data below its folder, but that of packages inside it.
     """
     planned = {source_root() / name for name in PLANNED}
     parts = module.split(".")[1:]
+    files: list[Path] = []
     for root in (source_root(), EXTENSIONS.absolute()):
         base = root.joinpath(*parts)
         if (source := base.with_suffix(".py")).is_file():
             data = [base.with_suffix(suffix) for suffix in sorted(DATA)]
             return [source, *(path for path in data if path.is_file() and path not in planned)]
         if base.is_dir():
-            return [*base.glob("*.py"), *(path for path in _data(base) if path not in planned)]
-    return []
+            files += [*base.glob("*.py"), *(path for path in _data(base) if path not in planned)]
+    return files
 
 
 def _data(folder: Path) -> Iterator[Path]:
@@ -94,12 +96,21 @@ def _data(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    """Return what a module imports from ems, at any depth of its code."""
+    names = []
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        yield from (name for name in names if name.startswith("ems.") and name not in NEUTRAL)
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in names if name.startswith("ems.") and name not in NEUTRAL)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every statement inside a node; expressions, most of a tree, hold no imports."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, name, ()):
+            yield child
+            yield from _statements(child)
