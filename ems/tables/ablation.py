@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ems.benchmarks import joining, module
 from ems.errors import EmsError
+from ems.tables.columns import labels_of, part_of
 from ems.tables.engine import Column, Declaration, Printed, headings, write_sections
 from ems.tables.losses import read_times
 from ems.tables.printed import load_ablation
@@ -119,16 +120,11 @@ def _in_one_row(row: Sequence[Scores]) -> Scores:
 
 def _columns(benchmark: str, part: Part, systems: Sequence[Scores]) -> list[Column]:
     """The paper's columns of a benchmark, with the members that our systems have."""
-    scored = {label for system in systems for label in system.values}
-    columns = []
-    for printed, labels in part.columns().items():
-        paper = [f"{benchmark} {label}" for label in labels]
-        members = [label for label in paper if label in scored]
-        name = printed.partition(" (")[0].removesuffix(" Avg.")
-        fewer = len(members) < len(paper)
-        heading = f"{name} {len(members)}/{len(paper)}" if fewer else printed
-        columns.append(Column(heading, members, printed, fewer))
-    return columns
+    scored = labels_of(systems)
+    return [
+        part_of(heading, [f"{benchmark} {label}" for label in labels], scored)
+        for heading, labels in part.columns().items()
+    ]
 
 
 def _seconds(system: str, times: Mapping[str, Path]) -> float | None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from ems.benchmarks import benchmark as record_of
 from ems.scores import ENGLISH
-from ems.tables.columns import BEST, average, labels_of
+from ems.tables.columns import BEST, average, labels_of, span
 from ems.tables.engine import Column, Declaration, Models, Printed, headings
 from ems.tables.printed import (
     ACCURACIES,
@@ -68,17 +68,14 @@ def _parts(name: str) -> tuple[str, str, str]:
 def _place(name: str, languages: list[str]) -> tuple[int, str, bool]:
     """Where a direction stands: by the language beside English, its domain, from English first."""
     source, target, domain = _parts(name)
-    other = target if source == ENGLISH else source
-    return languages.index(other), domain, source != ENGLISH
+    return languages.index(target if source == ENGLISH else source), domain, source != ENGLISH
 
 
 def _about(systems: Sequence[Scores], title: str) -> list[str]:
     counts = {len(values) for system in systems for values in system.seeds.values()}
     seeds = ""
     if max(counts, default=0) > 1:
-        least, most = min(counts), max(counts)
-        many = f"{least}" if least == most else f"{least} to {most}"
-        seeds = f", mean of {many} seeds, and under it their standard deviation"
+        seeds = f", mean of {span(counts)} seeds, and under it their standard deviation"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
     part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""

@@ -115,13 +115,9 @@ def _ablated(experiment: Experiment, names: list[str]) -> list[str]:
 def _priced(experiment: Experiment) -> list[str]:
     """Score files of the systems that cost minutes, where there is an ablation."""
     name = joining("tradeoff")[0]
-    return scores(experiment, name, priced(experiment)) if _ablated(experiment, [name]) else []
-
-
-def priced(experiment: Experiment) -> list[str]:
-    """The systems that cost minutes."""
-    shown, ablated = experiment.learning(experiment.shown), experiment.learning(experiment.ablated)
-    return list(dict.fromkeys([*shown, *ablated]))
+    systems = experiment.learning([*experiment.shown, *experiment.ablated])
+    systems = list(dict.fromkeys(systems))
+    return scores(experiment, name, systems) if _ablated(experiment, [name]) else []
 
 
 # --- what makes them

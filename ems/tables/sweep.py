@@ -12,6 +12,7 @@ from typing import Any
 
 from ems.config.sweep import Point
 from ems.errors import EmsError
+from ems.tables.columns import span
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
 from ems.tables.printed import load_grid
 from ems.tables.table import Place, one_block, rounded
@@ -104,8 +105,7 @@ def _changes_the_loss(axis: str) -> bool:
 def _notes(points: Sequence[Point], last: Mapping[str, Entry]) -> list[str]:
     chosen = {point.axis: point for point in points if point.chosen}
     centre = ", ".join(f"{NAMES.get(a, a)} {point.shown}" for a, point in chosen.items())
-    counts = sorted({entry.pairs for entry in last.values()})
-    seen = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+    seen = span(entry.pairs for entry in last.values())
     notes = [
         f"One setting at a time around {centre}; {len(last)} systems, each trained on {seen} "
         "sentence pairs. Loss, its parts and P@1 (percent, mean over language pairs and "

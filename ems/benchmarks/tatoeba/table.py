@@ -10,10 +10,11 @@ from pathlib import Path
 
 from ems.benchmarks import benchmark
 from ems.tables.ablation import Part
-from ems.tables.columns import BEST, BOTH_WAYS, groups_beside, labels_of
+from ems.tables.columns import BEST, BOTH_WAYS, labels_of, part_of
 from ems.tables.engine import Column, Declaration, Models, Printed, headings
 from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
 from ems.tables.scores import Families, Scores, read_scores
+from ems.tables.table import Block, balanced_blocks
 
 TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its caption
 
@@ -39,11 +40,16 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
     columns = [Column(code, [code], code) for code in languages]
     columns.append(Column(AVERAGE, languages, whole, part=not whole))
     for group in load_groups() if groups else ():
-        members = [code for code in group.languages if code in languages]
-        part = len(members) < len(group.languages)
-        heading = f"{group.name} {len(members)}/{len(group.languages)}" if part else group.heading
-        columns.append(Column(heading, members, group.heading, part))
+        columns.append(part_of(group.heading, group.languages, languages))
     return columns
+
+
+def _blocks(columns: list[Column]) -> list[Block]:
+    """Languages and their mean in blocks of like size, then the groups, with wide headings."""
+    names = headings(columns)
+    first = names.index(AVERAGE) + 1
+    wide = [Block(names[first:], spread=True)] if names[first:] else []
+    return [*balanced_blocks(names[:first]), *wide]
 
 
 def _notes(columns: list[Column], printed: list[str]) -> list[str]:
@@ -72,7 +78,7 @@ def _table(name: str, seen: bool, about: str, *more: str) -> Declaration:
         benchmarks={"tatoeba": ""},
         metric="P@1",
         columns=partial(_columns, groups=seen),
-        blocks=lambda columns: groups_beside(columns, headings(columns).index(AVERAGE) + 1),
+        blocks=_blocks,
         seen=seen,
         about=lambda systems: [f"Tatoeba {systems[0].version}: {BOTH_WAYS}, {about} {BEST}", *more],
         printed=Printed(
