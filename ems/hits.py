@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """(low, high): the percentile bootstrap interval of 100 * right / count."""
+    """Return (low, high): the percentile bootstrap interval of 100 * right / count."""
     from scipy.stats import binom  # who only reads score files need not wait for it
 
     tail = (1 - LEVEL) / 2
@@ -22,12 +22,12 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def packed(hits: np.ndarray) -> str:
-    """bool[N] as text."""
+    """Return bool[N] as text."""
     return base64.b85encode(np.packbits(hits)).decode()
 
 
 def unpacked(text: str, count: int) -> np.ndarray:
-    """The bool[count] that `packed` made text of. Raises `ValueError` for other text."""
+    """Return the bool[count] that `packed` made text of. Raises `ValueError` for other text."""
     raw = np.frombuffer(base64.b85decode(text), np.uint8)
     if len(raw) != -(-count // 8):
         raise ValueError(f"expected {-(-count // 8)} bytes for {count} sentences, found {len(raw)}")

@@ -99,7 +99,7 @@ def write_ablation_table(
 def _read(
     part: Part, paths: list[Path], order: list[str], families: Families | None
 ) -> list[Scores]:
-    """The scores of a benchmark, their labels after its name, since two may have the same."""
+    """Read a benchmark; its name begins the labels, since another may have the same."""
     table = part.table
     return read_scores(
         paths,
@@ -113,13 +113,13 @@ def _read(
 
 
 def _in_one_row(row: Sequence[Scores]) -> Scores:
-    """The scores of one system on several benchmarks."""
+    """Return the scores of one system on several benchmarks."""
     every = tuple(score for scores in row for score in scores.rows)
     return replace(row[0], rows=every, absent=tuple(file for of in row for file in of.absent))
 
 
 def _columns(benchmark: str, part: Part, systems: Sequence[Scores]) -> list[Column]:
-    """The paper's columns of a benchmark, with the members that our systems have."""
+    """Return the paper's columns of a benchmark, with the members that our systems have."""
     scored = labels_of(systems)
     return [
         part_of(heading, [f"{benchmark} {label}" for label in labels], scored)
@@ -128,7 +128,7 @@ def _columns(benchmark: str, part: Part, systems: Sequence[Scores]) -> list[Colu
 
 
 def _seconds(system: str, times: Mapping[str, Path]) -> float | None:
-    """Seconds of 1,000 steps, validation included; None for a system that was not trained."""
+    """Return the seconds of 1,000 steps with validation; None for a system not trained."""
     if system not in times:
         return None
     step, seconds = max(read_times(times[system]).items())
@@ -155,7 +155,7 @@ def _about(
 
 
 def _steps_note(steps: Mapping[str, int]) -> list[str]:
-    """How long the systems were trained: what most have, then those that differ."""
+    """Say how long the systems were trained: what most have, then those that differ."""
     if not steps:
         return []
     usual = max(steps.values(), key=list(steps.values()).count)

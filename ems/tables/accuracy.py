@@ -28,7 +28,7 @@ FROM_ENGLISH = "learnt in English; Avg. without English"
 
 
 def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
-    """Directions, the paper's first and as it has them, then their mean.
+    """Return directions, the paper's first and as it has them, then their mean.
 
     Where all is learnt in English, English stands first and is not averaged, and the targets name
     the columns.
@@ -46,7 +46,7 @@ def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
 
 
 def _blocks(columns: list[Column]) -> list[Block]:
-    """A block for each language pair where there are domains, else blocks of like size."""
+    """Return a block for each language pair where there are domains, else blocks of like size."""
     *directions, last = columns
     if not any(" " in column.printed for column in directions):
         return balanced_blocks(headings(columns))
@@ -59,14 +59,16 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 
 def _parts(name: str) -> tuple[str, str, str]:
-    """ "en-de books" -> "en", "de", " books"."""
+    """Return source, target and domain: "en-de books" -> "en", "de", " books"."""
     pair, space, domain = name.partition(" ")
     source, _, target = pair.partition("-")
     return source, target, space + domain
 
 
 def _place(name: str, languages: list[str]) -> tuple[int, str, bool]:
-    """Where a direction stands: by the language beside English, its domain, from English first."""
+    """Return where a direction stands: by the language beside English, its domain, from English
+    first.
+    """
     source, target, domain = _parts(name)
     return languages.index(target if source == ENGLISH else source), domain, source != ENGLISH
 
@@ -85,7 +87,7 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
 
 
 def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = False) -> Declaration:
-    """The table of a benchmark of classification; `every`: all rows of its paper are shown."""
+    """Return the table of a benchmark of classification; `every` shows all rows of its paper."""
     models = partial(load_accuracies, table) if table in ACCURACIES else dict
     printed = Printed(
         record_of(benchmark or table).tables[table].paper,

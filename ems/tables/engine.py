@@ -50,11 +50,11 @@ class Column:
 
     @property
     def ranked(self) -> bool:
-        """True if systems are compared by it."""
+        """Return True if systems are compared by it."""
         return not self.measure and self.given is None
 
     def value(self, system: Scores) -> float | None:
-        """The mean of a system; None when it lacks one of the members."""
+        """Return the mean of a system; None when it lacks one of the members."""
         if self.given is not None:
             return self.given.get(system.system)
         if not self.measure:
@@ -88,13 +88,13 @@ class Printed:
     classes: Callable[[], Mapping[str, list[str]]] = dict
 
     def fits(self, system: Scores) -> bool:
-        """True if our scores are of the paper's data, scored by its protocol."""
+        """Return True if our scores are of the paper's data, scored by its protocol."""
         same = all(system.file.protocol.get(key) == of for key, of in self.protocol.items())
         as_many = not self.count or set(system.counts.values()) <= {self.count}
         return same and as_many and self.version in ("", system.version)
 
     def chosen(self, asked: Sequence[str], known: Sequence[str]) -> list[str]:
-        """The models to show, of those that an experiment asks for."""
+        """Return the models to show, of those that an experiment asks for."""
         if self.every:
             return list(known)
         names = known if self.paper_order else dict.fromkeys(asked)
@@ -217,12 +217,12 @@ def write_sections(
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
-    """The headings of columns."""
+    """Return the headings of columns."""
     return [column.heading for column in columns]
 
 
 def mean(values: Values, members: Sequence[str]) -> float | None:
-    """Mean over `members`; None when there are none or one has no value."""
+    """Return the mean over `members`; None when there are none or one has no value."""
     present = [value for name in members if (value := values.get(name)) is not None]
     return sum(present) / len(present) if present and len(present) == len(members) else None
 
@@ -233,7 +233,7 @@ def mean(values: Values, members: Sequence[str]) -> float | None:
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
 ) -> tuple[list[tuple[str, Cells]], list[list[int]]]:
-    """All rows of ours, and the numbers of those that compete with each other."""
+    """Return all rows of ours, and the numbers of those that compete with each other."""
     systems = [system for section in sections.values() for system in section]
     rows: list[tuple[str, Cells]] = []
     groups: list[list[int]] = []
@@ -253,7 +253,7 @@ def _system_rows(
     systems: Sequence[Scores],
     columns: list[Column],
 ) -> list[tuple[str, Cells]]:
-    """A system's means, and below them the deviation of its seeds and its other measures."""
+    """Return a system's means, and below them the deviation of its seeds and its other measures."""
     rows = [(label, {column.heading: column.value(system) for column in columns})]
     many = any(len(values) > 1 for each in systems for values in each.seeds.values())
     if table.spread and many:
@@ -271,7 +271,7 @@ def _means(values: Values, columns: list[Column]) -> Cells:
 
 
 def _deviation(system: Scores, members: Sequence[str]) -> float | None:
-    """Standard deviation (of a sample) of the seeds' means over `members`.
+    """Return the standard deviation (of a sample) of the seeds' means over `members`.
 
     None for fewer than two seeds, or where the members have unequal numbers of them.
     """
@@ -288,7 +288,8 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 def _printed_rows(
     paper: Printed | None, asked: Sequence[str], system: Scores, columns: list[Column]
 ) -> tuple[dict[str, tuple[Cells, set[str]]], list[str]]:
-    """Model -> its values and the headings with a dagger, of the models asked for; and the notes.
+    """Return model -> its values and the headings with a dagger, of the models asked for; and the
+    notes.
 
     There are none beside scores of other data, and none of a model without any of the columns.
     """
@@ -316,7 +317,7 @@ def _printed_rows(
 
 
 def _printed_row(printed: Values, columns: list[Column], whole: bool) -> tuple[Cells, set[str]]:
-    """A model's values, and the headings of those that are not what the paper prints."""
+    """Return a model's values, and the headings of those that are not what the paper prints."""
     values, daggers = {}, set()
     for column in columns:
         value = printed.get(column.printed)

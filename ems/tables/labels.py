@@ -48,21 +48,23 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
 
 
 def _text(axes: Axes, at: np.ndarray, label: str) -> Text:
-    """A label centred at a point [2], on white, so that a line to another ends at its edge."""
+    """Draw a label centred at a point [2], on white, so that a line to another ends at its edge."""
     white = {"boxstyle": "square,pad=0", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
     return axes.text(*at, label, fontsize=FONT, ha="center", va="center", bbox=white)
 
 
 def _places(mark: np.ndarray, half: np.ndarray, far: np.ndarray) -> np.ndarray:
-    """Centres [P, 2] of the places for a label of half a size [2] around a mark [2], near first."""
+    """Return centres [P, 2] of the places for a label of half a size [2] around a mark [2], near
+    first.
+    """
     around = np.tile(np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1), (len(REACH), 1))  # [P, 2]
     # an ellipse around the mark: a label is wider than high, but may come as near from all sides
     return mark + around * (half + MARK + far[:, None])
 
 
 def _cost(boxes: np.ndarray, taken: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """Of each box [P, 4]: what it covers of `taken` [M, 4], in square points, and 20 times what of
-    it is outside of the frame [4]; [P].
+    """Return for each box [P, 4] what it covers of `taken` [M, 4], in square points, and 20 times
+    what of it is outside of the frame [4]; [P].
     """
     each = boxes[:, None]  # [P, 1, 4]
     width = np.minimum(each[..., 2], taken[:, 2]) - np.maximum(each[..., 0], taken[:, 0])

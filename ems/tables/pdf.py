@@ -47,8 +47,9 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
 
 
 def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
-    """The article. It reads table 1 as table1.tex, and so on, from its own folder; the further
-    pages of a long one as table1-2.tex, and so on. The notes are in small print under the last.
+    """Return the article. It reads table 1 as table1.tex, and so on, from its own folder; the
+    further pages of a long one as table1-2.tex, and so on. The notes are in small print under
+    the last.
     """
     floats = []
     for number, table in enumerate(tables, 1):
@@ -114,7 +115,7 @@ def _run_latexmk(folder: Path, out: Path) -> None:
 
 
 def _relevant(log: str, lines: int = 12) -> str:
-    """The first error of a LaTeX log and what follows it, or else its last lines."""
+    """Return the first error of a LaTeX log and what follows it, or else its last lines."""
     written = log.splitlines()
     errors = [number for number, line in enumerate(written) if line.startswith("!")]
     return "\n".join(written[errors[0] :][:lines] if errors else written[-lines:])

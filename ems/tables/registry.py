@@ -34,19 +34,19 @@ class Request:
 
     @property
     def losses(self) -> dict[str, Path]:
-        """System -> its losses.jsonl: those of the tables first, in their order."""
+        """Return system -> its losses.jsonl: those of the tables first, in their order."""
         losses = {path.parent.name: path for path in self.sources}
         first = [name for name in self.experiment.shown if name in losses]
         return {name: losses[name] for name in dict.fromkeys([*first, *losses])}
 
     @property
     def printed(self) -> list[str]:
-        """The papers' models that the tables show."""
+        """Return the papers' models that the tables show."""
         return self.experiment.tables["printed"]
 
     @property
     def families(self) -> Mapping[str, Sequence[str]]:
-        """The systems that share a row."""
+        """Return the systems that share a row."""
         return self.experiment.families
 
 
@@ -69,7 +69,9 @@ class Output:
 
 
 def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = None) -> list[str]:
-    """The score files of a benchmark, of the systems of the tables; none where it is not scored."""
+    """Return the score files of a benchmark, of the systems of the tables; none where it is not
+    scored.
+    """
     names = experiment.shown if systems is None else systems
     known = benchmark in experiment.benchmarks
     folder = f"results/{experiment.name}/scores"
@@ -105,7 +107,7 @@ def _swept(experiment: Experiment) -> list[str]:
 
 
 def _ablated(experiment: Experiment, names: list[str]) -> list[str]:
-    """Score files of the ablation, where its first benchmark has something to compare."""
+    """Return score files of the ablation, where its first benchmark has something to compare."""
     systems = experiment.learning(experiment.ablated)
     if len(systems) < 2 or joining("ablation")[0] not in experiment.benchmarks:
         return []
@@ -113,7 +115,7 @@ def _ablated(experiment: Experiment, names: list[str]) -> list[str]:
 
 
 def _priced(experiment: Experiment) -> list[str]:
-    """Score files of the systems that cost minutes, where there is an ablation."""
+    """Return score files of the systems that cost minutes, where there is an ablation."""
     name = joining("tradeoff")[0]
     systems = experiment.learning([*experiment.shown, *experiment.ablated])
     systems = list(dict.fromkeys(systems))
@@ -124,7 +126,7 @@ def _priced(experiment: Experiment) -> list[str]:
 
 
 def _in(name: str) -> Any:
-    """A module of this package, imported."""
+    """Return a module of this package, imported."""
     return import_module(f"ems.tables.{name}")
 
 
@@ -190,7 +192,7 @@ TIMED: dict[str, tuple[Sources, Make]] = {
 
 
 def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
-    """A table of a benchmark, of its scores and of those that share it."""
+    """Return the output of a benchmark's table, of its scores and of those that share it."""
 
     def sources(experiment: Experiment) -> list[str]:
         names = [name, *(other for other, of in benchmarks().items() if of.family == name)]
@@ -223,7 +225,7 @@ def _figure_of_benchmark(name: str, figure: str, shown: Shown) -> Output:
 
 @cache
 def tables() -> dict[str, Output]:
-    """Every table by name, in the order of the PDF."""
+    """Return every table by name, in the order of the PDF."""
     every = {name: Output(words.TABLES[name], *of) for name, of in TABLES.items()}
     for name, record in benchmarks().items():
         every |= {of: _of_benchmark(name, of, shown) for of, shown in record.tables.items()}
@@ -232,7 +234,7 @@ def tables() -> dict[str, Output]:
 
 @cache
 def figures() -> dict[str, Output]:
-    """Every figure by name."""
+    """Return every figure by name."""
     every = {name: Output(words.FIGURES[name], *of) for name, of in FIGURES.items()}
     for name, record in benchmarks().items():
         every |= {of: _figure_of_benchmark(name, of, shown) for of, shown in record.figures.items()}
@@ -241,12 +243,12 @@ def figures() -> dict[str, Output]:
 
 @cache
 def timed() -> dict[str, Output]:
-    """What shows the cost of training: figures, and the ablation as a table."""
+    """Return what shows the cost of training: figures, and the ablation as a table."""
     return {name: Output(words.TIMED[name], *of) for name, of in TIMED.items()}
 
 
 def made_of(outputs: Mapping[str, Output], experiment: Experiment) -> dict[str, list[str]]:
-    """The outputs that an experiment has -> the files that each is made of."""
+    """Return output -> the files that it is made of, of the outputs that an experiment has."""
     sources = {name: output.sources(experiment) for name, output in outputs.items()}
     return {name: files for name, files in sources.items() if files}
 

@@ -65,7 +65,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
 
 
 def _last(system: str, losses: Mapping[str, Path]) -> Entry:
-    """The last validation of a system."""
+    """Return the last validation of a system."""
     if system not in losses:
         raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")
     rows = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
@@ -85,7 +85,7 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _best(points: Sequence[Point], axis: str, last: Mapping[str, Entry]) -> set[Place]:
-    """The highest P@1 and the lowest loss of an axis, as they are shown; ties all bold."""
+    """Return the highest P@1 and the lowest loss of an axis, as they are shown; ties all bold."""
     entries = {at: last[point.system] for at, point in enumerate(points) if point.axis == axis}
     if len(entries) < 2:
         return set()

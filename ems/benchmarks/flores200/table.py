@@ -20,7 +20,7 @@ from ems.tables.table import Block
 
 
 def _columns(systems: Sequence[Scores]) -> list[Column]:
-    """The groups and pairs of Table VII, then all directions."""
+    """Return the groups and pairs of Table VII, then all directions."""
     scored = dict.fromkeys(name for system in systems for name in system.values)
     groups = load_flores_groups()
     columns = []

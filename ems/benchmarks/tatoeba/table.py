@@ -20,7 +20,7 @@ TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its cap
 
 
 def _models() -> Models:
-    """The printed values of Tables IV to VI, each mean under the name of its table or group."""
+    """Return the printed values of Tables IV to VI, means under their table's or group's name."""
     return {
         name: {
             **model.values,
@@ -32,7 +32,7 @@ def _models() -> Models:
 
 
 def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
-    """A column for each language, their mean, and those of the groups of Table V."""
+    """Return a column for each language, their mean, and those of the groups of Table V."""
     languages = in_paper_order(labels_of(systems))
     ems = load_models()["EMS"]
     tables = {"IV": set(ems.seen), "VI": set(ems.unseen)}
@@ -45,7 +45,7 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
 
 
 def _blocks(columns: list[Column]) -> list[Block]:
-    """Languages and their mean in blocks of like size, then the groups, with wide headings."""
+    """Return languages and their mean in blocks of like size, then the groups, spread."""
     names = headings(columns)
     first = names.index(AVERAGE) + 1
     wide = [Block(names[first:], spread=True)] if names[first:] else []
@@ -53,7 +53,7 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 
 def _notes(columns: list[Column], printed: list[str]) -> list[str]:
-    """What is not certain, or not printed, of the printed rows, and who was trained on what."""
+    """Say what is not certain, or not printed, of the printed rows, and who was trained on what."""
     languages = [column.heading for column in columns if column.members == [column.heading]]
     models = [load_models()[name] for name in printed]
     trained = [m.name for m in models if m.name in TRAINED and set(languages) & set(m.unseen)]
