@@ -5,11 +5,11 @@ and what the note says. A mean over several labels is shown only for a system th
 the papers leave a dash for models that lack a language; otherwise it would compare unlike things.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from ems.errors import EmsError
 from ems.scores import ScoreFile
@@ -28,7 +28,6 @@ from ems.tables.write import write_table
 
 Values = Mapping[str, float | None]  # label of scores, or heading of a column -> value
 Models = Mapping[str, Values]  # model -> the paper's column -> value
-Cells = dict[str, float | None]  # heading -> value
 
 
 @dataclass(frozen=True)
@@ -101,6 +100,14 @@ class Printed:
         return [name for name in names if name in asked and name in known]
 
 
+class Row(NamedTuple):
+    """A row of a table: value by heading, and the headings that get a dagger."""
+
+    label: str
+    values: dict[str, float | None]
+    daggers: Collection[str] = ()
+
+
 @dataclass(frozen=True)
 class Declaration:
     """A table of systems x columns.
@@ -167,23 +174,18 @@ def write_sections(
     systems = [system for section in sections.values() for system in section]
     columns = table.columns(systems)
     rows, groups = _our_rows(table, sections, columns)
-    printed_rows, notes = _printed_rows(table.printed, printed, systems[0], columns)
-    models = list(printed_rows)
-    labels = [*(label for label, _ in rows), *(model + PRINTED for model in models)]
+    theirs, notes = _printed_rows(table.printed, printed, systems[0], columns)
+    every, models = [*rows, *theirs], [row.label.removesuffix(PRINTED) for row in theirs]
+    labels = [row.label for row in every]
     if len(set(labels)) < len(labels):
         raise EmsError(
             f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
         )
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
-    values = [*(of for _, of in rows), *(of for of, _ in printed_rows.values())]
-    cells = [[labels[at], *(of.get(name) for name in names)] for at, of in enumerate(values)]
+    cells = [[row.label, *map(row.values.get, names)] for row in every]
     frame = make_frame(["Model", *names], cells)
-    daggers = {
-        (at, name)
-        for at, (_, marked) in enumerate(printed_rows.values(), len(rows))
-        for name in marked
-    }
+    daggers = {(at, name) for at, row in enumerate(every) for name in row.daggers}
     italic = upper_bounds(frame)
     lowest = not systems[0].file.higher_is_better
     compared = groups if table.decimals == 1 else []  # a cosine is not
@@ -232,10 +234,10 @@ def mean(values: Values, members: Sequence[str]) -> float | None:
 
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
-) -> tuple[list[tuple[str, Cells]], list[list[int]]]:
+) -> tuple[list[Row], list[list[int]]]:
     """Return all rows of ours, and the numbers of those that compete with each other."""
     systems = [system for section in sections.values() for system in section]
-    rows: list[tuple[str, Cells]] = []
+    rows: list[Row] = []
     groups: list[list[int]] = []
     for prefix, section in sections.items():
         groups.append([])
@@ -243,7 +245,7 @@ def _our_rows(
             groups[-1].append(len(rows))
             rows += _system_rows(table, prefix + system.system, system, systems, columns)
     shared = {label: v for s in systems for label, v in s.measures.get(table.shared, {}).items()}
-    return [*rows, *([(table.shared, _means(shared, columns))] if shared else [])], groups
+    return [*rows, *([_row(table.shared, shared, columns)] if shared else [])], groups
 
 
 def _system_rows(
@@ -252,22 +254,21 @@ def _system_rows(
     system: Scores,
     systems: Sequence[Scores],
     columns: list[Column],
-) -> list[tuple[str, Cells]]:
-    """Return a system's means, and below them the deviation of its seeds and its other measures."""
-    rows = [(label, {column.heading: column.value(system) for column in columns})]
+) -> list[Row]:
+    """Return a system's means, and below them the deviation of its seeds and other measures."""
+    rows = [Row(label, {column.heading: column.value(system) for column in columns})]
     many = any(len(values) > 1 for each in systems for values in each.seeds.values())
     if table.spread and many:
         spread = {column.heading: _deviation(system, column.members) for column in columns}
-        rows.append((f"{label}, s.d.", spread))
+        rows.append(Row(f"{label}, s.d.", spread))
     for measure, suffix in table.below.items():
         if any(each.measures.get(measure) for each in systems):
-            values = _means(system.measures.get(measure, {}), columns)
-            rows.append((f"{label}, {suffix}", values))
+            rows.append(_row(f"{label}, {suffix}", system.measures.get(measure, {}), columns))
     return rows
 
 
-def _means(values: Values, columns: list[Column]) -> Cells:
-    return {column.heading: mean(values, column.members) for column in columns}
+def _row(label: str, values: Values, columns: list[Column]) -> Row:
+    return Row(label, {column.heading: mean(values, column.members) for column in columns})
 
 
 def _deviation(system: Scores, members: Sequence[str]) -> float | None:
@@ -287,25 +288,24 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 
 def _printed_rows(
     paper: Printed | None, asked: Sequence[str], system: Scores, columns: list[Column]
-) -> tuple[dict[str, tuple[Cells, set[str]]], list[str]]:
-    """Return model -> its values and the headings with a dagger, of the models asked for; and the
-    notes.
+) -> tuple[list[Row], list[str]]:
+    """Return the rows of a paper that are asked for, and the notes on them.
 
     There are none beside scores of other data, and none of a model without any of the columns.
     """
     if paper is None or not asked:
-        return {}, []
+        return [], []
     models = paper.models()
     names = paper.chosen(asked, list(models))
     if names and not paper.fits(system):
-        return {}, [
+        return [], [
             f"Printed rows left out ({', '.join(names)}): they are of {paper.data}, these scores "
             f"of {system.version}."
         ]
-    rows = {name: _printed_row(models[name], columns, paper.whole) for name in names}
-    rows = {name: row for name, row in rows.items() if {*row[0].values()} != {None}}
+    rows = [_printed_row(name, models[name], columns, paper.whole) for name in names]
+    rows = [row for row in rows if {*row.values.values()} != {None}]
     if not rows:
-        return {}, []
+        return [], []
     notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
     classes = [f"{name}: {', '.join(of)}" for name, of in paper.classes().items()]
     lacking = [name for name in dict.fromkeys(asked) if name not in models]
@@ -316,8 +316,8 @@ def _printed_rows(
     return rows, notes
 
 
-def _printed_row(printed: Values, columns: list[Column], whole: bool) -> tuple[Cells, set[str]]:
-    """Return a model's values, and the headings of those that are not what the paper prints."""
+def _printed_row(name: str, printed: Values, columns: list[Column], whole: bool) -> Row:
+    """Return a model's values; with a dagger those that are not what the paper prints."""
     values, daggers = {}, set()
     for column in columns:
         value = printed.get(column.printed)
@@ -326,7 +326,7 @@ def _printed_row(printed: Values, columns: list[Column], whole: bool) -> tuple[C
             if column.part if whole else value is not None:
                 daggers.add(column.heading)
         values[column.heading] = value
-    return values, daggers
+    return Row(name + PRINTED, values, daggers)
 
 
 # --- notes
