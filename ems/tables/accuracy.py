@@ -14,7 +14,6 @@ from ems.scores import ENGLISH
 from ems.tables.columns import BEST, average, labels_of, span
 from ems.tables.engine import Column, Declaration, Models, Printed, headings
 from ems.tables.printed import (
-    ACCURACIES,
     AVERAGE,
     in_table_one_order,
     load_accuracies,
@@ -86,16 +85,21 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     ]
 
 
-def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = False) -> Declaration:
-    """Return the table of a benchmark of classification; `every` shows all rows of its paper."""
-    models = partial(load_accuracies, table) if table in ACCURACIES else dict
-    printed = Printed(
+def accuracy_table(
+    table: str, title: str, printed: str = "", benchmark: str = "", every: bool = False
+) -> Declaration:
+    """Return the table of a benchmark of classification.
+
+    `printed` is the file with its paper's rows, `every` shows all of them.
+    """
+    models = partial(load_accuracies, printed) if printed else dict
+    paper = Printed(
         record_of(benchmark or table).tables[table].paper,
         models,
         "version v1",
         version="v1",
         every=every,
-        classes=partial(load_classes, table),
+        classes=partial(load_classes, printed),
     )
     return Declaration(
         benchmarks={benchmark or table: ""},
@@ -104,7 +108,7 @@ def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = Fa
         columns=lambda systems: _columns(systems, models()),
         blocks=_blocks,
         about=partial(_about, title=title),
-        printed=printed if table in ACCURACIES else None,
+        printed=paper if printed else None,
         below={PRECISION: "AP"},
-        shared="" if table in ACCURACIES else MAJORITY,
+        shared="" if printed else MAJORITY,
     )

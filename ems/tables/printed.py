@@ -17,14 +17,6 @@ Column = Callable[[dict[str, str]], str]  # row of a CSV -> heading
 
 AVERAGE = "Avg."
 REIMERS = "Reimers and Gurevych"
-ACCURACIES = {  # table -> the file with its accuracies
-    "mldoc": "ems-v2-table11-mldoc",
-    "cls": "ems-v2-table12-amazon-v1",
-    "marc": "ems-v2-table13-amazon-v2",
-    "mldoc_bilingual": "lightweight-table03-mldoc",
-    "xnli": "monolingual-table01-xnli",
-    "rcv2": "monolingual-table02-rcv2",
-}
 
 
 @dataclass(frozen=True)
@@ -234,11 +226,11 @@ def in_table_one_order(languages: Iterable[str]) -> list[str]:
 
 
 def load_accuracies(name: str) -> Table:
-    """Return model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent, of one
-    of the tables in ACCURACIES, in the paper's order.
+    """Return model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent, of a
+    table of classification, in the paper's order.
     """
-    table = load_table(ACCURACIES[name], _direction)
-    return {**table, **_reimers("MLDoc", _direction)} if name == "mldoc_bilingual" else table
+    table = load_table(name, _direction)
+    return {**table, **_reimers("MLDoc", _direction)} if name.startswith("lightweight") else table
 
 
 def load_europarl() -> Table:
@@ -255,9 +247,9 @@ def _reimers(task: str, column: Column) -> Table:
 
 @cache
 def load_classes(name: str) -> dict[str, list[str]]:
-    """Return heading -> the models under it, of a table in ACCURACIES with headings."""
+    """Return heading -> the models under it, of a table with headings."""
     classes: dict[str, dict[str, None]] = {}
-    for row in _rows(ACCURACIES[name]):
+    for row in _rows(name):
         classes.setdefault(row.get("group", ""), {})[_model(row)] = None
     return {heading: list(models) for heading, models in classes.items() if heading}
 
