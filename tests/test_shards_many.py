@@ -47,7 +47,7 @@ def store(world, size, limit=LIMIT):
     return PairStore(read_index(world / str(size) / "index.json")["train"], LANGUAGES, limit)
 
 
-def test_the_size_of_shards_changes_no_batch(world):
+def test_the_size_of_shards_changes_no_batch_and_no_validation(world):
     small, large = (store(world, size) for size in SIZES)
     assert len(small.shards) > 80
     assert len(large.shards) == len(SOURCES)
@@ -56,11 +56,8 @@ def test_the_size_of_shards_changes_no_batch(world):
         one, other = (each.draw(7, step, 64, 0.5) for each in (small, large))
         for name in ("tokens", "lengths", "rows", "languages"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), (step, name)
-
-
-def test_the_size_of_shards_changes_no_validation(world):
-    small, large = ([*store(world, size).in_order(32)] for size in SIZES)
-    assert list(map(unpacked, small)) == list(map(unpacked, large))
+    one, other = (list(map(unpacked, each.in_order(32))) for each in (small, large))
+    assert one == other
 
 
 def test_shards_one_after_the_other_are_the_one_shard(world):
@@ -74,9 +71,12 @@ def test_shards_one_after_the_other_are_the_one_shard(world):
     assert lines == [3 * at + 2 for at in range(400) if at not in dropped]
 
 
-def test_the_manifest_of_a_folder_adds_its_shards_up(world):
+def test_the_manifest_of_a_folder_adds_its_shards_up_and_leaves_out_those_without_a_pair(world):
     folder = world / "7" / "A/v1/de-en"
     whole = json.loads((folder / "manifest.json").read_text())
+    names = [f"{at:05}" for at in range(58) if at not in (10, 11)]
+    assert [shard.name for shard in shards_in(folder)] == names
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
     parts = [json.loads((s / "manifest.json").read_text()) for s in shards_in(folder)]
     assert (whole["pairs"], whole["dropped"]) == (384, 16)
     assert whole["pairs"] == sum(part["pairs"] for part in parts)
@@ -86,13 +86,6 @@ def test_the_manifest_of_a_folder_adds_its_shards_up(world):
         assert sum(whole["lengths"][code]) == 384
     large = json.loads((world / "1000" / "A/v1/de-en" / "manifest.json").read_text())
     assert {**whole, "shards": None} == {**large, "shards": None}
-
-
-def test_a_shard_without_a_pair_is_left_out_and_its_number_with_it(world):
-    folder = world / "7" / "A/v1/de-en"
-    names = [shard.name for shard in shards_in(folder)]
-    assert names == [f"{at:05}" for at in range(58) if at not in (10, 11)]
-    assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
 
 
 # --- the order of the columns
