@@ -43,15 +43,15 @@ def demo_modules() -> list[str]:
 
 
 def table_modules(table: str) -> list[str]:
-    """What makes a table: the engine, and the declaration of a benchmark."""
-    return _declared([name for name, record in benchmarks().items() if table in record.tables])
+    """What makes a table: the engine, and the declarations of its benchmarks."""
+    return _declared(n for n, of in benchmarks().items() if table in {*of.tables, *of.joins})
 
 
 def figure_modules(figure: str) -> list[str]:
     """What makes a figure."""
-    return _declared([name for name, record in benchmarks().items() if figure in record.figures])
+    return _declared(n for n, of in benchmarks().items() if figure in {*of.figures, *of.joins})
 
 
-def _declared(owners: list[str]) -> list[str]:
+def _declared(owners: Iterable[str]) -> list[str]:
     parts = [module_name(name, part) for name in owners for part in ("__init__", "table")]
     return ["ems.tables", *parts]

@@ -1,4 +1,4 @@
-"""What the scripts share: checks before they start, a measurement in a fresh process, demo text."""
+"""Helpers of the scripts: checks before they start, a measurement in a fresh process, demo text."""
 
 import json
 import subprocess
