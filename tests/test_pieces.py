@@ -154,24 +154,23 @@ def test_a_killed_worker_is_a_clear_error_and_what_was_done_is_kept(bench):
     assert 0 < len(bench.worked()) <= 7
 
 
-@pytest.mark.parametrize("spoil", ["cut", "changed", "gone", "no record", "half a record"])
+SPOIL = {
+    "cut": lambda piece, record: piece.write_bytes(piece.read_bytes()[:-9]),
+    "changed": lambda piece, record: piece.write_bytes(b"?" + piece.read_bytes()[1:]),
+    "gone": lambda piece, record: piece.unlink(),
+    "no record": lambda piece, record: record.unlink(),
+    "half a record": lambda piece, record: record.write_bytes(record.read_bytes()[:20]),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOIL.values(), ids=SPOIL)
 def test_a_spoilt_piece_is_not_used(bench, spoil):
     with pytest.raises(EmsError):
         bench(trouble="error", at=7)
     bench.worked()
     (piece,) = bench.state.glob("*/pieces/00002")
     (record,) = bench.state.glob("*/done/00002.json")
-    content = piece.read_bytes()
-    if spoil == "cut":
-        piece.write_bytes(content[: len(content) // 2])
-    elif spoil == "changed":
-        piece.write_bytes(b"?" + content[1:])
-    elif spoil == "gone":
-        piece.unlink()
-    elif spoil == "no record":
-        record.unlink()
-    else:
-        record.write_bytes(record.read_bytes()[:20])
+    spoil(piece, record)
     assert bench() == WHOLE
     assert bench.worked() == {at: 1 for at in EVERY if at == 2 or at >= 7}
 

@@ -171,11 +171,3 @@ def test_abbreviations_are_seen_before_the_case_goes(tmp_path, name):
     source.write_text("Mr. 5 came\tB\t3\n")
     assert segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), (name, "none")) == 1
     assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\t3\n"
-
-
-def test_a_malformed_pair_file_is_an_error_with_the_line(tmp_path):
-    source = tmp_path / "en-fr.tsv"
-    source.write_text("a\tb\t1\nc\t2\n")
-    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 2 has 2 columns"):
-        segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"))
-    assert not (tmp_path / "out.tsv").exists()

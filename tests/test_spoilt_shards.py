@@ -196,7 +196,7 @@ def resident_peak():
 
 
 def test_checking_a_shard_keeps_none_of_it_in_memory(tmp_path):
-    lengths = [10] * 500_000  # 32 MB
+    lengths = [10] * 250_000  # 16 MB
     folder = write_shard(tmp_path / "c/v/de-en/00000", np.arange(sum(lengths)) % PIECES, lengths)
     context = multiprocessing.get_context("forkserver")
     out = context.Value("q", -1)

@@ -68,8 +68,8 @@ def program(name: str, install: str) -> Need:
 def names() -> tuple[str, ...]:
     """Return the names of all segmenters, those of the project's own folder too."""
     folders = importlib.import_module(__package__).__path__
-    found = {module.name for module in iter_modules(folders)} - {"base"}
-    return tuple(sorted(name.replace("_", "-") for name in found))
+    modules = {module.name for module in iter_modules(folders)} - {"base"}
+    return tuple(sorted(name.replace("_", "-") for name in modules))
 
 
 def module_name(name: str) -> str:

@@ -155,12 +155,17 @@ def _decontaminated(
     firsts, seconds = (keys_of([pair[side] for pair in batch]) for side in (0, 1))
     if keys.keys().isdisjoint(firsts) and keys.keys().isdisjoint(seconds):
         return batch
-    stays = []
-    for pair_keys in zip(firsts, seconds, strict=True):
-        hits = [keys.get(key, ()) for key in pair_keys]
-        for name in {*hits[0], *hits[1]}:
-            counts = report.by_benchmark.setdefault(name, Counter())
-            counts["pairs"] += 1
-            counts.update(side for side, names in zip(sides, hits, strict=True) if name in names)
-        stays.append(not any(hits))
-    return _kept(batch, "evaluation", stays, report)
+    hits = [(keys.get(a, ()), keys.get(b, ())) for a, b in zip(firsts, seconds, strict=True)]
+    for pair_hits in hits:
+        if pair_hits != ((), ()):
+            _count_hits(report, sides, pair_hits)
+    return _kept(batch, "evaluation", [not (one or other) for one, other in hits], report)
+
+
+def _count_hits(
+    report: Report, sides: tuple[str, str], hits: tuple[tuple[str, ...], tuple[str, ...]]
+) -> None:
+    for name in {*hits[0], *hits[1]}:
+        counts = report.by_benchmark.setdefault(name, Counter())
+        counts["pairs"] += 1
+        counts.update(side for side, names in zip(sides, hits, strict=True) if name in names)

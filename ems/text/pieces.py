@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ems.config.provenance import digest
 from ems.errors import EmsError
@@ -91,13 +90,13 @@ def do_only(what: str, work: Work, piece: Piece, out: Path) -> None:
 
 @contextmanager
 def done_pieces(
-    what: str, work: Work, pieces: list[Piece], state: Path, key: dict[str, Any], workers: int
+    what: str, work: Work, pieces: list[Piece], state: Path, key: object, workers: int
 ) -> Iterator[list[Path]]:
     """Do all pieces in `workers` processes; the results, in order, lie in one folder for the block.
 
-    They are kept in `state` under the hash of `key`, everything that they depend on: the next run
-    with the same key does what is left. Results of another key are removed, and after the block
-    `state` is. Raises `EmsError` as a worker does, or when one of them is killed.
+    They are kept in `state` under the hash of `key`, everything that they depend on (as JSON): the
+    next run with the same key does what is left. Results of another key are removed, and after the
+    block `state` is. Raises `EmsError` as a worker does, or when one of them is killed.
     """
     check_state(state, ("pieces", "done"))
     folder = state / digest(key)
