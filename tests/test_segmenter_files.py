@@ -22,7 +22,7 @@ from ems.config.provenance import source_files
 from ems.errors import EmsError
 from ems.job_modules import segment_modules
 from ems.languages import load_languages
-from ems.segmenters.base import default_for, names, segmenter
+from ems.segmenters.base import defaults, names, segmenter
 
 ((FILE, TOY),) = files("A segmenter").items()
 ITEMS = [{"en": f"{at} Cats.", "de": f"Katze {at}", "fr": f"Chat {at}."} for at in range(5)]
@@ -110,15 +110,12 @@ def test_two_that_claim_a_language_are_an_error(put):
     put("one", TOY)
     put("two", TOY)
     with pytest.raises(EmsError, match="one and two are both the default of de"):
-        default_for("de")
+        defaults(["de"])
 
 
 def test_the_defaults_are_those_of_the_paper():
-    defaults = {code: default_for(code) for code in load_languages()}
-    assert {code: name for code, name in defaults.items() if name != "moses"} == {
-        "zh": "jieba",
-        "ja": "jumanpp",
-    }
+    others = {c: name for c, name in defaults(load_languages()).items() if name != "moses"}
+    assert others == {"zh": "jieba", "ja": "jumanpp"}
 
 
 def test_a_segment_job_depends_on_its_own_segmenters_and_encoding_on_all():

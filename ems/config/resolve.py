@@ -33,7 +33,7 @@ from ems.config.systems import (
 )
 from ems.errors import EmsError
 from ems.languages import Language, load_languages
-from ems.segmenters.base import default_for
+from ems.segmenters.base import defaults
 
 
 def build(
@@ -366,7 +366,6 @@ def _check_seen(key: str, chosen: list[str], seen: list[str]) -> None:
 
 def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
     """Return the segmenter of each language, and of those that are never trained on."""
-    return {
-        code: named.get(code) or named.get("default") or default_for(code)
-        for code in (UNSEEN, *languages)
-    }
+    codes, others = (UNSEEN, *languages), named.get("default")
+    usual = dict.fromkeys(codes, others) if others else defaults(codes)
+    return {code: named.get(code, usual[code]) for code in codes}

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pkgutil import iter_modules
@@ -88,15 +88,18 @@ def load(name: str) -> Segmenter:
     return record
 
 
-def default_for(language: str) -> str:
-    """Return the segmenter of a language for which an experiment names none."""
-    claims = [name for name in names() if language in load(name).default_of]
-    if len(claims) > 1:
-        raise EmsError(
-            f"segmenters: {' and '.join(claims)} are both the default of {language}; take it out "
-            "of `default_of` in one of their files"
-        )
-    return claims[0] if claims else DEFAULT
+def defaults(languages: Iterable[str]) -> dict[str, str]:
+    """Return the segmenter of each language, where an experiment names none."""
+    claims: dict[str, str] = {}
+    for name in names():
+        for language in load(name).default_of:
+            if language in claims:
+                raise EmsError(
+                    f"segmenters: {claims[language]} and {name} are both the default of "
+                    f"{language}; take it out of `default_of` in one of their files"
+                )
+            claims[language] = name
+    return {language: claims.get(language, DEFAULT) for language in languages}
 
 
 @cache
