@@ -124,7 +124,12 @@ def segmenter(name: str, language: str) -> Segment:
     """
     check_available(name)
     record, label = load(name), f"segmenter {name} ({language})"
-    segment = _whole_lines(record, name, language)
+    if record.command:
+        segment = partial(run_filter, record.command(language), name=name)
+    else:
+        segment = record.make(language)
+    if record.limit:
+        segment = partial(on_pieces, segment, limit=record.limit, name=name)
 
     def checked(lines: list[str]) -> list[str]:
         _check_tidy(lines, label)
@@ -134,15 +139,6 @@ def segmenter(name: str, language: str) -> Segment:
         return [line if is_spaced(line) else " ".join(line.split()) for line in words]
 
     return checked
-
-
-def _whole_lines(record: Segmenter, name: str, language: str) -> Segment:
-    """Return the function of a tool, with long lines cut for it."""
-    if record.command:
-        segment = partial(run_filter, record.command(language), name=name)
-    else:
-        segment = record.make(language)
-    return partial(on_pieces, segment, limit=record.limit, name=name) if record.limit else segment
 
 
 def _check_tidy(lines: list[str], label: str) -> None:
