@@ -290,12 +290,6 @@ def test_a_file_of_another_size_is_an_error_that_names_it(shard, name, change):
         Shard(shard)
 
 
-def test_a_folder_without_its_manifest_is_no_shard(shard):
-    (shard / "manifest.json").unlink()
-    with pytest.raises(EmsError, match=r"00000/manifest\.json: no such file"):
-        Shard(shard)
-
-
 def test_shards_of_two_vocabularies_do_not_mix(world, tmp_path):
     other = vocabulary(tmp_path / "other.model", size=150)
     write_shards(world / "text" / "B" / "en-ja.tsv", other, tmp_path / "en-ja")

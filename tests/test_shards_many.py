@@ -108,15 +108,17 @@ def test_a_pair_is_one_group_whatever_the_order_of_its_sides(world, tmp_path):
 # --- the index
 
 
-@pytest.mark.parametrize("spoil", ["gone", "another", "no manifest"])
+SPOIL = {
+    "gone": lambda folder: shutil.rmtree(folder / "00003"),
+    "another": lambda folder: shutil.copy(folder / "00004" / "manifest.json", folder / "00003"),
+    "no manifest": lambda folder: (folder / "manifest.json").unlink(),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOIL.values(), ids=SPOIL)
 def test_a_shard_that_its_folder_does_not_list_so_is_refused(world, tmp_path, spoil):
     folder = shutil.copytree(world / "7" / "B/v1/de-en", tmp_path / "de-en")
-    if spoil == "gone":
-        shutil.rmtree(folder / "00003")
-    elif spoil == "another":
-        shutil.copy(folder / "00004" / "manifest.json", folder / "00003")
-    else:
-        (folder / "manifest.json").unlink()
+    spoil(folder)
     with pytest.raises(EmsError, match=r"no shard .it has no manifest|not the shard that .* lists"):
         write_index({"train": [folder]}, tmp_path / "index.json")
     assert not (tmp_path / "index.json").exists()
