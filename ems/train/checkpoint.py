@@ -39,6 +39,7 @@ from ems.files import (
 )
 from ems.progress import log
 from ems.shapes import BELOW, COUNT, TEXT, mapping, record
+from ems.train.scalars import LogRow
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 LOSSES, TIMES = "losses.jsonl", "times.jsonl"
@@ -47,8 +48,6 @@ STATE = "state.json"
 SHAPE = record(
     {"check": TEXT, "step": COUNT, "sha256": mapping(TEXT, BELOW) | {"required": [*FILES]}}
 )
-
-LogRow = dict[str, Any]  # one line of losses.jsonl or times.jsonl
 
 
 @dataclass

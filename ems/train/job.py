@@ -24,12 +24,12 @@ from ems.objectives.system import System
 from ems.progress import log
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
-from ems.train.checkpoint import LogRow, claimed, clean, json_lines, save_tensors
+from ems.train.checkpoint import claimed, clean, json_lines, save_tensors
 from ems.train.distributed import World, joined
 from ems.train.identity import Identity, claim_identity, identity_of
 from ems.train.journal import Journal
 from ems.train.memory import check_fits
-from ems.train.scalars import Scalars
+from ems.train.scalars import LogRow, Scalars
 from ems.train.step import Trainer
 
 
