@@ -14,8 +14,8 @@ LAYERS = [
     {"files", "progress", "orphan", "torchrun", "batches", "hits"},
     {"languages", "papers"},
     {"outputs", "scores"},
-    {"costs"},
-    {"benchmarks"},
+    {"costs", "flags"},
+    {"benchmarks", "segmenters"},
     {"config"},
     {"corpora"},
     {"evalsets"},
@@ -27,12 +27,12 @@ LAYERS = [
     {"encode", "retrieval"},
     {"train"},
     {"bench"},
+    {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},
     {"benchmarks.table"},
     {"sources"},
     {"plan", "downloads", "job_modules"},
-    {"stages"},
     {"commands"},
     {"cli"},
     {"__main__"},
@@ -68,6 +68,8 @@ def imports(text):
 def part(module):
     """The part of ems that a module belongs to: "text" of ems.text.clean, "cli" of ems.cli."""
     first, *_, last = module.split(".")[1:] * 2
+    if module.startswith("ems.benchmarks.families."):
+        return "benchmarks.families"
     inside = first == "benchmarks" and module.count(".") == 3 and last in PARTS
     return f"{first}.{PARTS[last]}" if inside else first
 

@@ -25,6 +25,18 @@ class Document:
     text: str
 
 
+@dataclass(frozen=True)
+class Place:
+    """One part of a set of documents: language (its code in the set), domain ('' for none), part.
+
+    The part is "train", "valid" or "test".
+    """
+
+    code: str
+    domain: str
+    part: str
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, without white space around them and without empty ones."""
     return [part for part in map(str.strip, _ENDS.split(text)) if part]

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json
-from ems.languages import load_languages
 from ems.model.encoder import Encoder, EncoderSettings
+from ems.segmenters.base import default_for
 from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
 
 HEAD_WIDTH = 64
@@ -232,7 +232,5 @@ def _segmenters(languages: list[str], moses: str) -> dict[str, str]:
     EMS v2 section IV-B segments, then lower-cases; their embed.py lower-cases before, and uses
     sacremoses.
     """
-    known = load_languages()
-    segmenters = {code: known[code].segmenter for code in languages if code in known}
-    chosen = {code: segmenters.get(code, "moses") for code in (UNSEEN, *languages)}
+    chosen = {code: default_for(code) for code in (UNSEEN, *languages)}
     return {code: moses if name == "moses" else name for code, name in chosen.items()}
