@@ -18,6 +18,7 @@ from ems.errors import EmsError
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
 from ems.train import checkpoint
+from ems.train.identity import claimed
 from ems.train.validate import validate
 
 pytestmark = pytest.mark.usefixtures("logged")
@@ -65,7 +66,7 @@ def test_killed_after_a_checkpoint_and_resumed_equals_never_killed(
 def test_a_system_that_another_process_trains_now_is_left_alone(toy, tmp_path):
     state = train_until(toy, tmp_path, 10)
     before = saved(state)
-    with checkpoint.claimed(state.parent), pytest.raises(EmsError, match="another process"):
+    with claimed(state.parent), pytest.raises(EmsError, match="another process"):
         toy.train(tmp_path)
     assert saved(state) == before
 
