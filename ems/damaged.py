@@ -1,17 +1,12 @@
-"""What to do about a file that is not as it was written: what to delete, and what makes it again.
+"""Say what to do about a damaged or missing file: what to delete, and what makes it again.
 
-Snakemake makes what it is asked for. A file on the way to something newer it does not make again,
-so the advice asks for the output that holds the file.
-
-Notable choices:
-- Snakemake compares the checksums of inputs of up to 1 MB, and only the times of larger ones and of
-  folders; and what follows a file that is made in the same run, it always makes again. After a
-  shard was made again, `all` would make the index, and so train. If the index is made first, in a
-  run of its own or of the shard, `all` sees a small file with the same bytes, and does not. For the
-  same reason a file of text is followed by a run of everything before training (`text`): most often
-  that has nothing to do, and else it costs hours instead of the days of training;
-- a file of an unpacked archive is no output, its manifest is;
-- one file of a model folder cannot be made without the others.
+Snakemake makes only the outputs that it is asked for, so the advice names the output that holds the
+file: the manifest of an unpacked archive, or the model.json of a model folder. Another output
+follows where `all` would otherwise make too much again. Snakemake compares the content of small
+inputs, but only the times of large ones and of folders; and whatever depends on a file that is made
+in the same run is always made again. So a shard is followed by the index and text by everything
+before training (`text`): in the next run `all` finds a small file with the same bytes, and the days
+of training are not repeated.
 """
 
 import os
@@ -30,7 +25,7 @@ TIMES = ".times.jsonl"  # of a training
 class Damaged(EmsError):
     """A file that is not as it was written, or not there; the message ends in the advice.
 
-    `name` is what such a file is called, a pattern: nothing is deleted that is called otherwise.
+    `name` is a pattern for the name of such files. A file of another name is not to be deleted.
     """
 
     def __init__(self, path: Path, problem: str, name: str = "*") -> None:
@@ -43,7 +38,7 @@ class Damaged(EmsError):
         return f"{self.path}: {self.problem}"
 
     def message(self, experiment: str = "", data: str = "data") -> str:
-        """The message, for an experiment and a data folder (see `advice`)."""
+        """Return the message for an experiment and a data folder (see `advice`)."""
         if os.path.lexists(self.path) and not fnmatch(self.path.name, self.name):
             return f"{self.finding}; expected a file {self.name}: is this the one that was meant?"
         return f"{self.finding}; {advice(self.path, experiment, data)}"
@@ -53,40 +48,42 @@ class Damaged(EmsError):
 
 
 class _Remedy(NamedTuple):
-    """What to delete, the outputs that Snakemake then makes (none: those of any command), and what
-    it makes after them in a run of its own.
+    """What to delete, the outputs that Snakemake then makes (none: the same command makes it), and
+    what it makes after them in a run of its own.
     """
 
-    doomed: str
+    delete: str
     targets: tuple[str, ...] = ()
     experiment: str = ""
-    after: str = ""
+    next_run: str = ""
 
     def command(self) -> str:
-        """The words for a shell."""
+        """Return the words for a shell."""
         chosen = ["--config", f"experiment={self.experiment}"] if self.experiment else []
-        runs = [self.targets, (self.after,)] if self.after else [self.targets]
+        runs = [self.targets, (self.next_run,)] if self.next_run else [self.targets]
         return " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
 
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
-    """What to do about a damaged or missing file, in words that end a message.
+    """Return what to do about a damaged or missing file, in words that end a message.
 
-    `data` is the folder of downloads as config.yaml names it. `experiment` is the one that reads
-    them ('': the one that config.yaml names); files below `results` say their own.
+    `data` is the folder of downloads in config.yaml, and `experiment` the one that reads them ("":
+    the one of config.yaml). The path of a file below `results` names its experiment.
     """
     remedy = _remedy(path, experiment, data)
     if remedy is None:
         return "make or fetch it again" if os.path.lexists(path) else "make or fetch it first"
-    doomed = shlex.quote(remedy.doomed) if os.path.lexists(remedy.doomed) else ""
+    quoted = shlex.quote(remedy.delete)
     if not remedy.targets:
-        return f"delete {shlex.quote(remedy.doomed)} and run the same command again"
+        return f"delete {quoted} and run the same command again"
     command = f"`{remedy.command()}`"
-    return f"delete {doomed} and make it again: {command}" if doomed else f"make it: {command}"
+    if os.path.lexists(remedy.delete):
+        return f"delete {quoted} and make it again: {command}"
+    return f"make it: {command}"
 
 
 def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
-    """The remedy for a file that a rule of the project in this folder makes; None for any other."""
+    """Return the remedy for a file that a rule of this folder's project makes; None for others."""
     if not os.path.isfile("Snakefile"):
         return None
     match _below("results", path):
@@ -101,32 +98,33 @@ def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
 
 
 def _below(root: str, path: Path | str) -> tuple[str, ...]:
-    """The names on the way from a folder to a file below it; none for one elsewhere. Links are not
-    followed: rules name files as they are typed.
+    """Return the parts of a path below a folder; none for a path elsewhere.
+
+    Links are not followed: rules name files as they are typed.
     """
-    place = Path(os.path.abspath(path))
-    root = os.path.abspath(root)
-    return place.relative_to(root).parts if place.is_relative_to(root) else ()
+    place, folder = Path(os.path.abspath(path)), os.path.abspath(root)
+    return place.relative_to(folder).parts if place.is_relative_to(folder) else ()
 
 
 def _of_results(name: str, *parts: str) -> _Remedy | None:
-    """The remedy for a file of an experiment."""
+    """Return the remedy for a file of an experiment."""
     root = f"results/{name}"
     path = "/".join((root, *parts))
     match parts:
         case _ if not os.path.isfile(f"configs/{name}.yaml"):
             return None
         case ["shards", vocabulary, _, _, _, *_]:
-            pair = "/".join((root, *parts[:5]))
-            return _Remedy(pair, (pair, f"{root}/shards/{vocabulary}/index.json"), name)
+            pair, index = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}/index.json"
+            return _Remedy(pair, (pair, index), name)
         case ["shards", vocabulary, *_]:
             return _Remedy(path, (f"{root}/shards/{vocabulary}/index.json",), name)
         case ["models", system, *_]:
-            return _of_model(name, system)
+            model = f"{root}/models/{system}"
+            return _Remedy(model, (f"{model}/model.json",), name)
         case ["costs", "train", times] if times.endswith(TIMES):
-            return _of_model(name, times.removesuffix(TIMES))
+            return _of_results(name, "models", times.removesuffix(TIMES))
         case ["text" | "vocab", _, *_]:
-            return _Remedy(path, (path,), name, after="text")
+            return _Remedy(path, (path,), name, next_run="text")
         case ["scores" | "reports", _, *_]:
             return _Remedy(path, (path,), name)
         case ["costs" | "state", _, *_]:
@@ -134,13 +132,8 @@ def _of_results(name: str, *parts: str) -> _Remedy | None:
     return None
 
 
-def _of_model(experiment: str, system: str) -> _Remedy:
-    folder = f"results/{experiment}/models/{system}"
-    return _Remedy(folder, (f"{folder}/model.json",), experiment)
-
-
 def _of_data(data: Path, *parts: str) -> _Remedy | None:
-    """The remedy for a download, or for a file of the demo's data, which are made as a whole."""
+    """Return the remedy for a download, or for the demo's data, which are made as a whole."""
     path = str(data.joinpath(*parts))
     match parts:
         case [*_, name] if name.endswith(LOCK):
@@ -155,7 +148,7 @@ def _of_data(data: Path, *parts: str) -> _Remedy | None:
 
 
 def _manifest(folder: Path, file: list[str]) -> str:
-    """The manifest of the unpacked archive that holds a file of an evaluation set, or ''."""
+    """Return the manifest of the unpacked archive that holds a file of an evaluation set, or ""."""
     name = f'"{"/".join(file)}"'
     for path in folder.glob(f"*{MANIFEST}"):
         if name in path.read_text(encoding="utf-8", errors="replace"):

@@ -1,118 +1,156 @@
 """`ems corpora list`: what an experiment downloads and trains on, beside EMS v2 Table I.
 
-Three forms of the same numbers: text for a terminal, JSON, and CSV with a row per corpus and
-language pair. A `?` is what is not known without a network; a count with `?` is what is known of
-it, and `at most` bounds it from above.
+The list has three forms: text for a terminal, JSON, and CSV with a row per corpus and language
+pair. A `?` is what is not known without a network; a count with `?` is what is known of it, and
+`at most` bounds it from above.
 """
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 
 from ems.config import Experiment
-from ems.corpora.sizes import PairSize, pair_sizes, set_sizes
-from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
+from ems.corpora.sizes import PairSize, SetSize, pair_sizes, set_sizes
+from ems.tables.printed import PrintedPairs, in_table_one_order, load_pair_totals, load_pairs
 
 UNKNOWN = "?"
 
 
-def listing(experiment: Experiment) -> dict[str, Any]:
-    """The whole list as JSON-like values; None is what is not known."""
+@dataclass(frozen=True)
+class Sums:
+    """Sums over language pairs of what is known, and the numbers of pairs of which it is not.
+
+    None: not known for any pair; `at_most`: not known for some.
+    """
+
+    pairs: int
+    files: int
+    sentence_pairs: int | None
+    used: int | None
+    at_most: int | None
+    kilobytes: int | None
+    unknown: int
+    unknown_kilobytes: int
+
+
+@dataclass(frozen=True)
+class CorpusRow:
+    """A corpus in one release."""
+
+    corpus: str
+    version: str
+    role: str
+    languages: list[str]
+    licence: str
+    sums: Sums
+
+
+@dataclass(frozen=True)
+class LanguageRow:
+    """The sentence pairs that a language is trained on, beside those of Table I."""
+
+    language: str
+    used: int | None
+    at_most: int | None
+    unknown: int
+    table_1: int | None
+    difference: int | None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The whole list; `total` is over all pairs, `train` over those to train on."""
+
+    corpora: list[CorpusRow]
+    total: Sums
+    train: Sums
+    evalsets: list[SetSize]
+    languages: list[LanguageRow]
+    all_languages: LanguageRow
+
+
+def listing(experiment: Experiment) -> Listing:
+    """Return what an experiment downloads."""
     sizes = pair_sizes(experiment)
-    corpora: dict[tuple[str, str], list[PairSize]] = {}
-    for size in sizes:
-        corpora.setdefault((size.corpus.label, size.corpus.version), []).append(size)
     trained = [size for size in sizes if size.role == "train"]
-    whole = _sum([size for size in sizes if not size.shared], lambda size: size.lines)
-    return {
-        "experiment": experiment.name,
-        "corpora": [_corpus(own) for own in corpora.values()],
-        "total": _sums(sizes) | {"sentence_pairs": whole, "train": _sums(trained)},
-        "evalsets": [asdict(size) for size in set_sizes(experiment)],
-        "languages": _languages(trained),
-        "table_1_total": load_pair_totals().ems,
-    }
+    corpora = dict.fromkeys((size.corpus.label, size.corpus.version) for size in sizes)
+    languages = in_table_one_order({size.language for size in trained})
+    whole = _sum([size.lines for size in sizes if not size.shared])
+    return Listing(
+        [
+            _corpus([size for size in sizes if (size.corpus.label, size.corpus.version) == corpus])
+            for corpus in corpora
+        ],
+        replace(_sums(sizes), sentence_pairs=whole),
+        _sums(trained),
+        set_sizes(experiment),
+        [
+            _language(code, [size for size in trained if size.language == code], load_pairs())
+            for code in languages
+        ],
+        _language("total", trained, {"total": load_pair_totals()}),
+    )
 
 
-def _corpus(sizes: list[PairSize]) -> dict[str, Any]:
-    one = sizes[0]
-    return {
-        "corpus": one.corpus.label,
-        "version": one.corpus.version,
-        "role": one.role,
-        "languages": [size.language for size in sizes],
-        "licence": one.licence,
-        **_sums(sizes),
-    }
+def _corpus(sizes: list[PairSize]) -> CorpusRow:
+    one, languages = sizes[0], [size.language for size in sizes]
+    names = (one.corpus.label, one.corpus.version, one.role)
+    return CorpusRow(*names, languages, one.licence, _sums(sizes))
 
 
-def _sums(sizes: Iterable[PairSize]) -> dict[str, Any]:
-    """Sums of what is known, and how many language pairs are not."""
-    sizes = list(sizes)
+def _sums(sizes: list[PairSize]) -> Sums:
     own = [size for size in sizes if not size.shared]
-    return {
-        "pairs": len(sizes),
-        "files": sum(len(size.corpus.files(size.pair)) for size in own),
-        "sentence_pairs": _sum(sizes, lambda size: size.lines),
-        "used": _sum(sizes, lambda size: size.used),
-        "at_most": _bound(sizes),
-        "kilobytes": _sum(own or sizes, lambda size: size.kilobytes),
-        "unknown": sum(size.used is None for size in sizes),
-        "unknown_kilobytes": sum(size.kilobytes is None for size in own),
-    }
+    bounds = [size.at_most for size in sizes]
+    return Sums(
+        pairs=len(sizes),
+        files=sum(len(size.corpus.files(size.pair)) for size in own),
+        sentence_pairs=_sum([size.lines for size in sizes]),
+        used=_sum([size.used for size in sizes]),
+        at_most=None if None in bounds else sum(bounds),
+        kilobytes=_sum([size.kilobytes for size in own or sizes]),
+        unknown=sum(size.used is None for size in sizes),
+        unknown_kilobytes=sum(size.kilobytes is None for size in own),
+    )
 
 
-def _sum(sizes: list[PairSize], value: Callable[[PairSize], int | None]) -> int | None:
-    """The sum of the known values; None when there is not one."""
-    known = [value(size) for size in sizes if value(size) is not None]
+def _sum(values: list[int | None]) -> int | None:
+    """Return the sum of the known values; None if there is none."""
+    known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
-def _bound(sizes: list[PairSize]) -> int | None:
-    bounds = [size.at_most for size in sizes]
-    return None if None in bounds else sum(bounds)
-
-
-def _languages(trained: list[PairSize]) -> list[dict[str, Any]]:
-    own: dict[str, list[PairSize]] = {}
-    for size in trained:
-        own.setdefault(size.language, []).append(size)
-    return [_language(code, own[code]) for code in in_table_one_order(own)]
-
-
-def _language(code: str, sizes: list[PairSize]) -> dict[str, Any]:
-    sums = _sums(sizes)
-    printed = load_pairs().get(code)
-    ems = printed.ems if printed else None
-    return {
-        "language": code,
-        "used": sums["used"],
-        "at_most": sums["at_most"],
-        "unknown": sums["unknown"],
-        "table_1": ems,
-        "difference": _difference(ems, sums["used"] or 0, sums["at_most"]),
-    }
+def _language(name: str, sizes: list[PairSize], printed: Mapping[str, PrintedPairs]) -> LanguageRow:
+    sums, table_1 = _sums(sizes), printed[name].ems if name in printed else None
+    difference = _difference(table_1, sums.used or 0, sums.at_most)
+    return LanguageRow(name, sums.used, sums.at_most, sums.unknown, table_1, difference)
 
 
 def _difference(printed: int | None, low: int, high: int | None) -> int | None:
-    """How far the counts are from the printed one: 0 where it lies between them; None: unknown."""
+    """Return how far a range is from the printed count: 0 if it holds it; None: not known."""
     if printed is None or (high is None and low < printed):
         return None
-    if low <= printed <= (low if high is None else high):
-        return 0
-    return low - printed if low > printed else high - printed
+    return low - printed if low > printed else min(0, high - printed)
 
 
 def as_json(experiment: Experiment) -> str:
-    """The list as JSON."""
-    return json.dumps(listing(experiment), indent=1, ensure_ascii=False) + "\n"
+    """Return the list as JSON; null is what is not known."""
+    rows = listing(experiment)
+    corpora = [asdict(row) for row in rows.corpora]
+    value = {
+        "experiment": experiment.name,
+        "corpora": [row | row.pop("sums") for row in corpora],
+        "total": asdict(rows.total) | {"train": asdict(rows.train)},
+        "evalsets": [asdict(row) for row in rows.evalsets],
+        "languages": [asdict(row) for row in rows.languages],
+        "table_1_total": rows.all_languages.table_1,
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 def as_csv(experiment: Experiment) -> str:
-    """A row for each corpus and language pair; an empty cell is not known."""
+    """Return a row for each corpus and language pair; an empty cell is not known."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = ("role", "corpus", "version", "language", "files")
@@ -127,86 +165,72 @@ def as_csv(experiment: Experiment) -> str:
 
 
 def as_text(experiment: Experiment) -> str:
-    """Aligned tables for people: the corpora, the evaluation sets that are drawn of a corpus, and
-    the languages beside EMS v2 Table I.
+    """Return aligned tables of corpora, of evaluation sets drawn from a corpus, and of languages
+    beside EMS v2 Table I.
     """
-    found = listing(experiment)
-    total = found["total"]
+    rows = listing(experiment)
     head = ("corpus", "version", "for", "pairs", "files", "sentence pairs", "used", "MB", "licence")
-    rows = [
-        (row["corpus"], row["version"], row["role"], *_counts(row), row["licence"])
-        for row in found["corpora"]
-    ]
-    rows.append(("total", "", "", *_counts(total), ""))
-    lines = [f"{experiment.name}: what it downloads", "", *_aligned([head, *rows], "lllrrrrrl")]
-    if found["evalsets"]:
+    corpora = [(r.corpus, r.version, r.role, *_counts(r.sums), r.licence) for r in rows.corpora]
+    corpora.append(("total", "", "", *_counts(rows.total), ""))
+    lines = [f"{experiment.name}: what it downloads", ""]
+    lines += _aligned([head, *corpora], "lllrrrrrl")
+    if rows.evalsets:
         lines += ["", "Besides, for evaluation sets that are drawn of whole files of a corpus", ""]
-        lines += _evalsets(found["evalsets"])
+        head = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
+        lines += _aligned([head, *map(_evalset_cells, rows.evalsets)], "lllrrr")
     lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
     head = ("language", "used", "at most", "Table I", "difference")
-    rows = [_language_row(row) for row in found["languages"]]
-    train = total["train"] | {"language": "total", "table_1": found["table_1_total"]}
-    train["difference"] = _difference(train["table_1"], train["used"] or 0, train["at_most"])
-    lines += _aligned([head, *rows, _language_row(train)], "lrrrr")
-    notes = list(_notes(total))
+    lines += _aligned([head, *map(_language_cells, [*rows.languages, rows.all_languages])], "lrrrr")
+    notes = list(_notes(rows.total))
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
-def _evalsets(sizes: list[dict[str, Any]]) -> list[str]:
-    head = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
-    rows = [
-        (
-            *(size[key] for key in ("evalset", "corpus", "version")),
-            f"{size['files']:,}",
-            _known(size["lines"], 0),
-            UNKNOWN if size["kilobytes"] is None else f"{size['kilobytes'] / 1000:,.0f}",
-        )
-        for size in sizes
-    ]
-    return _aligned([head, *rows], "lllrrr")
+def _evalset_cells(size: SetSize) -> tuple[str, ...]:
+    counts = (f"{size.files:,}", _known(size.lines), _megabytes(size.kilobytes))
+    return (size.evalset, size.corpus, size.version, *counts)
 
 
-def _counts(row: dict[str, Any]) -> tuple[str, ...]:
-    megabytes = None if row["kilobytes"] is None else row["kilobytes"] / 1000
+def _counts(sums: Sums) -> tuple[str, ...]:
     return (
-        f"{row['pairs']:,}",
-        f"{row['files']:,}",
-        _known(row["sentence_pairs"], row["unknown"]),
-        _known(row["used"], row["unknown"]),
-        _known(megabytes, row["unknown_kilobytes"]),
+        f"{sums.pairs:,}",
+        f"{sums.files:,}",
+        _known(sums.sentence_pairs, sums.unknown),
+        _known(sums.used, sums.unknown),
+        _megabytes(sums.kilobytes, sums.unknown_kilobytes),
     )
 
 
-def _known(value: float | None, unknown: int) -> str:
-    if value is None:
-        return UNKNOWN
-    return f"{value:,.0f}" + (UNKNOWN if unknown else "")
+def _known(value: float | None, unknown: int = 0) -> str:
+    return UNKNOWN if value is None else f"{value:,.0f}" + (UNKNOWN if unknown else "")
 
 
-def _language_row(row: dict[str, Any]) -> tuple[str, ...]:
-    bound = row["at_most"] if row["unknown"] else row["used"]
+def _megabytes(kilobytes: int | None, unknown: int = 0) -> str:
+    return _known(None if kilobytes is None else kilobytes / 1000, unknown)
+
+
+def _language_cells(row: LanguageRow) -> tuple[str, ...]:
     return (
-        row["language"],
-        _known(row["used"], row["unknown"]),
-        UNKNOWN if bound is None else f"{bound:,}",
-        "-" if row["table_1"] is None else f"{row['table_1']:,}",
-        UNKNOWN if row["difference"] is None else f"{row['difference']:+,}",
+        row.language,
+        _known(row.used, row.unknown),
+        _known(row.at_most if row.unknown else row.used),
+        "-" if row.table_1 is None else f"{row.table_1:,}",
+        UNKNOWN if row.difference is None else f"{row.difference:+,}",
     )
 
 
-def _notes(total: dict[str, Any]) -> Iterable[str]:
-    if total["unknown"]:
+def _notes(total: Sums) -> Iterable[str]:
+    if total.unknown:
         yield (
-            f"? of {total['unknown']} language pairs of a corpus the count is not known without "
+            f"? of {total.unknown} language pairs of a corpus the count is not known without "
             "fetching it (one of your own, another release, or LASER's mined files: at most OPUS's)"
         )
         yield "the difference is 0 where Table I lies between what is known and `at most`"
-    if total["unknown_kilobytes"]:
-        yield f"? of {total['unknown_kilobytes']} of them the size is not known either"
+    if total.unknown_kilobytes:
+        yield f"? of {total.unknown_kilobytes} of them the size is not known either"
 
 
 def _aligned(rows: list[tuple[str, ...]], sides: str) -> list[str]:
-    """Rows as lines, each column as wide as its widest cell; `sides`: l(eft) or r(ight)."""
+    """Return rows as lines with columns as wide as their widest cell; `sides`: l(eft), r(ight)."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from ems import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
 from ems.config.provenance import digest, source_hash
 from ems.damaged import Damaged
 from ems.errors import EmsError
@@ -24,9 +25,9 @@ from ems.model.device import choose_device
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.progress import Progress
+from ems.segmenters.base import names, segmenter
 from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record
 from ems.text.normalise import tidier, tidy_lines
-from ems.text.segment import SEGMENTERS, segmenter
 from ems.text.subwords import UNK, load_vocabulary
 
 WEIGHTS, VOCABULARY = "model.safetensors", "vocabulary.model"
@@ -44,7 +45,7 @@ SETTINGS = record(  # of `EncoderSettings`
 MODEL = record(  # of model.json
     {
         "model": {**SETTINGS, "additionalProperties": False},
-        "segmenters": mapping({"enum": list(SEGMENTERS)}, least=1),
+        "segmenters": mapping({"enum": list(names())}, least=1),
         "sha256": {**mapping(TEXT, BELOW), "required": [WEIGHTS, VOCABULARY]},
     },
     {"format_characters": {"enum": ["keep", "drop"]}},

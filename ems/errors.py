@@ -4,7 +4,7 @@ FAILED, REQUEUE = 1, 75  # exit statuses; 75 is EX_TEMPFAIL of sysexits.h: the s
 
 
 class EmsError(Exception):
-    """Something the person at the keyboard can act on.
+    """An error that the person at the keyboard can act on.
 
     The message says what was expected, what was found, where, and what to do. The command line
     prints it without a traceback and exits with `status`: 1, or 75 for work that was stopped from
@@ -17,5 +17,5 @@ class EmsError(Exception):
 
     @property
     def finding(self) -> str:
-        """What is wrong, without what to do where that depends on the place of a file."""
+        """What is wrong, without advice that depends on the place of a file."""
         return str(self)

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.benchmarks import benchmarks, has, module_name, score_module, sets_of
+from ems.config import Experiment
 from ems.config.provenance import source_hash
 from ems.corpora.demo.sets import demo_sets
+from ems.segmenters.base import module_name as segmenter_module
 
 
 def source_of(modules: Iterable[str]) -> str:
@@ -29,21 +31,27 @@ def evalkeys_modules(against: Iterable[str]) -> list[str]:
     return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
 
 
+def segment_modules(experiment: Experiment, pair: str) -> list[str]:
+    """What segments a language pair: the segmenters of its two languages, and no other."""
+    names = [experiment.segmenters[code] for code in pair.split("-")]
+    return ["ems.text.bulk", *map(segmenter_module, names)]
+
+
 def demo_modules() -> list[str]:
     """What makes the demo's mirror: its corpus, and the data of each benchmark."""
     return ["ems.corpora.demo", *(module_name(name, "demo") for name in demo_sets().values())]
 
 
 def table_modules(table: str) -> list[str]:
-    """What makes a table: the engine, and the declaration of a benchmark."""
-    return _declared([name for name, record in benchmarks().items() if table in record.tables])
+    """What makes a table: the engine, and the declarations of its benchmarks."""
+    return _declared(n for n, of in benchmarks().items() if table in {*of.tables, *of.joins})
 
 
 def figure_modules(figure: str) -> list[str]:
     """What makes a figure."""
-    return _declared([name for name, record in benchmarks().items() if figure in record.figures])
+    return _declared(n for n, of in benchmarks().items() if figure in {*of.figures, *of.joins})
 
 
-def _declared(owners: list[str]) -> list[str]:
+def _declared(owners: Iterable[str]) -> list[str]:
     parts = [module_name(name, part) for name in owners for part in ("__init__", "table")]
     return ["ems.tables", *parts]

@@ -1,9 +1,8 @@
-"""A job does not outlive the Snakemake that started it.
+"""End a job when the Snakemake that started it is gone.
 
-`kill -9` of Snakemake leaves its jobs running; the next run would then start each of them a second
-time beside the first. So the Snakefile puts its process id into the environment, and a stage stops
-when that process is gone. On a cluster this is the Snakemake inside the job, so that the job
-survives the one on the login node.
+`kill -9` of Snakemake leaves its jobs running, and the next run would start each of them a second
+time. So the Snakefile puts its process id into the environment, and a stage watches that process.
+On a cluster this is the Snakemake inside the job: the job survives the one on the login node.
 """
 
 import logging
@@ -11,8 +10,6 @@ import os
 import signal
 import threading
 import time
-
-import psutil
 
 log = logging.getLogger("ems")
 VARIABLE = "EMS_SNAKEMAKE_PID"
@@ -26,6 +23,8 @@ def stop_with_snakemake() -> None:
 
 
 def _watch(pid: int) -> None:
+    import psutil
+
     try:
         process = psutil.Process(pid)
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:

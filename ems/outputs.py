@@ -10,31 +10,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from ems.errors import EmsError
 from ems.files import check_readable, check_target, kind_of
 
+# "folder": files are put into it; "whole folder": replaced as one; "state": emptied at the end
+Kind = Literal["file", "folder", "whole folder", "state"]
+REPLACED = ("state", "whole folder")
+
 
 @dataclass(frozen=True)
-class Out:
-    """What a command writes to `--out`.
+class Writes:
+    """What a command writes to a path.
 
-    `kind` is "file", "folder" (files are put into it) or "whole folder" (replaced as one, if `ours`
-    returns true for it). A file is written under each of `suffixes`: ("", ".json") is the file
-    itself and one beside it; without "" the name must end in one of them. `names` are those of the
-    files that are put into a folder, as far as they are known before. An output that is not
-    `required` is `default` when it is not named.
+    A file is written under each of `suffixes`: ("", ".json") is the file itself and one beside it;
+    without "" the name must end in one of them. `names` are the files in a folder that are known
+    before. A whole folder is replaced if `ours` returns true for it.
     """
 
-    kind: str = "file"
+    kind: Kind = "file"
     suffixes: tuple[str, ...] = ("",)
     names: tuple[str, ...] = ()
     ours: Callable[[Path], bool] | None = None
-    required: bool = True
-    default: Path | None = None
 
-
-FILE = Out()
+    def check_suffix(self, flag: str, path: Path) -> None:
+        """Raise `EmsError` for the name of a file that ends in none of the suffixes."""
+        if self.kind == "file" and "" not in self.suffixes and path.suffix not in self.suffixes:
+            *others, last = self.suffixes
+            raise EmsError(
+                f"{flag} {path}: expected a name that ends in {', '.join(others)} or {last}, found "
+                f"{path.suffix or 'none of them'}; all of them are written side by side"
+            )
 
 
 @dataclass(frozen=True)
@@ -43,42 +50,31 @@ class Place:
 
     flag: str
     path: Path
-    kind: str = "file"  # or "folder", "whole folder", "state": a folder that is emptied at the end
+    kind: Kind = "file"
+    ours: Callable[[Path], bool] | None = None
 
     @cached_property
     def real(self) -> Path:
-        """Where it leads to, links followed."""
+        """The path with links followed."""
         return Path(os.path.realpath(self.path))
 
     def __str__(self) -> str:
         return f"{self.flag} {self.path}"
 
 
-def places_of(flag: str, path: Path, out: Out) -> list[Place]:
+def places_of(flag: str, path: Path, writes: Writes) -> list[Place]:
     """Return the places that an output takes."""
-    if out.kind != "file":
-        return [Place(flag, path, out.kind), *(Place(flag, path / name) for name in out.names)]
-    named = [suffix or path.suffix for suffix in out.suffixes]
-    return [Place(flag, path.with_suffix(suffix) if path.name else path) for suffix in named]
+    if writes.kind != "file":
+        files = [Place(flag, path / name) for name in writes.names]
+        return [Place(flag, path, writes.kind, writes.ours), *files]
+    suffixes = [suffix or path.suffix for suffix in writes.suffixes]
+    return [Place(flag, path.with_suffix(suffix) if path.name else path) for suffix in suffixes]
 
 
-def check_suffix(flag: str, path: Path, out: Out) -> None:
-    """Raise `EmsError` for a name that does not end in one of the suffixes of an output."""
-    if out.kind == "file" and "" not in out.suffixes and path.suffix not in out.suffixes:
-        *others, last = out.suffixes
-        raise EmsError(
-            f"{flag} {path}: expected a name that ends in {', '.join(others)} or {last}, found "
-            f"{path.suffix or 'none of them'}; all of them are written side by side"
-        )
-
-
-def check_outputs(outputs: list[Place], inputs: Iterable[Place], out: Out = FILE) -> None:
-    """Raise `EmsError` when an output cannot be written, or would destroy an input or another one.
-
-    `out` says which folder `--out` may replace.
-    """
+def check_outputs(outputs: list[Place], inputs: Iterable[Place]) -> None:
+    """Raise `EmsError` if an output cannot be written, or would destroy an input or another one."""
     for place in outputs:
-        _check_kind(place, out)
+        _check_kind(place)
     for at, place in enumerate(outputs):
         for other in outputs[:at]:
             _check_apart(place, other)
@@ -88,12 +84,10 @@ def check_outputs(outputs: list[Place], inputs: Iterable[Place], out: Out = FILE
             _check_input(place, source)
 
 
-def _check_kind(place: Place, out: Out) -> None:
+def _check_kind(place: Place) -> None:
     try:
-        if place.kind == "file":
-            check_target(place.path)
-        elif place.kind == "whole folder":
-            check_target(place.path, out.ours)
+        if place.kind in ("file", "whole folder"):
+            check_target(place.path, place.ours)
         elif kind_of(place.path) not in ("nothing", "a folder"):
             raise EmsError(f"{place.path}: expected a folder, found {kind_of(place.path)}")
     except EmsError as error:
@@ -104,8 +98,7 @@ def _check_apart(place: Place, other: Place) -> None:
     if _same(place, other):
         raise EmsError(f"{place}: the same place as {other}; give each a name of its own")
     for outer, inner in ((place, other), (other, place)):
-        if outer.kind in ("state", "whole folder") and inner.real.is_relative_to(outer.real):
-            raise EmsError(f"{inner}: inside of {outer}, which is replaced; choose another place")
+        _check_outside(inner, outer)
 
 
 def _check_input(place: Place, source: Place) -> None:
@@ -113,11 +106,14 @@ def _check_input(place: Place, source: Place) -> None:
         raise EmsError(
             f"{place}: the same place as {source}, which would be lost; choose another name"
         )
-    inside = source.real.is_relative_to(place.real)
-    if place.kind in ("state", "whole folder") and inside:
-        raise EmsError(f"{source}: inside of {place}, which is replaced; choose another place")
+    _check_outside(source, place)
     if place.kind == "file" and place.real.is_relative_to(source.real) and place.path.exists():
         raise EmsError(f"{place}: a file of {source}, which would be lost; choose another name")
+
+
+def _check_outside(inner: Place, outer: Place) -> None:
+    if outer.kind in REPLACED and inner.real.is_relative_to(outer.real):
+        raise EmsError(f"{inner}: inside of {outer}, which is replaced; choose another place")
 
 
 def _same(one: Place, other: Place) -> bool:

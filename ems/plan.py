@@ -17,8 +17,8 @@ from ems.config import OPUSTOOLS, Corpus, Experiment, load_experiment, load_site
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.evalsets.check import missing_evalsets
+from ems.segmenters.base import check_available
 from ems.sources import Missing, missing_sources
-from ems.text.segment import check_available
 from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}

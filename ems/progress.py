@@ -1,6 +1,4 @@
-"""Progress of long work: what, how far, how fast, how long still; one line each, fit for a log
-file.
-"""
+"""Log the progress of long work: how far, how fast and how long it still takes, in one line."""
 
 import logging
 import time
@@ -12,8 +10,8 @@ log = logging.getLogger("ems")
 class Progress:
     """Counts `unit`s of one piece of work and logs a line at the start and every `every` seconds.
 
-    `total` may be None when it is not known beforehand; the line then has no share and no ETA.
-    `before` units were done earlier: they count for the share, not for the rate.
+    `total` is None if it is not known beforehand: the line then has no share and no ETA. `before`
+    is the number of units done earlier: they count for the share, not for the rate.
     """
 
     def __init__(
@@ -25,8 +23,9 @@ class Progress:
         log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
     def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
-        """Count `count` more units; log when the last line is `every` seconds old. A `note` that
-        costs something to know is a function, called only then.
+        """Count `count` more units and log a line if the last one is `every` seconds old.
+
+        A `note` that takes long to make is a function, called only for a line.
         """
         self.done += count
         now = time.monotonic()
@@ -35,7 +34,7 @@ class Progress:
             log.info("%s", self.line(now, note() if callable(note) else note))
 
     def line(self, now: float, note: str = "") -> str:
-        """The progress line at time `now` (of `time.monotonic`)."""
+        """Return the progress line at time `now` (of `time.monotonic`)."""
         rate = (self.done - self.before) / max(now - self.started, 1e-9)
         parts = [f"{self.what}: {self.done:,}"]
         if self.total:
@@ -48,13 +47,13 @@ class Progress:
         return ", ".join([*parts, note] if note else parts)
 
     def close(self, note: str = "") -> None:
-        """Log the last line: the whole count, the mean rate and the time that it took."""
+        """Log the last line: the count, the mean rate and the time that the work took."""
         took = time.monotonic() - self.started
         log.info("%s; done in %s", self.line(time.monotonic(), note), clock(took))
 
 
 def clock(seconds: float) -> str:
-    """Seconds as `h:mm:ss` or `m:ss`."""
+    """Return seconds as `h:mm:ss` or `m:ss`."""
     whole = max(0, round(seconds))
     hours, minutes = whole // 3600, whole % 3600 // 60
     if hours:

@@ -9,7 +9,7 @@ sentence by sentence.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from ems.damaged import Damaged
 from ems.files import read_json, write_text
 from ems.hits import interval, packed, unpacked
 from ems.languages import UNSEEN
-from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
+from ems.shapes import COUNT, SOME, TEXT, Shape, mapping, misfit, named, record, shown
 
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
@@ -53,8 +53,8 @@ class Score:
     def of_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
         """The row of bool[N], N at least 1: their share in percent."""
         count, right = len(hits), int(hits.sum())
-        found = {"hits": packed(hits), "interval": interval(right, count)}
-        return cls(source, target, 100 * right / count, count, **found, **others)
+        others |= {"hits": packed(hits), "interval": interval(right, count)}
+        return cls(source, target, 100 * right / count, count, **others)
 
     @property
     def direction(self) -> str:
@@ -169,12 +169,14 @@ _HEADER = {
     "label": {"enum": list(LABELS)},
     "languages": mapping(TEXT),
     "protocol": mapping(_SETTING),
-    "rows": _ROWS,  # there may be thousands: they are looked at below, faster
+    "rows": _ROWS,  # there may be thousands: `_score` checks them faster
 }
 _OPTIONAL = {"parallel": _TRUTH, "details": {"type": "object"}}
-_FILE = record(_HEADER, _OPTIONAL)
-
-
+_NAMES = ("source", "target")
+_NOTHING = {
+    **dict.fromkeys((*_NAMES, "value", "count", "seed")),
+    **dict.fromkeys(("split", "measure", "hits"), ""),
+}
 _MEASURED = ("metric", "higher_is_better", "label", "parallel", "languages", "protocol", "details")
 
 
@@ -184,16 +186,11 @@ def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
     Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
     of a larger file Snakemake compares the time only, not the content.
     """
-    fields = {name: getattr(result, name) for name in _MEASURED}
-    content = {**header, **result.data, **fields}
+    content = {**header, **result.data, **{name: getattr(result, name) for name in _MEASURED}}
     first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
-    rows = ",\n".join(json.dumps(_written(row), separators=(",", ":")) for row in result.rows)
+    fields = [{k: v for k, v in vars(row).items() if v not in ("", None)} for row in result.rows]
+    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in fields)
     write_text(path, f'{first},\n "rows": [\n{rows}\n ]\n}}\n')
-
-
-def _written(row: Score) -> dict[str, Any]:
-    """Return the fields of a row that say something."""
-    return {name: value for name, value in vars(row).items() if value not in ("", None)}
 
 
 def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreFile:
@@ -201,84 +198,55 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
 
     Raises `Damaged` for another file and for a malformed one.
     """
-    shape = {**_FILE, "properties": {**_FILE["properties"]}}
-    for name, value in (("benchmark", benchmark), ("metric", metric)):
-        if value:
-            shape["properties"][name] = {"enum": [value]}
-    data = read_json(path, named(f"{benchmark or '*'}.json", shape))
-    rows = list(_rows(path, data["rows"], data["metric"]))
-    languages = data["languages"]
-    for row in rows:
-        for name in (row.source, row.target):
-            if name not in languages and name != ENGLISH:
-                expected = f"expected the language {_bare(name)} under `languages`"
-                raise Damaged(path, f"{expected}, found {shown(languages)}")
-    keys = ("benchmark", "system", "version", "data_sha256", "metric", "label", "protocol")
-    file = ScoreFile(
-        path=path,
-        rows=rows,
-        languages=languages,
-        higher_is_better=data["higher_is_better"],
-        parallel=data.get("parallel", False),
-        details=data.get("details", {}),
-        **{key: data[key] for key in keys},
-    )
-    _check_both_ways(file)
+    wanted = {"benchmark": benchmark, "metric": metric}
+    header = {**_HEADER, **{name: {"enum": [value]} for name, value in wanted.items() if value}}
+    data = read_json(path, named(f"{benchmark or '*'}.json", record(header, _OPTIONAL)))
+    rows = {}
+    for at, row in enumerate(data["rows"]):
+        score = _score(path, f"rows.{at}", row, data["metric"])
+        if score.key in rows:
+            place = _bare(score.direction)
+            raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
+        rows[score.key] = score
+    known = {ENGLISH, *data["languages"]}
+    for name in (name for row in rows.values() for name in (row.source, row.target)):
+        if name not in known:
+            expected = f"expected the language {_bare(name)} under `languages`"
+            raise Damaged(path, f"{expected}, found {shown(data['languages'])}")
+    fields = {key: data[key] for key in (*_HEADER, *_OPTIONAL) if key in data}
+    file = ScoreFile(path=path, **{**fields, "rows": list(rows.values())})
+    labels = file.labelled() if file.label == "language" else {}
+    ways = dict.fromkeys(way for of in labels.values() for way in of)
+    for label, way in (
+        (label, way) for label, of in labels.items() for way in ways if way not in of
+    ):
+        raise Damaged(path, f"expected {way} of every language, found none of {_bare(label)}")
     return file
 
 
-def _check_both_ways(file: ScoreFile) -> None:
-    """Raise `Damaged` for a language that lacks a direction which another one has."""
-    labels = file.labelled() if file.label == "language" else {}
-    ways = dict.fromkeys(way for of in labels.values() for way in of)
-    for label, of in labels.items():
-        for way in ways:
-            if way not in of:
-                problem = f"expected {way} of every language, found none of {_bare(label)}"
-                raise Damaged(file.path, problem)
+def _score(path: Path, place: str, row: Any, metric: str) -> Score:
+    """A row, checked. Raises `Damaged` that names the row and the key."""
+    if not isinstance(row, dict):
+        raise Damaged(path, f"expected a JSON object under `{place}`, found {shown(row)}")
+    score = {**_NOTHING, **row}
+    low, high, what = PERCENT if score["measure"] else RANGES.get(metric, PERCENT)
+    count, seed, value = score["count"], score["seed"], score["value"]
+    checks = {
+        "value": (what, type(value) in (int, float) and low <= value <= high),  # NaN is not
+        **{key: ("text", _is_text(score[key]) and score[key].strip()) for key in _NAMES},
+        **{key: ("text", _is_text(score[key])) for key in ("split", "measure", "hits")},
+        "count": (SOME["description"], type(count) is int and count >= 1),
+        "seed": (COUNT["description"], seed is None or (type(seed) is int and seed >= 0)),
+    }
+    for key, (expected, fits) in checks.items():
+        if not fits:
+            found = shown(score[key])
+            raise Damaged(path, f"expected {expected} under `{place}.{key}`, found {found}")
+    return Score(**{**{key: score[key] for key in checks}, "value": float(value)})
 
 
-def _rows(path: Path, rows: Iterable[Any], metric: str) -> Iterable[Score]:
-    """The rows, each checked. Raises `Damaged` that names the row and the key."""
-    low, high, what = RANGES.get(metric, PERCENT)
-    seen = set()
-    for at, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise Damaged(path, f"expected a JSON object under `rows.{at}`, found {shown(row)}")
-        value, measure = row.get("value"), row.get("measure", "")
-        limits = PERCENT if measure else (low, high, what)
-        if type(value) not in (int, float) or not limits[0] <= value <= limits[1]:  # NaN neither
-            raise _unfit(path, at, "value", limits[2], value)
-        for key in ("source", "target"):
-            if not isinstance(row.get(key), str) or not row[key].strip():
-                raise _unfit(path, at, key, "text", row.get(key))
-        for key in ("split", "measure", "hits"):
-            if not isinstance(row.get(key, ""), str):
-                raise _unfit(path, at, key, "text", row[key])
-        for key, least in (("count", 1), ("seed", 0)):
-            found = row.get(key, None if key == "count" else 0)
-            if type(found) is not int or found < least:
-                expected = "a count above 0" if least else COUNT["description"]
-                raise _unfit(path, at, key, expected, found)
-        score = Score(
-            row["source"],
-            row["target"],
-            float(value),
-            row["count"],
-            row.get("split", ""),
-            row.get("seed"),
-            measure,
-            row.get("hits", ""),
-        )
-        if score.key in seen:
-            place = _bare(score.direction)
-            raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
-        seen.add(score.key)
-        yield score
-
-
-def _unfit(path: Path, at: int, key: str, expected: str, found: Any) -> Damaged:
-    return Damaged(path, f"expected {expected} under `rows.{at}.{key}`, found {shown(found)}")
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _bare(name: str) -> str:

@@ -1,43 +1,57 @@
-"""What a JSON file must look like: a small JSON schema, and the first thing in it that differs.
+"""Check JSON against a shape, a small JSON schema, and say in words what differs first.
 
-A schema stands beside the reader or the writer of its file. It says what a wrong value would break;
-keys that it does not name may be there. Where a schema has a `description`, the message says that
-instead of a type.
+A shape stands beside the reader or the writer of its file. It names only the keys that are read;
+others may be there. If it has a `description`, the message says that instead of a type.
 """
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
+if TYPE_CHECKING:
+    import jsonschema
 
 Shape = dict[str, Any]
 
 TEXT: Shape = {"type": "string", "pattern": r"\S", "description": "text"}
 COUNT: Shape = {"type": "integer", "minimum": 0, "description": "a whole number of at least 0"}
-SOME: Shape = {"type": "integer", "minimum": 1, "description": "a count above 0"}
 AMOUNT: Shape = {"type": "number", "minimum": 0, "maximum": 1e15}
 AMOUNT["description"] = "a number of at least 0"
 PERCENT: Shape = {"type": "number", "minimum": 0, "maximum": 100, "description": "a percentage"}
-# The name of a file below the folder of the JSON file, never of one outside of it.
+# the name of a file below the folder of the JSON file, never outside of it
 BELOW: Shape = {
     "pattern": r"\A(?!/)(?!(.*/)?\.\.?(/|\Z))[^\\\x00-\x1f]+\Z",
     "description": "the name of a file in this folder",
 }
 
 
-def _is_number(_: jsonschema.TypeChecker, value: Any) -> bool:
-    """Neither a truth value nor infinite nor NaN."""
+@cache
+def type_checker() -> "jsonschema.TypeChecker":
+    """Return the types of JSON Schema as Python has them: 2.0 is no integer, NaN is no number.
+
+    jsonschema is imported at the first call: it takes longer than the help of a command.
+    """
+    import jsonschema
+
+    return jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"integer": lambda _, value: type(value) is int, "number": _is_number}
+    )
+
+
+@cache
+def _validator() -> type:
+    import jsonschema
+
+    base = jsonschema.Draft202012Validator
+    return jsonschema.validators.extend(base, type_checker=type_checker())
+
+
+def _is_number(_: Any, value: Any) -> bool:
+    """True for a finite number; False for a truth value."""
     return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
-# the standard takes 2.0 for an integer; Python does not
-TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
-    {"integer": lambda _, value: type(value) is int, "number": _is_number}
-)
-
-
-_VALIDATOR = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=TYPES)
 _TYPES = {
     "object": "a JSON object",
     "array": "a list",
@@ -51,32 +65,33 @@ SHOWN = 80  # characters of a value in a message
 
 
 def named(name: str, shape: Shape) -> Shape:
-    """The shape of files of a name, which may hold a *: a misfit of any other name is another file,
-    not a damaged one.
+    """Return the shape of files called `name`, which may hold a *.
+
+    A file of another name that does not fit is called another file, not a damaged one.
     """
     return {**shape, "title": name}
 
 
 def record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
-    """The shape of an object with these keys."""
+    """Return the shape of an object with these keys."""
     properties = {**required, **(optional or {})}
     return {"type": "object", "required": list(required), "properties": properties}
 
 
 def mapping(of: Shape, names: Shape | None = None, least: int = 0) -> Shape:
-    """The shape of an object of `least` or more values that are alike, under `names`."""
-    shape = {"type": "object", "minProperties": least}
-    return {**shape, **({"propertyNames": names} if names else {}), "additionalProperties": of}
+    """Return the shape of an object with at least `least` values of one shape, under `names`."""
+    shape = {"type": "object", "minProperties": least, "additionalProperties": of}
+    return {**shape, "propertyNames": names} if names else shape
 
 
 def listing(of: Shape, least: int = 0) -> Shape:
-    """The shape of a list of `least` or more values that are alike."""
+    """Return the shape of a list with at least `least` values of one shape."""
     return {"type": "array", "minItems": least, "items": of}
 
 
 def misfit(value: Any, shape: Shape) -> str:
-    """What of `value` differs first, like "expected text under `a.b`, found 3"; '' for nothing."""
-    error = next(_VALIDATOR(shape).iter_errors(value), None)
+    """Return what differs first, like "expected text under `a.b`, found 3"; "" for nothing."""
+    error = next(_validator()(shape).iter_errors(value), None)
     if error is None:
         return ""
     place, value = error.absolute_path, error.instance
@@ -91,7 +106,7 @@ def misfit(value: Any, shape: Shape) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it."""
+    """Return a value as a message shows it: its first characters."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 

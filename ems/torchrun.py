@@ -1,4 +1,4 @@
-"""Several processes by `torchrun`: how to become them, and which of how many this one is.
+"""Run several processes with `torchrun`, and ask which of them this one is.
 
     ems train --processes 4 ...                                             on one machine
     torchrun --nnodes 2 --nproc-per-node 4 ... -m -- ems train ...          on several, by hand
@@ -12,41 +12,35 @@ import sys
 
 from ems.errors import FAILED, REQUEUE
 
-STOPS = (signal.SIGTERM, signal.SIGUSR1)  # upon which the processes save
-SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # that torchrun hands on to the processes
-
-
-def _told(name: str, alone: int) -> int:
-    """A variable of torchrun's. Others set RANK too, but not torchrun's run id."""
-    return int(os.environ[name]) if launched() else alone
-
-
-def rank() -> int:
-    """This process's number among all, from 0. Only rank 0 writes files."""
-    return _told("RANK", 0)
-
-
-def processes() -> int:
-    """How many processes train together."""
-    return _told("WORLD_SIZE", 1)
-
-
-def local_rank() -> int:
-    """This process's number on its machine: which GPU it takes."""
-    return _told("LOCAL_RANK", 0)
+STOPS = (signal.SIGTERM, signal.SIGUSR1)  # the processes save and end
+SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # passed on to the processes
 
 
 def launched() -> bool:
-    """Whether torchrun started this process."""
+    """True if torchrun started this process. Others set RANK too, but not torchrun's run id."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def become(count: int, threads: int, arguments: list[str]) -> None:
-    """Turn this process into torchrun with `count` processes of `ems` and these arguments.
+def rank() -> int:
+    """Return this process's number among all, from 0. Only rank 0 writes files."""
+    return int(os.environ["RANK"]) if launched() else 0
 
-    It keeps its process id, so whoever sends signals to it reaches torchrun. When one of the
-    processes ends with an error, torchrun ends the others and exits with 1, or with 75 where the
-    error was to be stopped from outside.
+
+def processes() -> int:
+    """Return the number of processes that train together."""
+    return int(os.environ["WORLD_SIZE"]) if launched() else 1
+
+
+def local_rank() -> int:
+    """Return this process's number on its machine, which is that of its GPU."""
+    return int(os.environ["LOCAL_RANK"]) if launched() else 0
+
+
+def become(count: int, threads: int, arguments: list[str]) -> None:
+    """Replace this process by torchrun with `count` processes of `ems` and these arguments.
+
+    The process id stays, so that signals reach torchrun. If one of the processes ends with an
+    error, torchrun ends the others and exits with 1, or with 75 if it was stopped from outside.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     words = ["-m", "ems.torchrun", "--standalone", "--nproc-per-node", str(count)]
@@ -56,9 +50,7 @@ def become(count: int, threads: int, arguments: list[str]) -> None:
 
 
 def main() -> int:
-    """torchrun with its own flags; its status tells stopped (75: the same command goes on) from
-    failed.
-    """
+    """Run torchrun with its own flags; return 75 if the processes were stopped and saved."""
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -1,11 +1,9 @@
-"""One run of each thing that eval_throughput.py compares, in the process that calls it.
+"""The runs that eval_throughput.py compares, each in the process that calls it.
 
-Notable choices:
-- encoding is from token ids to embeddings, random weights, the same sentences in no order;
-  sentence-transformers is `encode` of a BERT of the same shape whose tokeniser reads ids written as
-  words (train_steps.py);
-- what is mined are random vectors with planted pairs, so that what is found can be checked;
-- FLORES-200 is the benchmark itself, of made lines and random vectors.
+Encoding goes from token ids to embeddings with random weights, on the same sentences in shuffled
+order. sentence-transformers runs `encode` of a BERT of the same shape, whose tokeniser reads ids
+written as words (train_steps.py). Mining runs on random vectors with planted pairs, so that its
+result can be checked. FLORES-200 is the benchmark itself on made lines and random vectors.
 """
 
 import argparse
@@ -97,7 +95,7 @@ def encode_peer(options: argparse.Namespace, batch: int) -> dict[str, float]:
 
 def segment(options: argparse.Namespace) -> dict[str, float]:
     """Raw lines to words (microseconds a line, by segmenter), and words to pieces."""
-    from ems.text.segment import segmenter
+    from ems.segmenters.base import segmenter
     from ems.text.subwords import load_vocabulary
 
     processor = load_vocabulary(options.folder / f"{options.pieces}" / "bpe.model")

@@ -1,16 +1,16 @@
-"""How fast encoders are evaluated: encoding beside sentence-transformers, mining, FLORES-200.
+"""Measure how fast encoders are evaluated: encoding, mining and FLORES-200.
 
     python perf/eval_throughput.py [--demo] [--no-peer] [--shared FOLDER] [--threads 2] [--out FILE]
 
-Notable choices:
-- each run (eval_steps.py) is a process of its own, so that its memory is its own; those that are
-  compared are interleaved, round after round, a figure is the median, a ratio that of the medians;
-- encoding is in two sizes; a ratio is to the faster of two batch sizes of sentence-transformers;
-- segmentation is timed apart, since both need it: raw lines to words, words to pieces;
-- mining is `mine` with its defaults. 200,000 x 200,000 at d = 1024 once, for memory; a tenth of it
-  beside two semantic searches of sentence-transformers, one for each direction, as in its recipe;
-- FLORES-200 is from the cache on disk to the scores: 62 languages of 1,012 sentences at d = 1024;
-- memory is the peak of RssAnon of the process.
+Each run (eval_steps.py) is a process of its own, so that its memory is its own: the peak of
+RssAnon. Compared runs are interleaved, round after round. A figure is the median of the rounds, a
+ratio is that of the medians.
+
+- Encoding is measured in two sizes, beside the faster of two batch sizes of sentence-transformers.
+  Segmentation is timed apart, since both need it: raw lines to words, words to pieces.
+- Mining is `mine` with its defaults: 200,000 x 200,000 at width 1024 once, for memory; a tenth of
+  that beside two semantic searches of sentence-transformers, one for each direction.
+- FLORES-200 goes from the cache on disk to the scores: 62 languages, 1,012 sentences, width 1024.
 """
 
 import argparse

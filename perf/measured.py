@@ -1,4 +1,4 @@
-"""What the scripts share: checks before they start, a measurement in a fresh process, demo text."""
+"""Helpers of the scripts: checks before they start, a measurement in a fresh process, demo text."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def require_peer(modules: Iterable[str], extra: str) -> None:
 
 def require_segmenters(names: Iterable[str]) -> None:
     """End the program unless each of these segmenters can run here."""
-    from ems.text.segment import check_available
+    from ems.segmenters.base import check_available
 
     try:
         for name in names:

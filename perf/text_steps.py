@@ -1,6 +1,6 @@
-"""What text_throughput.py measures: the stages of the text path, bare Perl, and the plain way.
+"""The runs that text_throughput.py compares: the stages of the text path, bare Perl, a plain way.
 
-`prepare` writes the data of every scale; each of MEASURED then runs in the process that calls it.
+`prepare` writes the data of every scale. Each of MEASURED then runs in the process that calls it.
 """
 
 import subprocess

@@ -1,18 +1,18 @@
-"""How fast the text path is, from zip to shard, beside bare Perl and beside the plain way.
+"""Measure how fast the text path is, from zip to shard, beside bare Perl and beside a plain way.
 
     python perf/text_throughput.py [--demo] [--chinese rjieba] [--shared FOLDER] [--out FILE]
 
-Notable choices:
-- one core: CPU seconds of a process and of the tools that it starts, medians of three runs at 1x;
-- bare Perl: the script of the package mosestokenizer, streamed over the same lines, and nothing
-  else; the plain way: its Python object, jieba and fugashi a sentence at a time, SentencePiece a
-  sentence at a time, without any decontamination. pyknp, for Japanese, would need Juman++: absent;
-- dictionaries load before the clock starts, here and in the plain way: one load serves a job of
-  a million pairs, which 60,000 of seven languages are not;
-- memory is the peak of RssAnon, summed over a stage's processes, at 1x, 4x and 16x: the same pairs
-  with a number behind them, so that none is a duplicate; the vocabulary is that of 1x;
-- 60,000 pairs of tico-19, NTREX and Tatoeba, as many of each language: Chinese and Japanese are
-  then a seventh each, about their share of the EMS paper's data. Held against FLORES-200.
+All of it runs on one core. A figure is CPU seconds of a process and of the tools that it starts,
+the median of three runs at 1x. Memory is the peak of RssAnon, summed over the processes of a stage,
+at 1x, 4x and 16x: the same pairs with a number appended, so that none is a duplicate.
+
+- Bare Perl is the script of the package mosestokenizer, streamed over the same lines.
+- The plain way is its Python object, jieba, fugashi and SentencePiece, a sentence at a time and
+  without decontamination. pyknp for Japanese is left out, because it needs Juman++.
+- Dictionaries load before the clock starts, here and in the plain way, because one load serves a
+  job of a million pairs.
+- The data are 60,000 pairs of tico-19, NTREX and Tatoeba, as many of each language, decontaminated
+  against FLORES-200. Chinese and Japanese are a seventh each, about their share in the EMS paper.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def inside(name: str, folder: Path, scale: int) -> None:
     import ems.shards.writer
     import ems.text.bulk
     import ems.text.clean  # noqa: F401
-    from ems.text.segment import segmenter
+    from ems.segmenters.base import segmenter
 
     work = Work(folder)
     if name in ("segment", "plain"):  # dictionaries

@@ -1,12 +1,11 @@
 """One training step of each trainer that train_throughput.py compares, on the same pairs.
 
-Notable choices:
-- sentence-transformers is given every advantage that its own trainer allows: a WordLevel tokeniser
-  (Rust) over token ids written as words, so that tokenising costs next to nothing; no clipping, no
-  logging, no checkpoint, fused AdamW, a BERT without pooler, position or type beyond need;
-- the plain loop is what one writes first with PyTorch alone: nn.TransformerEncoder, both sides
-  padded by a DataLoader's collate, one forward a side, the same contrastive head and loss;
-- ours is the library's step: `System` on batches that `PairStore.assemble` makes of the shards.
+sentence-transformers gets every advantage that its own trainer allows: a WordLevel tokeniser (Rust)
+over token ids written as words, so that tokenising costs next to nothing; no clipping, logging or
+checkpoints; fused AdamW; a BERT without a pooler. The plain loop is what one writes first with
+PyTorch alone: nn.TransformerEncoder, both sides padded by a DataLoader's collate, one forward a
+side, the same contrastive head and loss. Ours is the library's step: `System` on batches that
+`PairStore.assemble` makes of the shards.
 """
 
 import time

@@ -1,15 +1,13 @@
-"""How fast the trainer is, beside sentence-transformers and beside a plain padded loop.
+"""Measure how fast the trainer is, beside sentence-transformers and beside a plain padded loop.
 
     python perf/train_throughput.py [--demo] [--no-peer] [--shared FOLDER] [--device cuda ...]
 
-Notable choices:
-- each run is a process of its own, so that its memory is its own, and all see the same pairs, in
-  batches that a seed has shuffled over all languages: no buckets by length;
-- the runs are interleaved, round after round, since a machine is not equally fast all the time; a
-  figure is the median of the rounds, a ratio that of the medians;
-- pairs/s counts whole steps: batch, forward, backward, optimiser; the first are off the clock;
-- memory is the peak of RssAnon of the process, or of what PyTorch holds on the GPU;
-- MFU is that of the trainer's own log (ems.train.speed), of all trainers alike.
+Each run is a process of its own, so that its memory is its own: the peak of RssAnon, or what
+PyTorch holds on the GPU. All runs see the same pairs, in batches that a seed has shuffled over all
+languages, without buckets by length. They are interleaved, round after round. A figure is the
+median of the rounds, a ratio is that of the medians. Pairs/s counts whole steps (batch, forward,
+backward, optimiser) after some steps off the clock. MFU is that of the trainer's own log
+(ems.train.speed), for all trainers alike.
 """
 
 import argparse

@@ -21,6 +21,7 @@ from ems.job_modules import (
     demo_modules,
     evalkeys_modules,
     figure_modules,
+    segment_modules,
     source_of,
     table_modules,
 )

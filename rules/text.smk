@@ -76,7 +76,7 @@ rule segment:
         runtime=lambda wildcards, attempt: 480 * attempt,
     params:
         expect=settings_hash("segment", "pair"),
-        code=source_hash("ems.text.bulk"),
+        code=lambda wildcards: source_of(segment_modules(EXPERIMENT, wildcards.pair)),
         experiment=EXPERIMENT.name,
         # finished pieces: no output, since Snakemake deletes outputs before a retry
         state=f"{RESULTS}/state/text/{{corpus}}-{{version}}-{{pair}}",

@@ -1,35 +1,92 @@
 """The command line as its users call it, in a folder of settings."""
 
+import io
 import shutil
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from itertools import chain
+from pathlib import Path
+from typing import get_args, get_origin
 
 from conftest import ROOT
 
+from ems.cli import main
+from ems.commands import COMMANDS
+from ems.flags import REQUIRED, Choices, Mark, flags_of
+from ems.outputs import Writes
+
 
 class Cli:
-    """`python -m ems.cli` in a folder with the settings of the project."""
+    """`ems` in a folder with the settings of the project; a process of its own costs a second."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, own_process=False):
+        self.folder, self.own_process = folder, own_process
         shutil.copytree(ROOT / "schemas", folder / "schemas")
         (folder / "configs").mkdir()
         shutil.copy(ROOT / "configs" / "tiny.yaml", folder / "configs")
         shutil.copy(ROOT / "config.yaml", folder)
 
+    def run(self, *arguments, expect=0):
+        """Return what a call prints on stdout and stderr; it must exit with `expect`."""
+        words = list(map(str, arguments))
+        if self.own_process:
+            command = [sys.executable, "-m", "ems.cli", *words]
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+            assert done.returncode == expect, done.stderr
+            return done.stdout, done.stderr
+        out, err = io.StringIO(), io.StringIO()
+        with chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
+            try:
+                status = main(words)
+            except SystemExit as end:
+                status = end.code
+        assert status == expect, err.getvalue()
+        return out.getvalue(), err.getvalue()
+
     def __call__(self, *arguments, expect=0):
-        """The lines on stderr of a call that must exit with `expect`."""
-        command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-        assert done.returncode == expect, done.stderr
-        assert done.stdout == ""
-        return done.stderr.splitlines()
+        """Return the lines on stderr of a call that prints nothing else."""
+        out, err = self.run(*arguments, expect=expect)
+        assert out == ""
+        return err.splitlines()
 
     def error(self, *arguments):
-        """The message of a call that must fail with one line, as the last line of the log too."""
+        """Return the message of a call that must fail with one line, the last one of the log."""
         log = self.folder / "logs" / "job.log"
         lines = self(*arguments, "--log", log, expect=1)
         assert not any(line.startswith(("Traceback", "  File")) for line in lines)
         assert "".join(lines).count("error: ") == 1
         assert log.read_text(encoding="utf-8").splitlines() == lines
         return lines[-1].partition(" error: ")[2]
+
+
+def is_path(flag):
+    """True for a flag that takes paths, and nothing before them."""
+    return Path in (flag.type, *get_args(flag.type)) and get_origin(flag.type) is not dict
+
+
+def reads(flag):
+    """True for a path flag of a file or folder that is not written."""
+    return is_path(flag) and not flag.note(Writes) and Mark.AROUND not in flag.notes
+
+
+def arguments_of(name, source, **given):
+    """A command line with every path flag: `source` for what is read, new names for outputs."""
+    words, places = [name], {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba"} | given
+    for flag in flags_of(COMMANDS[name]):
+        if flag.name in places:
+            word = places[flag.name]
+        elif flag.note(Writes):
+            word = f"new-{flag.name}"
+        elif reads(flag):
+            word = source
+        elif flag.default is not REQUIRED:
+            continue
+        elif get_origin(flag.type) is dict:
+            word = "tatoeba=d"
+        else:
+            choices = flag.note(Choices)
+            word = next(iter(choices() if choices else get_args(flag.type)), "x")
+        words += [word] if Mark.POSITIONAL in flag.notes else [flag.label, word]
+    shared = [(f"--{name}", given[name]) for name in ("log", "costs") if name in given]
+    return [*words, *chain(*shared)]

@@ -89,32 +89,32 @@ def verified(world: World, spoilt: int | None):
     """
     shards = [Counted(at != spoilt) for at in range(7)]
     clock = itertools.count(step=1 if world.rank else 9_999)
-    run, error = verification_of(shards, world, clock.__next__), ""
+    run = verification_of(shards, world, clock.__next__)
     run.step(1)
-    try:
-        run.settle()
-    except distributed.EmsError as failure:
-        error = str(failure)
+    error = error_of(run.settle)
     return [shard.times for shard in shards], error
+
+
+def error_of(function, *arguments):
+    """The message of its `EmsError`, or ""."""
+    try:
+        function(*arguments)
+    except distributed.EmsError as error:
+        return str(error)
+    return ""
 
 
 def main(out: Path):
     torch.set_num_threads(1)
     with joined(torch.device("cpu")) as world:
-        found = {str(size): step_of_groups(world, size) for size in SIZES}
+        results = {str(size): step_of_groups(world, size) for size in SIZES}
         distributed.BUCKET = 1  # every parameter by itself
-        found["small buckets"] = step_of_groups(world, 4)
-        found["any"] = [world.any(flag) for flag in (world.rank == world.size - 1, False)]
-        found["first"] = [world.first(str(world.rank or "")), world.first("")]
-        found["verified"] = [verified(world, spoilt) for spoilt in (None, 1)]
-        found["same"] = []
-        for step in (7, 7 + world.rank):
-            try:
-                world.check_same(step)
-                found["same"].append("")
-            except distributed.EmsError as error:
-                found["same"].append(str(error))
-    (out / f"rank{world.rank}.json").write_text(json.dumps(found))
+        results["small buckets"] = step_of_groups(world, 4)
+        results["any"] = [world.any(flag) for flag in (world.rank == world.size - 1, False)]
+        results["first"] = [world.first(str(world.rank or "")), world.first("")]
+        results["verified"] = [verified(world, spoilt) for spoilt in (None, 1)]
+        results["same"] = [error_of(world.check_same, step) for step in (7, 7 + world.rank)]
+    (out / f"rank{world.rank}.json").write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ class _Captured(Exception):
     """Carries the parser out of `main`."""
 
 
-def the_parser() -> argparse.ArgumentParser:
-    """The parser behind `ems`, whatever it is called."""
+def the_parser(*words: str) -> argparse.ArgumentParser:
+    """The parser behind `ems` for some words, whatever it is called."""
 
     def stop(self: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         raise _Captured(self)
@@ -25,18 +25,23 @@ def the_parser() -> argparse.ArgumentParser:
 
     with mock.patch.object(argparse.ArgumentParser, "parse_known_args", stop):
         try:
-            main([])
+            main(list(words))
         except _Captured as captured:
             return captured.args[0]
     raise AssertionError("ems parses without argparse")
 
 
+def _parsers(*words: str) -> dict[str, argparse.ArgumentParser]:
+    actions = the_parser(*words)._actions
+    (commands,) = (a for a in actions if isinstance(a, argparse._SubParsersAction))
+    return commands.choices
+
+
 def subcommands() -> dict[str, list[argparse.Action]]:
     """The flags of each subcommand."""
-    (commands,) = (a for a in the_parser()._actions if isinstance(a, argparse._SubParsersAction))
     return {
-        name: [action for action in parser._actions if action.dest != "help"]
-        for name, parser in commands.choices.items()
+        name: [action for action in _parsers(name)[name]._actions if action.dest != "help"]
+        for name in _parsers()
     }
 
 

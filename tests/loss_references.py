@@ -11,26 +11,21 @@ from encoder_reference import encoder_states, layer_norm
 
 MASK = 2
 CHANGES = {
-    "xtr": ["no entropy", "one direction", "mean", "own language", "own tokens", "no bias"],
+    "xtr": ["no entropy", "one direction", "own language", "own tokens", "no bias"],
     "xtr distinct": ["counted", "add up to 1", "no mask"],
     "ugt": ["no entropy", "no half", "half for both", "overwritten", "mask in labels"],
     "ugt distinct": ["both halves", "counted", "no mask in labels"],
-    "smlm": ["own side only", "other side only", "mean", "language of the translation"],
+    "smlm": ["own side only", "other side only", "language of the translation"],
     "mlm": ["sum over tokens", "first side only", "pooled", "language of the translation"],
-    "contrastive": ["no temperature", "one direction", "mean", "inner product", "no mlp"],
-    "margin": [
-        "no margin",
-        "margin for all",
-        "margin after temperature",
-        "margin in one direction",
-    ],
+    "contrastive": ["no temperature", "one direction", "inner product", "no mlp"],
+    "margin": ["no margin", "margin for all", "after temperature", "in one direction"],
     "both sides": ["other side only", "self"],
     "duplicates": ["none masked", "only the same sentence", "positive masked"],
     "groups": ["one group", "neighbours overlap"],
     "groups of both sides": ["one group", "other side only", "no margin"],
     "align in groups": ["one group", "cosine"],
-    "align": ["cosine", "temperature", "one direction", "mean"],
-    "similarity": ["pi", "no diagonal", "cosine", "mean", "no logarithm"],
+    "align": ["cosine", "temperature", "one direction"],
+    "similarity": ["pi", "no diagonal", "cosine", "no logarithm"],
     "matryoshka": ["sum", "all dimensions", "last dimensions", "one size"],
 }
 
@@ -50,10 +45,10 @@ def log_shares(w, vector, language, change=None):
     """log softmax of Eq. 2-5 over the pieces; every optional part that has weights is used."""
     head = {k.removeprefix("heads.generative."): v for k, v in w.items() if "generative" in k}
     if "languages.weight" in head:
-        told = head["languages.weight"][language]
+        own = head["languages.weight"][language]
         if "language_norm.weight" in head:
-            told = layer_norm(told, head["language_norm.weight"], head["language_norm.bias"])
-        vector = torch.cat([told, vector])
+            own = layer_norm(own, head["language_norm.weight"], head["language_norm.bias"])
+        vector = torch.cat([own, vector])
     mixed = head["mix.weight"] @ vector + head["mix.bias"]
     state = mixed / (1 + torch.exp(-mixed))
     if "norm.weight" in head:
@@ -90,10 +85,6 @@ def sides(pairs):
     return [(a, b) for a, b in pairs] + [(b, a) for a, b in pairs]
 
 
-def mean_if(change, total, pairs):
-    return total / len(pairs) if change == "mean" else total
-
-
 def xtr(w, pairs, change=None, **_):
     total = 0.0
     directed = sides(pairs)[: len(pairs)] if change == "one direction" else sides(pairs)
@@ -102,7 +93,7 @@ def xtr(w, pairs, change=None, **_):
         words = own["tokens"] if change == "own tokens" else other["tokens"]
         log_q = log_shares(w, embedding(w, own), language, change)
         total = total + kl(counted(words), log_q, change)
-    return mean_if(change, total, pairs)
+    return total
 
 
 def xtr_distinct(w, pairs, change=None, **_):
@@ -156,14 +147,14 @@ def smlm(w, pairs, change=None, **_):
     total = 0.0
     for own, other in sides(pairs):
         for word in own["hidden"].values():
-            told = other if change == "language of the translation" else own
-            by_own = log_shares(w, embedding(w, own), told["language"])[word]
-            by_other = log_shares(w, embedding(w, other), told["language"])[word]
+            side = other if change == "language of the translation" else own
+            by_own = log_shares(w, embedding(w, own), side["language"])[word]
+            by_other = log_shares(w, embedding(w, other), side["language"])[word]
             if change != "other side only":
                 total = total - by_own
             if change != "own side only":
                 total = total - by_other
-    return mean_if(change, total, pairs)
+    return total
 
 
 def mlm(w, pairs, change=None, **_):
@@ -171,11 +162,11 @@ def mlm(w, pairs, change=None, **_):
     total = 0.0
     directed = sides(pairs)[: len(pairs)] if change == "first side only" else sides(pairs)
     for own, other in directed:
-        told = other if change == "language of the translation" else own
+        side = other if change == "language of the translation" else own
         states, loss = states_of(w, own), 0.0
         for at, word in own["hidden"].items():
             state = embedding(w, own) if change == "pooled" else states[at]
-            loss = loss - log_shares(w, state, told["language"])[word]
+            loss = loss - log_shares(w, state, side["language"])[word]
         total = total + (loss if change == "sum over tokens" else loss / len(own["hidden"]))
     return total
 
@@ -194,44 +185,37 @@ def cosine(first, second):
     return product / torch.sqrt((first * first).sum() * (second * second).sum())
 
 
-def related(a, b, change):
-    """Whether two pairs (of token lists) share a sentence."""
-    if change == "only the same sentence":
-        return False
-    return any(one == other for one in a for other in b)
-
-
 def eq8(vectors, texts, settings, change=None):
     """Eq. 8 with all options: vectors[j] and texts[j] are both sides of pair j."""
-    temperature = 1.0 if change == "no temperature" else settings.get("temperature", 1.0)
-    margin = 0.0 if change == "no margin" else settings.get("margin", 0.0)
-    both = settings.get("both_sides", False) and change != "other side only"
+    temperature = 1.0 if change == "no temperature" else settings["temperature"]
+    margin = 0.0 if change == "no margin" else settings["margin"]
+    both = settings["both_sides"] and change != "other side only"
     total, count = 0.0, len(vectors)
     for side in (0, 1) if change != "one direction" else (0,):
         for j in range(count):
             scores = {}
             for k in range(count):
                 for of in (0, 1):
-                    self_, true = (k == j and of == side), (k == j and of != side)
-                    if (of == side and not both) or (self_ and change != "self"):
+                    itself, true = (k == j and of == side), (k == j and of != side)
+                    if (of == side and not both) or (itself and change != "self"):
                         continue
-                    if settings.get("mask_duplicates") and change != "none masked" and not self_:
-                        same = texts[k][of] in (texts[j][0], texts[j][1])
-                        shared = same or related(texts[j], texts[k], change)
+                    if settings["mask_duplicates"] and change != "none masked" and not itself:
+                        theirs = texts[k] if change != "only the same sentence" else [texts[k][of]]
+                        shared = any(text in texts[j] for text in theirs)
                         if shared and (k != j or change == "positive masked"):
                             continue
                     a, b = vectors[j][side], vectors[k][of]
                     plain = (a * b).sum() if change == "inner product" else cosine(a, b)
                     off = margin if true or change == "margin for all" else 0.0
-                    if change == "margin in one direction" and side == 1:
+                    if change == "in one direction" and side == 1:
                         off = 0.0
-                    if change == "margin after temperature":
+                    if change == "after temperature":
                         scores[k, of] = plain / temperature - off
                     else:
                         scores[k, of] = (plain - off) / temperature
             true = scores.get((j, 1 - side), torch.zeros((), dtype=torch.float64))
             total = total - true + torch.log(sum(torch.exp(score) for score in scores.values()))
-    return mean_if(change, total, vectors)
+    return total
 
 
 def texts_of(pairs):
@@ -275,7 +259,7 @@ def align(w, pairs, change=None, **_):
         total = total - (true - torch.log(row))
         if change != "one direction":
             total = total - (true - torch.log(column))
-    return mean_if(change, total, pairs)
+    return total
 
 
 def similarity(w, pairs, change=None, **_):
@@ -296,7 +280,7 @@ def similarity(w, pairs, change=None, **_):
                 continue
             value = torch.cos(factor * (share(u, j1, j2) - share(v, j1, j2)))
             total = total - (value - 1 if change == "no logarithm" else torch.log(value))
-    return mean_if(change, total, pairs)
+    return total
 
 
 def matryoshka(w, pairs, change=None, settings=None, **_):

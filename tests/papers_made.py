@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from conftest import ROOT
 from scores_made import (
@@ -185,86 +184,66 @@ def of_cosine(folder, system, row):
 
 @dataclass
 class Paper:
-    """A table of a paper: its cells, what makes our score files and our table, what the note names.
+    """A table of a paper: its cells, what makes our score files, our table, what its note names.
 
     `every`: the one name that shows all of the paper's rows; `own_columns` come after the paper's.
     """
 
     cells: Callable
     scores: Callable
-    write: Callable
+    table: str
     where: str
     every: str = ""
     own_columns: tuple[str, ...] = ()
 
+    def write(self, scores, out, printed, order):
+        """Our table of some score files."""
+        if self.table == "ablation":
+            write_ablation_table(scores, out, printed, order)
+        else:
+            write_table(self.table, scores, out, printed, order)
 
-def accuracy(table, name, where, column=arrow, cells_of=None):
-    def write(scores, out, printed, order):
-        write_table(table, scores, out, printed, order)
 
-    benchmark = "mldoc" if table == "mldoc_bilingual" else table
-    return Paper(cells_of or of_file(name, column), of_accuracy(benchmark), write, where)
+def accuracy(table, name, where):
+    return Paper(of_file(name, arrow), of_accuracy(table), table, where)
 
 
 def without_seconds(row):
     return not row["column"].startswith("Sec.")
 
 
+VI = of_file("ems-v2-table06-tatoeba-unseen", language)
+VII = of_file("ems-v2-table07-flores", lambda row: row["pair"])
+IX = of_file("ems-v2-table09-bucc", lambda row: row["pair"])
+X = of_file("ems-v2-table10-paracrawl", language)
 XIV = of_file("ems-v2-table14-ablation", lambda row: row["column"], without_seconds)
 V_H = "ems-v2-section5h-similarity"
+LIGHTWEIGHT_3 = lightweight("lightweight-table03-mldoc", "MLDoc", arrow)
+LIGHTWEIGHT_4 = lightweight("lightweight-table04-xsr", "XSR", lambda row: row["direction"])
+
+
+def cosines():
+    return Cells({named(row): {"Cosine": row["cosine_similarity"]} for row in read(V_H)}, set())
+
+
 TABLES = {
     "IV, V": Paper(
-        tatoeba_cells,
-        of_tatoeba,
-        partial(write_table, "tatoeba"),
-        "EMS v2, Table IV (v1: 4), Table V (v1: 6)",
+        tatoeba_cells, of_tatoeba, "tatoeba", "EMS v2, Table IV (v1: 4), Table V (v1: 6)"
     ),
-    "VI": Paper(
-        of_file("ems-v2-table06-tatoeba-unseen", language),
-        of_unseen,
-        partial(write_table, "tatoeba_unseen"),
-        "EMS v2, Table VI (v1: 5)",
-    ),
-    "VII": Paper(
-        of_file("ems-v2-table07-flores", lambda row: row["pair"]),
-        of_flores,
-        partial(write_table, "flores"),
-        "EMS v2, Table VII;",
-        own_columns=("All (870)",),
-    ),
-    "IX": Paper(
-        of_file("ems-v2-table09-bucc", lambda row: row["pair"]),
-        of_bucc,
-        partial(write_table, "bucc2018"),
-        "EMS v2, Table IX (v1: 8)",
-    ),
-    "X": Paper(
-        of_file("ems-v2-table10-paracrawl", language),
-        of_paracrawl,
-        partial(write_table, "paracrawl"),
-        "EMS v2, Table X (v1: 9)",
-    ),
+    "VI": Paper(VI, of_unseen, "tatoeba_unseen", "EMS v2, Table VI (v1: 5)"),
+    "VII": Paper(VII, of_flores, "flores", "EMS v2, Table VII;", own_columns=("All (870)",)),
+    "IX": Paper(IX, of_bucc, "bucc2018", "EMS v2, Table IX (v1: 8)"),
+    "X": Paper(X, of_paracrawl, "paracrawl", "EMS v2, Table X (v1: 9)"),
     "XI": accuracy("mldoc", "ems-v2-table11-mldoc", "EMS v2, Table XI (v1: 10)"),
     "XII": accuracy("cls", "ems-v2-table12-amazon-v1", "EMS v2, Table XII (v1: 11)"),
     "XIII": accuracy("marc", "ems-v2-table13-amazon-v2", "EMS v2, Table XIII (v1: 12)"),
-    "XIV": Paper(XIV, of_ablation, write_ablation_table, "EMS v2, Table XIV (v1: 13)", every="EMS"),
-    "V-H": Paper(
-        lambda: Cells({named(r): {"Cosine": r["cosine_similarity"]} for r in read(V_H)}, set()),
-        of_cosine,
-        partial(write_table, "wordorder"),
-        "EMS v2, section V-H",
-    ),
-    "Lightweight 3": accuracy(
-        "mldoc_bilingual",
-        "",
-        "Lightweight, Tables 3 and 10",
-        cells_of=lightweight("lightweight-table03-mldoc", "MLDoc", arrow),
+    "XIV": Paper(XIV, of_ablation, "ablation", "EMS v2, Table XIV (v1: 13)", every="EMS"),
+    "V-H": Paper(cosines, of_cosine, "wordorder", "EMS v2, section V-H"),
+    "Lightweight 3": Paper(
+        LIGHTWEIGHT_3, of_accuracy("mldoc"), "mldoc_bilingual", "Lightweight, Tables 3 and 10"
     ),
     "Lightweight 4": Paper(
-        lightweight("lightweight-table04-xsr", "XSR", lambda row: row["direction"]),
-        of_europarl,
-        partial(write_table, "europarlxsr"),
-        "Lightweight, Tables 4 and 10",
+        LIGHTWEIGHT_4, of_europarl, "europarlxsr", "Lightweight, Tables 4 and 10"
     ),
     "monolingual 1": accuracy("xnli", "monolingual-table01-xnli", "the monolingual paper, Table 1"),
     "monolingual 2": accuracy("rcv2", "monolingual-table02-rcv2", "the monolingual paper, Table 2"),

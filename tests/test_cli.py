@@ -14,7 +14,8 @@ import pytest
 from cli_made import Cli
 from conftest import ROOT
 
-from ems.cli import main
+from ems.commands import COMMANDS
+from ems.flags import Mark, flags_of
 from ems.text.evalkeys import write_keys
 
 PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
@@ -35,43 +36,41 @@ def archive(tmp_path):
     return path
 
 
-CLEAN = ("clean", "--experiment", "tiny", "--corpus", "Demo", "--version", "v1", "--pair", "de-en")
+RELEASE = "--corpus Demo --version v1"
+CLEAN = f"clean --experiment tiny {RELEASE} --pair de-en".split()
 
 
-def hash_of(lines):
-    """The settings' hash that a stage logs."""
-    return next(line for line in lines if "settings of stage" in line).split()[-1]
+def cleaning(ems, archive, *keys):
+    """A command line that cleans the archive; `keys`: its evaluation sentences."""
+    write_keys({key: ["tatoeba/de"] for key in keys}, ems.folder / "keys.tsv")
+    return [*CLEAN, "--archives", archive, "--keys", "keys.tsv", "--out", "out.tsv"]
 
 
 # --- what a stage was planned with
 
 
 def test_a_stage_refuses_when_its_settings_are_no_longer_those_it_was_planned_with(ems, archive):
-    keys = ems.folder / "keys.tsv"
-    write_keys({"gutentag": ["tatoeba/de"]}, keys)
-    out = ems.folder / "out.tsv"
-    job = (*CLEAN, "--archives", archive, "--keys", keys, "--out", out)
-    planned = hash_of(ems(*job))
+    out, job = ems.folder / "out.tsv", cleaning(ems, archive, "gutentag")
+    logged = next(line for line in ems(*job) if "settings of stage" in line)
+    job += ["--expect", logged.split()[-1]]
     assert out.read_text() == "Hallo Welt\tHello world\t1\nDer Test\tThe test\t3\n"
-    out.unlink()
-
-    ems(*job, "--expect", planned)
-    assert out.exists()
-    out.unlink()
 
     tiny = ems.folder / "configs" / "tiny.yaml"
     text = tiny.read_text()
-    assert "max_pairs: 1500" in text
-    tiny.write_text(text.replace("max_pairs: 1500", "max_pairs: 2"))
-    message = ems.error(*job, "--expect", planned)
-    assert f"planned with settings {planned}" in message
-    assert "stage clean" in message
-    assert "configs/tiny.yaml" in message
-    assert not out.exists()
-
-    tiny.write_text(text.replace("steps: 60", "steps: 61"))  # another stage's business
-    ems(*job, "--expect", planned)
-    assert out.exists()
+    for old, new, fails in (
+        ("max_pairs: 1500", "max_pairs: 1500", False),
+        ("max_pairs: 1500", "max_pairs: 2", True),
+        ("steps: 60", "steps: 61", False),  # another stage's setting
+    ):
+        out.unlink(missing_ok=True)
+        assert old in text
+        tiny.write_text(text.replace(old, new))
+        if fails:
+            message = ems.error(*job)
+            assert f"configs/tiny.yaml: stage clean was planned with settings {job[-1]}" in message
+        else:
+            ems(*job)
+        assert out.exists() != fails
 
 
 def test_a_mistake_in_an_experiment_is_one_line(ems):
@@ -83,53 +82,38 @@ def test_a_mistake_in_an_experiment_is_one_line(ems):
 
 
 def test_check_says_what_is_going_to_run(ems):
-    told = ems("check", "--experiment", "tiny")[-2]  # the last line says what it cost
-    assert "experiment tiny is fine: 4 languages, train Demo/v1, validation DemoDev/v1" in told
+    line = ems("check", "--experiment", "tiny")[-2]  # the last line is the cost
+    assert "experiment tiny is fine: 4 languages, train Demo/v1, validation DemoDev/v1" in line
 
 
 # --- missing and broken inputs
 
 
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        (
-            ("fetch", "--source", "gone", "--corpus", "C", "--version", "v", "--pair", "de-en"),
-            "gone",
-        ),
-        (
-            ("fetch-documents", "--source", "gone", "--corpus", "C", "--version", "v"),
-            "gone/C/v/out: no such file",
-        ),
-        *(
-            (("fetch-evalset", "--evalset", name, "--source", "gone", "--code", "deu"), file)
-            for name, file in (
-                ("tatoeba", "gone/tatoeba.deu-eng.deu"),
-                ("flores200", "gone/devtest/deu.devtest"),
-                ("sib200", "gone/deu/train.tsv"),
-            )
-        ),
-        (("evalkeys", "--experiment", "tiny", "--evalset", "tatoeba=gone"), "gone/tatoeba.deu-eng"),
-        ((*CLEAN, "--archives", "gone.zip", "--keys", "gone.tsv"), "gone.zip: no such file"),
-        (("segment", "--experiment", "tiny", "--source", "gone/de-en.tsv"), "gone/de-en.tsv"),
-        (("sample", "--experiment", "tiny", "--sources", "gone/de-en.tsv"), "gone/de-en.tsv"),
-        (("vocabulary", "--experiment", "tiny", "--sample", "gone.txt"), "gone.txt"),
-        (
-            ("vocabulary-report", "--experiment", "tiny", "--vocabulary", "v", "--sample", "s.txt"),
-            "v: no such file",
-        ),
-        (("shards", "--source", "gone/de-en.tsv", "--vocabulary", "gone.model"), "gone.model"),
-        (("report", "--experiment", "tiny", "--entries", "gone.json"), "gone.json: no such file"),
-        (("encode", "--language", "en", "--model", "gone", "--source", "gone.txt"), "gone"),
-    ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
-)
-def test_a_missing_input_is_one_line_that_names_it(ems, stage, message):
-    assert message in ems.error(*stage, "--out", "out")
+MISSING = [
+    (f"fetch --source gone {RELEASE} --pair de-en", "gone"),
+    (f"fetch-documents --source gone {RELEASE}", "gone/Demo/v1/out: no such file"),
+    ("fetch-evalset --evalset tatoeba --source gone --code deu", "gone/tatoeba.deu-eng.deu"),
+    ("fetch-evalset --evalset flores200 --source gone --code deu", "gone/devtest/deu.devtest"),
+    ("fetch-evalset --evalset sib200 --source gone --code deu", "gone/deu/train.tsv"),
+    ("evalkeys --experiment tiny --evalset tatoeba=gone", "gone/tatoeba.deu-eng"),
+    (f"{' '.join(CLEAN)} --archives gone.zip --keys gone.tsv", "gone.zip: no such file"),
+    ("segment --experiment tiny --source gone/de-en.tsv", "gone/de-en.tsv"),
+    ("sample --experiment tiny --sources gone/de-en.tsv", "gone/de-en.tsv"),
+    ("vocabulary --experiment tiny --sample gone.txt", "gone.txt"),
+    ("vocabulary-report --experiment tiny --vocabulary v --sample s.txt", "v: no such file"),
+    ("shards --source gone/de-en.tsv --vocabulary gone.model", "gone.model"),
+    ("report --experiment tiny --entries gone.json", "gone.json: no such file"),
+    ("encode --language en --model gone --source gone.txt", "gone"),
+]
+
+
+@pytest.mark.parametrize(("job", "message"), MISSING, ids=[job.split()[0] for job, _ in MISSING])
+def test_a_missing_input_is_one_line_that_names_it(ems, job, message):
+    assert message in ems.error(*job.split(), "--out", "out")
     assert not (ems.folder / "out").is_file()
 
 
-def test_an_unfetched_set_of_keys_is_told_too(ems, archive):
+def test_missing_keys_of_evaluation_sentences_are_one_line_too(ems, archive):
     job = (*CLEAN, "--archives", archive, "--keys", "gone.tsv", "--out", "out.tsv")
     assert "gone.tsv" in ems.error(*job)
     assert not (ems.folder / "out.tsv").exists()
@@ -140,54 +124,58 @@ def test_a_wrong_flag_is_the_usage_and_status_two(ems):
     assert lines[0].startswith("usage: ems fetch")
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_explains_every_flag_in_a_noun_phrase(ems, name):
+    text, _ = ems.run(name, "--help")
+    for flag in flags_of(COMMANDS[name]):
+        shown = flag.note(str) or ""
+        if not {Mark.HIDDEN, Mark.POSITIONAL} & {*flag.notes}:
+            assert shown[:1].isalpha(), flag
+        assert not shown.endswith("."), flag
+        assert "".join(shown.split()) in "".join(text.split()), flag
+
+
 # --- the log file
 
 
 def test_the_log_file_holds_the_command_what_went_in_and_what_came_out(ems, archive):
     log = ems.folder / "deep" / "job.log"
     mirror = archive.parents[3]
-    fetch = ("fetch", "--source", mirror, "--corpus", "Demo", "--version", "v1", "--pair", "de-en")
-    lines = ems(*fetch, "--out", ems.folder / "x.zip", "--log", log)
+    job = f"fetch --source {mirror} {RELEASE} --pair de-en --out x.zip --log deep/job.log".split()
+    lines = ems(*job)
     assert log.read_text(encoding="utf-8").splitlines() == lines
     assert f"ems fetch --source {mirror}" in lines[0]
     assert "'pairs': 3" in lines[-2]
     assert " s CPU, " in lines[-1]
-    ems(*fetch, "--out", ems.folder / "x.zip", "--log", log)
+    ems(*job)
     assert len(log.read_text(encoding="utf-8").splitlines()) == len(lines)  # of the last run only
 
 
 def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
-    log = ems.folder / "job.log"
-    keys = ems.folder / "keys.tsv"
-    write_keys({key: ["tatoeba/de"] for key in ("hallowelt", "gutentag", "dertest")}, keys)
-    job = (*CLEAN, "--archives", archive, "--keys", keys, "--out", ems.folder / "out.tsv")
-    ems(*job, "--log", log, expect=1)
-    lines = log.read_text(encoding="utf-8").splitlines()
+    job = cleaning(ems, archive, "hallowelt", "gutentag", "dertest")
+    message = ems.error(*job)
+    lines = (ems.folder / "logs/job.log").read_text(encoding="utf-8").splitlines()
     assert "ems clean --experiment tiny --corpus Demo" in lines[0]
     assert "decontaminate Demo de-en: start, 3 pairs" in lines[-3]
     assert "decontaminate Demo de-en: 3/3 pairs" in lines[-2]
-    assert "error: " in lines[-1]
-    assert (
-        "none of its 3 pairs is left: {'cap': 0, 'both_empty': 0, 'one_empty': 0, 'evaluation': 3}"
-        in lines[-1]
-    )
+    counts = "{'cap': 0, 'both_empty': 0, 'one_empty': 0, 'evaluation': 3}"
+    assert f"none of its 3 pairs is left: {counts}" in message
 
 
-def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(tmp_path, monkeypatch):
+def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems, monkeypatch):
     def fail(*_):
         raise ValueError("of a library")
 
     monkeypatch.setattr("ems.shards.index.write_index", fail)
-    log = tmp_path / "job.log"
-    job = ["index", "--training", str(tmp_path), "--out", str(tmp_path / "out")]
-    assert main([*job, "--log", str(log)]) == 1
-    text = log.read_text(encoding="utf-8")
+    ems("index", "--training", ".", "--out", "out", "--log", "job.log", expect=1)
+    text = (ems.folder / "job.log").read_text(encoding="utf-8")
     assert "error: ValueError" in text
     assert "Traceback" in text
 
 
 def test_the_command_line_loads_no_heavy_library_before_a_stage_needs_it():
     heavy = ["torch", "sentencepiece", "sacremoses", "jieba", "pandas", "matplotlib", "sklearn"]
+    heavy += ["numpy", "jsonschema", "yaml", "ems.config", "ems.benchmarks", "ems.tables.registry"]
     program = f"import sys, ems.cli; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
@@ -211,10 +199,10 @@ def model(tmp_path_factory):
     sample = folder / "sample.txt"
     lines = ["".join(draw.choices("abcdefgh ", k=30)) for _ in range(200)]
     sample.write_text("".join(f"{line}\n" for line in lines))
-    wanted = SimpleNamespace(
+    settings = SimpleNamespace(
         vocabulary={"size": 100, "character_coverage": 1.0}, languages=["en", "de"]
     )
-    train_vocabulary(wanted, sample, folder / "vocabulary.model")
+    train_vocabulary(settings, sample, folder / "vocabulary.model")
     sizes = {"layers": 1, "width": 8, "heads": 2, "feed_forward": 8}
     sizes |= {"dropout": 0.0, "attention_dropout": 0.0, "max_tokens": 20}
     torch.manual_seed(1)
@@ -229,19 +217,21 @@ def model(tmp_path_factory):
     return folder
 
 
+def encode(ems, model, content, language="en"):
+    """A command line that encodes some bytes."""
+    (ems.folder / "lines.txt").write_bytes(content)
+    return f"encode --language {language} --model {model} --source lines.txt --out out.npy".split()
+
+
 def test_an_unknown_language_is_one_line_with_the_known_ones(ems, model):
-    (ems.folder / "lines.txt").write_text("abc\n")
-    job = ("--model", model, "--source", "lines.txt", "--out", "out.npy")
-    message = ems.error("encode", "--language", "fr", *job)
+    message = ems.error(*encode(ems, model, b"abc\n", language="fr"))
     assert message == f"language 'fr': {model} was trained for de, en"
     assert not (ems.folder / "out.npy").exists()
 
 
 def test_each_line_becomes_one_row_whatever_it_holds(ems, model):
     lines = ["abc", "", "a\u2028b", "c\rd", "abc", "e\x85f"]
-    (ems.folder / "lines.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
-    job = ("--model", model, "--source", "lines.txt", "--out", "out.npy")
-    ems("encode", "--language", "en", *job)
+    ems(*encode(ems, model, "".join(f"{line}\n" for line in lines).encode()))
     rows = np.load(ems.folder / "out.npy")
     assert rows.shape == (6, 8)
     assert rows.dtype == np.float32
@@ -251,7 +241,5 @@ def test_each_line_becomes_one_row_whatever_it_holds(ems, model):
 
 
 def test_lines_that_are_not_utf8_are_one_line_with_the_place(ems, model):
-    (ems.folder / "lines.txt").write_bytes(b"abc\n\xff\n")
-    job = ("--model", model, "--source", "lines.txt", "--out", "out.npy")
-    message = ems.error("encode", "--language", "en", *job)
+    message = ems.error(*encode(ems, model, b"abc\n\xff\n"))
     assert message == "lines.txt: not UTF-8 at byte 4; give UTF-8 text, a sentence a line"

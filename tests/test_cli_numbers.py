@@ -1,20 +1,21 @@
 """Laws of the numbers of the command line, and of a stage that runs out of memory: one line."""
 
+import argparse
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 
-from ems import cli, commands
+from ems import cli
+from ems.commands import COMMANDS
+from ems.flags import Bounds, flags_of
 
-STAGES = {
-    "--workers": ["segment", "--experiment", "x", "--source", "a", "--out", "b"],
-    "--piece-lines": ["shards", "--vocabulary", "v", "--source", "a", "--out", "b"],
-    "--row": ["inspect"],
-    "--heads": ["import-released", "--weights", "a", "--spm", "b", "--out", "c"],
-    "--processes": [
-        *("train", "--experiment", "x", "--system", "y", "--shards", "a"),
-        *("--vocabulary", "b", "--state", "c", "--out", "d"),
-    ],
+NUMBERS = {  # without the bounds of a flag no text is a number for it
+    flag.label: (name, flag)
+    for name, command in COMMANDS.items()
+    for flag in flags_of(command)
+    if {int, float} & {flag.type, *get_args(flag.type)}
 }
 BOUNDS = {
     "--workers": (1, 256),
@@ -39,17 +40,11 @@ NO_NUMBERS = [
 ]
 
 
-def parsed(flag, text):
-    """The value that a flag has, as the stage gets it."""
-    options = cli._parser().parse_args([*STAGES[flag], flag, text])
-    return getattr(options, flag.removeprefix("--").replace("-", "_"))
-
-
-@pytest.mark.parametrize("flag", STAGES)
+@pytest.mark.parametrize("flag", BOUNDS)
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_what_is_no_whole_number_within_bounds_is_an_error_of_usage(flag, text, capsys):
     with pytest.raises(SystemExit) as end:
-        cli.main([*STAGES[flag], flag, text])
+        cli.main([NUMBERS[flag][0], flag, text])
     last = capsys.readouterr().err.splitlines()[-1]
     assert end.value.code == 2
     low, high = BOUNDS[flag]
@@ -57,36 +52,28 @@ def test_what_is_no_whole_number_within_bounds_is_an_error_of_usage(flag, text, 
     assert len(last) < 200
 
 
-@pytest.mark.parametrize(("flag", "bounds"), BOUNDS.items())
-def test_a_flag_takes_its_bounds_and_nothing_beyond_them(flag, bounds, capsys):
-    low, high = bounds
-    assert (parsed(flag, str(low)), parsed(flag, str(high))) == bounds
+@pytest.mark.parametrize(("name", "bounds"), BOUNDS.items())
+def test_a_flag_takes_its_bounds_and_nothing_beyond_them(name, bounds, capsys):
+    parser, (low, high) = argparse.ArgumentParser(), bounds
+    NUMBERS[name][1].add_to(parser)
+    values = [vars(parser.parse_args([name, str(number)])) for number in bounds]
+    assert [tuple(value.values()) for value in values] == [(low,), (high,)]
     for beyond in (low - 1, high + 1):
         with pytest.raises(SystemExit):
-            parsed(flag, str(beyond))
+            parser.parse_args([name, str(beyond)])
 
 
-def test_every_whole_number_of_the_command_line_has_bounds():
-    kinds = {
-        flag: options["type"]
-        for stage in commands.STAGES
-        for flag, options in stage.others.items()
-        if options.get("type", commands.path) is not commands.path
-        and not isinstance(options["type"], commands.Assignment)
-    }
-    assert set(kinds) == set(BOUNDS)
-    assert int not in kinds.values()
-    assert float not in kinds.values()
+def test_every_number_of_the_command_line_has_bounds():
+    assert set(NUMBERS) == set(BOUNDS)
+    assert all(flag.note(Bounds) for _, flag in NUMBERS.values())
 
 
 # --- out of memory
 
 
-def stage_that(monkeypatch, action):
+def status_of(monkeypatch, action):
     """Run `ems index` with `action` in its place; its status."""
-    stages = [stage for stage in cli.STAGES if stage.name != "index"]
-    own = commands.Stage("index", lambda options: action(), "fail", out=None)
-    monkeypatch.setattr(cli, "STAGES", [*stages, own])
+    monkeypatch.setitem(COMMANDS, "index", lambda: action())
     return cli.main(["index"])
 
 
@@ -109,7 +96,7 @@ OUT_OF_MEMORY = {
 
 @pytest.mark.parametrize("action", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
 def test_a_stage_that_runs_out_of_memory_says_so_in_one_line(monkeypatch, capsys, action):
-    assert stage_that(monkeypatch, action) == 1
+    assert status_of(monkeypatch, action) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert "error: out of memory" in lines[1]
@@ -118,7 +105,7 @@ def test_a_stage_that_runs_out_of_memory_says_so_in_one_line(monkeypatch, capsys
 
 
 def test_any_other_error_still_says_where_it_happened(monkeypatch, capsys):
-    assert stage_that(monkeypatch, raises(RuntimeError("mat1 and mat2"))) == 1
+    assert status_of(monkeypatch, raises(RuntimeError("mat1 and mat2"))) == 1
     text = capsys.readouterr().err
     assert "Traceback" in text
     assert "out of memory" not in text

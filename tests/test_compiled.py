@@ -3,6 +3,8 @@
 The compiler's last step (kernels) is left out, `aot_eager`: it needs a C++ compiler or a GPU.
 """
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
@@ -23,12 +25,10 @@ def _forgotten():
 
 def encoders(**changes):
     """Two of the same weights."""
-    pair = []
-    for _ in range(2):
-        torch.manual_seed(0)
-        settings = EncoderSettings(**SIZES | {"dropout": 0.0, "attention_dropout": 0.0} | changes)
-        pair.append(Encoder(settings, PIECES).double().train())
-    return pair
+    torch.manual_seed(0)
+    settings = EncoderSettings(**SIZES | {"dropout": 0.0, "attention_dropout": 0.0} | changes)
+    one = Encoder(settings, PIECES).double().train()
+    return one, deepcopy(one)
 
 
 def batch(sentences, seed=0):

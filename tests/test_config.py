@@ -232,7 +232,7 @@ def test_a_file_that_is_no_mapping_is_one_line_with_its_name(project, text, mess
 
 
 def test_a_segmenter_that_cannot_run_here_is_told_before_any_job(project, monkeypatch, tmp_path):
-    from ems.text.segment import check_available
+    from ems.segmenters.base import check_available
 
     check_available.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -9,6 +9,26 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Project
+from damaged_made import (
+    ARCHIVE,
+    CLEAN,
+    INDEX,
+    KEYS,
+    MODEL,
+    REPORT,
+    SAMPLE,
+    SCORES,
+    SEGMENTED,
+    SHARD,
+    TATOEBA,
+    VOCABULARY,
+    cut,
+    cut_between_lines,
+    empty,
+    flip,
+    replace_by_a_folder,
+    replace_by_text,
+)
 
 from ems.config import load_experiment, load_site
 from ems.corpora.moses import count_pairs
@@ -30,49 +50,7 @@ from ems.text.vocabulary_report import write_vocabulary_report
 from ems.train.batches import Data
 from ems.train.job import _checked_vocabulary
 
-RUN = Path("results/tiny")
-SHARD = RUN / "shards/shared/Demo/v1/de-en/00000"
-INDEX = RUN / "shards/shared/index.json"
-MODEL = RUN / "models/ems"
-VOCABULARY = RUN / "vocab/shared/vocabulary.model"
-SAMPLE = RUN / "vocab/shared/sample.txt"
-REPORT = RUN / "reports/decontamination.json"
-KEYS = RUN / "text/evalkeys.tsv"
-CLEAN, SEGMENTED = (RUN / f"text/{kind}/Demo/v1/de-en.tsv" for kind in ("clean", "segmented"))
-ARCHIVE = Path("data/opus/Demo/v1/moses/de-en.txt.zip")
-TATOEBA = Path("data/evalsets/tatoeba/demo-v1/tatoeba.deu-eng.deu")
-SCORES = RUN / "scores/ems/tatoeba.json"
 OUT = Path("out")
-
-
-def flip(path):
-    """Turn the highest bit of the byte in the middle."""
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0x80
-    path.write_bytes(content)
-
-
-def cut(path):
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def cut_between_lines(path):
-    content = path.read_bytes()
-    os.truncate(path, content.rindex(b"\n", 0, -1) + 1)
-
-
-def empty(path):
-    os.truncate(path, 0)
-
-
-def replace_by_text(path):
-    path.write_text("<html>Sorry, this page is not there.</html>\n")
-
-
-def replace_by_a_folder(path):
-    path.unlink()
-    path.mkdir()
-
 
 DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
 

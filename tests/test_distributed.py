@@ -17,8 +17,8 @@ from ems.train.distributed import World, dropout_seed
 
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two", "three"])
-def found(request, tmp_path_factory):
-    """What each process found, by its rank."""
+def ranks(request, tmp_path_factory):
+    """The results of each process."""
     folder = tmp_path_factory.mktemp("ranks")
     torchrun(request.param, ROOT / "tests" / "distributed_made.py", folder)
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(request.param)]
@@ -60,21 +60,19 @@ def test_groups_of_different_sizes_have_different_losses():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_losses_and_gradients_of_n_processes_equal_those_of_one(size, found):
+def test_losses_and_gradients_of_n_processes_equal_those_of_one(size, ranks):
+    """The same bits on all processes."""
     expected, gradients = loss_by_loops(size)
-    for rank in found:
-        loss, made = rank[str(size)]
-        assert loss == pytest.approx(expected, rel=1e-12)
-        for mine, theirs in zip(made, gradients, strict=True):
-            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-6, atol=0)
+    loss, made = ranks[0][str(size)]
+    assert loss == pytest.approx(expected, rel=1e-12)
+    for mine, theirs in zip(made, gradients, strict=True):
+        torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-6, atol=0)
+    assert all(rank[str(size)] == [loss, made] for rank in ranks)
 
 
-def test_gradients_are_the_same_bits_on_all_processes_and_in_buckets_of_any_size(found):
-    for rank in found:
-        for size in SIZES:
-            assert rank[str(size)] == found[0][str(size)]
-    if len(found) == 2:  # of three numbers the order counts
-        assert found[0]["small buckets"] == found[0]["4"]
+def test_buckets_of_any_size_give_the_same_bits(ranks):
+    if len(ranks) == 2:  # of three numbers the order counts
+        assert ranks[0]["small buckets"] == ranks[0]["4"]
 
 
 def test_a_group_size_that_does_not_divide_the_batch_is_a_clear_error():
@@ -82,47 +80,46 @@ def test_a_group_size_that_does_not_divide_the_batch_is_a_clear_error():
         Groups.of_batch(12, 5)
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        (
-            {"objectives": {"contrastive": {"negatives": 5}}, "train": {"batch_pairs": 12}},
-            ["negatives: 5 pairs", "train.batch_pairs, 12", "divisor"],
-        ),
-        (
-            {"objectives": {"mlm": {"weight": 1}}, "train": {"grad_cache": 2}},
-            ["train.grad_cache", "mlm needs", "leave one"],
-        ),
-    ],
-    ids=["group size", "GradCache and MLM"],
-)
-def test_what_cannot_go_together_is_told_before_anything_runs(changes, told, tmp_path):
+CLASHES = [  # settings, words of the error
+    (
+        {"objectives": {"contrastive": {"negatives": 5}}, "train": {"batch_pairs": 12}},
+        ["negatives: 5 pairs", "train.batch_pairs, 12", "divisor"],
+    ),
+    (
+        {"objectives": {"mlm": {"weight": 1}}, "train": {"grad_cache": 2}},
+        ["train.grad_cache", "mlm needs", "leave one"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), CLASHES, ids=["group size", "GradCache and MLM"])
+def test_what_cannot_go_together_is_an_error_before_anything_runs(changes, words, tmp_path):
     message = Settings(tmp_path).told(changed(MINIMAL, changes))
-    assert all(part in message for part in told), message
+    assert all(part in message for part in words), message
 
 
 # --- the processes
 
 
-def test_what_one_process_found_all_know(found):
-    assert [rank["any"] for rank in found] == [[True, False]] * len(found)
-    assert [rank["first"] for rank in found] == [["1", ""]] * len(found)
+def test_what_one_process_finds_all_know(ranks):
+    assert [rank["any"] for rank in ranks] == [[True, False]] * len(ranks)
+    assert [rank["first"] for rank in ranks] == [["1", ""]] * len(ranks)
 
 
-def test_each_shard_of_a_long_run_is_verified_by_one_process_and_an_error_ends_all(found):
-    whole, spoilt = ([rank["verified"][run] for rank in found] for run in (0, 1))
+def test_each_shard_of_a_long_run_is_verified_by_one_process_and_an_error_ends_all(ranks):
+    whole, spoilt = ([rank["verified"][run] for rank in ranks] for run in (0, 1))
     counts = [times for times, _ in whole]
     assert [sum(times) for times in zip(*counts, strict=True)] == [1] * 7
     assert all(2 <= sum(times) <= 4 for times in counts)
-    assert [error for _, error in whole] == [""] * len(found)
-    assert [error for _, error in spoilt] == ["spoilt"] * len(found)
+    assert [error for _, error in whole] == [""] * len(ranks)
+    assert [error for _, error in spoilt] == ["spoilt"] * len(ranks)
 
 
-def test_processes_that_read_different_checkpoints_stop(found):
-    for rank in found:
+def test_processes_that_read_different_checkpoints_stop(ranks):
+    for rank in ranks:
         same, different = rank["same"]
         assert not same
-        assert f"step 7 and of step {6 + len(found)}" in different
+        assert f"step 7 and of step {6 + len(ranks)}" in different
 
 
 def test_each_pair_of_a_step_belongs_to_one_process():

@@ -74,14 +74,14 @@ def alone(toy, tmp_path_factory):
     return model
 
 
-def assert_same_training(found, expected):
-    """Weights and losses of two model folders, up to rounding.
+def assert_same_training(model, expected):
+    """Compare weights and losses of two model folders, up to rounding.
 
-    But for the biases of keys: softmax does not see them, their gradient is nothing but rounding,
+    Except the biases of keys: softmax does not see them, their gradient is nothing but rounding,
     which Adam makes as large as any other.
     """
     for file in ("model.safetensors", "heads.safetensors"):
-        mine, theirs = load_file(found / file), load_file(expected / file)
+        mine, theirs = load_file(model / file), load_file(expected / file)
         assert mine.keys() == theirs.keys()
         for name, value in theirs.items():
             seen = slice(None)
@@ -89,9 +89,9 @@ def assert_same_training(found, expected):
                 seen = torch.arange(len(value)) // (len(value) // 3) != 1  # queries, keys, values
             close = {"rtol": 1e-5, "atol": 2e-5, "msg": name}
             torch.testing.assert_close(mine[name][seen], value[seen], **close)
-    mine, theirs = json_rows(found / "losses.jsonl"), json_rows(expected / "losses.jsonl")
-    assert len(mine) == len(theirs) > 3
-    for row, other in zip(mine, theirs, strict=True):
+    logs = [json_rows(folder / "losses.jsonl") for folder in (model, expected)]
+    assert len(logs[0]) == len(logs[1]) > 3
+    for row, other in zip(*logs, strict=True):
         assert row.pop("part") == other.pop("part")
         scores, theirs = (each.pop("p1_by_language", {}) for each in (row, other))
         assert scores == pytest.approx(theirs, rel=1e-4)
@@ -179,5 +179,5 @@ def test_stopped_killed_and_resumed_on_two_processes_equals_never_killed_bit_for
     process = started(toy, "killed")
     assert process.wait(timeout=120) == 0
     assert "resumed at step" in (toy.folder / "killed" / "log").read_text()
-    expected, found = (contents(toy.folder / job / "model") for job in ("long", "killed"))
-    assert found == expected
+    expected, resumed = (contents(toy.folder / job / "model") for job in ("long", "killed"))
+    assert resumed == expected

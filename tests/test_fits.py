@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import torch
+from safetensors.torch import load_file
 from train_made import MODEL
 
 from ems.errors import EmsError
-from ems.train.fits import check_fits
+from ems.train.memory import check_fits
 
 LARGE = {"model": {**MODEL, "width": 32768, "layers": 100, "feed_forward": 131072}}
 FLOAT = 4  # bytes
@@ -25,10 +26,8 @@ def sizes_of(monkeypatch, total):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
 
 
-def count(toy, never_killed):
+def count(never_killed):
     """Parameters of the toy system, as its model files have them."""
-    from safetensors.torch import load_file
-
     files = [load_file(never_killed / f"{name}.safetensors") for name in ("model", "heads")]
     return sum(value.numel() for tensors in files for value in tensors.values())
 
@@ -53,7 +52,7 @@ def test_a_model_larger_than_the_memory_is_one_line_and_nothing_is_written(toy, 
 def test_weights_gradients_and_moments_must_fit_to_the_byte(
     toy, never_killed, monkeypatch, train, copies
 ):
-    needed = copies * FLOAT * count(toy, never_killed)
+    needed = copies * FLOAT * count(never_killed)
     arguments = ("ems", system(toy, train=train), 3, 300, torch.device("cpu"))
     sizes_of(monkeypatch, needed)
     check_fits(*arguments)

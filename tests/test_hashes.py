@@ -175,7 +175,7 @@ def of_benchmarks(*modules):
 def test_the_source_of_training_is_what_it_imports_and_nothing_else():
     files = of("ems.train")
     assert {
-        "train/loop.py",
+        "train/job.py",
         "train/step.py",
         "model/encoder.py",
         "objectives/xtr.py",
@@ -198,7 +198,7 @@ def test_no_stage_depends_on_the_counts_of_opus_but_on_the_files_that_they_make_
     project, monkeypatch
 ):
     root = source.source_root()
-    for stage in ("text.clean", "text.bulk", "shards.writer", "train", "bench"):
+    for stage in ("text.clean", "shards.writer", "train", "bench"):
         files = of(f"ems.{stage}")
         assert "languages/opus.py" in files
         assert {f"languages/{name}" for name in ("languages.tsv", "opus_codes.tsv")} <= files

@@ -2,8 +2,7 @@
 
 import json
 import random
-import subprocess
-import sys
+from contextlib import contextmanager
 
 import pytest
 from cli_made import Cli
@@ -23,12 +22,15 @@ class Results:
     """The results of an experiment, as the workflow lays them out."""
 
     def __init__(self, folder):
-        self.folder, self.ems = folder, Cli(folder)
-        self.results, draw = folder / "results" / "made", random.Random(5)
-        model = vocabulary(self.results / "vocab" / "own" / "vocabulary.model", 200)
+        self.ems, self.results = Cli(folder), folder / "results" / "made"
+        self.shards, self.model = (
+            self.results / name for name in ("shards/own", "vocab/own/vocabulary.model")
+        )
+        self.index, draw = self.shards / "index.json", random.Random(5)
+        model = vocabulary(self.model, 200)
         for name, count in SOURCES.items():
             source = write_pairs(self.results / "text/segmented" / f"{name}.tsv", count, draw)
-            write_shards(source, model, self.results / "shards" / "own" / name, pairs=8)
+            write_shards(source, model, self.shards / name, pairs=8)
         for name, files in {**MOSES, **MINED}.items():
             report = self.results / "text/clean" / f"{name}.json"
             report.parent.mkdir(parents=True, exist_ok=True)
@@ -36,23 +38,35 @@ class Results:
             file = "mined/W.{}.tsv.gz" if mined else "moses/{}.txt.zip"
             place = f"{label.split('+')[0]}/{version}/{file}"
             archives = {name: place.format(name) for name in files}
-            told = {"files": files, "archives": archives, "threshold": 1.05 if mined else None}
-            report.write_text(json.dumps(told))
-        self.index = self.results / "shards" / "own" / "index.json"
-        folders = [self.results / "shards" / "own" / name for name in SOURCES]
-        write_index({"train": folders, "validation": []}, self.index)
+            entry = {"files": files, "archives": archives, "threshold": 1.05 if mined else None}
+            report.write_text(json.dumps(entry))
+        write_index(
+            {"train": [self.shards / name for name in SOURCES], "validation": []}, self.index
+        )
 
     def inspect(self, *flags):
         """What `ems inspect` prints."""
-        command = [sys.executable, "-m", "ems.cli", "inspect", *map(str, flags)]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+        return self.ems.run("inspect", *flags)[0].splitlines()
+
+    def row(self, row, pair="de-en"):
+        """What `ems inspect` prints of a row of a language pair."""
+        return self.inspect("--index", self.index, "--pair", pair, "--row", row)
 
     def text(self, name, row):
         """Both sides of a pair, as the segmented file has them."""
         lines = (self.results / "text/segmented" / f"{name}.tsv").read_text().splitlines()
         return lines[row].split("\t")[:2]
+
+    @contextmanager
+    def spoilt(self, name, change):
+        """A file of a shard with other bytes; yields its path."""
+        file = self.shards / "B/v2/de-en/00002" / name
+        content = file.read_bytes()
+        file.write_bytes(change(content))
+        try:
+            yield file
+        finally:
+            file.write_bytes(content)
 
 
 @pytest.fixture(scope="module")
@@ -60,57 +74,54 @@ def results(tmp_path_factory):
     return Results(tmp_path_factory.mktemp("results"))
 
 
+MINED_LINE = "line 8 of those with a score of 1.05 or more, of W/v1/mined/W.de-en.tsv.gz"
+
+
 @pytest.mark.parametrize(
-    ("row", "name", "within", "shard", "origin"),
+    ("row", "name", "within", "origin"),
     [
         # the line of origin of pair i of a file is 3 i + 2
-        (0, "A+train/v1/de-en", 0, 0, "line 2 of A/v1/moses/de-en.txt.zip"),
-        (59, "A+train/v1/de-en", 59, 7, "line 179 of A/v1/moses/de-en.txt.zip"),
-        (60, "B/v2/de-en", 0, 0, "line 2 of B/v2/moses/de_at-en.txt.zip"),
-        (72, "B/v2/de-en", 12, 1, "line 38 of B/v2/moses/de_at-en.txt.zip"),
-        (73, "B/v2/de-en", 13, 1, "line 1 of B/v2/moses/de_ch-en.txt.zip"),
-        (109, "B/v2/de-en", 49, 6, "line 109 of B/v2/moses/de_ch-en.txt.zip"),
-        (
-            *(112, "W+rest/v1/de-en", 2, 0),
-            "line 8 of those with a score of 1.05 or more, of W/v1/mined/W.de-en.tsv.gz",
-        ),
+        (0, "A+train/v1/de-en", 0, "line 2 of A/v1/moses/de-en.txt.zip"),
+        (59, "A+train/v1/de-en", 59, "line 179 of A/v1/moses/de-en.txt.zip"),
+        (60, "B/v2/de-en", 0, "line 2 of B/v2/moses/de_at-en.txt.zip"),
+        (72, "B/v2/de-en", 12, "line 38 of B/v2/moses/de_at-en.txt.zip"),
+        (73, "B/v2/de-en", 13, "line 1 of B/v2/moses/de_ch-en.txt.zip"),
+        (109, "B/v2/de-en", 49, "line 109 of B/v2/moses/de_ch-en.txt.zip"),
+        (112, "W+rest/v1/de-en", 2, MINED_LINE),
     ],
 )
 def test_a_row_of_a_language_pair_is_shown_with_its_text_and_where_it_comes_from(
-    results, row, name, within, shard, origin
+    results, row, name, within, origin
 ):
-    told = results.inspect("--index", results.index, "--pair", "de-en", "--row", row)
-    corpus, version, pair = name.split("/")
-    rows = 8 if within // 8 < SOURCES[name] // 8 else SOURCES[name] % 8
-    assert told[0] == (
-        f"corpus {corpus} {version}, pair {pair}, shard {shard:05}, row {within % 8} of {rows}"
+    lines = results.row(row)
+    (corpus, version, pair), (shard, place) = name.split("/"), divmod(within, 8)
+    rows = min(8, SOURCES[name] - 8 * shard)
+    assert lines[0] == (
+        f"corpus {corpus} {version}, pair {pair}, shard {shard:05}, row {place} of {rows}"
     )
-    assert told[1] == origin
+    assert lines[1] == origin
     first, second = results.text(name, within)
-    assert told[3] == f"de: {first}"
-    assert told[6] == f"en: {second}"
-    processor = load_vocabulary(results.results / "vocab" / "own" / "vocabulary.model")
-    for text, line in ((first, told[4]), (second, told[7])):
+    assert (lines[3], lines[6]) == (f"de: {first}", f"en: {second}")
+    processor = load_vocabulary(results.model)
+    for text, line in ((first, lines[4]), (second, lines[7])):
         pieces = processor.encode(text, out_type=str)
         assert line == f"  {len(pieces)} tokens: {' '.join(pieces)}"
-    turned = results.inspect("--index", results.index, "--pair", "en-de", "--row", row)
-    assert turned == told
+    assert results.row(row, pair="en-de") == lines
 
 
 def test_a_row_is_the_one_that_training_draws_by_that_number(results):
-    store = PairStore(sorted(results.index.parent.glob("*/*/de-en/0*")), LANGUAGES, 99)
-    processor = load_vocabulary(results.results / "vocab" / "own" / "vocabulary.model")
+    store = PairStore(sorted(results.shards.glob("*/*/de-en/0*")), LANGUAGES, 99)
+    processor = load_vocabulary(results.model)
     batch = next(store.in_order(119))
     for row in (0, 8, 59, 60, 109):
         at = batch.rows.tolist().index(row)
         start = int(batch.lengths[:at].sum())
         ids = batch.tokens[start : start + int(batch.lengths[at])].tolist()
-        told = results.inspect("--index", results.index, "--pair", "de-en", "--row", row)
-        assert told[3] == f"de: {processor.decode(ids)}"
+        assert results.row(row)[3] == f"de: {processor.decode(ids)}"
 
 
 def test_a_folder_of_shards_or_one_of_them_is_enough(results):
-    folder = results.results / "shards" / "own" / "B/v2/en-ja"
+    folder = results.shards / "B/v2/en-ja"
     whole = results.inspect("--shard", folder, "--row", 17)
     assert whole == results.inspect("--shard", folder / "00002", "--row", 1)
     assert whole[0].startswith("corpus B v2, pair en-ja, shard 00002, row 1 of 4")
@@ -119,48 +130,35 @@ def test_a_folder_of_shards_or_one_of_them_is_enough(results):
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
-        (("--pair", "de-en", "--row", 119), "--row 119: there are 119 pairs, so a row is one of"),
-        (
-            ("--pair", "de-fr", "--row", 0),
-            "--pair de-fr: no shard holds it; there are de-en, en-ja",
-        ),
-        (("--row", 0), "give the language pair too"),
-        (("--pair", "de-en", "--row", 0, "--shard", "x"), "either --index FILE and --pair, or"),
-        (("--pair", "de-en", "--row", 0, "--vocabulary", "v"), "v: not the vocabulary that"),
+        ("--pair de-en --row 119", "--row 119: there are 119 pairs, so a row is one of"),
+        ("--pair de-fr --row 0", "--pair de-fr: no shard holds it; there are de-en, en-ja"),
+        ("--row 0", "give the language pair too"),
+        ("--pair de-en --row 0 --shard x", "either --index FILE and --pair, or"),
+        ("--pair de-en --row 0 --vocabulary v", "v: not the vocabulary that"),
     ],
 )
-def test_what_is_not_there_is_one_clear_line(results, flags, told):
-    assert told in results.ems.error("inspect", "--index", results.index, *flags)
+def test_what_is_not_there_is_one_clear_line(results, flags, message):
+    assert message in results.ems.error("inspect", "--index", results.index, *flags.split())
 
 
-def test_verify_reads_every_byte(results, tmp_path):
+def test_verify_reads_every_byte(results):
     lines = results.ems("verify", "--index", results.index)
     assert any("20 shards with 139 pairs are whole" in line for line in lines)
-    file = results.results / "shards" / "own" / "B/v2/de-en" / "00002" / "en.ids"
-    content = file.read_bytes()
-    try:
-        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        told = results.ems.error("verify", "--index", results.index)
-        assert "00002/en.ids: its sha256 is not the one in the manifest" in told
-    finally:
-        file.write_bytes(content)
+    with results.spoilt("en.ids", lambda content: content[:-1] + bytes([content[-1] ^ 1])):
+        message = results.ems.error("verify", "--index", results.index)
+    assert "00002/en.ids: its sha256 is not the one in the manifest" in message
 
 
 @pytest.mark.parametrize(
-    ("name", "spoilt", "expected"),
+    ("name", "start", "expected"),
     [
         ("en.ids", b"\xff\xff", "row 0: expected token ids below 200, found 65,535; make"),
         ("lines", bytes(8), "row 0: expected a line of the corpus, from 1, found 0; make"),
     ],
 )
-def test_a_shard_of_wrong_numbers_is_one_clear_line(results, name, spoilt, expected):
-    file = results.results / "shards" / "own" / "B/v2/de-en" / "00002" / name
-    content = file.read_bytes()
-    try:
-        file.write_bytes(spoilt + content[len(spoilt) :])
-        found = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
-        assert f"00002/{name}: {expected}" in found
-    finally:
-        file.write_bytes(content)
+def test_a_shard_of_wrong_numbers_is_one_clear_line(results, name, start, expected):
+    with results.spoilt(name, lambda content: start + content[len(start) :]) as file:
+        message = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
+    assert f"00002/{name}: {expected}" in message

@@ -15,94 +15,64 @@ from ems.train.checkpoint import _rows
 NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "9" * 5000]
 PLACES = ["{}", "[1, {}]", '{{"a": {{"b": [{}]}}}}']
 REVIEW = {"stars": 5, "review_title": "a", "review_body": "b", "language": "de"}
-PAIR = {"language": "de", "gold_label": "neutral", "sentence1": "a", "sentence2": "b"}
+PAIR = {"language": "de", "gold_label": "neutral", "sentence1": "a", "sentence2": "b", "more": 5}
+LOSS = {"part": "train", "step": 1, "pairs": 2, "total": 5}
+NO_JSON = [place.format(number) for place in PLACES for number in NUMBERS]
+NO_JSON += ['"\\ud800"', '{"\\uDFFF": 1}', "[" * 100_000, '{"a":' * 100_000, "{", ""]
 
 
-def one_line(error, name):
+def check_one_line(error, name):
     message = str(error.value)
     assert name in message
     assert "\n" not in message
     assert len(message) < 400
-    return message
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_that_is_not_finite_is_no_json(tmp_path, number, place):
-    path = tmp_path / "x.json"
-    path.write_text(place.format(number))
-    with pytest.raises(EmsError, match="not valid JSON") as error:
-        read_json(path, {})
-    one_line(error, "x.json")
-
-
-@pytest.mark.parametrize("text", ['"\\ud800"', '{"\\uDFFF": 1}'])
-def test_half_a_character_is_no_json(tmp_path, text):
-    path = tmp_path / "x.json"
-    path.write_text(text)
-    with pytest.raises(EmsError, match="half of a character") as error:
-        read_json(path, {})
-    one_line(error, "x.json")
-
-
-def test_a_whole_character_in_two_halves_is_json(tmp_path):
-    (tmp_path / "x.json").write_text('"\\ud83d\\ude00"')
-    assert read_json(tmp_path / "x.json", {}) == "\U0001f600"
-
-
-@pytest.mark.parametrize(
-    "value", [1.5, -2e300, 1e-320, 10**400, True, None, "NaN", {"Infinity": 1}]
-)
-def test_any_other_value_is_read_as_it_was_written(tmp_path, value):
-    path = tmp_path / "x.json"
-    path.write_text(json.dumps([value]))
-    assert read_json(path, {}) == [value]
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000], ids=["lists", "mappings"])
-def test_deep_nesting_is_no_json(tmp_path, text):
+@pytest.mark.parametrize("text", NO_JSON, ids=lambda text: text[:20])
+def test_a_number_that_is_not_finite_half_a_character_and_deep_nesting_are_no_json(tmp_path, text):
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(EmsError, match="not valid JSON") as error:
         read_json(path, {})
-    one_line(error, "x.json")
+    assert ("half of a character" in str(error.value)) == ("\\u" in text)
+    check_one_line(error, "x.json")
+
+
+def test_any_other_value_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "x.json"
+    values = [1.5, -2e300, 1e-320, 10**400, True, None, "NaN", {"Infinity": 1}]
+    path.write_text(json.dumps(values))
+    assert read_json(path, {}) == values
+    path.write_text('"\\ud83d\\ude00"')  # a whole character in two halves
+    assert read_json(path, {}) == "\U0001f600"
+
+
+READERS = {  # file of JSON lines -> a line, and what reads the file
+    "losses.jsonl": (LOSS, lambda folder: read_losses(folder / "losses.jsonl")),
+    "dev/dataset_de_dev.json": (REVIEW, lambda folder: list(read_split(folder, "de", "dev"))),
+    "XNLI-1.0/xnli.dev.jsonl": (PAIR, lambda folder: list(read_all(folder, "dev"))),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_in_a_line_that_is_not_finite_is_an_error_with_its_line(tmp_path, name, number):
+    path, (value, read) = tmp_path / name, READERS[name]
+    path.parent.mkdir(exist_ok=True)
+    line = json.dumps(value)
+    path.write_text(f"{line}\n{line.replace('5', number)}\n")
+    with pytest.raises(EmsError, match="line 2") as error:
+        read(tmp_path)
+    check_one_line(error, path.name)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_in_a_loss_log_that_is_not_finite_is_an_error_with_its_line(tmp_path, number):
-    path = tmp_path / "losses.jsonl"
-    row = '{"part": "train", "step": 1, "pairs": 2, "total": %s}\n'
-    path.write_text(row % 3 + row % number)
-    with pytest.raises(EmsError, match=r"losses\.jsonl: line 2") as error:
-        read_losses(path)
-    one_line(error, "losses.jsonl")
+def test_a_log_of_losses_with_such_a_number_makes_the_checkpoint_a_broken_one(tmp_path, number):
+    (tmp_path / "x").write_text(json.dumps(LOSS).replace("5", number) + "\n")
     with pytest.raises(ValueError):  # noqa: PT011 - upon which the checkpoint before is taken
-        _rows(path)
+        _rows(tmp_path / "x")
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_in_a_review_that_is_not_finite_is_an_error_with_its_line(tmp_path, number):
-    path = tmp_path / "dev/dataset_de_dev.json"
-    path.parent.mkdir()
-    bad = json.dumps(REVIEW).replace("5", number)
-    path.write_text(f"{json.dumps(REVIEW)}\n{bad}\n")
-    with pytest.raises(EmsError, match="line 2") as error:
-        list(read_split(tmp_path, "de", "dev"))
-    one_line(error, "dataset_de_dev.json")
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_in_an_inference_that_is_not_finite_is_an_error_with_its_line(tmp_path, number):
-    path = tmp_path / "XNLI-1.0/xnli.dev.jsonl"
-    path.parent.mkdir()
-    bad = json.dumps({**PAIR, "more": 5}).replace("5", number)
-    path.write_text(f"{json.dumps(PAIR)}\n{bad}\n")
-    with pytest.raises(EmsError, match="line 2") as error:
-        list(read_all(tmp_path, "dev"))
-    one_line(error, "xnli.dev.jsonl")
-
-
-@pytest.mark.parametrize("rating", ["nan", "inf", "-inf", "1e999", "x"])
-def test_a_rating_that_is_not_finite_is_of_no_class(rating):
-    assert _label(rating) == ""
+def test_a_rating_that_is_not_finite_is_of_no_class():
+    assert {_label(rating) for rating in ("nan", "inf", "-inf", "1e999", "x")} == {""}
     assert (_label("4.0"), _label("1")) == ("positive", "negative")

@@ -15,8 +15,8 @@ from segment_made import NASTY, assert_nothing_is_lost, characters
 from tools_made import _look_for_the_tools_anew  # noqa: F401
 
 from ems.errors import EmsError
-from ems.text import jumanpp as jumanpp_module
-from ems.text.segment import segmenter
+from ems.segmenters import jumanpp as jumanpp_module
+from ems.segmenters.base import segmenter
 
 LINES = [
     *NASTY,

@@ -29,7 +29,7 @@ with measured("work", Path("costs.json")):
 
 @pytest.fixture
 def ems(tmp_path):
-    return Cli(tmp_path)
+    return Cli(tmp_path, own_process=True)
 
 
 def read(path):

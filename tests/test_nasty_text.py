@@ -14,9 +14,9 @@ from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
 
 from ems.config import Corpus, load_experiment, load_site
 from ems.errors import EmsError
+from ems.segmenters.base import names, segmenter
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
-from ems.text.segment import _MAKERS, segmenter
 
 MEGABYTE = 1 << 20
 NASTY = [  # what stands around the number of a line
@@ -140,7 +140,7 @@ def test_cleaning_loses_no_pair_silently_and_shifts_none(cleaned):
 
 
 @pytest.mark.parametrize("cleaned", ["keep"], indirect=True)
-@pytest.mark.parametrize("name", sorted(_MAKERS))
+@pytest.mark.parametrize("name", names())
 def test_every_segmenter_keeps_the_pairs_aligned(name, cleaned, tmp_path, monkeypatch):
     if name == "jumanpp":
         put_jumanpp(tmp_path, monkeypatch)

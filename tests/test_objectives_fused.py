@@ -13,15 +13,8 @@ from ems.objectives.fused import Target, entropy, fused_cross_entropy, kl_loss
 
 PIECES, WIDTH, ROWS = 7, 4, 5
 # (row, token, weight): a token twice in a row, masses below and above 1, row 3 without a label
-ENTRIES = [
-    (0, 1, 0.5),
-    (4, 6, 0.25),
-    (0, 2, 0.3),
-    (1, 3, 1.7),
-    (0, 1, 0.2),
-    (2, 0, 0.4),
-    (4, 6, 0.5),
-]
+ENTRIES = [(0, 1, 0.5), (4, 6, 0.25), (0, 2, 0.3), (1, 3, 1.7), (0, 1, 0.2), (2, 0, 0.4)]
+ENTRIES += [(4, 6, 0.5)]
 
 
 def problem():
@@ -38,7 +31,7 @@ def problem():
     return factors, target
 
 
-def by_loops(states, output, bias, entries=ENTRIES):
+def by_loops(states, output, bias):
     """(cross-entropy, entropy) of the label rows."""
     cross, own = 0.0, 0.0
     for at, state in enumerate(states):
@@ -48,7 +41,7 @@ def by_loops(states, output, bias, entries=ENTRIES):
         ]
         log_sum = math.log(sum(math.exp(value) for value in logits))
         for word in range(PIECES):
-            p = sum(weight for row, token, weight in entries if (row, token) == (at, word))
+            p = sum(weight for row, token, weight in ENTRIES if (row, token) == (at, word))
             cross -= p * (logits[word] - log_sum)
             own -= p * math.log(p) if p else 0.0
     return cross, own
@@ -59,8 +52,8 @@ def test_fused_cross_entropy_and_kl_equal_loops_with_bias_and_rows_of_any_mass(r
     monkeypatch.setattr(fused, "CHUNK", rows * PIECES)
     (states, output, bias), target = problem()
     cross, own = by_loops(states.tolist(), output.tolist(), bias.tolist())
-    found = fused_cross_entropy(states, output, target, bias)
-    assert found.item() == pytest.approx(cross, rel=1e-12)
+    fused_loss = fused_cross_entropy(states, output, target, bias)
+    assert fused_loss.item() == pytest.approx(cross, rel=1e-12)
     assert entropy(target, PIECES).item() == pytest.approx(own, rel=1e-12)
     assert kl_loss(states, output, target, bias).item() == pytest.approx(cross - own, rel=1e-12)
 
@@ -100,5 +93,28 @@ def test_a_row_without_labels_gives_nothing_and_gets_no_gradient():
 def test_the_order_of_the_entries_does_not_matter():
     (states, output, bias), target = problem()
     turned = Target(target.row.flip(0), target.token.flip(0), target.weight.flip(0))
-    found = kl_loss(states, output, turned, bias).item()
-    assert found == pytest.approx(kl_loss(states, output, target, bias).item(), rel=1e-12)
+    loss = kl_loss(states, output, turned, bias).item()
+    assert loss == pytest.approx(kl_loss(states, output, target, bias).item(), rel=1e-12)
+
+
+def test_without_gradients_no_gradient_is_made(monkeypatch):
+    """Validation computes one product with the output matrix, not three."""
+    (states, output, bias), target = problem()
+    expected, made = kl_loss(states, output, target, bias).item(), pytest.fail
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: made("a gradient buffer was made"))
+    with torch.no_grad():
+        assert kl_loss(states, output, target, bias).item() == expected
+
+
+def test_a_chunk_never_holds_more_logits_than_its_limit(monkeypatch):
+    sizes, softmax = [], torch.softmax
+
+    def spy(logits, dim, out):
+        sizes.append(logits.numel())
+        return softmax(logits, dim=dim, out=out)
+
+    monkeypatch.setattr(torch, "softmax", spy)
+    monkeypatch.setattr(fused, "CHUNK", 2 * PIECES)
+    (states, output, _), target = problem()
+    kl_loss(states, output, target)
+    assert sizes == [2 * PIECES, 2 * PIECES, PIECES]

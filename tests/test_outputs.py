@@ -11,15 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_made import arguments_of, reads
 from conftest import ROOT
 
 from ems.cli import main
-from ems.commands import STAGES
+from ems.commands import COMMANDS
 from ems.errors import EmsError
 from ems.files import atomic_path, write_text
+from ems.flags import flags_of
+from ems.outputs import Writes
 from ems.shards.writer import write_shards
 
 KEPT = "keep me"
+ENCODE = ("encode", "--model", "m", "--language", "en", "--source", "de-en.tsv", "--out")
 
 
 @pytest.fixture
@@ -45,83 +49,64 @@ def tree(folder):
     return entries
 
 
-def error(capfd, *arguments):
+def refused(capfd, place, *arguments):
     """The one line of a command that must fail and must leave everything as it was."""
     capfd.readouterr()
+    before = tree(place)
     status = main(list(map(str, arguments)))
     lines = capfd.readouterr().err.splitlines()
     assert status == 1, lines
     assert "Traceback" not in "".join(lines)
+    assert tree(place) == before
     (line,) = (line for line in lines if "error: " in line)
     return line.partition("error: ")[2]
 
 
-def refused(capfd, place, *arguments):
-    before = tree(place)
-    line = error(capfd, *arguments)
-    assert tree(place) == before
-    return line
-
-
-def arguments_of(stage, **given):
-    """A command line of a stage: the file de-en.tsv for every path that it reads."""
-    words = dict.fromkeys(stage.flags, "x") | {"experiment": "tiny", "pair": "de-en"}
-    words = {flag: word for flag, word in words.items() if flag in stage.flags}
-    words |= dict.fromkeys((f for f in stage.paths if f not in stage.writes), "de-en.tsv")
-    words |= {flag: f"new-{flag}" for flag in stage.writes}
-    others = {
-        "--evalset": "tatoeba" if stage.name == "fetch-evalset" else "tatoeba=d",
-        "--bench": "tatoeba",
-        "--caption": "a=b",
-    }
-    needed = {flag: text for flag, text in others.items() if flag in stage.others}
-    positional = [
-        options["choices"][0] if "choices" in options else "de-en.tsv"
-        for flag, options in stage.others.items()
-        if not flag.startswith("--")
-    ]
-    words |= {flag.removeprefix("--"): text for flag, text in needed.items()} | given
-    flags = [part for flag, text in words.items() for part in (f"--{flag}", text)]
-    return [stage.name, *positional, *flags]
-
-
-WRITERS = [stage for stage in STAGES if stage.out]
-READERS = [stage for stage in WRITERS if stage.paths.keys() - {*stage.writes, stage.around}]
+OUTS = {
+    name: flag
+    for name, command in COMMANDS.items()
+    for flag in flags_of(command)
+    if flag.name == "out"
+}
+READERS = [name for name in OUTS if any(map(reads, flags_of(COMMANDS[name])))]
 
 
 # --- the kind of what is there
 
 
 @pytest.mark.parametrize(
-    "stage", [s for s in WRITERS if s.out.kind == "file"], ids=lambda s: s.name
+    "command", [name for name, flag in OUTS.items() if flag.note(Writes).kind == "file"]
 )
-def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(place, capfd, stage):
-    suffix = stage.out.suffixes[0]
+def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(place, capfd, command):
+    suffix = OUTS[command].note(Writes).suffixes[0]
     target = (place / "d").rename(place / f"d{suffix}") if suffix else place / "d"
-    line = refused(capfd, place, *arguments_of(stage, out=target.name))
+    line = refused(capfd, place, *arguments_of(command, "de-en.tsv", out=target.name))
     assert f"--out {target.name}: expected the name of a file, found a folder" in line
 
 
 @pytest.mark.parametrize("target", ["..", ".", "d/..", "/", "d/."])
 def test_the_folder_itself_or_its_parent_is_no_name_of_a_file(place, capfd, target):
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv")
-    assert "expected the name of a file" in refused(capfd, place, "encode", *words, "--out", target)
+    assert "expected the name of a file" in refused(capfd, place, *ENCODE, target)
 
 
-def test_an_empty_path_is_a_wrong_use_of_the_flag(place, capfd):
-    words = ["--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", ""]
-    with pytest.raises(SystemExit) as exit_:
-        main(["encode", *words])
-    assert exit_.value.code == 2
-    assert "argument --out: expected a path, found an empty text" in capfd.readouterr().err
+EVAL = ("eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset")
 
 
-@pytest.mark.parametrize("text", ["x", "=d", "tatoeba="])
-def test_a_named_folder_has_a_name_and_a_folder(place, capfd, text):
-    with pytest.raises(SystemExit) as exit_:
-        main(["eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset", text])
-    assert exit_.value.code == 2
-    assert f"argument --evalset: expected NAME=FOLDER, found {text!r}" in capfd.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*ENCODE, ""), "argument --out: expected a path, found an empty text"),
+        *(
+            ((*EVAL, text), f"argument --evalset: expected NAME=FOLDER, found {text!r}")
+            for text in ("x", "=d", "tatoeba=")
+        ),
+    ],
+)
+def test_an_empty_path_and_half_an_assignment_are_a_wrong_use_of_the_flag(capfd, words, message):
+    with pytest.raises(SystemExit) as end:
+        main(list(words))
+    assert end.value.code == 2
+    assert message in capfd.readouterr().err
 
 
 def make_special(kind, path):
@@ -145,13 +130,9 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, monkeypatch, capfd,
     monkeypatch.chdir(tmp_path)  # a short name: that of a socket has at most 108 bytes
     (tmp_path / "d").mkdir()
     target = make_special(kind, tmp_path / "x")
-    (tmp_path / "source").write_text("a\n")
-    given = {"out": "vectors.npy", flag: target}
-    words = [part for name, path in given.items() for part in (f"--{name}", path)]
-    before = tree(tmp_path)
-    line = error(capfd, "encode", "--model", "m", "--language", "en", "--source", "source", *words)
+    (tmp_path / "de-en.tsv").write_text("a\n")
+    line = refused(capfd, tmp_path, *ENCODE, "vectors.npy", f"--{flag}", target)
     assert f"--{flag} {target}: expected the name of a file, found a" in line
-    assert tree(tmp_path) == before
 
 
 def test_no_writer_replaces_a_device_whoever_calls_it():
@@ -160,17 +141,18 @@ def test_no_writer_replaces_a_device_whoever_calls_it():
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-@pytest.mark.parametrize("name", ["thesis.txt/x.npy", "thesis.txt/deep/x.npy"])
-def test_a_place_below_a_file_is_refused_before_any_work(place, capfd, name):
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", f"d/{name}")
-    assert "a part of this path is a file" in refused(capfd, place, "encode", *words)
-
-
-def test_a_name_that_is_too_long_is_refused_before_any_work(place, capfd):
-    """The temporary name beside it is longer than the 255 bytes of a file system."""
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", "x.npy")
-    line = refused(capfd, place, "encode", *words, "--costs", "c" * 250)
-    assert "File name too long; choose a shorter name" in line
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("d/thesis.txt/x.npy",), "a part of this path is a file"),
+        (("d/thesis.txt/deep/x.npy",), "a part of this path is a file"),
+        # the temporary name beside it is longer than the 255 bytes of a file system
+        (("x.npy", "--costs", "c" * 250), "File name too long; choose a shorter name"),
+        (("x", "--costs", "./x"), "--costs x: the same place as --out x"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(place, capfd, words, message):
+    assert message in refused(capfd, place, *ENCODE, *words)
 
 
 # --- folders
@@ -222,18 +204,9 @@ def test_a_kill_between_two_renames_leaves_no_part_of_a_folder_under_its_name(
 
 
 STATES = {
-    "segment": ("--experiment", "tiny", "--source", "de-en.tsv", "--out", "out.tsv"),
-    "shards": ("--source", "de-en.tsv", "--vocabulary", "v.model", "--out", "out"),
-    "train": (
-        "--experiment",
-        "tiny",
-        "--system",
-        "ems",
-        "--shards",
-        "i",
-        "--vocabulary",
-        "v.model",
-    ),
+    "segment": "--experiment tiny --source de-en.tsv --out out.tsv --piece-lines 1",
+    "shards": "--source de-en.tsv --vocabulary v.model --out out --piece-lines 1",
+    "train": "--experiment tiny --system ems --vocabulary v.model --out model --shards",
 }
 
 
@@ -241,17 +214,11 @@ STATES = {
 def test_a_state_folder_with_other_things_is_refused_and_keeps_them(place, capfd, toy, stage):
     shutil.copy(toy.vocabulary, place / "v.model")
     shutil.copytree(toy.folder, place / "toy")
-    if stage == "train":
-        words = ["--experiment", "tiny", "--system", "ems", "--shards", toy.index()]
-        words = [*words, "--vocabulary", "v.model", "--out", "model"]
-    else:
-        words = [*STATES[stage], "--piece-lines", 1]
-        (place / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
-    line = refused(capfd, place, stage, *words, "--state", ".")
-    assert "--state" in line
-    (place / "e").mkdir()
-    (place / "e" / "thesis").mkdir()
-    line = refused(capfd, place, stage, *words, "--state", "e")
+    (place / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
+    words = [stage, *STATES[stage].split(), *([toy.index()] if stage == "train" else [])]
+    assert "--state" in refused(capfd, place, *words, "--state", ".")
+    (place / "e" / "thesis").mkdir(parents=True)
+    line = refused(capfd, place, *words, "--state", "e")
     assert "e: expected a new folder or the state of an earlier run, found thesis in it" in line
 
 
@@ -261,7 +228,8 @@ def test_the_demo_mirror_never_touches_a_folder_with_other_files(place, capfd):
     assert "--out d" in line or "d: expected" in line
 
 
-def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_path):
+def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("ems.corpora.demo.mirror.made_sets", lambda demo: ())  # takes seconds
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "..ems-demo.999.part").write_text("writt")
     assert main(["demo-mirror", "--out", str(tmp_path / "m")]) == 0
@@ -280,35 +248,33 @@ def test_an_output_that_is_the_source_is_refused(place, capfd, spelling):
     (place / "link.tsv").symlink_to("de-en.tsv")
     os.link("de-en.tsv", "hard.tsv")
     (place / "f").symlink_to(place)
-    words = ("--model", "m", "--language", "en", "--source", "de-en.tsv", "--out", spelling)
-    line = refused(capfd, place, "encode", *words)
+    line = refused(capfd, place, *ENCODE, spelling)
     assert f"--out {Path(spelling)}: the same place as --source de-en.tsv" in line
 
 
 @pytest.mark.parametrize("flag", ["out", "log", "costs"])
-@pytest.mark.parametrize("stage", READERS, ids=lambda stage: stage.name)
-def test_no_stage_writes_over_what_it_reads(place, capfd, stage, flag):
-    suffix = stage.out.suffixes[0] or ".tsv"
-    name = stage.out.names[0] if stage.out.names else f"de-en{suffix}"
+@pytest.mark.parametrize("command", READERS)
+def test_no_stage_writes_over_what_it_reads(place, capfd, command, flag):
+    writes = OUTS[command].note(Writes)
+    suffix = writes.suffixes[0] or ".tsv"
+    name = writes.names[0] if writes.names else f"de-en{suffix}"
     (place / "de-en.tsv").rename(place / name)
     given = {"out": f"new{suffix}", flag: name}
-    if stage.out.kind != "file" and flag == "out":
+    if writes.kind != "file" and flag == "out":
         given["out"] = "."  # a folder into which files are put: the source is one of them
-    words = arguments_of(stage, **given)
-    line = refused(capfd, place, *(name if word == "de-en.tsv" else word for word in words))
+    line = refused(capfd, place, *arguments_of(command, name, **given))
     assert f"--{flag} " in line
 
 
 def test_a_file_of_a_folder_that_is_read_is_not_replaced(place, capfd):
-    words = ("--model", "d", "--language", "en", "--source", "de-en.tsv")
-    line = refused(capfd, place, "encode", *words, "--out", "d/thesis.txt")
+    line = refused(capfd, place, *ENCODE, "d/thesis.txt", "--model", "d")
     assert "--out d/thesis.txt: a file of --model d" in line
-
-
-def test_two_outputs_are_two_files(place, capfd):
-    words = ("--model", "d", "--language", "en", "--source", "de-en.tsv", "--out", "x")
-    line = refused(capfd, place, "encode", *words, "--costs", "./x")
-    assert "--costs x: the same place as --out x" in line
+    path = Path("m/C/v1/moses/de-en.txt.zip")
+    path.parent.mkdir(parents=True)
+    path.write_text(KEPT)
+    job = ("fetch", "--source", "m", "--corpus", "C", "--version", "v1", "--pair", "de-en")
+    line = refused(capfd, place, *job, "--out", path)
+    assert "a file of --source m, which would be lost" in line
 
 
 def test_a_companion_of_the_output_counts_as_output(place, capfd):
@@ -325,20 +291,11 @@ def test_a_table_has_the_name_that_it_is_given(place, capfd, name):
     assert f"--out {name}: expected a name that ends in .tex, .csv or .md" in line
 
 
-def test_fetching_a_file_to_its_own_place_is_refused(place, capfd):
-    (place / "m/C/v1/moses").mkdir(parents=True)
-    shutil.copy("de-en.tsv", "m/C/v1/moses/de-en.txt.zip")
-    job = ("fetch", "--source", "m", "--corpus", "C", "--version", "v1", "--pair", "de-en")
-    line = refused(capfd, place, *job, "--out", "m/C/v1/moses/de-en.txt.zip")
-    assert "a file of --source m, which would be lost" in line
-
-
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
 def test_a_source_from_which_reading_might_never_end_is_refused(tmp_path, monkeypatch, capfd, kind):
     monkeypatch.chdir(tmp_path)
     source = make_special(kind, tmp_path / "x")
-    words = ("--model", "m", "--language", "en", "--source", source, "--out", "x.npy")
-    line = refused(capfd, tmp_path, "encode", *words)
+    line = refused(capfd, tmp_path, *ENCODE, "x.npy", "--source", source)
     assert f"--source {source}: expected a file or a folder, found a {kind}" in line
 
 
@@ -347,14 +304,13 @@ def test_a_source_from_which_reading_might_never_end_is_refused(tmp_path, monkey
 
 def test_an_empty_source_has_no_rows(toy, never_killed, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
-    words = ["--model", never_killed, "--language", "en", "--source", tmp_path / "empty"]
-    assert main(["encode", *map(str, words), "--out", str(tmp_path / "x.npy")]) == 0
+    words = [tmp_path / "x.npy", "--model", never_killed, "--source", tmp_path / "empty"]
+    assert main([*ENCODE, *map(str, words)]) == 0
     assert np.load(tmp_path / "x.npy").shape == (0, 16)
 
 
 def test_a_missing_model_is_not_a_lack_of_space(place, capfd):
-    words = ("--model", "gone", "--language", "en", "--source", "gone.txt", "--out", "x.npy")
-    line = error(capfd, "encode", *words)
+    line = refused(capfd, place, *ENCODE, "x.npy", "--model", "gone")
     assert "gone" in line
     assert "no such file" in line
     assert "free some space" not in line

@@ -8,7 +8,7 @@ from names_made import ON_SLURM
 
 from ems.errors import EmsError
 from ems.plan import check_cluster, plan, segments_elsewhere
-from ems.text.segment import check_available
+from ems.segmenters.base import check_available
 
 
 @pytest.fixture

@@ -41,23 +41,24 @@ def run(toy, folder, **changes):
 
 def by_tag(model):
     """The loss log in the shape of `read`."""
-    found = {}
+    tags = {}
     for row in json_rows(model / "losses.jsonl"):
         for tag, value in scalars(row).items():
-            found.setdefault(tag, []).append((row["step"], pytest.approx(value, rel=1e-6)))
-    return found
+            tags.setdefault(tag, []).append((row["step"], pytest.approx(value, rel=1e-6)))
+    return tags
 
 
-def test_tensorboard_reads_every_value_of_the_loss_log(toy, tmp_path, read):
+def test_tensorboard_reads_every_value_of_the_loss_log(toy, never_killed, tmp_path, read):
     model, folder = run(toy, tmp_path)
-    found = read(folder)
-    assert found == by_tag(model)
+    board = read(folder)
+    assert board == by_tag(model)
     tags = {"train/xtr", "train/contrastive", "train/total", "train/lr", "validation/total"}
-    assert {*tags, "validation/p1", "p1/de", "p1/fr"} <= set(found)
-    assert [step for step, _ in found["p1/de"]] == [0, 10, 20, 30]
+    assert {*tags, "validation/p1", "p1/de", "p1/fr"} <= set(board)
+    assert [step for step, _ in board["p1/de"]] == [0, 10, 20, 30]
+    assert contents(model) == contents(never_killed)  # the same bytes as without the setting
 
 
-@pytest.mark.parametrize("step", [3, 8, 12, 24])
+@pytest.mark.parametrize("step", [3, 12])
 def test_killed_and_resumed_nothing_is_missing_or_there_twice(step, toy, tmp_path, read):
     """Steps were done after the last checkpoint, validated and written down, and are done again."""
     folder = tmp_path / "scalars"
@@ -75,11 +76,6 @@ def test_another_training_replaces_the_scalars_of_the_one_before(toy, tmp_path, 
     model, folder = run(toy, tmp_path, train={"tensorboard": True, "steps": 10})
     assert read(folder) == by_tag(model)
     assert [step for step, _ in read(folder)["p1/de"]] == [0, 10]
-
-
-def test_the_model_is_the_same_byte_for_byte_with_and_without(toy, tmp_path, read):
-    model, _ = run(toy, tmp_path / "with")
-    assert contents(toy.train(tmp_path / "without")) == contents(model)
 
 
 def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):

@@ -1,15 +1,17 @@
 """Laws of segmentation: as many lines as went in, nothing but white space changed, no silent
 substitute."""
 
+from dataclasses import replace
+
 import pytest
 from conftest import SHARED, needs
 from segment_made import assert_nothing_is_lost, characters
 from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
 
 from ems.errors import EmsError
-from ems.text import segment as segment_module
+from ems.segmenters import mecab_jumandic
+from ems.segmenters.base import names, segmenter
 from ems.text.bulk import segment_tsv
-from ems.text.segment import _MAKERS, segmenter
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],
@@ -27,7 +29,7 @@ LANGUAGES = {  # languages that a segmenter is used for
     ("name", "language"),
     [
         (name, language)
-        for name in sorted(_MAKERS)
+        for name in names()
         if name != "jumanpp"  # test_jumanpp.py, against a stand-in
         for language in LANGUAGES.get(name, ["ja"])
     ],
@@ -37,7 +39,7 @@ def test_every_segmenter_keeps_every_line_and_every_character(name, language):
     assert_nothing_is_lost(segmenter(name, language), name)
 
 
-@pytest.mark.parametrize("name", sorted(set(_MAKERS) - {"jumanpp"}))
+@pytest.mark.parametrize("name", sorted({*names()} - {"jumanpp"}))
 def test_no_lines_give_no_lines(name):
     needs(runs(name), f"the segmenter {name} cannot run here")
     assert segmenter(name, "en")([]) == []
@@ -127,7 +129,8 @@ def test_a_line_that_mecab_would_split_stays_one():
 
 def test_a_line_that_mecab_splits_all_the_same_is_an_error_and_no_shift(monkeypatch):
     needs(runs("mecab-jumandic"), "the segmenter mecab-jumandic cannot run here")
-    monkeypatch.setattr(segment_module, "MECAB_BYTES", 2_000_000)
+    whole = replace(mecab_jumandic.SEGMENTER, limit=2_000_000)
+    monkeypatch.setattr(mecab_jumandic, "SEGMENTER", whole)
     with pytest.raises(EmsError, match=r"2 lines went in and 3 came out; .*cannot be aligned"):
         segmenter("mecab-jumandic", "ja")(["あ" * 400_000, "い"])
 

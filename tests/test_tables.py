@@ -1,19 +1,23 @@
-"""Laws of the table of Tatoeba: ours and the printed numbers keep apart, bytes repeat."""
+"""Laws of the tables of P@1 per language: ours and the printed numbers keep apart, languages
+trained on and others too."""
 
+import csv
 import re
 
 import jinja2
 import pytest
 import yaml
 from conftest import ROOT
-from scores_made import row, write_scores
-from tables_made import DECLARED, SEVEN, SUFFIXES, csv_rows, tex_line, write_table
+from scores_made import write_scores
+from tables_made import DECLARED, SEVEN, csv_rows, tex_line, write_table
 
 from ems.errors import EmsError
-from ems.tables.figures import plot_tatoeba
-from ems.tables.printed import load_models
+from ems.scores import UNSEEN
+from ems.tables.printed import load_models, load_pairs
 from ems.tables.registry import figures, tables, timed
-from ems.tables.table import one_decimal
+from ems.tables.table import rounded
+
+PRINTED = ROOT / "ems" / "tables" / "printed"
 
 
 def tatoeba_rows(tmp_path, scores, printed=(), order=None):
@@ -28,10 +32,10 @@ def test_a_value_is_the_mean_of_both_directions_and_means_are_over_unrounded_val
     values = {code: (70.1 + step, 72.2 - 2 * step) for step, code in enumerate(SEVEN)}
     rows = tatoeba_rows(tmp_path, [write_scores(tmp_path, "EMS", values)])
     means = {code: (to + back) / 2 for code, (to, back) in values.items()}
-    assert [rows["EMS"][code] for code in SEVEN] == [one_decimal(means[code]) for code in SEVEN]
-    assert rows["EMS"]["Avg."] == one_decimal(sum(means.values()) / 7)
+    assert [rows["EMS"][code] for code in SEVEN] == [rounded(means[code]) for code in SEVEN]
+    assert rows["EMS"]["Avg."] == rounded(sum(means.values()) / 7)
     less_than_laser = [code for code in SEVEN if code != "spa"]  # Table I: LASER has fewer there
-    expected = one_decimal(sum(means[code] for code in less_than_laser) / 6)
+    expected = rounded(sum(means[code] for code in less_than_laser) / 6)
     assert rows["EMS"]["<LASER 6/43"] == expected != rows["EMS"]["Avg."]
 
 
@@ -40,7 +44,7 @@ def test_a_value_is_the_mean_of_both_directions_and_means_are_over_unrounded_val
     [(80.25, "80.3"), (80.15, "80.2"), ((80.1 + 80.2) / 2, "80.2"), (100.0, "100.0"), (0.0, "0.0")],
 )
 def test_scores_are_rounded_half_up_in_decimal(value, shown):
-    assert one_decimal(value) == shown
+    assert rounded(value) == shown
 
 
 def test_languages_stand_in_the_papers_order_in_blocks_of_fifteen(tmp_path):
@@ -98,11 +102,8 @@ def test_bold_marks_the_best_of_ours_ties_included_and_never_a_printed_row(tmp_p
     assert tex_line(out, "B")[:3] == [r"\textbf{41.0}", "49.0", r"\textbf{60.0}"]
     assert not any("textbf" in cell for cell in tex_line(out, "EMS (printed)"))
     assert "| **41.0** |" in out.with_suffix(".md").read_text()
-
-
-def test_one_system_alone_is_not_the_best_of_anything(tmp_path):
-    tatoeba_rows(tmp_path, [write_scores(tmp_path, "A", dict.fromkeys(SEVEN, 50.0))], ["EMS"])
-    assert "textbf{" not in (tmp_path / "tatoeba.tex").read_text()
+    tatoeba_rows(tmp_path, [first], ["EMS"])  # one system alone is not the best of anything
+    assert "textbf{" not in out.read_text()
 
 
 def test_labse_of_ours_stands_in_italics_and_does_not_compete(tmp_path):
@@ -141,15 +142,6 @@ def test_muse_stands_only_where_all_of_its_languages_are(tmp_path):
 # --- printed rows
 
 
-def test_printed_rows_are_absent_beside_another_version(tmp_path):
-    path = write_scores(tmp_path, "A", dict.fromkeys(SEVEN, 50.0), version="demo-v1")
-    rows = tatoeba_rows(tmp_path, [path], ["EMS", "LASER"])
-    assert list(rows) == ["A"]
-    text = (tmp_path / "tatoeba.tex").read_text()
-    assert "% Printed rows left out (EMS, LASER): they are of Tatoeba v1" in text
-    assert "(printed)" not in text
-
-
 def test_over_all_languages_a_printed_row_is_exactly_as_printed(tmp_path):
     model = load_models()["LASER2"]
     path = write_scores(tmp_path, "A", dict.fromkeys(model.seen, 50.0))
@@ -169,71 +161,20 @@ def test_over_fewer_languages_a_printed_mean_is_recomputed_with_a_dagger(tmp_pat
     path = write_scores(tmp_path, "A", dict.fromkeys(SEVEN, 50.0))
     rows = tatoeba_rows(tmp_path, [path], ["EMS"])
     mean = sum(model.seen[code] for code in SEVEN) / 7
-    assert rows["EMS (printed)"]["Avg."] == one_decimal(mean)
+    assert rows["EMS (printed)"]["Avg."] == rounded(mean)
     out = tmp_path / "tatoeba.tex"
     assert tex_line(out, "EMS (printed)")[-1].endswith(r"\rlap{$^{\dagger}$}")
     assert r"\footnotesize $^{\dagger}$ mean of the printed values" in out.read_text()
     assert not any("dagger" in cell for cell in tex_line(out, "A"))
-
-
-def test_languages_of_table_six_that_ours_were_trained_on_take_their_values_from_there(tmp_path):
     path = write_scores(tmp_path, "A", dict.fromkeys(load_models()["LASER"].unseen, 50.0))
-    rows = tatoeba_rows(tmp_path, [path], ["LASER"])
+    rows = tatoeba_rows(tmp_path, [path], ["LASER"])  # trained on what Table VI calls unseen
     assert (rows["LASER (printed)"]["isl"], rows["LASER (printed)"]["Avg."]) == ("95.6", "47.5")
 
 
 # --- the same inputs give the same bytes
 
 
-def test_tables_and_figures_depend_only_on_their_inputs(tmp_path):
-    written = []
-    for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):
-        paths = [
-            write_scores(folder, name, dict.fromkeys(SEVEN, 50.0 + step))
-            for step, name in enumerate("AB")
-        ]
-        write_table("tatoeba", paths, folder / "t.tex", ["EMS"], None)
-        plot_tatoeba(paths, folder / "f.svg")
-        names = [*(f"t{suffix}" for suffix in SUFFIXES), "f.svg", "f.png"]
-        written.append([(folder / name).read_bytes() for name in names])
-    assert written[0] == written[1]
-    assert str(tmp_path).encode() not in b"".join(written[0])
-
-
 # --- errors
-
-
-def test_an_empty_list_of_scores_is_an_error(tmp_path):
-    with pytest.raises(EmsError, match="no score files"):
-        write_table("tatoeba", [], tmp_path / "t.tex", [], None)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"version": "demo-v1"}, "version"),
-        ({"data_sha256": "e" * 64}, "data_sha256"),
-        ({"benchmark": "bucc"}, "expected tatoeba under `benchmark`, found 'bucc'"),
-        ({"metric": "F1"}, "expected P@1 under `metric`, found 'F1'"),
-        ({"system": "A"}, "two score files"),
-        ({"rows": []}, "at least one score"),
-        ({"rows": [row("deu", "en", 50.0), row("en", "deu", 101)]}, "a percentage under `rows.1"),
-        ({"rows": [row("deu", "en", 50.0)] * 2}, "expected one row of deu-en, found two"),
-    ],
-)
-def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(
-    tmp_path, changes, message
-):
-    first = write_scores(tmp_path, "A", {"deu": 50.0})
-    second = write_scores(tmp_path, "B", {"deu": 50.0}, **changes)
-    for write in (
-        lambda: write_table("tatoeba", [first, second], tmp_path / "t.tex", [], None),
-        lambda: plot_tatoeba([first, second], tmp_path / "f.svg"),
-    ):
-        with pytest.raises(EmsError, match=message) as error:
-            write()
-        assert str(second) in str(error.value)
-    assert not list(tmp_path.glob("*.*"))
 
 
 def test_an_experiment_may_ask_for_every_printed_model_and_for_no_other():
@@ -249,6 +190,142 @@ def test_a_system_named_like_a_printed_row_is_an_error(tmp_path):
     with pytest.raises(EmsError, match="named alike"):
         write_table("tatoeba", [path], tmp_path / "t.tex", ["EMS"], None)
 
+
+# --- languages never trained on: EMS v2 Table VI
+
+ALL = list(load_models()["EMS"].unseen)
+
+
+def unseen_scores(folder, system, values, /, seen=None):
+    """Scores of languages never trained on, `values`, and of others, `seen`."""
+    return write_scores(folder, system, {**values, **(seen or {})}, dict.fromkeys(values, UNSEEN))
+
+
+def unseen_rows(tmp_path, scores, printed=()):
+    write_table("tatoeba_unseen", scores, tmp_path / "unseen.tex", list(printed))
+    return csv_rows(tmp_path / "unseen.tex"), (tmp_path / "unseen.tex").read_text()
+
+
+def test_columns_are_those_of_table_six_in_its_order_and_without_groups(tmp_path):
+    path = unseen_scores(tmp_path, "A", dict.fromkeys(reversed(ALL), 50.0), seen={"deu": 90.0})
+    rows, text = unseen_rows(tmp_path, [path], ["LASER2", "EMS"])
+    with open(PRINTED / "ems-v2-table06-tatoeba-unseen.csv", encoding="utf-8") as handle:
+        order = [row["language"] for row in csv.DictReader(handle) if row["model"] == "LASER"]
+    assert list(rows["A"]) == ["Model", *order]
+    assert len(order) == 55  # 54 languages and the average
+    blocks = [tex_line(tmp_path / "unseen.tex", "Model", block) for block in range(4)]
+    assert [len(block) for block in blocks] == [14, 14, 14, 13]
+    assert rows["LASER2 (printed)"]["Avg."] == "38.3"  # its row gives 38.35: what is printed stays
+    assert "dagger" not in text
+    assert "says the paper" not in text
+
+
+def test_over_fewer_unseen_languages_a_printed_mean_has_a_dagger_and_a_note_says_who_saw_them(
+    tmp_path,
+):
+    printed = load_models()["EMS"].unseen
+    path = unseen_scores(tmp_path, "A", dict.fromkeys(ALL[:5], 9.0))
+    rows, text = unseen_rows(tmp_path, [path], ["EMS", "LASER"])
+    assert rows["EMS (printed)"]["Avg."] == rounded(sum(printed[code] for code in ALL[:5]) / 5)
+    assert tex_line(tmp_path / "unseen.tex", "EMS (printed)")[-1].endswith(r"\rlap{$^{\dagger}$}")
+    assert "of Table VI, says the paper: LASER." in text
+
+
+def test_each_language_is_in_the_one_table_or_the_other_and_so_is_its_mean(tmp_path):
+    path = unseen_scores(tmp_path, "A", {"isl": 10.0, "yid": 20.0}, seen={"deu": 80.0, "fra": 90.0})
+    only = write_scores(tmp_path, "B", {"deu": 1.0})  # scores no unseen language
+    unseen, _ = unseen_rows(tmp_path, [path, only])
+    seen = tatoeba_rows(tmp_path, [path])["A"]
+    assert list(unseen) == ["A"]
+    assert list(unseen["A"]) == ["Model", "isl", "yid", "Avg."]
+    assert list(seen)[:4] == ["Model", "deu", "fra", "Avg."]
+    assert (unseen["A"]["Avg."], seen["Avg."]) == ("15.0", "85.0")
+    assert not {"isl", "yid"} & set(seen)
+
+
+def test_a_table_without_a_language_of_its_kind_is_an_error_that_names_the_file(tmp_path):
+    seen = write_scores(tmp_path / "seen", "A", {"deu": 50.0})
+    unseen = unseen_scores(tmp_path / "unseen", "A", {"isl": 50.0})
+    for name, path in (("tatoeba_unseen", seen), ("tatoeba", unseen)):
+        with pytest.raises(EmsError, match="leave this table out") as error:
+            write_table(name, [path], tmp_path / "t.tex")
+        assert str(path) in str(error.value)
+    assert not list(tmp_path.glob("t.*"))
+
+
+def test_a_language_seen_by_one_system_and_not_by_another_is_an_error(tmp_path):
+    first = unseen_scores(tmp_path, "A", {"isl": 50.0}, seen={"deu": 50.0})
+    second = write_scores(tmp_path, "B", {"isl": 50.0, "deu": 50.0}, {"isl": "is"})
+    with pytest.raises(EmsError, match="isl is language is, but und in") as error:
+        write_table("tatoeba_unseen", [first, second], tmp_path / "t.tex", [])
+    assert str(first) in str(error.value)
+    assert str(second) in str(error.value)
+
+
+# --- systems with some of the languages
+
+FAMILIES = {"ugt": ("ugt-fr", "ugt-de"), "xtr": ("xtr-fr", "xtr-de"), "mixed": ("xtr-de", "both")}
+
+
+def test_systems_of_an_entry_share_a_row_unless_one_is_alone_or_two_have_a_language(tmp_path):
+    values = {
+        "ugt-fr": {"fra": (80.0, 82.0)},
+        "both": {"fra": 70.0, "deu": 60.0},
+        "ugt-de": {"deu": 50.0},
+        "xtr-de": {"deu": 90.0},
+    }
+    scores = [write_scores(tmp_path, name, of) for name, of in values.items()]
+    write_table("tatoeba", scores, tmp_path / "t.tex", families=FAMILIES)
+    rows = csv_rows(tmp_path / "t.tex")
+    assert {name: [row[c] for c in ("deu", "fra", "Avg.")] for name, row in rows.items()} == {
+        "ugt": ["50.0", "81.0", "65.5"],
+        "both": ["60.0", "70.0", "65.0"],
+        "xtr-de": ["90.0", "", ""],
+    }
+    notes = (tmp_path / "t.md").read_text()
+    assert "A system of its own for each language: ugt." in notes
+    assert "xtr-de has no score for fra; means need all of theirs." in notes
+    order = ["xtr-de", "ugt-de", "ugt-fr", "both"]
+    write_table("tatoeba", scores, tmp_path / "t.tex", order=order, families=FAMILIES)
+    assert list(csv_rows(tmp_path / "t.tex")) == ["xtr-de", "ugt", "both"]
+    rows = tatoeba_rows(tmp_path, scores)
+    assert [row["Avg."] for row in rows.values()] == ["", "65.0", "", ""]
+    assert "for each language:" not in (tmp_path / "tatoeba.md").read_text()
+
+
+# --- NTREX
+
+
+def test_ntrex_has_the_languages_of_table_one_in_its_order_and_says_what_it_ranks(tmp_path):
+    values = {code: float(number) for number, code in enumerate(reversed(list(load_pairs())))}
+    paths = [
+        write_scores(tmp_path, name, {"xx": 61.0 + at, **values}, benchmark="ntrex")
+        for at, name in enumerate("AB")
+    ]
+    write_table("ntrex", paths, tmp_path / "ntrex.tex")
+    row = csv_rows(tmp_path / "ntrex.tex")["A"]
+    assert list(row) == ["Model", *load_pairs(), "xx", "Avg."]
+    assert (row["zh"], row["af"], row["xx"]) == ("0.0", "60.0", "61.0")
+    assert row["Avg."] == "30.5"  # of 0 to 61
+    text = (tmp_path / "ntrex.tex").read_text()
+    assert "among 1,000 sentences of each language" in text
+    assert "documents of NTREX that neither training nor validation holds" in text
+    assert "62.0" in text
+    assert "printed" not in text
+
+
+def test_scores_of_one_benchmark_are_an_error_in_the_table_of_the_other(tmp_path):
+    ntrex = write_scores(tmp_path, "A", {"de": 5.0}, benchmark="ntrex")
+    tatoeba = write_scores(tmp_path, "A", {"deu": 5.0})
+    with pytest.raises(EmsError, match=r"found 'tatoeba'; expected a file ntrex\.json"):
+        write_table("ntrex", [tatoeba], tmp_path / "t.tex")
+    with pytest.raises(EmsError, match=r"found 'ntrex'; expected a file tatoeba\.json"):
+        write_table("tatoeba", [ntrex], tmp_path / "t.tex", [])
+    with pytest.raises(EmsError, match=r"no score files.*ntrex\.json"):
+        write_table("ntrex", [], tmp_path / "t.tex")
+
+
+# --- what the report says
 
 CLASSIFIED = ["mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual"]  # share a text
 SHOWN = {"table": tables(), "figure": figures(), "timed": timed()}  # by file of report/

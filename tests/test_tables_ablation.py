@@ -109,16 +109,6 @@ def test_without_scores_of_any_of_its_benchmarks_there_is_no_table(tmp_path):
         table(tmp_path, [path])
 
 
-def test_a_system_that_lacks_one_of_the_benchmarks_has_dashes_there_and_a_note(tmp_path):
-    scores = [tatoeba(tmp_path, name)[0] for name in ("ems", "other")]
-    files = [*scores, mldoc(tmp_path, "ems")[0]]
-    rows, notes = table(tmp_path, files, order=["ems", "other"])
-    assert {name: rows["other"][name] == "" for name in list(rows["other"])[1:]} == {
-        name: name.startswith("MLDoc") for name in COLUMNS if not name.startswith("Flores")
-    }
-    assert "no score file other/mldoc.json" in notes
-
-
 # --- figures
 
 
@@ -167,10 +157,6 @@ def test_the_systems_of_an_entry_are_compared_as_one(tmp_path):
     assert "both" in found
     assert "mean P@1 in points, less that of ugt" in found
     assert not {"ugt-fr", "other"} & set(found)
-    scores = [tatoeba(tmp_path, f"ugt-{code}", [code])[0] for code in ("deu", "fra")]
-    family = {"ugt": ("ugt-deu", "ugt-fra")}
-    write_ablation_table(scores, tmp_path / "t.tex", [], list(family["ugt"]), family)
-    assert list(csv_rows(tmp_path / "t.tex")) == ["ugt"]
 
 
 def test_one_system_has_no_deltas_and_scores_without_hits_have_none_either(tmp_path):

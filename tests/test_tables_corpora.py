@@ -1,14 +1,16 @@
-"""Laws of the tables of training data: counts add up, each pair is counted where it belongs."""
+"""Laws of the tables of training data and of models: counts add up, each pair is counted where it
+belongs."""
 
 import csv
 import json
 import re
 
 import pytest
-from tables_made import csv_rows, demo_report, tex_line, write_report
+from tables_made import csv_rows, demo_report, tex_line, write_model, write_report
 
 from ems.errors import EmsError
 from ems.tables.corpora import human, write_corpora_table, write_decontamination_table
+from ems.tables.models import write_models_table
 
 
 @pytest.fixture
@@ -43,6 +45,7 @@ def test_the_decontamination_table_counts_each_benchmark_and_a_pair_once_in_all(
         ["any of them", "20120", "", "", "129"],
     ]
     assert "folded" in out.read_text()
+    assert "is a part of" not in out.read_text()  # no corpus here is
 
 
 def test_the_reasons_of_other_removals_are_told_with_their_counts(tmp_path):
@@ -62,14 +65,9 @@ def test_counts_that_do_not_add_up_are_an_error(tmp_path, report):
     for write in (write_corpora_table, write_decontamination_table):
         with pytest.raises(EmsError, match=r"corpora\[0\] \(Demo v1, en-fr\)"):
             write(report, tmp_path / "t.tex")
-
-
-@pytest.mark.parametrize("spoil", ["key", "against", "corpora"])
-def test_a_report_that_lacks_something_is_an_error_that_names_it(tmp_path, report, spoil):
-    data = json.loads(report.read_text())
-    del data[spoil]
+    del data["against"]
     report.write_text(json.dumps(data))
-    with pytest.raises(EmsError, match=spoil):
+    with pytest.raises(EmsError, match="expected a list under `against`, found nothing"):
         write_corpora_table(report, tmp_path / "t.tex")
 
 
@@ -124,6 +122,57 @@ def test_people_read_a_corpus_once_and_programs_in_each_row(tmp_path, parts):
     assert "|  |  | flores200 |  | 2 | 1 | 3 |" in out.with_suffix(".md").read_text()
 
 
-def test_without_parts_no_note_speaks_of_them(tmp_path, report):
-    write_decontamination_table(report, tmp_path / "decontamination.tex")
-    assert "is a part of" not in (tmp_path / "decontamination.tex").read_text()
+# --- EMS v2 Table III: sizes are those of the weights, pairs those of a system's own languages
+
+KEPT = {"en-fr": 18120 - 120 + 1000 - 5, "de-en": 2000 - 100, "de-fr": 50}
+
+
+def models_table(tmp_path, *models, printed=()):
+    report = demo_report(tmp_path / "report.json")
+    write_models_table(list(models), report, list(printed), tmp_path / "t.tex")
+    return csv_rows(tmp_path / "t.tex")
+
+
+def test_parameters_are_counted_in_the_weights_with_and_without_the_input_embedding(tmp_path):
+    row = models_table(tmp_path, write_model(tmp_path, "ems", ["en", "fr", "de"]))["ems"]
+    assert row["#Param."] == str(4 * 3 + 2 * 5)
+    assert row["to encode"] == str(10 * 4 + 4 * 3)
+
+
+def test_pairs_are_those_kept_for_training_of_the_systems_own_languages(tmp_path):
+    models = [
+        write_model(tmp_path, "all", ["en", "fr", "de"]),
+        write_model(tmp_path, "french", ["en", "fr"]),
+        write_model(tmp_path, "half", ["en", "de"], share=0.5),
+    ]
+    rows = models_table(tmp_path, *models)
+    assert [row["Langs"] for row in rows.values()] == ["3", "2", "2"]
+    expected = [sum(KEPT.values()), KEPT["en-fr"], KEPT["de-en"] // 2]
+    assert [row["Paral."] for row in rows.values()] == list(map(str, expected))
+
+
+def test_printed_rows_are_those_that_are_named_and_stand_last(tmp_path):
+    rows = models_table(
+        tmp_path, write_model(tmp_path, "ems", ["en", "fr"]), printed=["EMS", "LaBSE"]
+    )
+    assert list(rows) == ["ems", "LaBSE (printed)", "EMS (printed)"]
+    assert list(rows["EMS (printed)"].values())[1:] == ["62", "143M", "", "Dual-Trans", "147M", ""]
+    assert rows["LaBSE (printed)"]["Mono"] == "yes"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
+def test_weights_that_are_missing_or_damaged_are_an_error_that_names_them(name, tmp_path):
+    model = write_model(tmp_path, "ems", ["en", "fr"])
+    model.with_name(name).write_bytes(b"half")
+    with pytest.raises(EmsError, match=rf"{name}: cannot be read"):
+        models_table(tmp_path, model)
+    model.with_name(name).unlink()
+    with pytest.raises(EmsError, match=rf"{name}: cannot be read"):
+        models_table(tmp_path, model)
+
+
+def test_a_model_json_of_another_form_is_an_error_that_says_what_is_missing(tmp_path):
+    model = write_model(tmp_path, "ems", ["en", "fr"])
+    model.write_text(json.dumps({"name": "ems"}))
+    with pytest.raises(EmsError, match="that is not empty under `languages`, found nothing"):
+        models_table(tmp_path, model)

@@ -4,17 +4,11 @@ written.
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from train_made import LANGUAGES, contents, rows, sealed, train_until
@@ -34,10 +28,6 @@ pytestmark = pytest.mark.usefixtures("logged")
 def saved(state):
     """Every byte of the checkpoints in a state folder."""
     return {path.name: contents(path) for path in state.glob("step-*")}
-
-
-def half_written(folder):
-    return [path.name for path in folder.rglob("*") if path.name.endswith(".part")]
 
 
 # --- the same seed
@@ -60,51 +50,18 @@ def test_two_threads_repeat_themselves_too(toy, tmp_path):
 
 # --- killed and resumed
 
-
-LONG = {"steps": 120, "validate_every": 60}
-
-
-def kill_when_there_is_a_checkpoint(toy, folder):
-    """Run `ems train` as a process of its own, SIGKILL it after its first checkpoint."""
-    toy.experiment(train=LONG)
-    command = [sys.executable, "-m", "ems.cli", "train", "--experiment", "mine", "--system", "ems"]
-    command += ["--shards", toy.index(), "--vocabulary", toy.vocabulary]
-    command += ["--out", folder / "model", "--state", folder / "state"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=toy.folder, env=environment) as process:
-        try:
-            while process.poll() is None and not list(folder.glob("state/*/step-*")):
-                time.sleep(0.001)
-        finally:
-            process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert not (folder / "model").exists()
+KILLS = {"first": [5], "middle": [20], "last, model not written": [30], "again": [10, 15, 25]}
 
 
-def test_killed_by_a_signal_and_resumed_equals_never_killed_bit_for_bit(toy, tmp_path, caplog):
-    kill_when_there_is_a_checkpoint(toy, tmp_path / "killed")
-    resumed = toy.train(tmp_path / "killed", train=LONG)
-    started = [record.args for record in caplog.records if record.msg == "train %s: %s"]
-    steps = [int(text.removeprefix("resumed at step ")) for _, text in started if "resumed" in text]
-    assert len(steps) == 1
-    assert 0 < steps[0] < 120
-    caplog.clear()
-    whole = toy.train(tmp_path / "whole", train=LONG)
-    assert "from step 0" in caplog.text
-    assert contents(resumed) == contents(whole)
-
-
-@pytest.mark.parametrize("step", [5, 20, 30], ids=["first", "middle", "last, model not written"])
-def test_resumed_from_any_checkpoint_equals_never_killed(step, toy, never_killed, tmp_path, caplog):
-    train_until(toy, tmp_path, step)
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
-    assert f"resumed at step {step}" in caplog.text
-
-
-def test_a_run_killed_again_and_again_equals_never_killed(toy, never_killed, tmp_path):
-    for step in (10, 15, 25):
+@pytest.mark.parametrize("name", KILLS)
+def test_killed_after_a_checkpoint_and_resumed_equals_never_killed(
+    name, toy, never_killed, tmp_path, caplog
+):
+    for step in KILLS[name]:
         train_until(toy, tmp_path, step)
+    caplog.clear()
     assert contents(toy.train(tmp_path)) == contents(never_killed)
+    assert f"resumed at step {KILLS[name][-1]}" in caplog.text
 
 
 def test_a_system_that_another_process_trains_now_is_left_alone(toy, tmp_path):
@@ -137,27 +94,21 @@ def test_a_model_folder_is_what_the_encoder_loads(never_killed):
     assert np.isfinite(vectors).all()
 
 
-def test_the_segmenter_of_unseen_languages_is_the_default_and_lies_in_the_model_folder(
-    toy, tmp_path
-):
-    chosen = {"default": "sacremoses", "fr": "none"}
-    out = toy.train(tmp_path, train={"steps": 0}, segmenters=chosen)
-    encoder = SentenceEncoder(out)
+def test_what_prepares_a_text_lies_in_the_model_folder(toy, tmp_path):
+    """The segmenter of each language and of unseen ones, and what is dropped of the text."""
+    tokens = {}
+    for kept in ("keep", "drop"):
+        changes = {"segmenters": {"default": "sacremoses", "fr": "none"}}
+        changes |= {"train": {"steps": 0}, "clean": {"format_characters": kept}}
+        encoder = SentenceEncoder(toy.train(tmp_path / kept, **changes))
+        tokens[kept] = [t.tolist() for t in encoder.tokenise(["ba\u00adko", "bako"], "en")]
+    assert tokens["keep"][0] != tokens["keep"][1] == tokens["drop"][0] == tokens["drop"][1]
     assert set(encoder.segmenters) == {"und", *LANGUAGES}
     unseen, german, french = (
         encoder.tokenise(["ba,ko!"], code)[0].tolist() for code in ("und", "de", "fr")
     )
     assert unseen == german != french
     assert np.isfinite(encoder.encode(["ba,ko!"], "und")).all()
-
-
-def test_what_is_dropped_of_the_text_lies_in_the_model_folder(toy, tmp_path):
-    found = {}
-    for kept in ("keep", "drop"):
-        clean = {"format_characters": kept}
-        encoder = SentenceEncoder(toy.train(tmp_path / kept, train={"steps": 0}, clean=clean))
-        found[kept] = [t.tolist() for t in encoder.tokenise(["ba\u00adko", "bako"], "en")]
-    assert found["keep"][0] != found["keep"][1] == found["drop"][0] == found["drop"][1]
 
 
 def test_every_file_at_rest_is_safetensors_json_or_the_vocabulary(toy, never_killed, tmp_path):
@@ -192,32 +143,21 @@ DISK_FULL = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("step", "name"), [(10, r"step-00000015"), (30, r"model\.safetensors")], ids=str
+)
 @pytest.mark.parametrize("error", DISK_FULL, ids=["OSError", "SafetensorError"])
-def test_a_checkpoint_that_cannot_be_written_leaves_the_ones_before(
-    error, toy, never_killed, tmp_path, monkeypatch
+def test_what_cannot_be_written_leaves_what_was_there_and_nothing_half_written(
+    error, step, name, toy, never_killed, tmp_path, monkeypatch
 ):
-    state = train_until(toy, tmp_path, 10)
+    state = train_until(toy, tmp_path, step)
     before = saved(state)
     monkeypatch.setattr(checkpoint, "save_file", failing(error))
-    with pytest.raises(EmsError, match=r"cannot write .*step-00000015.*No space left"):
+    with pytest.raises(EmsError, match=rf"cannot write .*{name}.*No space left"):
         toy.train(tmp_path)
     assert saved(state) == before
-    assert not half_written(tmp_path)
-    monkeypatch.undo()
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
-
-
-@pytest.mark.parametrize("error", DISK_FULL, ids=["OSError", "SafetensorError"])
-def test_a_model_that_cannot_be_written_leaves_nothing_half_written(
-    error, toy, never_killed, tmp_path, monkeypatch
-):
-    train_until(toy, tmp_path, 30)
-    monkeypatch.setattr(checkpoint, "save_file", failing(error))
-    with pytest.raises(EmsError, match=r"cannot write .*model\.safetensors.*No space left"):
-        toy.train(tmp_path)
-    assert not half_written(tmp_path)
-    assert not (tmp_path / "model/model.safetensors").exists()
-    assert not (tmp_path / "model/model.json").exists()
+    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.glob("model/model.*"))
     monkeypatch.undo()
     assert contents(toy.train(tmp_path)) == contents(never_killed)
 
@@ -225,22 +165,14 @@ def test_a_model_that_cannot_be_written_leaves_nothing_half_written(
 # --- what stops a run
 
 
-def spoil(state, step, value):
-    path = state / f"step-{step:08}" / "model.safetensors"
+def test_weights_that_are_not_finite_stop_before_the_optimiser_step(toy, tmp_path, monkeypatch):
+    state = train_until(toy, tmp_path, 10)
+    path = state / "step-00000010/model.safetensors"
     tensors = load_file(path)
-    tensors["encoder.layers.0.inner.bias"][0] = value
+    tensors["encoder.layers.0.inner.bias"][0] = math.inf
     save_file(tensors, path)
     sealed(path.parent)
-
-
-@pytest.mark.parametrize("value", [math.inf, math.nan])
-def test_a_loss_that_is_not_finite_stops_before_the_optimiser_step(
-    value, toy, tmp_path, monkeypatch
-):
-    state = train_until(toy, tmp_path, 10)
-    spoil(state, 10, value)
-    before = saved(state)
-    steps = []
+    before, steps = saved(state), []
     monkeypatch.setattr(torch.optim.Adam, "step", lambda *_: steps.append(1))
     with pytest.raises(EmsError, match=r"loss of step 10 is not finite.*learning_rate"):
         toy.train(tmp_path)
@@ -275,22 +207,6 @@ def test_shards_of_another_vocabulary_are_refused(toy, tmp_path):
         train(experiment, "ems", data, Places(tmp_path / "model", tmp_path / "state"))
 
 
-# --- the schedule
-
-
-def test_a_step_uses_the_rate_of_the_schedule(toy, tmp_path, monkeypatch):
-    rates = []
-    step = torch.optim.Adam.step
-
-    def spy(optimizer, *rest):
-        rates.extend(group["lr"] for group in optimizer.param_groups)
-        return step(optimizer, *rest)
-
-    monkeypatch.setattr(torch.optim.Adam, "step", spy)
-    toy.train(tmp_path, train={"steps": 8})
-    assert rates == pytest.approx([0.002, 0.004, 0.006, 0.008, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
-
-
 # --- validation
 
 
@@ -320,7 +236,7 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
     settings = toy.experiment(model={"dropout": 0.5, "attention_dropout": 0.5}).systems["ems"]
     system, store = System(settings, 3, 300).train(), toy.store("validation")
     before = torch.get_rng_state()
-    found = validate(system, store, batch_pairs=6)
+    result = validate(system, store, batch_pairs=6)
     assert torch.equal(torch.get_rng_state(), before)
     assert all(module.training for module in system.modules())
     assert all(parameter.grad is None for parameter in system.parameters())
@@ -342,13 +258,13 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
             first, second = by_row[:size], by_row[size:]
             scores += [naive_p1(first, second), naive_p1(second, first)]
     assert pairs == 27
-    assert found["p1_by_language"] == {
+    assert result["p1_by_language"] == {
         "de": pytest.approx(sum(scores[:2]) / 2),
         "fr": pytest.approx(sum(scores[2:]) / 2),
     }
-    assert found["p1"] == pytest.approx(sum(scores) / len(scores))
+    assert result["p1"] == pytest.approx(sum(scores) / len(scores))
     for name, value in sums.items():
-        assert found[name] == pytest.approx(value / pairs, rel=1e-5), name
+        assert result[name] == pytest.approx(value / pairs, rel=1e-5), name
 
 
 # --- it learns

@@ -16,9 +16,10 @@ from train_made import contents, json_rows
 from ems.files import sha256_file, write_json
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
-from ems.shards.reader import Batch
+from ems.shards.reader import Batch, PairStore
 from ems.train import step as step_module
-from ems.train.batches import AHEAD, drawn
+from ems.train.batches import AHEAD, Data, drawn
+from ems.train.job import Places, train
 from ems.train.speed import Meter, StepFlops, peak_of
 
 CPU = torch.device("cpu")
@@ -75,14 +76,16 @@ def test_the_flops_of_a_step_are_those_that_torch_counts(toy, objectives, length
 
 
 def test_the_peak_of_a_gpu_is_found_by_its_name():
-    assert peak_of("NVIDIA H200", half=True) == 989e12
-    assert peak_of("NVIDIA H100 80GB HBM3", half=False) == 67e12
-    assert peak_of("NVIDIA H100 PCIe", half=True) == 756e12
-    assert peak_of("NVIDIA A100-SXM4-80GB", half=True) == 312e12
-    assert peak_of("NVIDIA L40S", half=True) == 362e12
-    assert peak_of("Tesla T4", half=True) is None
-    assert peak_of("Tesla V100-SXM2-32GB", half=False) == 15.7e12
-    assert peak_of("Some other", half=True) is None
+    names = {
+        "NVIDIA H200": (989e12, 67e12),
+        "NVIDIA H100 80GB HBM3": (989e12, 67e12),
+        "NVIDIA H100 PCIe": (756e12, 51e12),
+        "NVIDIA A100-SXM4-80GB": (312e12, 19.5e12),
+        "NVIDIA L40S": (362e12, 91.6e12),
+        "Tesla V100-SXM2-32GB": (None, 15.7e12),
+        "Some other": (None, None),
+    }
+    assert names == {name: tuple(peak_of(name, half) for half in (True, False)) for name in names}
 
 
 def test_a_meter_tells_the_rates_since_it_was_read():
@@ -100,9 +103,9 @@ def test_the_times_hold_the_tokens_read_and_the_seconds_waited(toy, tmp_path):
     toy.train(tmp_path)
     store = toy.store("training")
     tokens = [0, *np.cumsum([store.draw(3, t, 8, 0.5).lengths.sum() for t in range(30)]).tolist()]
-    found = json_rows(tmp_path / "times.jsonl")
-    assert [row["tokens"] for row in found] == [tokens[row["step"]] for row in found]
-    assert all(0 <= row["wait"] <= row["seconds"] for row in found)
+    times = json_rows(tmp_path / "times.jsonl")
+    assert [row["tokens"] for row in times] == [tokens[row["step"]] for row in times]
+    assert all(0 <= row["wait"] <= row["seconds"] for row in times)
     assert b"wait" not in contents(tmp_path / "model")["losses.jsonl"]
 
 
@@ -144,8 +147,7 @@ def test_an_error_while_drawing_is_raised_where_the_batch_is_asked_for():
             next(batches)
 
 
-def test_drawing_ahead_changes_no_byte_of_the_model(toy, tmp_path, monkeypatch):
-    plain = contents(toy.train(tmp_path / "plain"))
+def test_drawing_ahead_changes_no_byte_of_the_model(toy, never_killed, tmp_path, monkeypatch):
     used = []
 
     def spy(draw, steps, ahead):
@@ -155,7 +157,7 @@ def test_drawing_ahead_changes_no_byte_of_the_model(toy, tmp_path, monkeypatch):
             yield batch
 
     monkeypatch.setattr(step_module, "drawn", spy)
-    assert contents(toy.train(tmp_path / "ahead")) == plain
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
     assert used == [1] * 30
 
 
@@ -170,13 +172,12 @@ def big_shard(toy, folder, pairs):
         random.integers(3, 300, 10 * pairs, np.uint16).tofile(folder / f"{code}.ids")
         (10 * np.arange(pairs + 1, dtype=np.int64)).tofile(folder / f"{code}.offsets")
     np.arange(1, pairs + 1, dtype=np.int64).tofile(folder / "lines")
-    files = sorted(folder.iterdir())
     manifest = {
         "languages": ["de", "en"],
         "pairs": pairs,
         "tokens": {"de": 10 * pairs, "en": 10 * pairs},
         "vocabulary_sha256": sha256_file(toy.vocabulary),
-        "sha256": {path.name: sha256_file(path) for path in files},
+        "sha256": {path.name: sha256_file(path) for path in sorted(folder.iterdir())},
     }
     write_json(folder / "manifest.json", manifest)
     return folder
@@ -184,10 +185,6 @@ def big_shard(toy, folder, pairs):
 
 def anonymous_memory(toy, shards, folder, out):
     """Train 60 steps in this process; write its anonymous memory after the last, in bytes."""
-    from ems.shards.reader import PairStore
-    from ems.train.batches import Data
-    from ems.train.job import Places, train
-
     experiment = toy.experiment(train={"steps": 60, "batch_pairs": 64, "checkpoint_every": 60})
     data = Data(PairStore(shards, ["en", "de", "fr"], 20), None, toy.vocabulary)
     train(experiment, "ems", data, Places(folder / "model", folder / "state"))
@@ -199,7 +196,7 @@ def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
     """Four shards of 15,000 pairs, and of 16 times as many: 58 MB more on disk."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ems.train.job"])
-    found = []
+    memory = []
     for pairs in (15_000, 240_000):
         shards = [big_shard(toy, tmp_path / f"{pairs}-{at}/c/v/de-en/0", pairs) for at in range(4)]
         out = context.Value("q", 0)
@@ -208,6 +205,6 @@ def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
         process.start()
         process.join(120)
         assert process.exitcode == 0
-        found.append(out.value)
-    assert found[0] > 0
-    assert found[1] - found[0] < 8e6, found
+        memory.append(out.value)
+    assert memory[0] > 0
+    assert memory[1] - memory[0] < 8e6, memory

@@ -11,7 +11,7 @@ from train_made import Killed, Toy, contents, train_into, train_until
 
 from ems.errors import EmsError
 from ems.shards.reader import Shard
-from ems.train import checkpoint, verification
+from ems.train import verification
 from ems.train.distributed import World
 from ems.train.verification import TIMED
 
@@ -49,25 +49,21 @@ def change_an_id(shard):
     return f"{path}: its sha256 is not the one in the manifest"
 
 
-@pytest.mark.parametrize("role", ["training", "validation"])
-def test_a_long_run_on_a_changed_byte_ends_before_its_first_checkpoint(
-    own_toy, tmp_path, long_runs, role
+@pytest.mark.parametrize(("role", "saved"), [("training", 0), ("validation", 0), ("training", 10)])
+def test_a_long_run_on_a_changed_byte_ends_before_it_saves_anything(
+    own_toy, tmp_path, long_runs, role, saved
 ):
+    """A new run, and one that goes on."""
+    if saved:
+        train_until(own_toy, tmp_path / "run", saved)
+    before = {path: path.read_bytes() for path in tmp_path.glob("run/state/*/step-*/*")}
+    assert bool(before) == bool(saved)
     expected = change_an_id(own_toy.shards(role)[0])
     with pytest.raises(EmsError, match=expected) as caught:
         own_toy.train(tmp_path / "run")
     assert "\n" not in str(caught.value)
-    assert list(tmp_path.rglob("step-*")) == []
+    assert {path: path.read_bytes() for path in tmp_path.glob("run/state/*/step-*/*")} == before
     assert not (tmp_path / "run" / "model").exists()
-
-
-def test_a_run_that_goes_on_verifies_again_and_keeps_its_checkpoints(own_toy, tmp_path, long_runs):
-    state = train_until(own_toy, tmp_path, 10)
-    before = {path.name: contents(path) for path in checkpoint.checkpoints(state)}
-    expected = change_an_id(own_toy.shards("training")[0])
-    with pytest.raises(EmsError, match=expected):
-        own_toy.train(tmp_path)
-    assert {path.name: contents(path) for path in checkpoint.checkpoints(state)} == before
 
 
 def test_verifying_changes_no_byte_of_the_model_killed_or_not(

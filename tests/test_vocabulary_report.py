@@ -10,7 +10,7 @@ from tables_made import csv_rows, demo_report, tex_line, write_report
 
 from ems.batches import batched
 from ems.errors import EmsError
-from ems.tables.filters import write_filters_table
+from ems.tables.corpora import write_filters_table
 from ems.tables.vocabulary import write_vocabulary_table
 from ems.text import vocabulary_report
 from ems.text.subwords import (
@@ -160,6 +160,22 @@ def test_the_table_shows_rates_by_language_and_pieces_by_script(world, tmp_path)
     names = {name: labels.get(name, f"{name} script") for name in report["scripts"]}
     assert scripts == {names[name]: count for name, count in report["scripts"].items()}
     assert "150 pieces" in (tmp_path / "vocabulary.md").read_text()
+
+
+def test_several_vocabularies_stand_below_each_other_under_their_names(tmp_path):
+    counts = {"lines": 10, "characters": 100, "tokens": 20, "unknown": 1}
+    for code, latin in (("fr", 300), ("de", 200)):
+        scripts, languages = {"Latin": latin, "control": 5}, {"en": counts, code: counts}
+        report = {"pieces": latin + 5, "scripts": scripts, "languages": languages}
+        (tmp_path / f"{code}.json").write_text(json.dumps(report))
+    reports = [tmp_path / "fr.json", tmp_path / "de.json"]
+    write_vocabulary_table(reports, tmp_path / "v.tex")
+    rows = csv_rows(tmp_path / "v.tex")
+    names = ["fr: fr", "fr: en", "fr: Latin script", "fr: control symbols"]
+    assert list(rows) == [*names, *(name.replace("fr", "de") for name in names)]
+    assert [rows[f"{code}: Latin script"]["Pieces"] for code in ("fr", "de")] == ["300", "200"]
+    assert "(fr: 305 pieces, de: 205 pieces)" in (tmp_path / "v.md").read_text()
+    assert (tmp_path / "v.tex").read_text().count(r"\midrule") == 1 + 3
 
 
 @pytest.mark.parametrize("spoil", ["pieces", "scripts", "languages"])

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from conftest import Project
-from test_damaged_files import (
+from damaged_made import (
     ARCHIVE,
     CLEAN,
     INDEX,

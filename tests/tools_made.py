@@ -3,7 +3,7 @@
 import pytest
 
 from ems.errors import EmsError
-from ems.text.segment import check_available
+from ems.segmenters.base import check_available
 
 
 @pytest.fixture(autouse=True)

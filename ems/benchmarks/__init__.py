@@ -65,6 +65,14 @@ def module(name: str, part: str) -> ModuleType:
     return import_module(module_name(name, part))
 
 
+def joining(output: str) -> list[str]:
+    """The benchmarks that a table or figure of several is made of, in their order."""
+    places = {
+        n: record.joins[output] for n, record in benchmarks().items() if output in record.joins
+    }
+    return sorted(places, key=lambda name: places[name])
+
+
 def folder(name: str) -> Path:
     """Return the folder of a benchmark."""
     return Path(str(import_module(f"{__name__}.{name}").__file__)).parent

@@ -47,7 +47,8 @@ class Benchmark:
     ems.benchmarks.families that scores it, or the benchmark whose `score` does, which then shows
     both in its tables; `between` says which languages a system needs two of ("" any two, "en"
     English and another); `parallel` is true if all languages have the same sentences. `hours` is
-    the time limit of a job without a GPU.
+    the time limit of a job without a GPU. `joins` maps a table or figure of several benchmarks to
+    the place of this one in it.
     """
 
     title: str
@@ -70,6 +71,7 @@ class Benchmark:
     hours: int = 1
     tables: Mapping[str, Shown] = field(default_factory=dict)
     figures: Mapping[str, Shown] = field(default_factory=dict)
+    joins: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def english(self) -> bool:

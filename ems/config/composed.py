@@ -1,4 +1,4 @@
-"""The schemas of experiments and of config.yaml: schemas/ with what each benchmark adds."""
+"""The schemas of experiments and of config.yaml: schemas/, with segmenters and benchmarks."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from ems.benchmarks import benchmarks, has, settings_of
 from ems.benchmarks.record import Benchmark
 from ems.config.schema import load_yaml
+from ems.segmenters.base import names as segmenters
 
 CLOSED = {"type": "object", "additionalProperties": False, "default": {}}
 
@@ -15,6 +16,7 @@ def experiment_schema(schemas: Path) -> dict[str, Any]:
     schema = load_yaml(schemas / "experiment.schema.yaml")
     own, classifier = schema["properties"], schema["$defs"]["probe"]["properties"]
     against = own["decontaminate"]["properties"]["against"]["items"]["enum"]
+    schema["$defs"]["segmenter"]["enum"] = list(segmenters())
     for name, record in benchmarks().items():
         settings = settings_of(name)
         own["benchmarks"]["items"]["enum"].append(name)

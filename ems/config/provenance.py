@@ -76,14 +76,15 @@ def _module_files(module: str) -> list[Path]:
     """
     planned = {source_root() / name for name in PLANNED}
     parts = module.split(".")[1:]
+    files: list[Path] = []
     for root in (source_root(), EXTENSIONS.absolute()):
         base = root.joinpath(*parts)
         if (source := base.with_suffix(".py")).is_file():
             data = [base.with_suffix(suffix) for suffix in sorted(DATA)]
             return [source, *(path for path in data if path.is_file() and path not in planned)]
         if base.is_dir():
-            return [*base.glob("*.py"), *(path for path in _data(base) if path not in planned)]
-    return []
+            files += [*base.glob("*.py"), *(path for path in _data(base) if path not in planned)]
+    return files
 
 
 def _data(folder: Path) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """From the checked values of an experiment file to its types: names resolved, mistakes named."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,7 @@ from ems.config.systems import (
 )
 from ems.errors import EmsError
 from ems.languages import Language, load_languages
+from ems.segmenters.base import default_for
 
 
 def build(
@@ -362,12 +364,9 @@ def _check_seen(key: str, chosen: list[str], seen: list[str]) -> None:
         )
 
 
-def _segmenters(named: dict[str, str], languages: dict[str, Language]) -> dict[str, str]:
-    """The segmenter of each language; of one never seen it is the default, or the papers'."""
+def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
+    """Return the segmenter of each language, and of those that are never trained on."""
     return {
-        UNSEEN: named.get("default", "moses"),
-        **{
-            code: named.get(code, named.get("default", language.segmenter))
-            for code, language in languages.items()
-        },
+        code: named.get(code) or named.get("default") or default_for(code)
+        for code in (UNSEEN, *languages)
     }

@@ -15,7 +15,7 @@ import yaml
 
 from ems.config.yaml12 import MOST_BYTES, parse_yaml
 from ems.errors import EmsError
-from ems.shapes import TYPES
+from ems.shapes import type_checker
 
 
 def _pattern(
@@ -30,7 +30,7 @@ def _pattern(
 
 
 _VALIDATOR = jsonschema.validators.extend(
-    jsonschema.Draft202012Validator, validators={"pattern": _pattern}, type_checker=TYPES
+    jsonschema.Draft202012Validator, validators={"pattern": _pattern}, type_checker=type_checker()
 )
 LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
 

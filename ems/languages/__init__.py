@@ -18,15 +18,12 @@ UNSEEN = "und"  # ISO 639-2 "undetermined": a language that nothing was trained 
 
 @dataclass(frozen=True)
 class Language:
-    """One language: codes, script, the papers' segmenter, and its pairs with English in EMS Table
-    I.
-    """
+    """One language: codes, script, and its pairs with English in EMS Table I."""
 
     iso1: str
     tatoeba_v1: str
     flores200: str = ""
     script: str = ""
-    segmenter: str = "moses"
     ems_pairs: str = "-"
 
 

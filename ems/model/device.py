@@ -1,4 +1,4 @@
-"""Where tensors live: `auto` takes a GPU when there is one."""
+"""Devices: the choice of one, copies to it, and what it can do."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from ems.errors import EmsError
 
 
 def choose_device(setting: str) -> torch.device:
-    """The device for `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
+    """Return the device for `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
     present = torch.cuda.is_available()
     if setting == "cuda" and not present:
         raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
@@ -15,14 +15,14 @@ def choose_device(setting: str) -> torch.device:
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:
-    """A tensor of the host on a device: to a GPU by way of pinned memory, so that nothing waits."""
+    """Copy a tensor of the host to a device; through pinned memory, so that nothing waits."""
     if device.type == "cpu":
         return tensor
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether matrix products in bfloat16 are a device's own, not emulated (and slow)."""
+    """Return whether the device multiplies bfloat16 matrices itself and does not emulate it."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     able = torch.cpu.get_capabilities()

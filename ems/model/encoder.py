@@ -1,10 +1,8 @@
 """The sentence encoder: a Transformer and mean pooling (EMS v2 section III-A, Eq. 1).
 
-Notable choices, where the paper is silent, as in the authors' code (reference in docs/fidelity.md):
-- learned absolute positions, layer norm and dropout on the input, no language token in the input;
-- layer norm after each residual (post-LN), swish in the feed-forward layer;
-- ours: embeddings start at N(0, 0.02) and linear layers at Xavier uniform; `start: pytorch` is the
-  authors' code, PyTorch's defaults with all layers alike.
+Where the paper is silent it is as the authors' code (docs/fidelity.md): learned absolute positions,
+no language token in the input, layer norm after each residual (post-LN), swish. Start values are
+ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code.
 """
 
 from collections.abc import Callable
@@ -19,13 +17,13 @@ from torch.utils.checkpoint import checkpoint
 from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
 
-ROWS = 512  # in half precision rows come in multiples of it: each new shape is compiled and kept
-SHAPES = 16  # compiled layers get rows in multiples of about this part of them: 3 % more on average
+ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
+SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % more on average
 
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """Sizes of an encoder; the `model` part of an experiment."""
+    """The sizes of an encoder; `model` of an experiment."""
 
     layers: int
     width: int
@@ -49,7 +47,7 @@ class Attention(nn.Module):
         self.output = nn.Linear(settings.width, settings.width)
 
     def forward(self, states: Tensor, packing: Packing) -> Tensor:
-        """states[T, d] -> [T, d]; each token attends to the tokens of its own sentence."""
+        """Let each token attend to its sentence: states[T, d] -> [T, d]."""
         projected = self.input(states)  # (T, 3d)
         dropout = self.dropout if self.training else 0.0
         parts = []
@@ -63,9 +61,10 @@ class Attention(nn.Module):
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
-    """Scaled dot-product attention (n, heads, L, d / heads); on a CPU never in bfloat16, since
-    PyTorch's kernel takes three times as long in it there, and with dropout by plain products,
-    which PyTorch's kernel would fall back to.
+    """Return scaled dot-product attention (n, heads, L, d / heads).
+
+    A CPU computes it in float32, since PyTorch's kernel takes three times as long in bfloat16, and
+    with dropout by plain products, as PyTorch would, but with our dropout.
     """
     parts = (query, key, value)
     slow = query.device.type == "cpu" and query.dtype == torch.bfloat16
@@ -79,7 +78,6 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: fl
 def _attend_plainly(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float
 ) -> Tensor:
-    """Scaled dot-product attention of (n, heads, L, d / heads) with dropout of its shares."""
     scores = (query * query.shape[-1] ** -0.5) @ key.transpose(2, 3)  # (n, heads, L, L)
     shares = scores.masked_fill(~mask, float("-inf")).softmax(-1)
     return drop(shares, dropout) @ value
@@ -99,12 +97,12 @@ class Layer(nn.Module):
         self.compiled: Callable[[Tensor, Tensor], Tensor] | None = None
 
     def forward(self, states: Tensor, packing: Packing) -> Tensor:
-        """states[T, d] -> [T, d]."""
+        """Compute the layer: states[T, d] -> [T, d]."""
         compiled = self.compiled if self.training else None
         return (compiled or self.by_token)(states, self.attention(states, packing))
 
     def by_token(self, states: Tensor, mixed: Tensor) -> Tensor:
-        """What follows attention, all of it token by token: states[T, d], mixed[T, d] -> [T, d]."""
+        """Compute what follows attention: states[T, d], mixed[T, d] -> [T, d]."""
         dropout = self.dropout if self.training else 0.0
         states = self.attention_norm(add_dropped(states, mixed, dropout))
         inner = functional.silu(self.inner(states))  # (T, feed_forward)
@@ -112,7 +110,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids to sentence embeddings: the part of EMS that is used after training (Fig. 1)."""
+    """Token ids to sentence embeddings: what is used after training (Fig. 1)."""
 
     def __init__(self, settings: EncoderSettings, pieces: int) -> None:
         super().__init__()
@@ -124,19 +122,23 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
         self.checkpoint_layers = False  # keep a layer's input, run it again for its gradient
         start_values(self, settings.start)
-        if settings.start == "pytorch":
-            _as_the_authors(self)
+        if settings.start == "pytorch":  # as the authors: <pad> is zero, layers are copies of one
+            with torch.no_grad():
+                self.tokens.weight[0] = 0
+            for layer in self.layers[1:]:
+                layer.load_state_dict(self.layers[0].state_dict())
 
     def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
-        """Packed tokens[T] of N sentences, lengths[N] ascending -> mean-pooled states [N, d] (Eq.
-        1). The packing of these lengths can be made before (so that no GPU is waited for).
+        """Return the mean-pooled states [N, d] of sentences (Eq. 1).
+
+        tokens[T] are packed, lengths[N] ascend; a `packing` of them saves a wait for the GPU.
         """
         return self.both(tokens, lengths, packing)[1]
 
     def both(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The states [T, d] of the tokens, and what `forward` gives."""
+        """Return the states [T, d] of the tokens, and what `forward` returns."""
         packing = packing or pack(lengths)
         states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
         states = rounded(states, self._rows(len(tokens)))  # (T or more, d)
@@ -152,47 +154,29 @@ class Encoder(nn.Module):
         return states, sums / lengths[:, None]
 
     def _rows(self, tokens: int) -> int:
-        """Rows for so many tokens: few numbers of them where each is compiled, or kept, anew."""
+        """Return the rows for so many tokens: few numbers, if each shape is compiled or kept."""
+        step = ROWS if torch.is_autocast_enabled(self.tokens.weight.device.type) else 1
         if self.training and any(layer.compiled for layer in self.layers):
-            return _up(tokens, max(ROWS, 1 << (tokens // SHAPES).bit_length() >> 1))
-        half = torch.is_autocast_enabled(self.tokens.weight.device.type)
-        return _up(tokens, ROWS if half else 1)
+            step = max(ROWS, 1 << (tokens // SHAPES).bit_length() >> 1)
+        return -(-tokens // step) * step
 
     def compile_layers(self, backend: str = "inductor") -> None:
-        """Compile what each layer does token by token, for training; static shapes.
+        """Compile the token-wise part of each layer for training (other dropout masks result).
 
-        The same function up to rounding, but other masks of dropout. Evaluation stays as it is:
-        its shapes are many. Attention does too, its groups differ from batch to batch.
+        Evaluation and attention, whose shapes are many, are not compiled.
         """
         for layer in self.layers:
             layer.compiled = torch.compile(layer.by_token, dynamic=False, backend=backend)
 
 
-def _up(count: int, step: int) -> int:
-    return -(-count // step) * step
-
-
 def start_values(module: nn.Module, start: str) -> None:
-    """Set the weights of a module: `ours`, or as PyTorch made them (`pytorch`)."""
-    if start == "ours":
-        module.apply(_initialise)
-
-
-def _initialise(module: nn.Module) -> None:
-    """Ours: embeddings N(0, 0.02), linear weights Xavier uniform, biases 0."""
-    if isinstance(module, nn.Embedding):
-        nn.init.normal_(module.weight, std=0.02)
-    elif isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
-
-
-@torch.no_grad()
-def _as_the_authors(encoder: Encoder) -> None:
-    """What their code adds to PyTorch's defaults: the embedding of <pad> is zero, and all layers
-    are copies of one.
-    """
-    encoder.tokens.weight[0] = 0
-    for layer in encoder.layers[1:]:
-        layer.load_state_dict(encoder.layers[0].state_dict())
+    """Set the weights of a module: `ours`, or leave them as PyTorch made them (`pytorch`)."""
+    if start != "ours":
+        return
+    for part in module.modules():
+        if isinstance(part, nn.Embedding):
+            nn.init.normal_(part.weight, std=0.02)
+        elif isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)

@@ -1,6 +1,4 @@
-"""The heads that the objectives put on the sentence embedding; used in training only (EMS v2 Fig.
-1).
-"""
+"""The heads on the sentence embedding, used in training only (EMS v2 Fig. 1)."""
 
 from dataclasses import dataclass
 
@@ -13,9 +11,9 @@ from ems.model.encoder import EncoderSettings, start_values
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """The generative head; `objectives.head` of an experiment. The defaults are EMS v2's."""
+    """Settings of the generative head, `objectives.head`; the defaults are EMS v2's."""
 
-    language_width: int = 128  # 0: not told the language
+    language_width: int = 128  # 0: no language embedding
     output: str = "own"  # L_emb: own, or shared with the encoder's token embeddings
     bias: bool = False  # of L_emb
     layer_norm: bool = False  # of the language embedding, and after swish
@@ -23,40 +21,39 @@ class HeadSettings:
 
 
 class GenerativeHead(nn.Module):
-    """A state and the target language -> the state that is scored against every piece.
+    """Maps a state and the target language to the state that is scored against every piece.
 
-    Eq. 2-3: an embedding of the target language, `language_width` wide; Eq. 4-5: concatenation
-    (language first), L_fc with bias, swish, and L_emb. The layer norms and the dropout of the
-    language embedding are those of the authors' code. When L_emb is shared, as in the Lightweight
-    paper, L_fc maps to the encoder's width.
+    Eq. 2-5: the embedding of the language, concatenation (language first), L_fc with bias, swish,
+    L_emb. Layer norms and dropout of the language are the authors' code; the Lightweight paper
+    shares L_emb with the encoder.
     """
 
     def __init__(
         self, model: EncoderSettings, settings: HeadSettings, languages: int, pieces: int
     ) -> None:
         super().__init__()
-        told = settings.language_width
-        joined = told + model.width
-        out = model.width if settings.output == "shared" else joined
+        width = settings.language_width
+        joined = width + model.width
+        own = settings.output == "own"
+        out = joined if own else model.width
         norm = nn.LayerNorm if settings.layer_norm else nn.Identity
-        self.languages = nn.Embedding(languages, told) if told else None
-        self.language_norm = norm(told, model.norm_eps) if told else None
+        self.languages = nn.Embedding(languages, width) if width else None
+        self.language_norm = norm(width, model.norm_eps) if width else None
         self.dropout = nn.Dropout(settings.dropout)
         self.mix = nn.Linear(joined, out)
         self.norm = norm(out, model.norm_eps)
-        own = settings.output == "own"
         self.output = nn.Linear(out, pieces, bias=False) if own else None
         self.bias = nn.Parameter(torch.zeros(pieces)) if settings.bias else None
         start_values(self, model.start)
 
     def forward(self, states: Tensor, languages: Tensor) -> Tensor:
-        """states[N, d], target languages[N] -> [N, k]; logits are these @ output.T + bias.
+        """Map states[N, d] and target languages[N] to [N, k]; logits are these @ output.T + bias.
 
         k is d_la + d, or d where the output is shared.
         """
         if self.languages is not None:
-            told = self.dropout(self.language_norm(self.languages(languages)))  # (N, d_la)
-            states = torch.cat([told, states], dim=1)  # (N, d_la + d)
+            language = self.dropout(self.language_norm(self.languages(languages)))  # (N, d_la)
+            states = torch.cat([language, states], dim=1)  # (N, d_la + d)
         return self.norm(functional.silu(self.mix(states)))
 
 
@@ -70,11 +67,10 @@ class ContrastiveHead(nn.Module):
         start_values(self, model.start)
 
     def forward(self, sentences: Tensor) -> Tensor:
-        """sentences[N, d] -> [N, d_cntrs]."""
+        """Map sentences[N, d] to [N, d_cntrs]."""
         return self.outer(functional.relu(self.inner(sentences)))
 
 
 def linear_weights(module: nn.Module) -> int:
-    """How many weights the linear layers of a module have: half the operations of one row."""
-    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
-    return sum(part.weight.numel() for part in linear)
+    """Count the weights of the linear layers of a module: half the operations of one row."""
+    return sum(m.weight.numel() for m in module.modules() if isinstance(m, nn.Linear))

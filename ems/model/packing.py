@@ -1,8 +1,7 @@
-"""Packed sentences: linear layers see real tokens only; attention sees small padded groups.
+"""Packed sentences: linear layers see real tokens only, attention small padded groups.
 
-Sentences arrive ordered by length. Neighbours form groups in which padding is bounded, so that a
-batch of random pairs costs about what its tokens cost, not what its longest sentence times its size
-would.
+Sentences come ordered by length. Neighbours form groups in which padding is bounded, so that a
+batch costs about what its tokens cost.
 """
 
 from dataclasses import dataclass
@@ -13,14 +12,16 @@ from torch import Tensor
 
 from ems.model.device import onto
 
-SLACK = 1.15  # a group is closed when its padded size would exceed its tokens by this factor
-LEAST = 32  # sentences that a group holds at least, so that groups stay few
+SLACK = 1.15  # a group ends where its padded size would exceed its tokens by this factor
+LEAST = 32  # sentences of a group, at least, so that groups are few
 
 
 @dataclass
 class Group:
-    """Neighbouring sentences of like length: `index[n, L]` into the tokens, `real[n, L]` where
-    true, and `places[T']`: where in the padded n * L each of its T' tokens stands.
+    """n neighbouring sentences, padded to L tokens.
+
+    `index[n, L]` points at tokens, `real[n, L]` is false for padding, `places[T']` are the places
+    of its T' tokens in the padded n * L.
     """
 
     index: Tensor
@@ -30,7 +31,7 @@ class Group:
 
 @dataclass
 class Packing:
-    """Where each of T tokens belongs: `position[T]` in its sentence, `sentence[T]` of N."""
+    """The place of each of T tokens: `position[T]` in its sentence, `sentence[T]` of N."""
 
     position: Tensor
     sentence: Tensor
@@ -38,7 +39,7 @@ class Packing:
     groups: list[Group]
 
     def to(self, device: torch.device) -> "Packing":
-        """The same on a device, in one copy that nothing waits for."""
+        """Copy it to a device at once, without waiting."""
         parts = [self.position, self.sentence, self.lengths]
         parts += [part for group in self.groups for part in (group.index, group.real, group.places)]
         flat = torch.cat([part.flatten().long() for part in parts])
@@ -50,10 +51,9 @@ class Packing:
 
 
 def pack(lengths: Tensor) -> Packing:
-    """The packing of sentences with `lengths[N]`, ascending and all at least 1 (on any device).
+    """Return the packing of sentences with `lengths[N]`, ascending and at least 1.
 
-    Of lengths on a GPU it waits for the GPU, whose sizes Python must know: pack them on the CPU and
-    move the packing instead.
+    On a GPU this waits for the sizes: pack on the CPU and move the packing instead.
     """
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
@@ -69,7 +69,7 @@ def pack(lengths: Tensor) -> Packing:
 
 
 class _Pad(torch.autograd.Function):
-    """Packed -> padded rows. Each token stands in one place, so its gradient is a plain gather."""
+    """Packed to padded rows. Each token has one place, so the gradient is a plain gather."""
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
@@ -79,20 +79,19 @@ class _Pad(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        pieces = zip(grads, ctx.places, strict=True)
-        rows = [grad.index_select(0, places) for grad, places in pieces]
+        rows = [g.index_select(0, p) for g, p in zip(grads, ctx.places, strict=True)]
         return rounded(torch.cat(rows), ctx.rows), None
 
 
 class _Unpad(torch.autograd.Function):
-    """Padded -> packed rows; the gradient of padding is zero."""
+    """Padded to packed rows; the gradient of padding is zero."""
 
     @staticmethod
     def forward(ctx: Any, packing: Packing, *padded: Tensor) -> Tensor:
         ctx.places = [group.places for group in packing.groups]
         ctx.sizes = [len(rows) for rows in padded]
-        pieces = zip(padded, ctx.places, strict=True)
-        return torch.cat([rows.index_select(0, places) for rows, places in pieces])
+        parts = zip(padded, ctx.places, strict=True)
+        return torch.cat([rows.index_select(0, places) for rows, places in parts])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -105,24 +104,24 @@ class _Unpad(torch.autograd.Function):
 
 
 def rounded(rows: Tensor, count: int) -> Tensor:
-    """rows[T, ...] with zeros below, `count` rows in all."""
+    """Append zeros to rows[T, ...] to get `count` rows."""
     if len(rows) == count:
         return rows
     return torch.cat([rows, rows.new_zeros(count - len(rows), *rows.shape[1:])])
 
 
 def pad(packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
-    """packed[T or more, k] -> for each group its rows [n * L, k]; padding repeats a token."""
+    """Return the rows [n * L, k] of each group of packed[T or more, k]; padding repeats a token."""
     return _Pad.apply(packed, packing)
 
 
 def unpad(padded: list[Tensor], packing: Packing) -> Tensor:
-    """The padded rows [n * L, k] of all groups -> packed[T, k]."""
+    """Return packed[T, k] of the padded rows [n * L, k] of all groups."""
     return _Unpad.apply(packing, *padded)
 
 
 def _bounds(sizes: list[int]) -> list[tuple[int, int]]:
-    """[first, last) of each group of ascending `sizes`."""
+    """Return [first, last) of each group of ascending `sizes`."""
     bounds, first, tokens = [], 0, 0
     for at, size in enumerate(sizes):
         count = at - first

@@ -8,13 +8,11 @@ from ems.objectives.negatives import Groups
 from ems.objectives.system import Objective, System, similarity_flops
 
 
-def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
-    """-sum_j log softmax(u_j v_k) at k = j, rows and columns (Eq. 5): first[B, d], second[B, d].
+def align_loss(first: Tensor, second: Tensor, groups: Groups) -> Tensor:
+    """Return -sum_j log softmax(u_j v_k) at k = j, both directions, of first[B, d], second[B, d].
 
-    The inner product itself: no cosine, no temperature, no MLP. A sum over both directions; k runs
-    over the pairs of j's group (all, if None).
+    The score is the inner product: no cosine, no temperature, no MLP. k runs over j's group.
     """
-    groups = groups or Groups.of_batch(len(first))
     positive = groups.positives(first.device)  # (n, a)
     forward = groups.anchors(first) @ groups.candidates(second).mT  # (n, a, g)
     backward = groups.anchors(second) @ groups.candidates(first).mT
@@ -22,7 +20,7 @@ def align_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> T
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Eq. 5 of the embeddings."""
+    """Compute Eq. 5 of the embeddings."""
     return align_loss(*encoded.sides, system.groups(encoded.batch))
 
 

@@ -13,17 +13,14 @@ from ems.shards.reader import Batch
 
 @dataclass
 class DeviceBatch:
-    """A `Batch` as tensors on a device; the fields are those of `Batch`.
-
-    Its pairs are those from `first` on of the `total` of the step.
-    """
+    """A `Batch` as tensors on a device: the pairs from `first` on of the `total` of the step."""
 
     tokens: Tensor
     lengths: Tensor
     rows: Tensor
     languages: Tensor
     inputs: Tensor
-    sizes: Tensor  # the lengths on the host, where the packing is made: no GPU is waited for
+    sizes: Tensor  # the lengths on the host, for packing without waiting for a GPU
     total: int
     first: int = 0
     step: int = 0
@@ -43,36 +40,36 @@ class DeviceBatch:
 
     @property
     def pairs(self) -> int:
-        """B, the number of sentence pairs."""
+        """Return B, the number of sentence pairs."""
         return len(self.rows) // 2
 
     @cached_property
     def packing(self) -> Packing:
-        """Where its tokens belong; not made for a batch that is encoded in parts."""
+        """Return the packing of its tokens; not used where a batch is encoded in parts."""
         packing, device = pack(self.sizes), self.tokens.device
         return packing if device.type == "cpu" else packing.to(device)
 
     @cached_property
     def row(self) -> Tensor:
-        """int64[T]: the row of the sentence of each token."""
+        """Return the row of each token's sentence, int64[T]."""
         return torch.repeat_interleave(self.rows, self.lengths, output_size=len(self.tokens))
 
     @cached_property
     def other(self) -> Tensor:
-        """int64[2B]: the row of the translation of each row."""
+        """Return the row of the translation of each row, int64[2B]."""
         return torch.arange(2 * self.pairs, device=self.rows.device).roll(self.pairs)
 
     def labels(self, masked: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """(row[T], token[T], lengths[2B]): the tokens of the translation of each row."""
+        """Return (row[T], token[T], lengths[2B]): the tokens of the translation of each row."""
         lengths = torch.empty_like(self.lengths).index_copy(0, self.rows, self.lengths)
         return self.other[self.row], self.inputs if masked else self.tokens, lengths[self.other]
 
 
 @dataclass
 class Encoded:
-    """A batch and its states[T, d] of tokens, in the batch's order, and sentences[2B, d] by row.
+    """A batch, the states[T, d] of its tokens and its sentences[2B, d] by row.
 
-    There are no states where the batch is encoded in parts (GradCache).
+    There are no states if the batch is encoded in parts (GradCache).
     """
 
     batch: DeviceBatch
@@ -81,10 +78,10 @@ class Encoded:
 
     @property
     def sides(self) -> tuple[Tensor, ...]:
-        """The embeddings [B, d] of the first and of the second sides."""
+        """Return the embeddings [B, d] of the first and of the second sides."""
         return self.sentences.split(self.batch.pairs)
 
     @property
     def masked(self) -> tuple[Tensor, Tensor]:
-        """(row[M], token[M]) of the masked tokens: their sentence, and what they were."""
+        """Return (row[M], token[M]): the sentences of the masked tokens, and these tokens."""
         return self.batch.row[self.batch.places], self.batch.tokens[self.batch.places]

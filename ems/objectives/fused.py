@@ -1,18 +1,11 @@
 """Cross-entropy of sparse label rows against a whole vocabulary, without dense labels or softmax.
 
-What XTR, UGT, SMLM and MLM have in common: each of N states predicts a distribution over V pieces,
-given as a few (row, token, weight) entries.
-
-Notable choices:
-- sum_w p(w) (logsumexp(z) - z(w)) = mass logsumexp(z) - <state, sum_w p(w) W_w>: labels never
-  meet the logits, only the few output vectors that they name, so nothing is looked up per chunk and
-  a GPU never waits for the host;
-- the gradient, mass softmax(z) - p, is made chunk by chunk of rows already in the forward pass: one
-  buffer of logits is all that is ever held; the softmax overwrites them, and logsumexp follows from
-  its largest value (max logit - log max softmax): a pass of exponentials less. Fresh memory for
-  each chunk cost as much as a product: the kernel hands it out page by page;
-- a row's mass (the sum of its weights) scales its state, k wide, and not its softmax, V wide;
-- bfloat16 halves the bytes and uses the matrix units that have it; sums stay of the weights' dtype.
+XTR, UGT, SMLM and MLM share it: each of N states predicts a distribution over V pieces, given as a
+few (row, token, weight) entries. Two identities make it cheap:
+- sum_w p(w) (logsumexp(z) - z(w)) = mass logsumexp(z) - <state, sum_w p(w) W_w>: labels meet the
+  few output vectors that they name, never the logits, so a GPU never waits for the host;
+- the gradient by logits is mass softmax(z) - p. It is made in the forward pass, chunk by chunk of
+  rows in one buffer that the softmax overwrites; logsumexp is max logit - log max softmax.
 """
 
 from collections.abc import Callable
@@ -29,8 +22,7 @@ CHUNK = 1 << 22  # logits held at once: 16 MB in float32
 class Target:
     """Sparse label rows: row[T], token[T] and weight[T] of each entry, in any order.
 
-    A token that a row has twice counts with the sum of its weights; the weights of a row need not
-    add up to 1, and a row without entries is no label at all.
+    The weights of a token that a row has twice are summed; those of a row need not add up to 1.
     """
 
     row: Tensor
@@ -38,7 +30,7 @@ class Target:
     weight: Tensor
 
     def mass(self, rows: int) -> Tensor:
-        """The sum of the weights of each row, [rows]."""
+        """Return the sum of the weights of each row, [rows]."""
         return self.weight.new_zeros(rows).index_add(0, self.row, self.weight)
 
 
@@ -46,64 +38,50 @@ class _FusedCrossEntropy(torch.autograd.Function):
     """The sum over rows, with its gradients by states, output and bias."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        states: Tensor,
-        output: Tensor,
-        bias: Tensor | None,
-        row: Tensor,
-        token: Tensor,
-        weight: Tensor,
-    ) -> Tensor:
-        ctx.save_for_backward(states, output, bias, row, token, weight)
-        total, ctx.made = _value_and_gradients(
-            states, output, bias, Target(row, token, weight), ctx.needs_input_grad
-        )
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        """Take states, output, bias (or None), and row, token, weight of the target."""
+        ctx.save_for_backward(*inputs)
+        total, ctx.gradients = _value_and_gradients(inputs, ctx.needs_input_grad)
         return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Scales the gradients where they lie: a copy would cost as much as a product. A second
-        pass over the same graph makes them anew.
-        """
-        made, ctx.made = ctx.made, None
-        if made is None:
-            *factors, row, token, weight = ctx.saved_tensors
-            target = Target(row, token, weight)
-            _, made = _value_and_gradients(*factors, target, ctx.needs_input_grad)
-        return *(None if part is None else part.mul_(grad) for part in made), None, None, None
+        """Scale the gradients in place; a second pass over the graph computes them again."""
+        gradients, ctx.gradients = ctx.gradients, None
+        if gradients is None:
+            _, gradients = _value_and_gradients(ctx.saved_tensors, ctx.needs_input_grad)
+        return *(None if part is None else part.mul_(grad) for part in gradients), None, None, None
 
 
 def _value_and_gradients(
-    states: Tensor,
-    output: Tensor,
-    bias: Tensor | None,
-    target: Target,
-    needs: tuple[bool, ...],
+    inputs: tuple[Any, ...], needs: tuple[bool, ...]
 ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
-    """The sum over rows, and its gradients by states, output and bias as far as `needs` has them:
-    of states and output together, of a bias that is no parameter (a correction) not.
+    """Return the sum over rows, and its gradients by states, output and bias if `needs` asks.
+
+    States and output get one together; a bias that is no parameter (a correction) gets none.
     """
+    states, output, bias, *entries = inputs
+    target = Target(*entries)
     mass = target.mass(len(states))  # (N,)
-    logsumexp, made = _softmax_part(states, output, bias, mass, any(needs), needs[2])
+    logsumexp, gradients = _softmax_part(states, output, bias, mass, any(needs), needs[2])
     expected = _label_means(output, target, len(states))  # (N, k)
     total = mass @ logsumexp - (states.to(mass.dtype) * expected).sum()
     if bias is not None:
         total -= target.weight @ bias[target.token].to(mass.dtype)
     if any(needs):
-        grad_states, grad_output, grad_bias = made
+        grad_states, grad_output, grad_bias = gradients
         grad_states -= expected
         pull = states[target.row].to(mass.dtype) * target.weight[:, None]  # (T, k)
         grad_output.index_add_(0, target.token, pull, alpha=-1)
         if grad_bias is not None:
             grad_bias.index_add_(0, target.token, target.weight, alpha=-1)
-    return total, made
+    return total, gradients
 
 
 def _softmax_part(
     states: Tensor, output: Tensor, bias: Tensor | None, mass: Tensor, needs: bool, needs_bias: bool
 ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
-    """logsumexp[N] of the logits, and the gradients of mass @ logsumexp if they are needed."""
+    """Return logsumexp[N] of the logits, and the gradients of mass @ logsumexp if needed."""
     sums = {"dtype": mass.dtype, "device": states.device}
     logsumexp = [mass.new_empty(0)]
     grad_states = torch.empty(states.shape, **sums) if needs else None
@@ -129,13 +107,13 @@ def _softmax_part(
 
 
 def _rows_at_once(rows: int, pieces: int) -> int:
-    """As many rows as CHUNK logits are, the chunks as equal as can be."""
+    """Return the rows of a chunk of at most CHUNK logits, chunks being about equal."""
     most = max(1, CHUNK // pieces)
     return max(1, -(-rows // max(1, -(-rows // most))))
 
 
 def _add_product(sums: Tensor, shares: Tensor, chunk: Tensor) -> None:
-    """sums[V, k] += shares[n, V]^T chunk[n, k], inside of the product where the dtypes allow it."""
+    """Add shares[n, V]^T chunk[n, k] to sums[V, k], in the product if the dtypes allow it."""
     if sums.dtype == chunk.dtype:
         sums.addmm_(shares.T, chunk)
     else:
@@ -143,7 +121,7 @@ def _add_product(sums: Tensor, shares: Tensor, chunk: Tensor) -> None:
 
 
 def _label_means(output: Tensor, target: Target, rows: int) -> Tensor:
-    """The weighted sum of the output vectors of each row's labels, [N, k]."""
+    """Return the weighted sum of the output vectors of each row's labels, [N, k]."""
     vectors = output[target.token].to(target.weight.dtype) * target.weight[:, None]  # (T, k)
     return vectors.new_zeros(rows, output.shape[1]).index_add_(0, target.row, vectors)
 
@@ -155,10 +133,10 @@ def fused_cross_entropy(
     bias: Tensor | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """-sum of p(w) log softmax(states output^T + bias)(w) over all rows and tokens of `target`.
+    """Return -sum of p(w) log softmax(states output^T + bias)(w) over rows and tokens of `target`.
 
-    states[N, k], output[V, k], bias[V]. Natural logarithm, a sum, not a mean. The logits and their
-    gradient are of `dtype` (that of `states`, if None), the sums are of that of the weights.
+    states[N, k], output[V, k], bias[V]. The logits are of `dtype` (default: that of `states`), sums
+    of the dtype of the weights.
     """
     factors = (states, output, bias)
     if not torch.is_grad_enabled():  # validation: no gradient is made
@@ -170,7 +148,7 @@ def fused_cross_entropy(
 
 @torch.no_grad()
 def entropy(target: Target, pieces: int) -> Tensor:
-    """-sum of p log p over the distinct (row, token) of `target`; tokens are below `pieces`."""
+    """Return -sum of p log p over the distinct (row, token) of `target`; tokens < `pieces`."""
     keys, at = torch.unique(target.row * pieces + target.token, return_inverse=True)
     share = target.weight.new_zeros(len(keys)).index_add(0, at, target.weight)
     return -torch.special.xlogy(share, share).sum()
@@ -184,10 +162,9 @@ def kl_loss(
     dtype: torch.dtype | None = None,
     cross_entropy: Callable[..., Tensor] = fused_cross_entropy,
 ) -> Tensor:
-    """Sum over rows of KL(p || softmax(states output^T + bias)), p the rows of `target`.
+    """Return the sum over rows of KL(p || softmax(states output^T + bias)), p the rows of `target`.
 
-    As `fused_cross_entropy` (or `cross_entropy`, of the same arguments), less the entropy of the
-    target: a constant, but then 0 is perfect.
+    This is `cross_entropy` less the entropy of the target, a constant, so that 0 is perfect.
     """
     crossed = cross_entropy(states, output, target, bias=bias, dtype=dtype)
     return crossed - entropy(target, len(output))

@@ -22,13 +22,9 @@ def add_head(heads: nn.ModuleDict, settings: dict[str, Any], languages: int, pie
 
 
 def generate(
-    system: System,
-    loss: Callable[..., Tensor],
-    states: Tensor,
-    languages: Tensor,
-    target: Target,
+    system: System, loss: Callable[..., Tensor], states: Tensor, languages: Tensor, target: Target
 ) -> Tensor:
-    """`loss` of what states[N, d] predict in the languages[N], against a target."""
+    """Return the `loss` of what states[N, d] predict in languages[N], against a target."""
     head = system.heads["generative"]
     output = system.encoder.tokens if head.output is None else head.output
     dtype = torch.bfloat16 if system.half else None
@@ -36,12 +32,12 @@ def generate(
 
 
 def flops_of_state(system: System) -> int:
-    """Operations of one state's prediction: twice the weights, the output layer's included."""
+    """Count the operations of one prediction: twice the weights, output layer included."""
     head = system.heads["generative"]
     shared = system.encoder.tokens.weight.numel() if head.output is None else 0
     return 2 * (linear_weights(head) + shared)
 
 
 def flops_of_sentences(system: System, lengths: np.ndarray) -> int:
-    """Operations where each sentence embedding predicts once."""
+    """Count the operations if each sentence embedding predicts once."""
     return flops_of_state(system) * len(lengths)

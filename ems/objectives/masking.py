@@ -1,13 +1,10 @@
-"""Which tokens of a batch are hidden from the encoder, for UGT, SMLM, MLM and the authors' code.
+"""Masking: the tokens of a batch that are hidden from the encoder, for UGT, SMLM and MLM.
 
-Notable choices:
-- a pure function of (seed, step): the Philox stream of the batch's draw, far ahead in it, so that
-  masks and pairs are independent, and killed and resumed equals never killed;
-- each pair has its own random numbers, by its place in the step: processes that share a step mask
-  what one would;
-- `one` hides one token of one random side of each pair (the authors' code of EMS), `word` prefers
-  tokens that are not punctuation only (the Lightweight code), `mlm` is BERT's: 15 % of a sentence,
-  at least one, of which 80 % become <mask>, 10 % a random piece, and 10 % stay.
+`one` hides one token of one random side of each pair (the authors' code of EMS), `word` prefers
+tokens that are not only punctuation (the Lightweight code), `mlm` is BERT's. Masks are a function
+of (seed, step) and of a pair's place in the step: processes that share a step mask what one would.
+The random numbers are far ahead in the Philox stream of the draw, so masks and pairs are
+independent.
 """
 
 import unicodedata
@@ -21,21 +18,19 @@ from ems.text.subwords import MASK
 
 SHARE, REPLACED, RANDOM = 0.15, 0.8, 0.1  # of MLM (Devlin et al. 2019, section 3.1)
 WORD_START = "▁"
-HIDES = ("mlm", "word", "one")  # the first that a system needs is what it hides
+HIDES = ("mlm", "word", "one")  # the first one that a system needs is used
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """bool[V] each: whether a piece is `text` (no control symbol), and a `word` (it has more than
-    punctuation).
-    """
+    """bool[V] each: `text` (no control symbol), and `word` (text and not only punctuation)."""
 
     text: np.ndarray
     word: np.ndarray
 
     @classmethod
     def of(cls, vocabulary: sentencepiece.SentencePieceProcessor) -> "Pieces":
-        """What a vocabulary says about its pieces; <unk> is neither."""
+        """Classify the pieces of a vocabulary; <unk> is neither."""
         ids = range(vocabulary.get_piece_size())
         text = [not (vocabulary.is_control(at) or vocabulary.is_unknown(at)) for at in ids]
         word = [known and _is_word(vocabulary.id_to_piece(at)) for at, known in enumerate(text)]
@@ -43,7 +38,7 @@ class Pieces:
 
     @classmethod
     def assumed(cls, size: int, languages: int) -> "Pieces":
-        """All that follows <pad>, <unk>, <mask> and the language tokens is text, and words."""
+        """Take all pieces after <pad>, <unk>, <mask> and the language tokens as words."""
         text = np.arange(size) > MASK + languages
         return cls(text, text)
 
@@ -64,83 +59,78 @@ class Masker:
     def __call__(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
-        """The batch with `inputs` and `places`; its pairs are those from `first` on of the `total`
-        of the step (all of them, if None).
+        """Return the batch with `inputs` and `places`.
+
+        Its pairs are those from `first` on of the `total` of the step (all of them, if None).
         """
         random = np.random.Generator(np.random.Philox(key=[seed, step], counter=[0, 0, 0, 1]))
-        of_step = range(total or batch.pairs)[first : first + batch.pairs]
-        layout = _Layout.of(batch)
-        hide = _mlm if self.hide == "mlm" else _one
-        places, inputs = hide(self, batch, layout, random, (total or batch.pairs, of_step))
-        return replace(batch, inputs=inputs, places=places)
-
-
-@dataclass
-class _Layout:
-    """Of a batch: where each row's sentence starts, and how long it is; both [2B]."""
-
-    starts: np.ndarray
-    lengths: np.ndarray
-
-    @classmethod
-    def of(cls, batch: Batch) -> "_Layout":
+        total = total or batch.pairs
+        own = slice(first, first + batch.pairs)  # of the step
         starts, lengths = np.empty_like(batch.lengths), np.empty_like(batch.lengths)
         starts[batch.rows] = np.cumsum(batch.lengths) - batch.lengths
         lengths[batch.rows] = batch.lengths
-        return cls(starts, lengths)
+        if self.hide == "mlm":
+            grid = random.random((total, 2, self.max_tokens, 3))[own]  # of each possible token
+            places, inputs = self._mlm(batch, starts, lengths, grid)
+        else:
+            places, inputs = self._one(batch, starts, lengths, *random.random((2, total))[:, own])
+        return replace(batch, inputs=inputs, places=places)
 
+    def _one(
+        self,
+        batch: Batch,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        side: np.ndarray,
+        pick: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return places[B], in the order of the pairs, and inputs[T] with <mask> there.
 
-_Step = tuple[int, range]  # the pairs of a step, and which of them a batch has
+        starts[2B], lengths[2B] of sentences by row; side[B], pick[B] random numbers in [0, 1).
+        """
+        rows = np.arange(batch.pairs) + batch.pairs * (side < 0.5)  # (B,)
+        starts, lengths = starts[rows], lengths[rows]
+        places = starts + (pick * lengths).astype(np.int64)
+        if self.hide == "word":
+            before = np.concatenate([[0], np.cumsum(self.pieces.word[batch.tokens])])  # words
+            counts = before[starts + lengths] - before[starts]  # (B,)
+            nth = before[starts] + (pick * counts).astype(np.int64)
+            places = np.where(counts > 0, np.searchsorted(before, nth, side="right") - 1, places)
+        inputs = batch.tokens.copy()
+        inputs[places] = MASK
+        return places, inputs
 
+    def _mlm(
+        self, batch: Batch, starts: np.ndarray, lengths: np.ndarray, grid: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return places[M], ascending, and inputs[T] as BERT sees them.
 
-def _one(
-    masker: Masker, batch: Batch, layout: _Layout, random: np.random.Generator, of: _Step
-) -> tuple[np.ndarray, np.ndarray]:
-    """places[B], in the order of the pairs, and inputs[T] with <mask> there."""
-    side, pick = random.random((2, of[0]))[:, of[1]]
-    rows = np.arange(batch.pairs) + batch.pairs * (side < 0.5)  # (B,)
-    starts, lengths = layout.starts[rows], layout.lengths[rows]
-    allowed = masker.pieces.word[batch.tokens] if masker.hide == "word" else None
-    places = starts + (pick * lengths).astype(np.int64)
-    if allowed is not None:
-        before = np.concatenate([[0], np.cumsum(allowed)])  # allowed tokens before each
-        counts = before[starts + lengths] - before[starts]  # (B,)
-        nth = before[starts] + (pick * counts).astype(np.int64)
-        places = np.where(counts > 0, np.searchsorted(before, nth, side="right") - 1, places)
-    inputs = batch.tokens.copy()
-    inputs[places] = MASK
-    return places, inputs
-
-
-def _mlm(
-    masker: Masker, batch: Batch, layout: _Layout, random: np.random.Generator, of: _Step
-) -> tuple[np.ndarray, np.ndarray]:
-    """places[M] ascending, and inputs[T] as BERT sees them."""
-    grid = random.random((of[0], 2, masker.max_tokens, 3))[of[1]]  # of each possible token
-    row = np.repeat(batch.rows, batch.lengths)  # (T,)
-    position = np.arange(len(row)) - layout.starts[row]
-    order, how, which = grid[row % batch.pairs, row // batch.pairs, position].T  # (T,) each
-    sentence = np.repeat(np.arange(len(batch.rows)), batch.lengths)
-    ranked = np.lexsort((order, sentence))  # tokens of a sentence stay together
-    quota = masked_count(layout.lengths[row])  # (T,)
-    places = np.sort(ranked[position < quota])  # `position` is the rank now
-    inputs, text = batch.tokens.copy(), np.flatnonzero(masker.pieces.text)
-    how, which = how[places], which[places]
-    drawn = text[(which * len(text)).astype(np.int64)]
-    drawn = np.where(how < REPLACED, MASK, drawn)
-    inputs[places] = np.where(how < REPLACED + RANDOM, drawn, batch.tokens[places])
-    return places, inputs
+        Of the hidden tokens 80 % become <mask>, 10 % a random piece, and 10 % stay.
+        """
+        row = np.repeat(batch.rows, batch.lengths)  # (T,)
+        position = np.arange(len(row)) - starts[row]
+        order, fate, pick = grid[row % batch.pairs, row // batch.pairs, position].T  # (T,) each
+        sentence = np.repeat(np.arange(len(batch.rows)), batch.lengths)
+        ranked = np.lexsort((order, sentence))  # tokens of a sentence stay together
+        quota = masked_count(lengths[row])  # (T,)
+        places = np.sort(ranked[position < quota])  # `position` is the rank now
+        inputs, text = batch.tokens.copy(), np.flatnonzero(self.pieces.text)
+        fate, pick = fate[places], pick[places]
+        drawn = text[(pick * len(text)).astype(np.int64)]
+        drawn = np.where(fate < REPLACED, MASK, drawn)
+        inputs[places] = np.where(fate < REPLACED + RANDOM, drawn, batch.tokens[places])
+        return places, inputs
 
 
 def masked_count(lengths: np.ndarray) -> np.ndarray:
-    """How many tokens of sentences of `lengths` MLM hides."""
+    """Return the number of tokens that MLM hides of sentences of `lengths`."""
     return np.maximum(1, np.rint(SHARE * lengths)).astype(np.int64)
 
 
 def sentence_keys(batch: Batch) -> np.ndarray:
-    """int64[2B] by row: a 64-bit hash of the tokens of each sentence, the same for the same text.
+    """Return a 64-bit hash of the tokens of each sentence by row, int64[2B].
 
-    Two different texts have the same key with probability 2^-64.
+    Two different texts have the same hash with probability 2^-64.
     """
     lengths = batch.lengths
     starts = np.cumsum(lengths) - lengths
@@ -152,7 +142,7 @@ def sentence_keys(batch: Batch) -> np.ndarray:
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """uint64 -> uint64, every bit of the result depends on every bit (splitmix64)."""
+    """Mix uint64: every bit of the result depends on every bit (splitmix64)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -3,8 +3,6 @@
 After Kusupati et al., "Matryoshka Representation Learning" (NeurIPS 2022).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,26 +12,14 @@ from ems.objectives.contrastive import contrasted, contrasted_flops
 from ems.objectives.system import Objective, System
 
 
-def matryoshka_loss(
-    sentences: Tensor, dimensions: list[int], loss: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """The mean of `loss` over the first k values of sentences[2B, d], for each k of `dimensions`.
-
-    `loss` is Eq. 8 of EMS v2 on the embeddings themselves, without MLP.
-    """
-    return torch.stack([loss(sentences[:, :size]) for size in dimensions]).mean()
-
-
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """The contrastive loss without MLP of each of the prefixes, the mean over them."""
-    dimensions = system.settings["matryoshka"]["dimensions"]
-    return matryoshka_loss(
-        encoded.sentences, dimensions, lambda part: contrasted(system, part, encoded.batch)
-    )
+    """Return the mean of Eq. 8, without MLP, over the first k values of the embeddings."""
+    parts = [encoded.sentences[:, :k] for k in system.settings["matryoshka"]["dimensions"]]
+    return torch.stack([contrasted(system, part, encoded.batch) for part in parts]).mean()
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Operations of the similarities of each prefix."""
+    """Count the operations of the similarities of each prefix."""
     dimensions = system.settings["matryoshka"]["dimensions"]
     return sum(contrasted_flops(system, lengths, size) for size in dimensions)
 

@@ -11,12 +11,11 @@ from ems.objectives.masking import masked_count
 from ems.objectives.system import Objective, System
 
 
-def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype = torch.float32) -> Target:
-    """Labels: each masked token, for its own state; sentence[M] of each, hidden[M] the tokens.
+def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype) -> Target:
+    """Return the labels of the states of masked tokens; sentence[M] of each, hidden[M] the tokens.
 
-    Row m is the state of masked token m. The tokens of a sentence have weights that add up to 1: a
-    sentence counts as in XTR and SMLM, and the sum over pairs is the same however many processes
-    share a step. (BERT takes the mean over all masked tokens of a batch.)
+    The weights of a sentence add up to 1, as in XTR and SMLM, so the sum over pairs is the same
+    however many processes share a step. (BERT takes the mean over the masked tokens of a batch.)
     """
     counts = torch.bincount(sentence)  # masked tokens of each sentence
     row = torch.arange(len(hidden), device=hidden.device)
@@ -24,7 +23,7 @@ def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype = torch.floa
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """The states of masked tokens predict them in their language."""
+    """Let the states of masked tokens predict them in their language."""
     batch, (row, hidden) = encoded.batch, encoded.masked  # (M,) each
     states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)
     target = mlm_target(row, hidden, states.dtype)
@@ -32,7 +31,7 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Operations of the predictions of masked tokens."""
+    """Count the operations of the predictions of masked tokens."""
     return flops_of_state(system) * int(masked_count(lengths).sum())
 
 

@@ -1,15 +1,10 @@
-"""Which pairs of a step are negatives of one another: groups of neighbours, on one process or many.
+"""Negatives: groups of neighbouring pairs of a step, on one process or many.
 
 EMS v2 (IV-C) trains with 152 pairs on each of four GPUs, and each GPU takes its negatives from its
-own 152. Here that is batch_pairs 608 and negatives 152, on one device or on four.
-
-Notable choices:
-- a group is `size` neighbouring pairs of the step, however many processes share the step;
-- a group that lies within one process needs nothing of the others; otherwise the vectors of all
-  are gathered, and each process scores its own pairs (anchors) against their whole groups;
-- gathering has a gradient: a vector is a negative in the losses of other processes too, and their
-  gradients of it are summed. So the gradients of N processes, summed, are those of one;
-- all groups are scored by one batched product, anchors[n, a, k] by candidates[n, g, k].
+own 152. Here that is batch_pairs 608 and negatives 152, on one device or on four. A group within
+one process needs nothing of the others; otherwise the vectors of all are gathered, and each process
+scores its own pairs (anchors) against their whole groups. The gradients of a vector in the losses
+of all processes are summed, so the gradients of N processes, summed, are those of one.
 """
 
 import math
@@ -24,8 +19,7 @@ from ems.errors import EmsError
 
 @dataclass(frozen=True)
 class Groups:
-    """The negatives of one process, which has the pairs [`first`, `first` + `pairs`) of the `total`
-    of a step; the step's pairs are divided into groups of `size`.
+    """The groups of `size` pairs of a process that has pairs [first, first + pairs) of the `total`.
 
     Raises `EmsError` when `size` does not divide `total`, or `pairs` does not.
     """
@@ -49,28 +43,27 @@ class Groups:
 
     @classmethod
     def of_batch(cls, pairs: int, size: int | None = None) -> "Groups":
-        """The groups of a batch that is all of its step; of all its pairs, if `size` is None."""
+        """Return the groups of a batch that is all of its step (default size: all its pairs)."""
         return cls(size or pairs, pairs, 0, pairs)
 
     @property
     def local(self) -> bool:
-        """Whether no group reaches into another process."""
+        """Return whether no group reaches into another process."""
         return self.pairs % self.size == 0
 
     @property
     def block(self) -> int:
-        """a: the largest number of neighbouring anchors that surely share one group."""
+        """Return a, the largest number of neighbouring anchors that surely share a group."""
         return math.gcd(self.size, self.pairs)
 
     def anchors(self, own: Tensor) -> Tensor:
-        """own[pairs, ...] -> [n, a, ...]: the pairs of this process, `block` by `block`."""
+        """Divide the pairs of this process into blocks: own[pairs, ...] -> [n, a, ...]."""
         return own.unflatten(0, (-1, self.block))
 
     def candidates(self, own: Tensor) -> Tensor:
-        """own[pairs, ...] of each process -> [n, size, ...]: the group of each block of anchors.
+        """Return the group of each block of anchors: own[pairs, ...] -> [n, size, ...].
 
-        All processes must call it, in the same order. Differentiable where `own` is; anything else
-        that a pair has (a hash of its sentence, to find duplicates) goes the same way.
+        All processes must call it, in the same order. Differentiable where `own` is.
         """
         if self.local:
             return own.unflatten(0, (-1, self.size))
@@ -79,13 +72,13 @@ class Groups:
         return groups[[start // self.size for start in starts]]  # (n, size, ...)
 
     def positives(self, device: torch.device) -> Tensor:
-        """int64[n, a]: where in its group each anchor's own pair stands."""
+        """Return the place of each anchor's own pair in its group, int64[n, a]."""
         rows = torch.arange(self.first, self.first + self.pairs, device=device)
         return self.anchors(rows % self.size)
 
 
 class _Gather(torch.autograd.Function):
-    """own[b, ...] of every process in the order of their pairs; their gradients are summed."""
+    """Gathers own[b, ...] of every process in the order of their pairs; sums the gradients."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, first: int, total: int) -> Tensor:

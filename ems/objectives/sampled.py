@@ -1,15 +1,9 @@
 """Cross-entropy of sparse label rows against a sample of the vocabulary (option `xtr.sampled`).
 
-The normaliser Z = sum_w exp z(w) of each row is estimated from the pieces that are a label
-anywhere in the batch, all of them, and n others drawn uniformly without replacement, each counted
-(V - L) / n times, L being the number of distinct labels (importance correction).
-
-Notable choices:
-- the estimate of Z is unbiased, but the loss is not: log is concave, so log Z is too low by about
-  Var(Z) / (2 Z^2), which falls as 1 / n. With all pieces drawn it is the full loss;
-- the correction is a constant bias of the logits, so the fused objective does the rest;
-- the sample is drawn from PyTorch's generator on the CPU, which the trainer seeds with
-  (seed, step); it is the same for all rows of a batch.
+The normaliser Z = sum_w exp z(w) of each row is estimated from all pieces that are a label in the
+batch and n others, drawn uniformly without replacement, each counted (V - L) / n times (L distinct
+labels): a constant bias of the logits. The estimate of Z is unbiased; log Z is too low by about
+Var(Z) / (2 Z^2), which falls as 1 / n. With all pieces drawn it is the full loss.
 """
 
 import torch
@@ -26,10 +20,7 @@ def sampled_cross_entropy(
     bias: Tensor | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """`fused_cross_entropy` with Z estimated from the labels and `count` other pieces.
-
-    states[N, k], output[V, k], bias[V].
-    """
+    """Return `fused_cross_entropy` with Z estimated from the labels and `count` other pieces."""
     chosen, token, times = sample(target.token, len(output), count)
     correction = times.log().to(states.dtype)  # (n,)
     offset = correction if bias is None else bias[chosen] + correction
@@ -39,7 +30,10 @@ def sampled_cross_entropy(
 
 @torch.no_grad()
 def sample(token: Tensor, pieces: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The chosen pieces [n], each label's place among them [T], and how often each counts [n]."""
+    """Return the chosen pieces [n], each label's place among them [T], and each one's count [n].
+
+    They are drawn from PyTorch's generator on the CPU, which the trainer seeds.
+    """
     is_label = torch.zeros(pieces, dtype=torch.bool, device=token.device)
     is_label[token] = True
     labels, others = is_label.nonzero()[:, 0], (~is_label).nonzero()[:, 0]

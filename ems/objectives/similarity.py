@@ -11,11 +11,11 @@ from ems.objectives.system import Objective, System, similarity_flops
 
 
 def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
-    """-sum over j1, j2 of log cos(pi/2 (softmax(u_j1 u_k) - softmax(v_j1 v_k)) at k = j2) (Eq. 6).
+    """Return -sum over j1, j2 of log cos(pi/2 (softmax(u_j1 u_k) - softmax(v_j1 v_k)) at k = j2).
 
-    first[B, d], second[B, d]; a sum over all B x B, the diagonal included, or over those of each
-    group of pairs. Where the softmax is 1 in one language and 0 in the other, the cosine is 0: such
-    a difference is kept four roundings off 1, so that the loss is finite there, and its gradient 0.
+    first[B, d], second[B, d]; j2 runs over j1's group (all pairs, if None), the diagonal included.
+    The difference is clamped to four roundings below 1, where the loss is finite and its gradient
+    0; at 1 the cosine would be 0.
     """
     groups = groups or Groups.of_batch(len(first))
     scores = (groups.anchors(side) @ groups.candidates(side).mT for side in (first, second))
@@ -26,7 +26,7 @@ def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None)
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Eq. 6 of the embeddings."""
+    """Compute Eq. 6 of the embeddings."""
     return similarity_loss(*encoded.sides, system.groups(encoded.batch))
 
 

@@ -1,14 +1,9 @@
 """A system: an encoder with the heads of its objectives, and the losses of a batch.
 
-Notable choices:
-- an objective is a file of this package, found by its name; one of weight 0 has no head and is
-  never called;
-- all of them see the same encoded batch, one forward pass: where tokens are masked, all see them
-  masked (Lightweight 3.3: "the masked token is omitted in the following equations");
-- each part is a sum over pairs, divided by the B pairs of the step (EMS v2 Eq. 12), also where the
-  batch is one process's share of them; parts are logged unweighted;
-- what looks at several pairs at once (contrastive, align, similarity) does so within each group of
-  negatives.
+All objectives see the same encoded batch; if one of them masks tokens, all see them masked
+(Lightweight 3.3: "the masked token is omitted in the following equations"). Each part is a sum over
+pairs, divided by the B pairs of the step (EMS v2 Eq. 12), also where the batch is one process's
+share of them. Parts are logged unweighted.
 """
 
 from collections.abc import Callable
@@ -35,13 +30,13 @@ from ems.shards.reader import Batch
 class Objective:
     """One objective: its loss, and what it needs.
 
-    `loss(system, encoded)` is a sum over the pairs of a batch. `add_head(heads, settings,
-    languages, pieces)` adds to the heads of a system what the loss needs of them. `hide` says which
-    tokens are hidden from the encoder (as `Masker.hide`; none, if empty), `states` whether the loss
-    needs the states of tokens besides the sentence embeddings. `flops(system, lengths[2B])` are the
-    operations of a forward pass, those of the encoder left out, for the log. `order` is the place
-    in sums and among the heads, whatever the order of an experiment's keys: the same settings give
-    the same bits. Equal ones are in the order of their names.
+    - `loss(system, encoded)` is a sum over the pairs of a batch.
+    - `add_head(heads, settings, languages, pieces)` adds to the heads of a system.
+    - `hide` is what the encoder must not see (`Masker.hide`; empty: it sees all tokens).
+    - `states` is true if the loss needs the states of tokens besides the sentence embeddings.
+    - `flops(system, lengths[2B])` are the operations of a forward pass, without the encoder.
+    - `order` is the place in sums and among the heads, whatever the order of an experiment's keys,
+      so that the same settings give the same bits; ties are in the order of the names.
     """
 
     loss: Callable[["System", Encoded], Tensor]
@@ -77,7 +72,7 @@ class System(nn.Module):
         languages: int,
         pieces: int,
         precision: str = "float32",
-        kinds: Pieces | None = None,
+        known: Pieces | None = None,
     ) -> None:
         super().__init__()
         model, self.settings = EncoderSettings(**settings["model"]), settings["objectives"]
@@ -87,7 +82,7 @@ class System(nn.Module):
         needed = {objective.hide for objective in self.objectives.values()}
         needed.add(settings["train"]["input_mask"])
         hide = next((hide for hide in HIDES if hide in needed), None)
-        known = kinds or Pieces.assumed(pieces, languages)
+        known = known or Pieces.assumed(pieces, languages)
         self.masker = Masker(hide, known, model.max_tokens) if hide else None
         self.half = precision == "bfloat16"
         self.encoder = Encoder(model, pieces)
@@ -98,10 +93,9 @@ class System(nn.Module):
     def prepared(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
-        """The batch of a step with what the objectives need of it: masks, keys, its number.
+        """Return the batch of a step with what the objectives need: masks, keys, its number.
 
-        A pure function; `first` and `total` as in `Masker`. In validation seed and step are
-        constants, so that it is a function of the model only.
+        `first` and `total` are as in `Masker`. Validation passes a constant seed.
         """
         if self.masker:
             batch = self.masker(batch, seed, step, first, total)
@@ -109,15 +103,15 @@ class System(nn.Module):
         return replace(batch, keys=keys, step=step)
 
     def forward(self, batch: DeviceBatch) -> dict[str, Tensor]:
-        """The loss parts of a batch by name, and their weighted `total`."""
+        """Return the loss parts of a batch by name, and their weighted `total`."""
         return self.losses(batch, *self.encode(batch.inputs, batch.lengths, batch.packing))
 
     def encode(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Packed tokens[T] of N sentences -> states[T, d] of the tokens, and embeddings[N, d].
+        """Return states[T, d] and embeddings[N, d] of packed tokens[T] of N sentences.
 
-        Matrix products are in half precision if the system is; the residual stream stays float32.
+        With bfloat16, matrix products are in it; the residual stream stays float32.
         """
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=self.half):
             return self.encoder.both(tokens, lengths, packing)
@@ -125,7 +119,7 @@ class System(nn.Module):
     def losses(
         self, batch: DeviceBatch, states: Tensor | None, vectors: Tensor
     ) -> dict[str, Tensor]:
-        """What `forward` gives, of a batch that is encoded; few objectives need the states."""
+        """Return what `forward` returns, of a batch that is encoded."""
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         encoded = Encoded(batch, states, sentences)
         parts = {
@@ -137,18 +131,20 @@ class System(nn.Module):
 
     @property
     def negatives(self) -> int | None:
-        """Pairs of a group; None for all of a step."""
-        return None if self.contrast["negatives"] == "batch" else self.contrast["negatives"]
+        """Return the pairs of a group; None for all of a step."""
+        size = self.contrast["negatives"]
+        return None if size == "batch" else size
 
     def groups(self, batch: DeviceBatch) -> Groups:
-        """Which pairs are negatives of which; a batch smaller than a group (validation) is one."""
+        """Return the groups of negatives; a batch smaller than a group (validation) is one."""
         size = min(self.negatives or batch.total, batch.total)
         return Groups(size, batch.pairs, batch.first, batch.total)
 
 
 def similarity_flops(system: System, lengths: np.ndarray, width: int | None = None) -> int:
-    """Operations of comparing each pair with each of its group, in both directions, by vectors of
-    so many dimensions (default: the sentence embeddings).
+    """Count the operations of comparing each pair with its group, in both directions.
+
+    `width` is that of the vectors (default: the sentence embeddings).
     """
     pairs = len(lengths) // 2
     group = min(system.negatives or pairs, pairs)

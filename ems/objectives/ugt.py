@@ -15,43 +15,31 @@ from ems.objectives.system import Objective, System
 from ems.objectives.xtr import xtr_target
 
 
-def ugt_target(
-    labels: tuple[Tensor, Tensor, Tensor],
-    masked: Tensor,
-    hidden: Tensor,
-    dtype: torch.dtype = torch.float32,
-    kind: str = "counts",
-) -> Target:
-    """The labels of Eq. 3-4; `labels` are (row[T], token[T], lengths[N]) as `xtr_target` has them.
+def ugt_target(base: Target, masked: Tensor, hidden: Tensor, distinct: bool) -> Target:
+    """Return the labels of Eq. 3-4; `base` are those of XTR.
 
     masked[B] is the row of each pair whose own sentence has the masked token, hidden[B] that token.
-    A hidden token that S' has too gets the sum of both, so that rows add up to 1. `distinct` is the
-    authors' code: the tokens of S' count once, and where S' has the hidden token, its 1/2 is
-    overwritten by 1 / (2 |S'|). (There `labels` hold <mask> for what is masked in S'.)
+    If S' has that token too, it gets the sum of both. `distinct` is the authors' code: then its 1/2
+    is overwritten by 1 / (2 |S'|).
     """
-    base = xtr_target(*labels, dtype, kind)
-    halved = torch.zeros(len(labels[2]), dtype=torch.bool, device=hidden.device)
-    halved[masked] = True  # (N,)
+    halved = torch.zeros(2 * len(masked), dtype=torch.bool, device=masked.device)
+    halved[masked] = True  # (2B,)
     weight = torch.where(halved[base.row], base.weight / 2, base.weight)
-    own = torch.full(hidden.shape, 0.5, dtype=dtype, device=hidden.device)
-    if kind == "distinct":
-        own = own * ~_holds(base, masked, hidden)
+    own = torch.full_like(hidden, 0.5, dtype=weight.dtype)
+    if distinct:
+        pieces = torch.cat([base.token, hidden]).amax() + 1
+        own *= ~torch.isin(masked * pieces + hidden, base.row * pieces + base.token)
     return Target(
         torch.cat([base.row, masked]), torch.cat([base.token, hidden]), torch.cat([weight, own])
     )
 
 
-def _holds(target: Target, row: Tensor, token: Tensor) -> Tensor:
-    """bool[B]: whether `target` has an entry for (row, token)."""
-    pieces = torch.cat([target.token, token]).amax() + 1
-    return torch.isin(row * pieces + token, target.row * pieces + target.token)
-
-
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """As XTR, and half of the label of a sentence with a masked token is that token."""
-    batch, kind = encoded.batch, system.settings["ugt"]["target"]
-    labels = batch.labels(kind == "distinct")
-    target = ugt_target(labels, *encoded.masked, encoded.sentences.dtype, kind)
+    """Compute XTR with labels half of which, in a sentence with a masked token, is that token."""
+    batch, distinct = encoded.batch, system.settings["ugt"]["target"] == "distinct"
+    labels = batch.labels(masked=distinct)
+    base = xtr_target(*labels, encoded.sentences.dtype, distinct)
+    target = ugt_target(base, *encoded.masked, distinct)
     return generate(system, kl_loss, encoded.sentences, batch.languages[batch.other], target)
 
 

@@ -18,19 +18,14 @@ from ems.objectives.system import Objective, System
 
 
 def xtr_target(
-    row: Tensor,
-    token: Tensor,
-    lengths: Tensor,
-    dtype: torch.dtype = torch.float32,
-    kind: str = "counts",
+    row: Tensor, token: Tensor, lengths: Tensor, dtype: torch.dtype, distinct: bool = False
 ) -> Target:
-    """The labels p(w) = N_w / |S| of Eq. 7: each token of S adds 1 / |S| to a row.
+    """Return the labels p(w) = N_w / |S| of Eq. 7: each token of S adds 1 / |S| to a row.
 
-    row[T], token[T] are the tokens of the sentences that are predicted, lengths[N] their numbers
-    per row. `distinct` is the authors' code: 1 / |S| for each distinct token, however often it is
-    there, so that a row may add up to less than 1.
+    row[T], token[T] are the tokens of the predicted sentences, lengths[N] their numbers per row.
+    `distinct` is the authors' code: repeated tokens count once, so a row may add up to less than 1.
     """
-    if kind == "distinct":
+    if distinct:
         pieces = token.amax() + 1
         keys = torch.unique(row * pieces + token)
         row, token = keys // pieces, keys % pieces
@@ -38,12 +33,13 @@ def xtr_target(
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Each sentence predicts the tokens of the other side in that side's language; in validation
-    against the whole vocabulary, whatever training does.
+    """Let each sentence predict the tokens of the other side in that side's language.
+
+    Validation uses the whole vocabulary, whatever training does.
     """
     batch, settings = encoded.batch, system.settings["xtr"]
-    labels = batch.labels(system.masked_labels)
-    target = xtr_target(*labels, encoded.sentences.dtype, settings["target"])
+    labels, distinct = batch.labels(system.masked_labels), settings["target"] == "distinct"
+    target = xtr_target(*labels, encoded.sentences.dtype, distinct)
     cross_entropy = fused_cross_entropy
     if system.training and settings["sampled"]:
         cross_entropy = partial(sampled_cross_entropy, count=settings["sampled"])

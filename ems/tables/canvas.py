@@ -1,8 +1,7 @@
 """What the figures share: colours, matplotlib's settings, a figure without pyplot, its two files.
 
-Notable choices:
-- matplotlib's objects only (no pyplot), with the settings in a context: nothing global changes;
-- same numbers, same bytes: no dates, no versions, a fixed salt for the ids of the SVG.
+Nothing global changes (no pyplot), and the same numbers give the same bytes: no dates, no versions,
+a fixed salt for the ids of the SVG.
 """
 
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from ems.files import atomic_path
 
 # Paul Tol's "bright" scheme, readable for colour-blind eyes; further systems start over.
 COLOURS = ["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB"]
-GRID = "#DDDDDD"
+GRID, LINE = "#DDDDDD", "#888888"
 
 _SETTINGS = {
     "svg.hashsalt": "ems",
@@ -51,6 +50,12 @@ def save(figure: Figure, out: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
     with atomic_path(out.with_suffix(".png")) as path:
         figure.savefig(path, format="png", dpi=150, metadata={"Software": None})
+
+
+def settle(figure: Figure) -> None:
+    """Give the axes their final size, so that labels can be placed in them."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
 
 
 def colour(number: int) -> str:

@@ -6,9 +6,10 @@ Written beside `--out` as .tex, .md and .csv, and as a figure (.svg, .png) of th
 their intervals. The tests: `ems/bench/significance.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
@@ -17,16 +18,14 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.tables.changes import plot_changes
-from ems.tables.table import Block, Table, Value, make_frame, one_decimal
+from ems.tables.table import Table, Value, one_block, rounded
 from ems.tables.write import markdown, write_table
 
 SIGNIFICANT = 0.05
 MEAN = "mean"
 MOST_WAYS = 2  # of a language that are tested one by one: more (seeds, FLORES) only as their mean
-SAME = ("version", "metric", "data_sha256")
 
-Ways = dict[str, Score]  # a label's rows, by what sets them apart
-Hits = dict[str, dict[str, np.ndarray]]  # label -> way -> bool[N]
+Hits = dict[str, np.ndarray]  # way -> bool[N]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,12 @@ class Row:
     first: float
     second: float
     change: Change | None
-    p: dict[str, float]
+    p: Mapping[str, float]
+
+    @property
+    def delta(self) -> float:
+        """How much the second system is above the first."""
+        return self.second - self.first
 
 
 @dataclass(frozen=True)
@@ -56,46 +60,43 @@ def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
     With `out` also written beside it, with a figure. Raises `EmsError` when the two have no
     benchmark in common, or one is of other data in each.
     """
-    pairs = _paired(first, second)
-    names = [_name(pairs, at) for at in range(2)]
+    pairs, alone = _paired(first, second)
+    names = [pairs[0][side].system for side in range(2)]
+    if names[0] == names[1]:
+        names = [f"{names[0]} ({letter})" for letter in "AB"]
     # a cosine is no percentage, and the lower it is the better
-    comparisons = [compare(*pair) for pair in pairs.values() if pair[0].metric not in RANGES]
+    comparisons = [compare(*pair) for pair in pairs if pair[0].metric not in RANGES]
     comparisons = [each for each in comparisons if each.rows]
     if not comparisons:
         raise EmsError(f"{first} and {second}: no score per language in the files of both")
-    alone = [] if first.is_file() else _alone(first, second)
     table = _table(comparisons, names, alone)
     if out is not None:
         write_table(table, out)
-        plot_changes([(c.benchmark, _drawn(c)) for c in comparisons], names, out)
+        plot_changes([(each.benchmark, _drawn(each)) for each in comparisons], names, out)
     return markdown(table)
 
 
-def _paired(first: Path, second: Path) -> dict[str, list[ScoreFile]]:
-    """Return the score files of both systems by benchmark."""
+def _paired(first: Path, second: Path) -> tuple[list[list[ScoreFile]], list[str]]:
+    """Return both systems' score file of each benchmark, and the benchmarks that only one has."""
     if first.is_file() and second.is_file():
         files = [read_score_file(path) for path in (first, second)]
-        _same(files, ("benchmark",))
-        return {files[0].benchmark: files}
+        _same(files, "benchmark")
+        return [files], []
     for path in (first, second):
         if not path.is_dir():
             raise EmsError(
                 f"{path}: expected a folder of score files like results/demo/scores/ems, or two "
                 "such files"
             )
-    common = [path.name for path in sorted(first.glob("*.json")) if (second / path.name).is_file()]
+    names = [{path.stem for path in folder.glob("*.json")} for folder in (first, second)]
+    common = sorted(names[0] & names[1])
     if not common:
         raise EmsError(f"{first} and {second}: no benchmark has a score file in both")
-    return {Path(n).stem: [read_score_file(f / n) for f in (first, second)] for n in common}
+    pairs = [[read_score_file(of / f"{name}.json") for of in (first, second)] for name in common]
+    return pairs, sorted(names[0] ^ names[1])
 
 
-def _alone(first: Path, second: Path) -> list[str]:
-    """The benchmarks that only one of the folders has."""
-    names = [{path.stem for path in folder.glob("*.json")} for folder in (first, second)]
-    return sorted(names[0] ^ names[1])
-
-
-def _same(pair: Sequence[ScoreFile], keys: Sequence[str] = SAME) -> None:
+def _same(pair: Sequence[ScoreFile], *keys: str) -> None:
     for key in keys:
         one, other = (getattr(file, key) for file in pair)
         if one != other:
@@ -105,150 +106,136 @@ def _same(pair: Sequence[ScoreFile], keys: Sequence[str] = SAME) -> None:
             )
 
 
-def _name(pairs: dict[str, list[ScoreFile]], at: int) -> str:
-    """The system of one side; its folder too where both have one name."""
-    names = [next(iter(pairs.values()))[side].system for side in range(2)]
-    if names[0] != names[1]:
-        return names[at]
-    return f"{names[at]} ({'AB'[at]})"
-
-
 def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     """Compare two systems on one benchmark."""
-    _same([first, second])
-    one, other = (file.labelled() for file in (first, second))
+    pair = first, second
+    _same(pair, "version", "metric", "data_sha256")
+    one, other = (file.labelled() for file in pair)
     skipped = [label for label in (*one, *other) if label not in one or label not in other]
-    one, other = _in_both(one, other), _in_both(other, one)
-    labels = list(one)
-    for label in labels:
-        _same_count([first, second], label, one[label], other[label])
-    hits = [_hits(first, one), _hits(second, other)]
-    gains = {k: gain(*(file[k] for file in hits)) for k in labels if all(k in of for of in hits)}
+    both = {  # label -> way -> the rows of both systems
+        label: {way: (row, other[label][way]) for way, row in ways.items() if way in other[label]}
+        for label, ways in one.items()
+        if label in other
+    }
+    both = {label: ways for label, ways in both.items() if ways}
+    for label, ways in both.items():
+        _same_count(pair, label, ways.values())
+    hits = [
+        _hits(file, {k: {w: of[at] for w, of in ways.items()} for k, ways in both.items()})
+        for at, file in enumerate(pair)
+    ]
+    gains = {k: gain(*(file[k] for file in hits)) for k in both if all(k in of for of in hits)}
     changes = {label: of_mean([each], together=True) for label, each in gains.items()}
-    tested = _tested(*hits, list(gains))
-    many = [label for label in gains if not tested[label]]
-    corrected = holm([changes[label].p for label in many])
-    tested |= {label: {MEAN: p} for label, p in zip(many, corrected, strict=True)}
-    means = [{label: _mean_of(ways) for label, ways in file.items()} for file in (one, other)]
-    rows = [Row(k, *(of[k] for of in means), changes.get(k), tested.get(k, {})) for k in labels]
+    tested = _tested(*hits, changes)
+    rows = [
+        Row(
+            label,
+            *(fmean(row[at].value for row in ways.values()) for at in range(2)),
+            changes.get(label),
+            tested.get(label, {}),
+        )
+        for label, ways in both.items()
+    ]
     whole = [_mean(rows, gains, first.parallel)] if len(rows) > 1 else []
     return Comparison(first.benchmark, first.metric, [*rows, *whole], skipped)
 
 
-def _mean_of(ways: Ways) -> float:
-    return sum(row.value for row in ways.values()) / len(ways)
+def _same_count(pair: Sequence[ScoreFile], label: str, rows: Sequence[tuple[Score, Score]]) -> None:
+    for one, other in rows:
+        if one.hits and other.hits and one.count != other.count:
+            raise EmsError(
+                f"{pair[0].path} and {pair[1].path}: {label} has {one.count:,} and {other.count:,} "
+                "sentences; score one of the systems again"
+            )
 
 
-def _in_both(mine: dict[str, Ways], theirs: dict[str, Ways]) -> dict[str, Ways]:
-    """Return what the other system was measured on too: labels, and ways of them."""
-    common = {
-        label: {way: row for way, row in ways.items() if way in theirs.get(label, {})}
-        for label, ways in mine.items()
-    }
-    return {label: ways for label, ways in common.items() if ways}
-
-
-def _hits(file: ScoreFile, labels: dict[str, Ways]) -> Hits:
-    """Return label -> way -> bool[N], of the labels of which every way has its hits.
+def _hits(file: ScoreFile, labels: Mapping[str, Mapping[str, Score]]) -> dict[str, Hits]:
+    """Return label -> hits, of the labels of which every way has its hits.
 
     Raises `Damaged` for hits that do not give their value.
     """
-    whole = {k: ways for k, ways in labels.items() if all(row.hits for row in ways.values())}
-    hits: Hits = {}
-    for label, ways in whole.items():
+    hits = {}
+    for label, ways in labels.items():
         try:
-            hits[label] = {way: row.bits() for way, row in ways.items()}
+            if all(row.hits for row in ways.values()):
+                hits[label] = {way: row.bits() for way, row in ways.items()}
         except ValueError as error:
             raise Damaged(file.path, f"the hits of {label} are damaged ({error})") from None
     return hits
 
 
-def _same_count(pair: Sequence[ScoreFile], label: str, first: Ways, second: Ways) -> None:
-    for way in (way for way in first if first[way].hits and second[way].hits):
-        counts = first[way].count, second[way].count
-        if counts[0] != counts[1]:
-            raise EmsError(
-                f"{pair[0].path} and {pair[1].path}: {label} has {counts[0]:,} and {counts[1]:,} "
-                "sentences; score one of the systems again"
-            )
+def _tested(
+    first: Mapping[str, Hits], second: Mapping[str, Hits], changes: Mapping[str, Change]
+) -> dict[str, dict[str, float]]:
+    """label -> way -> McNemar's p, corrected over the labels that have the way.
 
-
-def _tested(first: Hits, second: Hits, labels: list[str]) -> dict[str, dict[str, float]]:
-    """label -> way -> McNemar's p, corrected over the labels that have the way; labels with more
-    ways than MOST_WAYS are not tested way by way.
+    A label with more ways than MOST_WAYS has the corrected p of its mean instead.
     """
-    found: dict[str, dict[str, float]] = {label: {} for label in labels}
-    labels = [label for label in labels if len(first[label]) <= MOST_WAYS]
-    for way in dict.fromkeys(way for label in labels for way in first[label]):
-        having = [label for label in labels if way in first[label]]
-        values = [mcnemar(first[k][way], second[k][way]) for k in having]
-        for label, value in zip(having, holm(values), strict=True):
-            found[label][way] = value
-    return found
+    tested: dict[str, dict[str, float]] = {label: {} for label in changes}
+    many = [label for label in changes if len(first[label]) > MOST_WAYS]
+    few = [label for label in changes if label not in many]
+    for way in dict.fromkeys(way for label in few for way in first[label]):
+        having = [label for label in few if way in first[label]]
+        values = holm([mcnemar(first[label][way], second[label][way]) for label in having])
+        for label, value in zip(having, values, strict=True):
+            tested[label][way] = value
+    corrected = holm([changes[label].p for label in many])
+    return tested | {label: {MEAN: p} for label, p in zip(many, corrected, strict=True)}
 
 
-def _mean(rows: list[Row], gains: dict[str, np.ndarray], parallel: bool) -> Row:
+def _mean(rows: list[Row], gains: Mapping[str, np.ndarray], parallel: bool) -> Row:
     """The mean over the labels, judged where all of them can be."""
-    first, second = (float(np.mean([getattr(r, n) for r in rows])) for n in ("first", "second"))
+    first, second = fmean(row.first for row in rows), fmean(row.second for row in rows)
     if len(gains) < len(rows):
         return Row(MEAN, first, second, None, {})
     parts = list(gains.values())
-    together = parallel and len({len(part) for part in parts}) == 1
-    change = of_mean(parts, together)
+    change = of_mean(parts, parallel and len({len(part) for part in parts}) == 1)
     return Row(MEAN, first, second, change, {MEAN: change.p})
 
 
 def _drawn(comparison: Comparison) -> list[tuple[str, float, float, float]]:
     """(label, difference, low, high) of each row; without an interval where hits are unknown."""
-    drawn = []
-    for row in comparison.rows:
-        delta = row.second - row.first
-        change = row.change or Change(delta, delta, delta, 1.0)
-        drawn.append((row.label, delta, change.low, change.high))
-    return drawn
+    changes = [
+        row.change or Change(row.delta, row.delta, row.delta, 1.0) for row in comparison.rows
+    ]
+    return [
+        (row.label, row.delta, change.low, change.high)
+        for row, change in zip(comparison.rows, changes, strict=True)
+    ]
 
 
 # --- the table
 
 
 def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) -> Table:
-    ways = list(dict.fromkeys(way for c in comparisons for row in c.rows for way in row.p))
+    listed = [(each.benchmark, row) for each in comparisons for row in each.rows]
+    ways = list(dict.fromkeys(way for _, row in listed for way in row.p))
     heads = [f"p {way.replace('_', ' ')}".strip() for way in ways]
-    columns = ["Language", *names, "Delta", "95 %", *heads]
-    rows: list[list[Value]] = []
-    bold, rules = set(), set()
-    for comparison in comparisons:
-        rules.add(len(rows))
-        for row in comparison.rows:
-            if _significant(row):
-                bold.add((len(rows), "Delta"))
-            rows.append([comparison.benchmark, *_cells(row, ways)])
-    frame = make_frame(["Benchmark", *columns], rows)
-    notes = _notes(comparisons, names, alone)
-    text = {"Language", "95 %"}
-    return Table(
-        frame, [Block(columns)], bold=bold, rules=rules, text=text, once={"Benchmark"}, notes=notes
+    lengths = [len(each.rows) for each in comparisons]
+    significant = [any(value < SIGNIFICANT for value in row.p.values()) for _, row in listed]
+    return one_block(
+        ["Benchmark", "Language", *names, "Delta", "95 %", *heads],
+        [[benchmark, *_cells(row, ways)] for benchmark, row in listed],
+        bold={(at, "Delta") for at, is_bold in enumerate(significant) if is_bold},
+        rules={sum(lengths[:at]) for at in range(len(lengths))},
+        text={"Language", "95 %"},
+        once={"Benchmark"},
+        notes=_notes(comparisons, names, alone),
     )
 
 
 def _cells(row: Row, ways: list[str]) -> list[Value]:
-    ends = [one_decimal(end) for end in (row.change.low, row.change.high)] if row.change else []
-    shown = [_probability(row.p[way]) if way in row.p else None for way in ways]
-    delta = row.second - row.first
-    return [row.label, row.first, row.second, delta, " to ".join(ends) or None, *shown]
+    interval = f"{rounded(row.change.low)} to {rounded(row.change.high)}" if row.change else None
+    p = [_probability(row.p[way]) if way in row.p else None for way in ways]
+    return [row.label, row.first, row.second, row.delta, interval, *p]
 
 
 def _probability(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _significant(row: Row) -> bool:
-    """Whether one of the tests of a row says that it is no chance."""
-    return any(value < SIGNIFICANT for value in row.p.values())
-
-
 def _notes(comparisons: list[Comparison], names: list[str], alone: list[str]) -> list[str]:
-    metrics = ", ".join(f"{c.benchmark} {c.metric}" for c in comparisons)
+    metrics = ", ".join(f"{each.benchmark} {each.metric}" for each in comparisons)
     notes = [
         f"{metrics}, in percent; Delta: {names[1]} minus {names[0]}, with the 95 % interval of the "
         "paired bootstrap over sentences. p of a language: McNemar's exact test, corrected by "

@@ -1,24 +1,22 @@
-"""Tables of the training data: EMS v2 Table I (pairs per language) and what decontamination removed
-(section IV-B: "we removed the sentences that appear in any evaluation dataset").
+"""Tables of the training data: EMS v2 Table I (pairs per language), why pairs were removed, and
+what decontamination removed (section IV-B: "we removed the sentences that appear in any evaluation
+dataset").
 
-Notable choices:
-- a row is the language that is not English; a pair without English keeps its own name, "de-fr";
-- only training corpora count; validation pairs stand in one row apart;
-- printed counts stay as printed ("4.9M"): they are rounded, more digits would pretend otherwise.
+A row is the language that is not English; a pair without English keeps its own name, "de-fr".
+Printed counts stay as printed ("4.9M"): they are rounded.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.shapes import COUNT, TEXT, listing, mapping, named, record
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
-from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.table import Value, one_block
 from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
@@ -26,28 +24,38 @@ PIVOT = "en"
 EVALUATION = "evaluation"  # the reason under which decontamination counts its removals
 TRAIN, VALIDATION = "train", "validation"
 PART = "+"  # between a corpus and the name of a part of it
-PRINTED = ["LASER (printed)", "EMS (printed)"]
-_TEXTS = dict.fromkeys(("corpus", "version", "pair"), TEXT)
-_COUNTS = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
-ENTRY = record(
-    {
-        **_TEXTS,
-        "role": {"enum": [TRAIN, VALIDATION]},
-        **_COUNTS,
-        "by_benchmark": mapping(mapping(COUNT)),
-    }
-)
+_ENTRY = {
+    **dict.fromkeys(("corpus", "version", "pair"), TEXT),
+    "role": {"enum": [TRAIN, VALIDATION]},
+    **{"read": COUNT, "removed": mapping(COUNT), "kept": COUNT},
+    "by_benchmark": mapping(mapping(COUNT)),
+}
 REPORT = named(
     "decontamination.json",
-    record({"key": TEXT, "against": listing(TEXT), "corpora": listing(ENTRY)}),
+    record({"key": TEXT, "against": listing(TEXT), "corpora": listing(record(_ENTRY))}),
 )
-COUNTS = ["Read", "Decontaminated", "Other removals", "Kept"]
+REASONS = {  # as ems.text.filters names them, in the order in which they are asked -> as shown
+    "cap": "Cap",
+    "undecodable": "Not UTF-8",
+    "both_empty": "Both empty",
+    "one_empty": "One empty",
+    "evaluation": "Evaluation",
+    "max_bytes": "Too many bytes",
+    "identical": "Same sides",
+    "min_characters": "Too few characters",
+    "max_characters": "Too many characters",
+    "min_words": "Too few words",
+    "max_words": "Too many words",
+    "max_ratio": "Length ratio",
+    "duplicates": "Duplicates",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
     """One corpus of one pair in the decontamination report; all counts are sentence pairs, but
-    `by_benchmark`: benchmark -> side ("en") -> sentences found in it, and "pairs" -> pairs."""
+    `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
+    """
 
     corpus: str
     role: str
@@ -68,6 +76,11 @@ class Entry:
         others = [side for side in self.sides if side != PIVOT]
         return others[0] if len(others) == 1 else self.pair
 
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The corpus in its role, as they are sorted."""
+        return self.corpus.casefold(), self.corpus, self.role
+
 
 @dataclass(frozen=True)
 class Report:
@@ -77,33 +90,33 @@ class Report:
     against: list[str]
     entries: list[Entry]
 
+    def by_corpus(self) -> list[tuple[str, str, list[Entry]]]:
+        """Each corpus in each of its roles, by the alphabet, with its entries."""
+        groups = groupby(sorted(self.entries, key=lambda e: e.place), key=lambda e: e.place)
+        return [(corpus, role, list(entries)) for (_, corpus, role), entries in groups]
+
 
 def read_report(path: Path) -> Report:
     """Read decontamination.json. Raises `Damaged` when counts are missing or do not add up."""
     data = read_json(path, REPORT)
-    entries = [_entry(path, number, item) for number, item in enumerate(data["corpora"])]
+    entries = []
+    for number, item in enumerate(data["corpora"]):
+        fields = {key: item[key] for key in _ENTRY if key not in ("corpus", "version")}
+        entry = Entry(corpus=f"{item['corpus']} {item['version']}", **fields)
+        removed = sum(entry.removed.values())
+        if entry.read - removed != entry.kept:
+            raise Damaged(
+                path,
+                f"corpora[{number}] ({entry.corpus}, {entry.pair}): {entry.read:,} read less "
+                f"{removed:,} removed is not the {entry.kept:,} kept",
+            )
+        entries.append(entry)
     if not entries:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
     return Report(data["key"], data["against"], entries)
 
 
-def _entry(path: Path, number: int, item: dict[str, Any]) -> Entry:
-    entry = Entry(
-        corpus=f"{item['corpus']} {item['version']}",
-        role=item["role"],
-        pair=item["pair"],
-        read=item["read"],
-        removed=item["removed"],
-        kept=item["kept"],
-        by_benchmark=item["by_benchmark"],
-    )
-    if entry.read - sum(entry.removed.values()) != entry.kept:
-        raise Damaged(
-            path,
-            f"corpora[{number}] ({entry.corpus}, {entry.pair}): {entry.read:,} read less "
-            f"{sum(entry.removed.values()):,} removed is not the {entry.kept:,} kept",
-        )
-    return entry
+# --- pairs per language
 
 
 def write_corpora_table(report: Path, out: Path) -> None:
@@ -112,48 +125,42 @@ def write_corpora_table(report: Path, out: Path) -> None:
     Per language, in sentence pairs: read, removed by decontamination, removed for other reasons,
     kept, and the printed counts of LASER and EMS. Raises `EmsError` for a malformed report.
     """
-    found = read_report(report)
-    train = [entry for entry in found.entries if entry.role == TRAIN]
-    validation = [entry for entry in found.entries if entry.role == VALIDATION]
+    data = read_report(report)
+    train = [entry for entry in data.entries if entry.role == TRAIN]
+    validation = [entry for entry in data.entries if entry.role == VALIDATION]
     languages = in_table_one_order({entry.language for entry in train})
-    rows: list[list[Value]] = [_language_row(language, train) for language in languages]
+    rows: list[list[Value]] = []
+    for language in languages:
+        paper = load_pairs().get(language)
+        printed = (paper.laser_printed, paper.ems_printed) if paper else ("-", "-")
+        ours = _counts(entry for entry in train if entry.language == language)
+        rows.append([language, *ours, *(None if text == "-" else text for text in printed)])
     rows.append(["Total", *_counts(train), *_printed_totals(languages)])
-    if validation:
-        rows.append(["Validation", *_counts(validation), None, None])
-    columns = [*COUNTS, *PRINTED]
-    table = Table(
-        frame=make_frame(["Language", *columns], rows),
-        blocks=[Block(columns)],
+    rows += [["Validation", *_counts(validation), None, None]] if validation else []
+    columns = ["Language", "Read", "Decontaminated", "Other removals", "Kept"]
+    table = one_block(
+        [*columns, "LASER (printed)", "EMS (printed)"],
+        rows,
         rules={len(languages), len(languages) + 1},
-        notes=_corpora_notes(found, train),
+        notes=_corpora_notes(data, train),
     )
     write_table(table, out)
 
 
-def _language_row(language: str, train: list[Entry]) -> list[Value]:
-    ours = _counts(entry for entry in train if entry.language == language)
-    paper = load_pairs().get(language)
-    printed = (paper.laser_printed, paper.ems_printed) if paper else ("-", "-")
-    return [language, *ours, *(None if text == "-" else text for text in printed)]
-
-
 def _counts(entries: Iterable[Entry]) -> list[Value]:
     """Sums of read, removed by decontamination, removed otherwise, kept."""
-    read = evaluation = other = kept = 0
-    for entry in entries:
-        read, kept = read + entry.read, kept + entry.kept
-        evaluation += entry.removed.get(EVALUATION, 0)
-        other += sum(entry.removed.values()) - entry.removed.get(EVALUATION, 0)
-    return [read, evaluation, other, kept]
+    entries = list(entries)
+    read, kept = (sum(getattr(entry, key) for entry in entries) for key in ("read", "kept"))
+    evaluation = sum(entry.removed.get(EVALUATION, 0) for entry in entries)
+    return [read, evaluation, read - kept - evaluation, kept]
 
 
 def _printed_totals(languages: list[str]) -> list[Value]:
     """Sums of the printed LASER and EMS counts over `languages`."""
-    pairs = load_pairs()
-    shown = [pairs[language] for language in languages if language in pairs]
-    laser = [paper.laser for paper in shown if paper.laser is not None]
-    ems = [paper.ems for paper in shown if paper.ems is not None]
-    return [human(sum(counts)) if counts else None for counts in (laser, ems)]
+    shown = [load_pairs()[language] for language in languages if language in load_pairs()]
+    counts = [[paper.laser for paper in shown], [paper.ems for paper in shown]]
+    totals = [sum(count for count in of if count is not None) for of in counts]
+    return [human(total) if total else None for total in totals]
 
 
 def human(count: int) -> str:
@@ -166,11 +173,9 @@ def human(count: int) -> str:
 def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
     paper, languages = load_pair_totals(), list(load_pairs())
     laser, ems = _printed_totals(languages)
-    reasons: Counter[str] = Counter()
-    for entry in train:
-        reasons.update(entry.removed)
-    del reasons[EVALUATION]
-    other = [f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(reasons.items())]
+    reasons = sorted({reason for entry in train for reason in entry.removed} - {EVALUATION})
+    sums = {reason: sum(entry.removed.get(reason, 0) for entry in train) for reason in reasons}
+    other = [f"{reason.replace('_', ' ')} {count:,}" for reason, count in sums.items()]
     return [
         "Sentence pairs for training, by the language that is not English. Decontaminated: pairs "
         f"with a sentence of {', '.join(report.against) or 'no benchmark'}. "
@@ -181,68 +186,75 @@ def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
     ]
 
 
-def write_decontamination_table(report: Path, out: Path) -> None:
-    """Write what decontamination found as .tex, .md and .csv beside `out`.
+# --- evaluation sentences
 
-    Per corpus and benchmark: pairs read, sentences found in the benchmark on the English and on the
-    other side, pairs found. A pair may be in several benchmarks; "any of them" counts it once.
+
+def write_decontamination_table(report: Path, out: Path) -> None:
+    """Write the evaluation sentences of the corpora as .tex, .md and .csv beside `out`.
+
+    Per corpus and benchmark: pairs read, sentences of the benchmark on the English and on the other
+    side, pairs with any. A pair may be in several benchmarks; "any of them" counts it once.
     """
-    found = read_report(report)
+    data = read_report(report)
     rows: list[list[Value]] = []
     rules: set[int] = set()
-    for corpus, role in _corpora_and_roles(found):
+    for corpus, role, entries in data.by_corpus():
         rules.add(len(rows))
-        entries = [e for e in found.entries if (e.corpus, e.role) == (corpus, role)]
-        rows += _benchmark_rows(corpus, role, entries, found.against)
-    columns = ["Role", "Benchmark", "Read", "English side", "Other side", "Pairs"]
-    table = Table(
-        frame=make_frame(["Corpus", *columns], rows),
-        blocks=[Block(columns)],
-        rules=rules,
-        text={"Role", "Benchmark"},
-        once={"Corpus", "Role", "Read"},
-        notes=_decontamination_notes(found),
+        read, removed, _, _ = _counts(entries)
+        names = dict.fromkeys(
+            [*data.against, *sorted({n for e in entries for n in e.by_benchmark})]
+        )
+        rows += [[corpus, role, name, read, *_sentences(entries, name)] for name in names]
+        if len(names) != 1:
+            rows.append([corpus, role, "any of them", read, None, None, removed])
+    notes = [
+        "Sentences of each corpus that are in a benchmark, by side, and the pairs they are in "
+        f"(EMS v2 section IV-B). Compared by the key: {data.key}."
+    ]
+    if any(PART in entry.corpus for entry in data.entries):
+        notes.append(f"A name such as NTREX{PART}train is a part of the corpus before the {PART}.")
+    columns = ["Corpus", "Role", "Benchmark", "Read", "English side", "Other side", "Pairs"]
+    once, text = {"Corpus", "Role", "Read"}, {"Role", "Benchmark"}
+    write_table(one_block(columns, rows, rules=rules, text=text, once=once, notes=notes), out)
+
+
+def _sentences(entries: list[Entry], benchmark: str) -> list[Value]:
+    """Sentences of a benchmark on the English side and on the other side, and pairs with any."""
+    counts = [(entry.sides, entry.by_benchmark.get(benchmark, {})) for entry in entries]
+    others = [of.get(side, 0) for sides, of in counts for side in sides if side != PIVOT]
+    english, pairs = (sum(of.get(key, 0) for _, of in counts) for key in (PIVOT, "pairs"))
+    return [english, sum(others), pairs]
+
+
+# --- why pairs went
+
+
+def write_filters_table(report: Path, out: Path) -> None:
+    """Write why pairs were removed, corpus by corpus, as .tex, .md and .csv beside `out`.
+
+    Raises `EmsError` for a malformed report or one whose counts do not add up.
+    """
+    data = read_report(report)
+    known = {reason for entry in data.entries for reason in entry.removed}
+    reasons = [*(r for r in REASONS if r in known), *sorted(known - set(REASONS))]
+    groups = data.by_corpus()
+    rows = [[corpus, role, *_removals(of, reasons)] for corpus, role, of in groups]
+    rows.append(["Total", "", *_removals(data.entries, reasons)])
+    table = one_block(
+        ["Corpus", "Role", "Read", *(REASONS.get(reason, reason) for reason in reasons), "Kept"],
+        rows,
+        rules={len(groups)},
+        text={"Role"},
+        notes=[
+            "Sentence pairs. A pair is counted once, under the first reason from the left that it "
+            "has: read is kept plus all removals. A dash: the filter was off."
+        ],
     )
     write_table(table, out)
 
 
-def _corpora_and_roles(report: Report) -> list[tuple[str, str]]:
-    """Each corpus in each of its roles, by the alphabet."""
-    found = {(entry.corpus, entry.role) for entry in report.entries}
-    return sorted(found, key=lambda names: (names[0].casefold(), *names))
-
-
-def _decontamination_notes(report: Report) -> list[str]:
-    notes = [
-        "Sentences of each corpus that are in a benchmark, by side, and the pairs they are in "
-        f"(EMS v2 section IV-B). Compared by the key: {report.key}."
-    ]
-    if any(PART in entry.corpus for entry in report.entries):
-        notes.append(f"A name such as NTREX{PART}train is a part of the corpus before the {PART}.")
-    return notes
-
-
-def _benchmark_rows(
-    corpus: str, role: str, entries: list[Entry], against: list[str]
-) -> list[list[Value]]:
-    """One row per benchmark and, for several, the pairs that decontamination removed in all."""
-    read, removed, _, _ = _counts(entries)
-    names = dict.fromkeys([*against, *sorted({n for e in entries for n in e.by_benchmark})])
-    rows: list[list[Value]] = []
-    for name in names:
-        english, other, pairs = _found(entries, name)
-        rows.append([corpus, role, name, read, english, other, pairs])
-    if len(names) != 1:
-        rows.append([corpus, role, "any of them", read, None, None, removed])
-    return rows
-
-
-def _found(entries: list[Entry], benchmark: str) -> tuple[int, int, int]:
-    """Sentences on the English side, on the other side, and pairs, found in one benchmark."""
-    english = other = pairs = 0
-    for entry in entries:
-        counts = entry.by_benchmark.get(benchmark, {})
-        english += counts.get(PIVOT, 0)
-        other += sum(counts.get(side, 0) for side in entry.sides if side != PIVOT)
-        pairs += counts.get("pairs", 0)
-    return english, other, pairs
+def _removals(entries: list[Entry], reasons: list[str]) -> list[Value]:
+    """Pairs read, removed for each reason (None: the filter was off), and kept."""
+    counts = [[e.removed[reason] for e in entries if reason in e.removed] for reason in reasons]
+    read, _, _, kept = _counts(entries)
+    return [read, *(sum(of) if of else None for of in counts), kept]

@@ -1,12 +1,11 @@
 """What an experiment cost: jobs, time and memory of each stage, from costs/**/*.json.
 
-Notable choices:
-- one row per stage, but one per system where systems are compared: "train ems", "bench ems";
-- seconds are added up over jobs; jobs run side by side, so a run may take less than the total;
-- costs stay when a corpus or a system leaves the experiment; they are told in a note, not counted.
+A row is a stage, or a system of a stage where systems are compared: "train ems", "bench ems". Jobs
+run side by side, so a run may take less than the total. Costs stay on disk when a corpus or a
+system leaves the experiment; a note sums them up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +14,7 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.shapes import AMOUNT, TEXT, record
-from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.table import Value, one_block
 from ems.tables.write import write_table
 
 STAGES = (
@@ -24,12 +23,11 @@ STAGES = (
 )  # in the order of the pipeline
 BY_SYSTEM = ("train", "bench")  # their paths are costs/<stage>/<system>...
 COSTS = record({"stage": TEXT, **dict.fromkeys(("seconds", "cpu_seconds", "max_rss_mb"), AMOUNT)})
-COLUMNS = ["Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One job, by its path: wall and CPU seconds, the most memory it held, in MB; `system` may be
+    """One job, by its path: wall and CPU seconds, the most memory it held in MB; `system` may be
     "".
     """
 
@@ -41,8 +39,10 @@ class Cost:
     max_rss_mb: float
 
     @property
-    def name(self) -> str:
-        return f"{self.stage} {self.system}".strip()
+    def place(self) -> tuple[int, str, str]:
+        """The pipeline's stages in its order, unknown ones after them by the alphabet."""
+        place = STAGES.index(self.stage) if self.stage in STAGES else len(STAGES)
+        return place, self.stage, self.system
 
 
 def write_costs_table(
@@ -54,73 +54,48 @@ def write_costs_table(
     `planned` says whether the experiment still has a job, by its path ("train", "ems") in the
     folder. Raises `EmsError` when no job is left or one is malformed.
     """
-    every = read_costs(folder)
-    costs = sorted((cost for cost in every if planned(cost.job)), key=_place)
-    if not costs:
-        raise EmsError(f"{folder}: all costs in it are of jobs that the experiment no longer has")
-    rows: list[list[Value]] = []
-    for name, jobs in groupby(costs, key=lambda cost: cost.name):
-        rows.append([name, *_summary(list(jobs))])
-    total = _summary(costs)
-    total[COLUMNS.index("Longest job")] = None
-    table = Table(
-        frame=make_frame(["Stage", *COLUMNS], [*rows, ["Total", *total]]),
-        blocks=[Block(COLUMNS)],
-        rules={len(rows)},
-        notes=[
-            "Seconds are wall time, added up over the jobs of a stage; jobs may run side by side. "
-            "CPU seconds count all cores. Peak MB: the resident memory of the largest job. "
-            "Of a job that was killed and run again, only the last run counts.",
-            *_note_of_others([cost for cost in every if not planned(cost.job)]),
-        ],
-    )
-    write_table(table, out)
-
-
-def _note_of_others(others: list[Cost]) -> list[str]:
-    if not others:
-        return []
-    seconds = sum(cost.seconds for cost in others)
-    return [
-        f"Not counted: {len(others):,} jobs ({seconds:,.1f} seconds) that the experiment had once "
-        "and has no longer."
-    ]
-
-
-def read_costs(folder: Path) -> list[Cost]:
-    """The costs of all jobs, in the order of their paths."""
     paths = sorted(Path(folder).rglob("*.json"))
     if not paths:
         raise EmsError(f"{folder}: no costs (*.json) there; run the experiment's stages first")
-    return [_read_one(path, path.relative_to(folder).with_suffix("").parts) for path in paths]
+    every = [_read(path, path.relative_to(folder).with_suffix("").parts) for path in paths]
+    costs = sorted((cost for cost in every if planned(cost.job)), key=lambda cost: cost.place)
+    if not costs:
+        raise EmsError(f"{folder}: all costs in it are of jobs that the experiment no longer has")
+    stages = groupby(costs, key=lambda cost: f"{cost.stage} {cost.system}".strip())
+    rows = [[name, *_summary(jobs)] for name, jobs in stages]
+    total = ["Total", *_summary(costs)]
+    total[3] = None  # the longest job of all says nothing
+    others = [cost.seconds for cost in every if not planned(cost.job)]
+    notes = [
+        "Seconds are wall time, added up over the jobs of a stage; jobs may run side by side. CPU "
+        "seconds count all cores. Peak MB: the resident memory of the largest job. Of a job that "
+        "was killed and run again, only the last run counts."
+    ]
+    if others:
+        notes.append(
+            f"Not counted: {len(others):,} jobs ({sum(others):,.1f} seconds) that the experiment "
+            "had once and has no longer."
+        )
+    columns = ["Stage", "Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
+    write_table(one_block(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
 
 
-def _read_one(path: Path, parts: tuple[str, ...]) -> Cost:
+def _read(path: Path, parts: tuple[str, ...]) -> Cost:
     """`parts`: the names on the way to the file, ("train", "ems") or ("bench", "ems", "ntrex")."""
     data = read_json(path, COSTS)
     stage = data["stage"]
     if stage in BY_SYSTEM and len(parts) < 2:
         expected = f"expected the costs of {stage} in a file {stage}/<system>"
         raise Damaged(path, f"{expected}, found {path.name}")
-    return Cost(
-        job=parts,
-        stage=stage,
-        system=parts[1] if stage in BY_SYSTEM else "",
-        seconds=float(data["seconds"]),
-        cpu_seconds=float(data["cpu_seconds"]),
-        max_rss_mb=float(data["max_rss_mb"]),
+    system = parts[1] if stage in BY_SYSTEM else ""
+    amounts = (float(data[key]) for key in ("seconds", "cpu_seconds", "max_rss_mb"))
+    return Cost(parts, stage, system, *amounts)
+
+
+def _summary(jobs: Iterable[Cost]) -> list[Value]:
+    """Number of jobs, their seconds, the longest, CPU seconds, and the largest memory in MB."""
+    jobs = list(jobs)
+    seconds, cpu, memory = zip(
+        *((j.seconds, j.cpu_seconds, j.max_rss_mb) for j in jobs), strict=True
     )
-
-
-def _place(cost: Cost) -> tuple[int, str, str]:
-    """The pipeline's stages in its order, unknown ones after them by the alphabet."""
-    place = STAGES.index(cost.stage) if cost.stage in STAGES else len(STAGES)
-    return place, cost.stage, cost.system
-
-
-def _summary(jobs: list[Cost]) -> list[Value]:
-    """The cells under `COLUMNS`."""
-    seconds = [job.seconds for job in jobs]
-    cpu = sum(job.cpu_seconds for job in jobs)
-    peak = max(job.max_rss_mb for job in jobs)
-    return [len(jobs), sum(seconds), max(seconds), cpu, round(peak)]
+    return [len(jobs), sum(seconds), max(seconds), sum(cpu), round(max(memory))]

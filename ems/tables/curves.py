@@ -1,13 +1,8 @@
 """Learning curves: P@1 on the validation pairs above the parts of the loss, one colour per system,
 against the pairs seen or the minutes of training.
 
-Notable choices:
-- each part of the loss has a panel of its own; in it, training is thin and pale, validation is a
-  line with marks;
-- losses are on a logarithmic axis: they fall by a factor, most of it at the start;
-- at equal pairs systems have seen the same, at equal minutes they have cost the same: a system with
-  fewer losses takes less time for a step;
-- a system that was not trained (one row, of step 0) has no curve.
+At equal pairs systems have seen the same, at equal minutes they have cost the same. Losses are on a
+logarithmic axis, since most of their fall is at the start.
 """
 
 from collections.abc import Mapping
@@ -49,25 +44,21 @@ def plot_curves_in_time(losses: Mapping[str, Path], times: Mapping[str, Path], o
 
     Raises `EmsError` also for a system or a step without a time.
     """
-    curves = {}
+    curves: Curves = {}
     for system, path in losses.items():
         if system not in times:
             raise EmsError(f"{path}: no times of {system} were given; name its .times.jsonl too")
-        curves[system] = _timed(path, times[system])
+        seconds = read_times(times[system])
+        for entry in read_losses(path):
+            if entry.step not in seconds:
+                raise Damaged(times[system], f"no time of step {entry.step}, which {path} has")
+            curves.setdefault(system, []).append((seconds[entry.step] / 60, entry))
     _draw(curves, losses, "minutes of training", out)
 
 
-def _timed(losses: Path, times: Path) -> list[tuple[float, Entry]]:
-    """The rows of one system, each after its minutes of training."""
-    seconds, entries = read_times(times), read_losses(losses)
-    absent = [entry.step for entry in entries if entry.step not in seconds]
-    if absent:
-        raise Damaged(times, f"no time of step {absent[0]}, which {losses} has")
-    return [(seconds[entry.step] / 60, entry) for entry in entries]
-
-
 def _draw(curves: Curves, losses: Mapping[str, Path], axis: str, out: Path) -> None:
-    trained = {name for name, rows in curves.items() if any(entry.step for _, entry in rows)}
+    """Draw the systems that were trained: one that was not has a single row, of step 0."""
+    trained = [name for name, rows in curves.items() if any(entry.step for _, entry in rows)]
     if not trained:
         listed = ", ".join(map(str, losses.values())) or "no file"
         raise EmsError(
@@ -81,7 +72,9 @@ def _draw(curves: Curves, losses: Mapping[str, Path], axis: str, out: Path) -> N
 
 
 def _figure(curves: Curves, numbers: dict[str, int], axis: str) -> Figure:
-    panels = _panels([entry for name in numbers for _, entry in curves[name]])
+    """P@1, then the parts of the loss in the order in which they first appear."""
+    values = dict.fromkeys(n for name in numbers for _, entry in curves[name] for n in entry.values)
+    panels = sorted(values, key=lambda name: name != P1)
     heights = [TALL if panel == P1 else LOW for panel in panels]
     figure = make_figure(WIDTH, sum(heights) + 0.8)
     rows = figure.subplots(
@@ -96,12 +89,6 @@ def _figure(curves: Curves, numbers: dict[str, int], axis: str) -> Figure:
     figure.suptitle(f"Learning curves against {axis}")
     legend(figure, numbers, WIDTH, any(panel != P1 for panel in panels))
     return figure
-
-
-def _panels(entries: list[Entry]) -> list[str]:
-    """P@1, then the parts of the loss in the order in which they first appear."""
-    names = dict.fromkeys(name for entry in entries for name in entry.values)
-    return [*([P1] if P1 in names else []), *(name for name in names if name != P1)]
 
 
 def _lines(axes: Axes, rows: list[tuple[float, Entry]], panel: str, number: int) -> None:

@@ -6,7 +6,7 @@ the papers leave a dash for models that lack a language; otherwise it would comp
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -26,17 +26,17 @@ from ems.tables.table import (
 )
 from ems.tables.write import write_table
 
-DAGGER_NOTE = "mean of the printed values over the languages shown"
 Models = Mapping[str, Mapping[str, float | None]]  # model -> the paper's column -> value
 
 
 @dataclass(frozen=True)
 class Column:
-    """A mean over `members`, the labels of scores; or the mean share of a `measure` over all labels
-    that have any measure, 0 where they lack this one.
+    """A mean over `members`, the labels of scores.
 
-    `printed` is the paper's name of the column; `part` is true where our members are fewer than
-    the paper's, so that its number is of something else.
+    With a `measure` it is the mean share of that measure over all labels that have any measure, 0
+    where they lack this one; with `given`, a value by system that is no score. `printed` is the
+    paper's name of the column; `part` is true where our members are fewer than the paper's, so
+    that its number is of something else.
     """
 
     heading: str
@@ -44,9 +44,17 @@ class Column:
     printed: str = ""
     part: bool = False
     measure: str = ""
+    given: Mapping[str, float | None] | None = None
+
+    @property
+    def ranked(self) -> bool:
+        """True if systems are compared by it."""
+        return not self.measure and self.given is None
 
     def value(self, system: Scores) -> float | None:
         """The mean of a system; None when it lacks one of the members."""
+        if self.given is not None:
+            return self.given.get(system.system)
         if not self.measure:
             return mean(system.values, self.members)
         labels = {label for values in system.measures.values() for label in values}
@@ -74,7 +82,7 @@ class Printed:
     every: bool = False
     paper_order: bool = False
     whole: bool = False
-    dagger: str = DAGGER_NOTE
+    dagger: str = "mean of the printed values over the languages shown"
     classes: Callable[[], Mapping[str, list[str]]] = dict
 
     def fits(self, system: Scores) -> bool:
@@ -106,8 +114,8 @@ class Declaration:
 
     `benchmarks`: benchmark -> how the labels of its rows begin. `columns` makes the columns from
     the scores, `blocks` lays them out, `about` says what the numbers are; `more_notes` are those on
-    columns and printed rows. `below`: measure -> suffix of a row of it under each system. `shared`
-    is a measure with one row for all systems.
+    columns and printed rows. `spread` adds a row for the deviation of the seeds. `below`: measure
+    -> suffix of a row of it under each system. `shared` is a measure with one row for all systems.
     """
 
     benchmarks: Mapping[str, str]
@@ -116,12 +124,13 @@ class Declaration:
     about: Callable[[Sequence[Scores]], list[str]]
     label: Label = ScoreFile.label_of
     printed: Printed | None = None
-    blocks: Callable[[list[Column]], list[Block]] | None = None
+    blocks: Callable[[list[Column]], list[Block]] = lambda c: balanced_blocks(headings(c))
     seen: bool | None = None
+    spread: bool = True
     below: Mapping[str, str] = field(default_factory=dict)
     shared: str = ""
     decimals: int = 1
-    more_notes: Callable[[list[Column], list[Row]], list[str]] | None = None
+    more_notes: Callable[[list[Column], list[Row]], list[str]] = lambda columns, printed: []
 
 
 def write_systems(
@@ -137,7 +146,31 @@ def write_systems(
     `printed` names models of the papers, `order` the systems that come first; `families` are
     systems that share a row. Raises `EmsError` for scores that cannot share a table.
     """
-    sections = _sections(table, scores, tuple(order), families)
+    files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
+    if len(files) == 1 or not any(files.values()):
+        files = {next(iter(files)): list(scores)}
+    how = {"metric": table.metric, "label": table.label, "seen": table.seen}
+    sections = {
+        table.benchmarks[name]: read_scores(
+            paths, name, order=tuple(order), families=families, **how
+        )
+        for name, paths in files.items()
+        if paths or len(files) == 1
+    }
+    write_sections(table, sections, out, printed, families)
+
+
+def write_sections(
+    table: Declaration,
+    sections: Mapping[str, list[Scores]],
+    out: Path,
+    printed: Sequence[str] = (),
+    families: Families | None = None,
+) -> None:
+    """Write a table of scores that were read: how the labels of rows begin -> systems.
+
+    Raises `EmsError` when two rows have one name.
+    """
     systems = [system for section in sections.values() for system in section]
     columns = table.columns(systems)
     rows: list[Row] = []
@@ -146,42 +179,49 @@ def write_systems(
         competing.append([])
         for system in section:
             competing[-1].append(len(rows))
-            rows += system_rows(table, prefix, system, systems, columns)
-    rows += _shared_row(table.shared, systems, columns)
-    beside, notes = printed_rows(table.printed, printed, systems[0], columns)
+            rows += _system_rows(table, prefix, system, systems, columns)
+    shared = {label: v for s in systems for label, v in s.measures.get(table.shared, {}).items()}
+    rows += [_measure_row(table.shared, shared, columns)] if shared else []
+    beside, notes = _printed_rows(table.printed, printed, systems[0], columns)
+    labels = [row.label for row in (*rows, *beside)]
+    if len(set(labels)) < len(labels):
+        raise EmsError(
+            f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
+        )
+    blocks = table.blocks(columns)
+    names = [name for block in blocks for name in block.columns]
+    cells = [[row.label, *(row.values.get(name) for name in names)] for row in (*rows, *beside)]
+    frame = make_frame(["Model", *names], cells)
+    daggers = {(at, name) for at, row in enumerate((*rows, *beside)) for name in row.daggers}
+    italic = upper_bounds(frame)
+    lowest = not systems[0].file.higher_is_better
+    groups = competing if table.decimals == 1 else []  # a cosine is not compared
+    best = {place for group in groups for place in best_places(frame, group, lowest)}
+    ranked = {column.heading for column in columns if column.ranked}
     starts = {numbers[0] for numbers in competing[1:]}
-    made = make_table(
-        [*rows, *beside],
-        blocks=table.blocks(columns) if table.blocks else balanced_blocks(headings(columns)),
-        notes=[
-            *table.about(systems),
-            *joined_notes(systems, families),
-            *missing_notes(systems, columns),
-            *(table.more_notes(columns, beside) if table.more_notes else []),
-            *notes,
-        ],
-        competing=competing if table.decimals == 1 else [],
-        lowest=not systems[0].file.higher_is_better,
-        only={column.heading for column in columns if not column.measure},
+    made = Table(
+        frame,
+        blocks,
+        bold={place for place in best if place[1] in ranked},
+        dagger=daggers,
         rules={len(rows)} | starts | _class_starts(table.printed, beside, len(rows)),
-        footnote=table.printed.dagger if table.printed else "",
+        italic=italic,
+        notes=list(
+            dict.fromkeys(
+                [
+                    *table.about(systems),
+                    *_joined_notes(systems, families or {}),
+                    *_missing_notes(systems, columns),
+                    *table.more_notes(columns, beside),
+                    *notes,
+                    *([UPPER_BOUND_NOTE] if italic else []),
+                ]
+            )
+        ),
+        footnote=table.printed.dagger if table.printed and daggers else "",
+        decimals=table.decimals,
     )
-    write_table(made if table.decimals == 1 else _with_decimals(made, table.decimals), out)
-
-
-def _sections(
-    table: Declaration, scores: Sequence[Path], order: Sequence[str], families: Families | None
-) -> dict[str, list[Scores]]:
-    """How the labels of the rows of a benchmark begin -> its systems."""
-    files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
-    if len(files) == 1 or not any(files.values()):
-        files = {next(iter(files)): list(scores)}
-    how = {"metric": table.metric, "label": table.label, "seen": table.seen}
-    return {
-        table.benchmarks[name]: read_scores(paths, name, order=order, families=families, **how)
-        for name, paths in files.items()
-        if paths or len(files) == 1
-    }
+    write_table(made, out)
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
@@ -191,11 +231,14 @@ def headings(columns: Iterable[Column]) -> list[str]:
 
 def mean(values: Mapping[str, float | None], members: Sequence[str]) -> float | None:
     """Mean over `members`; None when there are none or one has no value."""
-    found = [values.get(name) for name in members]
-    return None if None in found or not found else sum(found) / len(found)
+    present = [value for name in members if (value := values.get(name)) is not None]
+    return sum(present) / len(present) if present and len(present) == len(members) else None
 
 
-def system_rows(
+# --- our rows
+
+
+def _system_rows(
     table: Declaration,
     prefix: str,
     system: Scores,
@@ -205,17 +248,18 @@ def system_rows(
     """A system's means, and below them the deviation of its seeds and its other measures."""
     label = prefix + system.system
     rows = [Row(label, {column.heading: column.value(system) for column in columns})]
-    if any(len(values) > 1 for each in systems for values in each.seeds.values()):
+    many = any(len(values) > 1 for each in systems for values in each.seeds.values())
+    if table.spread and many:
         spread = {column.heading: _deviation(system, column.members) for column in columns}
         rows.append(Row(f"{label}, s.d.", spread))
     for measure, suffix in table.below.items():
         if any(each.measures.get(measure) for each in systems):
-            rows.append(_measure_row(f"{label}, {suffix}", system, measure, columns))
+            values = system.measures.get(measure, {})
+            rows.append(_measure_row(f"{label}, {suffix}", values, columns))
     return rows
 
 
-def _measure_row(label: str, system: Scores, measure: str, columns: list[Column]) -> Row:
-    values = system.measures.get(measure, {})
+def _measure_row(label: str, values: Mapping[str, float], columns: list[Column]) -> Row:
     return Row(label, {column.heading: mean(values, column.members) for column in columns})
 
 
@@ -231,19 +275,10 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
     return stdev(means) if len(means) > 1 else None
 
 
-def _shared_row(measure: str, systems: Sequence[Scores], columns: list[Column]) -> list[Row]:
-    """The row of a measure that does not depend on the system."""
-    values: dict[str, float] = {}
-    for system in systems:
-        values |= system.measures.get(measure, {})
-    row = {column.heading: mean(values, column.members) for column in columns}
-    return [Row(measure, row)] if values else []
-
-
 # --- the papers' rows
 
 
-def printed_rows(
+def _printed_rows(
     paper: Printed | None, asked: Sequence[str], system: Scores, columns: list[Column]
 ) -> tuple[list[Row], list[str]]:
     """The rows of a paper that are asked for, and the notes on them.
@@ -261,7 +296,16 @@ def printed_rows(
         ]
     rows = [_printed_row(name, models[name], columns, paper.whole) for name in names]
     rows = [row for row in rows if any(value is not None for value in row.values.values())]
-    return rows, _printed_notes(paper, asked, models, names) if rows else []
+    if not rows:
+        return [], []
+    notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
+    classes = [f"{name}: {', '.join(of)}" for name, of in paper.classes().items()]
+    lacking = [name for name in dict.fromkeys(asked) if name not in models]
+    if classes:
+        notes.append(f"As the paper has them, {'; '.join(classes)}.")
+    if lacking and not paper.every:
+        notes.append(f"The paper prints no row of {', '.join(lacking)} there.")
+    return rows, notes
 
 
 def _printed_row(
@@ -279,20 +323,6 @@ def _printed_row(
     return row
 
 
-def _printed_notes(
-    paper: Printed, asked: Sequence[str], models: Models, names: Sequence[str]
-) -> list[str]:
-    """Where the printed rows are from, how the paper divides them, and which it lacks."""
-    notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
-    classes = [f"{name}: {', '.join(of)}" for name, of in paper.classes().items()]
-    lacking = [name for name in dict.fromkeys(asked) if name not in models]
-    if classes:
-        notes.append(f"As the paper has them, {'; '.join(classes)}.")
-    if lacking and not paper.every:
-        notes.append(f"The paper prints no row of {', '.join(lacking)} there.")
-    return notes
-
-
 def _class_starts(paper: Printed | None, beside: list[Row], first: int) -> set[int]:
     """The numbers of the first rows of each class of printed models."""
     names = [row.label.removesuffix(PRINTED) for row in beside]
@@ -300,77 +330,24 @@ def _class_starts(paper: Printed | None, beside: list[Row], first: int) -> set[i
     return {first + min(map(names.index, models)) for models in classes}
 
 
-# --- the table itself
+# --- notes
 
 
-def make_table(
-    rows: list[Row],
-    blocks: list[Block],
-    notes: Iterable[str],
-    competing: list[list[int]],
-    rules: set[int],
-    lowest: bool = False,
-    only: set[str] | None = None,
-    footnote: str = "",
-) -> Table:
-    """The table of some rows.
-
-    `competing` are the groups of rows of which the best (or `lowest`) of each column (or of `only`
-    these) is bold. Raises `EmsError` when two rows have one name.
-    """
-    labels = [row.label for row in rows]
-    if len(set(labels)) < len(labels):
-        raise EmsError(
-            f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
-        )
-    names = [name for block in blocks for name in block.columns]
-    frame = make_frame(
-        ["Model", *names], [[row.label, *(row.values.get(name) for name in names)] for row in rows]
-    )
-    daggers = {(number, name) for number, row in enumerate(rows) for name in row.daggers}
-    italic = upper_bounds(frame)
-    bold = {place for group in competing for place in best_places(frame, group, lowest)}
-    return Table(
-        frame=frame,
-        blocks=blocks,
-        bold={place for place in bold if only is None or place[1] in only},
-        dagger=daggers,
-        rules=rules,
-        italic=italic,
-        notes=[*dict.fromkeys(notes), *([UPPER_BOUND_NOTE] if italic else [])],
-        footnote=footnote if daggers else "",
-    )
-
-
-def _with_decimals(table: Table, decimals: int) -> Table:
-    """The table with text in place of numbers, of so many decimals."""
-    rows = [
-        [f"{cell:.{decimals}f}" if isinstance(cell, float) else cell for cell in row]
-        for row in table.frame.values.tolist()
-    ]
-    return replace(table, frame=make_frame(list(table.frame.columns), rows))
-
-
-def joined_notes(systems: Iterable[Scores], families: Families | None) -> list[str]:
+def _joined_notes(systems: Iterable[Scores], families: Families) -> list[str]:
     """Say which rows are several systems."""
-    names = dict.fromkeys(row.system for row in systems if row.system in (families or {}))
+    names = dict.fromkeys(row.system for row in systems if row.system in families)
     return [f"A system of its own for each language: {', '.join(names)}."] if names else []
 
 
-def absent_notes(systems: Iterable[Scores]) -> list[str]:
-    """Name the score files that are missing."""
-    files = dict.fromkeys(file for system in systems for file in system.absent)
-    return [f"Dashes, since there is no score file {', '.join(files)}."] if files else []
-
-
-def missing_notes(systems: Sequence[Scores], columns: list[Column]) -> list[str]:
+def _missing_notes(systems: Sequence[Scores], columns: list[Column]) -> list[str]:
     """Name the missing score files, columns that no system has, and what single systems lack."""
-    notes = absent_notes(systems)
-    empty = [column.heading for column in columns if not column.members]
+    files = dict.fromkeys(file for system in systems for file in system.absent)
+    notes = [f"Dashes, since there is no score file {', '.join(files)}."] if files else []
+    ranked = [column for column in columns if column.ranked]
+    empty = [column.heading for column in ranked if not column.members]
     notes += [f"No system was scored on {', '.join(empty)}."] if empty else []
-    own = [column for column in columns if column.members and not column.measure]
     for system in systems:
-        lacking = [column for column in own if column.value(system) is None]
+        lacking = [c for c in ranked if c.members and c.value(system) is None]
         single = [column.heading for column in lacking if len(column.members) == 1]
         if lacking and (system.values or not system.absent):
             named = ", ".join(single or headings(lacking))

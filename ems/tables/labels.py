@@ -1,11 +1,8 @@
 """Short labels beside the points of a scatter plot, placed so that they do not cover each other.
 
-Notable choices:
-- greedy: the points with the most neighbours choose first, each the place that covers least, near
-  places before far ones; a thin line leads from a label that stands far to its point;
-- places are reckoned in points (1/72 inch) of the drawn figure, so its axes must have their final
-  size and limits before;
-- the same points give the same places: there is no chance in it.
+The points with the most neighbours choose first, each the place that covers least, near places
+before far ones; a thin line leads from a label that stands far to its point. Places are in points
+(1/72 inch) of the drawn figure, so its axes must have their final size and limits before.
 """
 
 from dataclasses import dataclass
@@ -14,14 +11,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
+from ems.tables.canvas import LINE
+
 FONT = 6.5  # points
 MARK = 2.0  # radius of a mark
 AIR = 0.6  # around a label
 REACH = np.array([1.0, 4.0, 8.0, 13.0, 19.0, 26.0, 34.0, 43.0])  # from the mark to the label
 ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)  # places around the mark at each of these
 LEADER = 4.0  # a label this far or farther gets a line
-CROWD = 30.0  # whoever is nearer counts as a neighbour
-LINE = "#888888"
+CROWD = 30.0  # a point nearer than this is a neighbour
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class _Places:
 def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
     """Write `labels` beside `points` [N, 2] (in data units), N of each.
 
-    The figure's layout must be settled (`Figure.draw_without_rendering`).
+    The figure's layout must be settled (`canvas.settle`).
     """
     pixels = axes.get_figure(root=True).dpi / 72  # of a point
     centres = axes.transData.transform(points) / pixels  # [N, 2]

@@ -1,10 +1,7 @@
 """Validation P@1 of each language against the pairs seen: which languages learn, and which lag.
 
-Notable choices:
-- a panel per language, one line per system in the colours of the learning curves: 61 languages in
-  one panel would be a tangle, and 61 lines of one system could not be told apart;
-- all panels have the same axes, so that the eye compares heights;
-- the number above a panel is the last value of the best system, in its colour.
+A panel per language, all with the same axes, and in it a line per system in the colours of the
+learning curves. The number above a panel is the last value of the best system, in its colour.
 """
 
 from collections.abc import Mapping
@@ -19,7 +16,7 @@ from ems.tables.canvas import dress, make_figure, save, settings
 from ems.tables.curves import legend, line_style
 from ems.tables.losses import Entry, read_losses
 from ems.tables.printed import in_table_one_order
-from ems.tables.table import one_decimal
+from ems.tables.table import rounded
 
 MOST_COLUMNS = 9
 PANEL_WIDTH, PANEL_HEIGHT = 1.45, 1.2  # inches
@@ -35,24 +32,22 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     Writes .svg and .png beside `out`. Raises `EmsError` for a malformed row, and for a system
     without P@1 per language.
     """
-    curves = {system: _rows(path) for system, path in losses.items()}
+    curves = {}
+    for system, path in losses.items():
+        curves[system] = [entry for entry in read_losses(path) if entry.languages]
+        if not curves[system]:
+            raise EmsError(
+                f"{path}: no row has P@1 per language (`p1_by_language`); train this system again, "
+                "with `validation`"
+            )
     with settings():
         save(_figure(curves), out)
 
 
-def _rows(path: Path) -> list[Entry]:
-    rows = [entry for entry in read_losses(path) if entry.languages]
-    if not rows:
-        raise EmsError(
-            f"{path}: no row has P@1 per language (`p1_by_language`); train this system again, "
-            "with `validation`"
-        )
-    return rows
-
-
 def _figure(curves: Curves) -> Figure:
-    entries = [entry for rows in curves.values() for entry in rows]
-    codes = in_table_one_order({code for entry in entries for code in entry.languages})
+    codes = in_table_one_order(
+        {c for rows in curves.values() for row in rows for c in row.languages}
+    )
     columns = min(MOST_COLUMNS, len(codes))
     lines = -(-len(codes) // columns)
     width = max(LEAST_WIDTH, columns * PANEL_WIDTH)
@@ -64,7 +59,11 @@ def _figure(curves: Curves) -> Figure:
         axes.set_visible(False)
     for axes in panels[len(codes) - columns : len(codes)]:
         axes.tick_params(labelbottom=True)  # the lowest of its column
-    _dress(panels[0])
+    panels[0].set_ylim(0, 100)  # all panels share its axes
+    panels[0].yaxis.set_major_locator(FixedLocator((0, 50, 100)))
+    panels[0].set_xlim(left=0)
+    panels[0].xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
+    panels[0].xaxis.set_major_formatter(EngFormatter(sep=""))
     figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
     legend(figure, {name: number for number, name in enumerate(curves)}, width)
     return figure
@@ -81,15 +80,6 @@ def _panel(axes: Axes, code: str, curves: Curves) -> None:
     best = max(last, key=lambda number: last[number])
     axes.set_title(code, loc="left", fontsize=8, pad=2)
     shown = {"color": line_style(best)["color"], "fontsize": 8, "pad": 2}
-    axes.set_title(one_decimal(last[best]), loc="right", **shown)
+    axes.set_title(rounded(last[best]), loc="right", **shown)
     axes.tick_params(labelsize=7)
     dress(axes)
-
-
-def _dress(axes: Axes) -> None:
-    """The axes that all panels share."""
-    axes.set_ylim(0, 100)
-    axes.yaxis.set_major_locator(FixedLocator((0, 50, 100)))
-    axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))

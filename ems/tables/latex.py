@@ -1,10 +1,8 @@
 r"""Bare booktabs tabulars: `\input` one in a float of your own (needs only the package booktabs).
 
-Notable choices:
-- stacked blocks of columns stay one tabular, as EMS v2 Table IV is printed, so that they line up;
-- text is escaped for OT1 and T1 alike: `<` and `>` become mathematics, since OT1 prints them as
-  Spanish marks, and `[` and `*` are braced, since at the start of a row `\\` would take them;
-- notes are LaTeX comments at the top; what explains a mark in the table is its last row.
+Stacked blocks of columns stay one tabular, as EMS v2 Table IV is printed, so that they line up.
+Text is escaped for OT1 and T1 alike: OT1 prints `<` and `>` as Spanish marks, and `\\` would take a
+`[` or `*` at the start of the next row. Notes are LaTeX comments at the top.
 """
 
 import pandas as pd
@@ -49,8 +47,11 @@ def tabular(table: Table) -> str:
     for number, block in enumerate(table.blocks):
         lines += [BETWEEN_BLOCKS] if number else []
         lines += _block_lines(table, block, width)
-    lines += [r"\bottomrule", *_footnote(table, width), r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
+    lines.append(r"\bottomrule")
+    if table.footnote:
+        text = rf"\footnotesize $^{{\dagger}}$ {escape(table.footnote)}"
+        lines.append(rf"\multicolumn{{{width + 1}}}{{l}}{{{text}}} \\")
+    return "\n".join([*lines, r"\end{tabular}"]) + "\n"
 
 
 def pages(written: str, most: int) -> list[str]:
@@ -63,11 +64,9 @@ def pages(written: str, most: int) -> list[str]:
     if r"\toprule" not in lines or r"\bottomrule" not in lines:
         return [written]
     start, end = lines.index(r"\toprule") + 1, lines.index(r"\bottomrule")
-    blocks: list[list[str]] = [[]]
-    for line in lines[start:end]:
-        blocks = [*blocks, []] if line == BETWEEN_BLOCKS else [*blocks[:-1], [*blocks[-1], line]]
-    parts: list[list[str]] = [blocks[0]]
-    for block in blocks[1:]:
+    first, *others = "\n".join(lines[start:end]).split(f"\n{BETWEEN_BLOCKS}\n")
+    parts = [first.split("\n")]
+    for block in (text.split("\n") for text in others):
         if len(parts[-1]) + len(block) < most:
             parts[-1] = [*parts[-1], BETWEEN_BLOCKS, *block]
         else:
@@ -75,22 +74,17 @@ def pages(written: str, most: int) -> list[str]:
     if len(parts) == 1:
         return [written]
     opening = next(line for line in lines if line.startswith(r"\begin{tabular}"))
-    found = [[opening, r"\toprule", *part, r"\bottomrule", r"\end{tabular}"] for part in parts]
-    found[0] = [*lines[: start - 2], *found[0]]
-    found[-1] = [*found[-1][:-2], *lines[end:]]
-    return ["\n".join(part) + "\n" for part in found]
+    tabulars = [[opening, r"\toprule", *part, r"\bottomrule", r"\end{tabular}"] for part in parts]
+    tabulars[0] = [*lines[: start - 2], *tabulars[0]]
+    tabulars[-1] = [*tabulars[-1][:-2], *lines[end:]]
+    return ["\n".join(tabular) + "\n" for tabular in tabulars]
 
 
 def _column_format(table: Table, width: int) -> str:
     if len(table.blocks) > 1:
         return "l" + "r" * width
-    return "l" + "".join(_alignment(table, name) for name in table.blocks[0].columns)
-
-
-def _alignment(table: Table, column: str) -> str:
-    if column in table.wide:
-        return WIDE
-    return "l" if column in table.text else "r"
+    left = {**dict.fromkeys(table.text, "l"), **dict.fromkeys(table.wide, WIDE)}
+    return "l" + "".join(left.get(name, "r") for name in table.blocks[0].columns)
 
 
 def _block_lines(table: Table, block: Block, width: int) -> list[str]:
@@ -163,10 +157,3 @@ def _heading(name: str, block: Block, least: float) -> str:
 
 def _spanned(text: str, span: int) -> str:
     return rf"\multicolumn{{{span}}}{{r}}{{{text}}}" if span > 1 else text
-
-
-def _footnote(table: Table, width: int) -> list[str]:
-    if not table.footnote:
-        return []
-    text = rf"\footnotesize $^{{\dagger}}$ {escape(table.footnote)}"
-    return [rf"\multicolumn{{{width + 1}}}{{l}}{{{text}}} \\"]

@@ -1,27 +1,23 @@
-"""Reads what training wrote down: losses.jsonl of a model, and the times at which it did.
+"""Reads losses.jsonl of a model and the times of its training.
 
-Notable choices:
-- a malformed line is an error that names the file and the line: a curve with a hole would not show
-  that something is missing;
-- the rows of times have no part: where a step is there twice, its last time counts, at which its
-  validation was done too.
+A malformed line is an error that names the file and the line: a curve with a hole would not show
+that something is missing.
 """
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ems.damaged import Damaged
 from ems.files import parse_json, read_lines
-from ems.shapes import shown
+from ems.shapes import COUNT, shown
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE = "p1", "p1_by_language"
 NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, "lr"}  # all else: parts of the loss
-
 MOST = 1e300  # beyond it there is no number to draw
-
 PARTS = {  # as the log names them -> as people read them; others stand as they are
     "xtr": "XTR",
     "ugt": "UGT",
@@ -48,84 +44,76 @@ class Entry:
     languages: dict[str, float]
 
 
-def read_losses(path: Path) -> list[Entry]:
-    """The rows of losses.jsonl in their order. Raises `EmsError` that names a malformed line."""
-    return [_entry(where, row) for where, row in _rows(path)]
-
-
-def read_times(path: Path) -> dict[int, float]:
-    """Step -> seconds of training until then. Raises `EmsError` that names a malformed line."""
-    return {
-        _count(where, row, "step"): _number(where, row, "seconds") for where, row in _rows(path)
-    }
-
-
 @dataclass(frozen=True)
-class Where:
-    """A file and the words that say where in it."""
+class _Row:
+    """A JSON object of a file, and the words that say where in it."""
 
     path: Path
     place: str
+    values: dict[str, Any]
 
-    def malformed(self, expected: str, found: str) -> Damaged:
-        """The error for something else than what was expected there."""
-        return Damaged(self.path, f"{self.place}: expected {expected}, found {found}", "*.jsonl")
+    def take(self, key: str, expected: str, fits: Callable[[Any], bool]) -> Any:
+        """A value that fits. Raises `Damaged` for any other."""
+        value = self.values.get(key)
+        if not fits(value):
+            problem = f"{self.place}: expected {expected} under `{key}`, found {shown(value)}"
+            raise Damaged(self.path, problem, "*.jsonl")
+        return value
+
+    def count(self, key: str) -> int:
+        return self.take(key, COUNT["description"], lambda v: type(v) is int and v >= 0)
+
+    def number(self, key: str, least: float = 0) -> float:
+        expected = "a number of at least 0" if least == 0 else "a number"
+        return float(
+            self.take(
+                key, expected, lambda v: type(v) in (int, float) and max(least, -MOST) <= v <= MOST
+            )
+        )
 
 
-def _rows(path: Path) -> list[tuple[Where, dict[str, Any]]]:
-    """The objects of a .jsonl file, each with where it is."""
-    rows, lines = [], read_lines(path)
+def read_losses(path: Path) -> list[Entry]:
+    """The rows of losses.jsonl in their order. Raises `EmsError` that names a malformed line."""
+    return [_entry(row) for row in _rows(path)]
+
+
+def read_times(path: Path) -> dict[int, float]:
+    """Step -> seconds of training until then; the last time of a step that is there twice, at which
+    its validation was done too. Raises `EmsError` that names a malformed line.
+    """
+    return {row.count("step"): row.number("seconds") for row in _rows(path)}
+
+
+def _rows(path: Path) -> Iterator[_Row]:
+    lines = read_lines(path)
     if not lines:
         raise Damaged(path, "expected a line for each row, found an empty file", "*.jsonl")
     for number, line in enumerate(lines, 1):
-        where = Where(path, f"line {number}")
+        problem = f"line {number}: expected"
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise where.malformed("JSON", f"{shown(line)} ({error})") from None
+            problem = f"{problem} JSON, found {shown(line)} ({error})"
+            raise Damaged(path, problem, "*.jsonl") from None
         if not isinstance(row, dict):
-            raise where.malformed("a JSON object", shown(row))
-        rows.append((where, row))
-    return rows
+            raise Damaged(path, f"{problem} a JSON object, found {shown(row)}", "*.jsonl")
+        yield _Row(path, f"line {number}", row)
 
 
-def _entry(where: Where, row: dict[str, Any]) -> Entry:
-    part = row.get("part")
-    if part not in (TRAIN, VALIDATION):
-        raise where.malformed(f"{TRAIN} or {VALIDATION} under `part`", shown(part))
-    names = [name for name in row if name not in NOT_PARTS]
-    if part == VALIDATION:
-        names.append(P1)
+def _entry(row: _Row) -> Entry:
+    part = row.take("part", f"{TRAIN} or {VALIDATION}", lambda v: v in (TRAIN, VALIDATION))
+    least = -math.inf if part == TRAIN else 0  # a sampled loss may be below 0 by chance
+    names = [name for name in row.values if name not in NOT_PARTS]
+    names += [P1] if part == VALIDATION else []
+    languages = {}
+    if BY_LANGUAGE in row.values:
+        languages = row.take(BY_LANGUAGE, "P@1 of each language", lambda v: isinstance(v, dict))
+    by_language = _Row(row.path, f"{row.place}, `{BY_LANGUAGE}`", languages)
     return Entry(
-        part=part,
-        step=_count(where, row, "step"),
-        pairs=_count(where, row, "pairs"),
-        total=_number(where, row, "total"),
-        values={name: _number(where, row, name) for name in names},
-        languages=_languages(where, row),
+        part,
+        row.count("step"),
+        row.count("pairs"),
+        row.number("total", least),
+        {name: row.number(name, least) for name in names},
+        {code: by_language.number(code) for code in languages},
     )
-
-
-def _languages(where: Where, row: dict[str, Any]) -> dict[str, float]:
-    found = row.get(BY_LANGUAGE, {})
-    if not isinstance(found, dict):
-        raise where.malformed(f"P@1 of each language under `{BY_LANGUAGE}`", shown(found))
-    within = Where(where.path, f"{where.place}, `{BY_LANGUAGE}`")
-    return {code: _number(within, found, code) for code in found}
-
-
-def _count(where: Where, row: dict[str, Any], key: str) -> int:
-    value = row.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise where.malformed(f"a whole number of at least 0 under `{key}`", shown(value))
-    return value
-
-
-def _number(where: Where, row: dict[str, Any], key: str) -> float:
-    """A number of at least 0; in training a sampled loss may be below it by chance."""
-    value, least = row.get(key), -math.inf if row.get("part") == TRAIN else 0
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not abs(value) <= MOST or value < least:
-        expected = "a number" if least else "a number of at least 0"
-        raise where.malformed(f"{expected} under `{key}`", shown(value))
-    return float(value)

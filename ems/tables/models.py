@@ -1,12 +1,8 @@
 """EMS v2 Table III: what each model was trained on, and how large it is.
 
-Notable choices:
-- "#Param." is counted as the paper's 147M can be: all trained weights but the input embedding, of
-  which only the rows of a sentence's pieces are read; "to encode" is what is used after training,
-  the input embedding included (docs/fidelity.md);
-- "Paral." are the sentence pairs left after cleaning and decontamination that the system's
-  languages have, not how often they were seen;
-- sizes are read off the weights themselves, not computed from settings.
+"#Param." is counted as the paper's 147M can be: all trained weights but the input embedding, of
+which only the rows of a sentence's pieces are read; "to encode" is what is used after training, the
+input embedding included (docs/fidelity.md). Sizes are read off the weights themselves.
 """
 
 from math import prod
@@ -17,48 +13,42 @@ from safetensors import SafetensorError, safe_open
 from ems.damaged import Damaged
 from ems.files import read_json
 from ems.shapes import TEXT, listing, named, record
-from ems.tables.corpora import TRAIN, Entry, Report, read_report
+from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.printed import load_printed_models
-from ems.tables.table import Block, Table, Value, make_frame
+from ems.tables.table import PRINTED, Value, one_block
 from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
-COLUMNS = ["Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
+COLUMNS = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
 INPUT_EMBEDDING = "tokens.weight"
 ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
 SHARE = {"type": "number", "minimum": 0, "maximum": 1, "description": "a share"}
+TRAINING = record({"system": record({"train": record({"corpus_share": SHARE})})})
 TRAINED = named(  # of a model.json, what was trained
     "model.json",
-    record(
-        {
-            "name": TEXT,
-            "languages": listing(TEXT, least=1),
-            "training": record({"system": record({"train": record({"corpus_share": SHARE})})}),
-        }
-    ),
+    record({"name": TEXT, "languages": listing(TEXT, least=1), "training": TRAINING}),
 )
-NOTES = [
-    "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained weights "
-    "without the input embedding, as the paper's 147M can be counted; to encode: the weights used "
-    "after training, the input embedding included.",
-]
 
 
 def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
     """Write Table III of some systems as .tex, .md and .csv beside `out`.
 
     `models` are the systems' model.json, `report` the decontamination report; `printed` names
-    models of the paper, of which those of Table III are shown.
-    Raises `EmsError` for a malformed or missing file.
+    models of the paper, of which those of Table III are shown. Raises `EmsError` for a malformed
+    or missing file.
     """
     counts = read_report(report)
     rows = [_row(path, counts) for path in models]
-    beside = [model for model in load_printed_models() if model["model"] in printed]
-    frame = make_frame(["Model", *COLUMNS], [*rows, *map(_printed_row, beside)])
-    printed_note = f"Rows marked printed: {TABLES['models'].paper}."
-    notes = [*NOTES, *([printed_note] if beside else [])]
+    beside = [_printed_row(model) for model in load_printed_models() if model["model"] in printed]
+    notes = [
+        "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained "
+        "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
+        "weights used after training, the input embedding included."
+    ]
+    notes += [f"Rows marked printed: {TABLES['models'].paper}."] if beside else []
     text = {"Archit."}
-    write_table(Table(frame, [Block(COLUMNS)], rules={len(rows)}, text=text, notes=notes), out)
+    table = one_block(COLUMNS, [*rows, *beside], rules={len(rows)}, text=text, notes=notes)
+    write_table(table, out)
 
 
 def _row(path: Path, report: Report) -> list[Value]:
@@ -68,26 +58,21 @@ def _row(path: Path, report: Report) -> list[Value]:
     encoder = _weights(path.with_name("model.safetensors"))
     heads = _weights(path.with_name("heads.safetensors"))
     trained = sum(encoder.values()) + sum(heads.values()) - encoder.get(INPUT_EMBEDDING, 0)
-    pairs = sum(int(share * entry.kept) for entry in report.entries if _seen(entry, languages))
+    own = [e for e in report.entries if e.role == TRAIN and set(e.sides) <= set(languages)]
+    pairs = sum(int(share * entry.kept) for entry in own)
     return [name, len(languages), pairs, None, ARCHITECTURE, trained, sum(encoder.values())]
-
-
-def _seen(entry: Entry, languages: list[str]) -> bool:
-    return entry.role == TRAIN and set(entry.sides) <= set(languages)
 
 
 def _weights(path: Path) -> dict[str, int]:
     """The number of elements of each tensor of a file; only its header is read."""
     try:
-        with safe_open(path, framework="numpy") as tensors:
-            names = tensors.keys()
-            shapes = {name: tensors.get_slice(name).get_shape() for name in names}
+        with safe_open(path, framework="numpy") as file:
+            return {name: prod(file.get_slice(name).get_shape()) for name in list(file.keys())}
     except (OSError, SafetensorError) as error:
         raise Damaged(path, f"cannot be read ({error})") from None
-    return {name: prod(shape) for name, shape in shapes.items()}
 
 
 def _printed_row(model: dict[str, str]) -> list[Value]:
     mono = "yes" if model["mono_v2"] or model["mono_v1"] else None
     values = (model["langs"], model["paral"], mono, model["archit"], model["param_v2"], None)
-    return [f"{model['model']} (printed)", *values]
+    return [model["model"] + PRINTED, *values]

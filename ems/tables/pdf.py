@@ -1,12 +1,8 @@
 r"""All tables of an experiment as one PDF: an article that `\input`s the bare tabulars as floats.
 
-Notable choices:
-- LaTeX itself measures each table and shrinks it only if it is wider or taller than the page;
-- a table of more than ROWS lines goes on in another float, cut between its stacked blocks;
-- the notes at the top of a table's file are set in small print under it;
-- LaTeX runs in a temporary folder, without the user's latexmkrc, without shell escape, and with a
-  fixed date: the same tables give the same PDF;
-- LaTeX is optional: every table is complete without it.
+LaTeX measures each table and shrinks it only if it is larger than the page; a longer one goes on in
+another float. LaTeX runs in a temporary folder, without the user's latexmkrc, without shell escape,
+and with a fixed date: the same tables give the same PDF. Every table is complete without it.
 """
 
 import os
@@ -65,12 +61,17 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
     without one the name itself stands there. Raises `EmsError` when LaTeX is not installed (it
     names the Debian packages), a table is missing, or LaTeX fails (with the error from its log).
     """
-    _check(tables)
+    check_latex()
+    if not tables:
+        raise EmsError("no tables were given for the PDF; name at least one .tex file")
+    for table in tables:
+        if not table.is_file():
+            raise Damaged(table, "no such file")
     with TemporaryDirectory(prefix="ems-pdf-") as name:
         folder = Path(name)
         write_text(folder / "main.tex", main_tex(tables, captions))
         for number, table in enumerate(tables, 1):
-            for name, part in _parts(number, table):
+            for name, part in _parts(number, _text(table)).items():
                 write_text(folder / f"{name}.tex", part)
         _run_latexmk(folder, out)
         with atomic_path(out) as temporary:
@@ -79,36 +80,31 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
 
 def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
     """The article. It reads table 1 as table1.tex, and so on, from its own folder; the further
-    pages of a long one as table1-2.tex, and so on.
+    pages of a long one as table1-2.tex, and so on. The notes are in small print under the last.
     """
     floats = []
     for number, table in enumerate(tables, 1):
-        caption = escape(captions.get(table.stem, table.stem))
-        parts = [name for name, _ in _parts(number, table)]
-        for place, name in enumerate(parts):
-            place_it = r"\placetable[\ContinuedFloat]" if place else r"\placetable"
-            told = f"{caption} (continued)" if place else caption
-            notes = escape(_notes(table)) if name == parts[-1] else ""
-            floats.append(rf"{place_it}{{{name}}}{{{told}}}{{{notes}}}")
+        caption, text = escape(captions.get(table.stem, table.stem)), _text(table)
+        notes = [line.removeprefix("% ") for line in text.splitlines() if line.startswith("% ")]
+        first, *others = _parts(number, text)
+        places = [rf"\placetable{{{first}}}{{{caption}}}"]
+        places += [
+            rf"\placetable[\ContinuedFloat]{{{name}}}{{{caption} (continued)}}" for name in others
+        ]
+        floats += [f"{place}{{}}" for place in places[:-1]]
+        floats.append(f"{places[-1]}{{{escape(' '.join(notes))}}}")
     return _HEAD + "\n".join(floats) + "\n\\end{document}\n"
 
 
-def _parts(number: int, table: Path) -> list[tuple[str, str]]:
-    """(name, tabular) of each page of a table."""
-    found = pages(_text(table), ROWS)
-    return [
-        (f"table{number}" + (f"-{at}" if at > 1 else ""), part) for at, part in enumerate(found, 1)
-    ]
+def _parts(number: int, text: str) -> dict[str, str]:
+    """Name -> tabular of each page of a table."""
+    parts = enumerate(pages(text, ROWS), 1)
+    return {f"table{number}" + (f"-{at}" if at > 1 else ""): part for at, part in parts}
 
 
 def _text(table: Path) -> str:
     with reading_text(table) as reader:
         return reader.read()
-
-
-def _notes(table: Path) -> str:
-    lines = _text(table).splitlines()
-    return " ".join(line.removeprefix("% ") for line in lines if line.startswith("% "))
 
 
 def check_latex() -> None:
@@ -119,15 +115,6 @@ def check_latex() -> None:
             f"cannot make the PDF: {' and '.join(absent)} not found; install LaTeX (on Debian and "
             f"Ubuntu: apt-get install {PACKAGES}), or use the .tex, .md and .csv tables without it"
         )
-
-
-def _check(tables: list[Path]) -> None:
-    check_latex()
-    if not tables:
-        raise EmsError("no tables were given for the PDF; name at least one .tex file")
-    for table in tables:
-        if not table.is_file():
-            raise Damaged(table, "no such file")
 
 
 def _run_latexmk(folder: Path, out: Path) -> None:

@@ -8,45 +8,46 @@ without pandas and matplotlib.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ems.benchmarks import benchmarks, module
+from ems.benchmarks import benchmarks, joining, module
 from ems.benchmarks.record import Shown
 from ems.config import Experiment
 from ems.tables import words
 
-Times = Mapping[str, Path]  # system -> its costs/train/<system>.times.jsonl
+ASKED = ("sweep",)  # no part of `all`
 
 
 @dataclass(frozen=True)
 class Request:
     """A table or a figure to make: of `sources`, most often score files, beside `out`.
 
-    `times` are those of the trained systems, for what shows the cost of training.
+    `times`: system -> its costs/train/<system>.times.jsonl, for what shows the cost of training.
     """
 
     experiment: Experiment
     sources: list[Path]
     out: Path
-    times: Times | None = None
+    times: Mapping[str, Path] | None = None
 
     @property
     def losses(self) -> dict[str, Path]:
-        """System -> its losses.jsonl, of models/<system>/losses.jsonl."""
-        return {path.parent.name: path for path in self.sources}
-
-    @property
-    def shown_losses(self) -> dict[str, Path]:
-        """The losses of the systems of the tables, in their order."""
-        losses = self.losses
-        return {name: losses[name] for name in self.experiment.shown if name in losses}
+        """System -> its losses.jsonl: those of the tables first, in their order."""
+        losses = {path.parent.name: path for path in self.sources}
+        first = [name for name in self.experiment.shown if name in losses]
+        return {name: losses[name] for name in dict.fromkeys([*first, *losses])}
 
     @property
     def how(self) -> dict[str, Any]:
         """What tables of score files take besides them."""
         experiment = self.experiment
         return {"printed": experiment.tables["printed"], "families": experiment.families}
+
+
+Sources = Callable[[Experiment], list[str]]
+Make = Callable[[Request], None]
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ class Output:
     """
 
     shown: Shown
-    sources: Callable[[Experiment], list[str]]
-    make: Callable[[Request], None]
+    sources: Sources
+    make: Make
 
 
 # --- files
@@ -75,15 +76,17 @@ def _report(experiment: Experiment) -> list[str]:
     return [f"results/{experiment.name}/reports/decontamination.json"]
 
 
+def _models(experiment: Experiment, file: str) -> list[str]:
+    systems = experiment.learning(experiment.shown)
+    return [f"results/{experiment.name}/models/{name}/{file}" for name in systems]
+
+
 def _losses(experiment: Experiment) -> list[str]:
-    systems = experiment.learning(experiment.shown)
-    return [f"results/{experiment.name}/models/{name}/losses.jsonl" for name in systems]
+    return _models(experiment, "losses.jsonl")
 
 
-def _models_and_report(experiment: Experiment) -> list[str]:
-    systems = experiment.learning(experiment.shown)
-    models = [f"results/{experiment.name}/models/{name}/model.json" for name in systems]
-    return [*models, *_report(experiment)] if models else []
+def _and_report(experiment: Experiment, files: list[str]) -> list[str]:
+    return [*files, *_report(experiment)] if files else []
 
 
 def _vocabularies(experiment: Experiment) -> list[str]:
@@ -97,33 +100,18 @@ def _swept(experiment: Experiment) -> list[str]:
     return [f"results/{experiment.name}/models/{name}/losses.jsonl" for name in systems]
 
 
-def _ablated(experiment: Experiment, *benchmarks: str) -> list[str]:
-    """Score files of the ablation, where there is something to compare on Tatoeba."""
+def _ablated(experiment: Experiment, names: list[str]) -> list[str]:
+    """Score files of the ablation, where its first benchmark has something to compare."""
     systems = experiment.learning(experiment.ablated)
-    if len(systems) < 2 or "tatoeba" not in experiment.benchmarks:
+    if len(systems) < 2 or joining("ablation")[0] not in experiment.benchmarks:
         return []
-    return [
-        file
-        for system in systems
-        for name in benchmarks
-        for file in scores(experiment, name, [system])
-    ]
-
-
-def _validated(experiment: Experiment) -> list[str]:
-    return _losses(experiment) if experiment.validation else []
-
-
-def _tatoeba_and_report(experiment: Experiment) -> list[str]:
-    files = scores(experiment, "tatoeba")
-    return [*files, *_report(experiment)] if files else []
+    return [file for each in systems for name in names for file in scores(experiment, name, [each])]
 
 
 def _priced(experiment: Experiment) -> list[str]:
     """Score files of the systems that cost minutes, where there is an ablation."""
-    return (
-        scores(experiment, "tatoeba", priced(experiment)) if _ablated(experiment, "tatoeba") else []
-    )
+    name = joining("tradeoff")[0]
+    return scores(experiment, name, priced(experiment)) if _ablated(experiment, [name]) else []
 
 
 def priced(experiment: Experiment) -> list[str]:
@@ -135,87 +123,73 @@ def priced(experiment: Experiment) -> list[str]:
 # --- what makes them
 
 
-def _corpora(request: Request) -> None:
-    from ems.tables.corpora import write_corpora_table
-
-    write_corpora_table(request.sources[0], request.out)
-
-
-def _decontamination(request: Request) -> None:
-    from ems.tables.corpora import write_decontamination_table
-
-    write_decontamination_table(request.sources[0], request.out)
+def _in(name: str) -> Any:
+    """A module of this package, imported."""
+    return import_module(f"ems.tables.{name}")
 
 
-def _filters(request: Request) -> None:
-    from ems.tables.filters import write_filters_table
-
-    write_filters_table(request.sources[0], request.out)
-
-
-def _vocabulary(request: Request) -> None:
-    from ems.tables.vocabulary import write_vocabulary_table
-
-    write_vocabulary_table(request.sources, request.out)
-
-
-def _models(request: Request) -> None:
-    from ems.tables.models import write_models_table
-
-    *models, report = request.sources
-    write_models_table(models, report, request.experiment.tables["printed"], request.out)
-
-
-def _ablation(request: Request) -> None:
-    from ems.tables.ablation import write_ablation_table
-
+def _make_ablation(request: Request) -> None:
     systems = request.experiment.systems
     order = request.experiment.learning(request.experiment.ablated)
     steps = {name: systems[name]["train"]["steps"] for name in order}
     own = {"order": order, "steps": steps, "times": request.times}
-    write_ablation_table(request.sources, request.out, **request.how, **own)
-
-
-def _sweep(request: Request) -> None:
-    from ems.tables.sweep import write_sweep_table
-
-    write_sweep_table(request.experiment.sweep, request.losses, request.out)
-
-
-def _plot_pairs(request: Request) -> None:
-    from ems.tables.pairs import plot_pairs
-
-    *files, report = request.sources
-    plot_pairs(files, report, request.out, request.experiment.families)
+    _in("ablation").write_ablation_table(request.sources, request.out, **request.how, **own)
 
 
 def _plot_ablation(request: Request) -> None:
-    from ems.tables.deltas import plot_deltas
-
-    found = {path.parent.name for path in request.sources}
-    order = [name for name in request.experiment.ablated if name in found]
-    plot_deltas(request.sources, order, request.out, request.experiment.families)
+    scored = {path.parent.name for path in request.sources}
+    order = [name for name in request.experiment.ablated if name in scored]
+    _in("deltas").plot_deltas(request.sources, order, request.out, request.experiment.families)
 
 
-def _plot_learning(request: Request) -> None:
-    from ems.tables.curves import plot_curves, plot_curves_in_time
-
-    if request.times is None:
-        plot_curves(request.shown_losses, request.out)
-    else:
-        plot_curves_in_time(request.shown_losses, request.times, request.out)
-
-
-def _plot_learning_languages(request: Request) -> None:
-    from ems.tables.languages import plot_languages
-
-    plot_languages(request.shown_losses, request.out)
-
-
-def _plot_tradeoff(request: Request) -> None:
-    from ems.tables.tradeoff import plot_tradeoff
-
-    plot_tradeoff(request.sources, request.times or {}, request.out)
+TABLES: dict[str, tuple[Sources, Make]] = {
+    "corpora": (_report, lambda r: _in("corpora").write_corpora_table(r.sources[0], r.out)),
+    "decontamination": (
+        _report,
+        lambda r: _in("corpora").write_decontamination_table(r.sources[0], r.out),
+    ),
+    "filters": (_report, lambda r: _in("corpora").write_filters_table(r.sources[0], r.out)),
+    "vocabulary": (
+        _vocabularies,
+        lambda r: _in("vocabulary").write_vocabulary_table(r.sources, r.out),
+    ),
+    "models": (
+        lambda experiment: _and_report(experiment, _models(experiment, "model.json")),
+        lambda r: _in("models").write_models_table(
+            r.sources[:-1], r.sources[-1], r.how["printed"], r.out
+        ),
+    ),
+    "ablation": (lambda experiment: _ablated(experiment, joining("ablation")), _make_ablation),
+    "sweep": (
+        _swept,
+        lambda r: _in("sweep").write_sweep_table(r.experiment.sweep, r.losses, r.out),
+    ),
+}
+FIGURES: dict[str, tuple[Sources, Make]] = {
+    "pairs": (
+        lambda experiment: _and_report(experiment, scores(experiment, joining("pairs")[0])),
+        lambda r: _in("pairs").plot_pairs(
+            r.sources[:-1], r.sources[-1], r.out, r.experiment.families
+        ),
+    ),
+    "ablation": (lambda experiment: _ablated(experiment, joining("ablation")[:1]), _plot_ablation),
+    "learning": (_losses, lambda r: _in("curves").plot_curves(r.losses, r.out)),
+    "learning_languages": (
+        lambda experiment: _losses(experiment) if experiment.validation else [],
+        lambda r: _in("languages").plot_languages(r.losses, r.out),
+    ),
+}
+TIMED: dict[str, tuple[Sources, Make]] = {
+    "learning": (
+        _losses,
+        lambda r: _in("curves").plot_curves_in_time(r.losses, r.times, r.out),
+    ),
+    "tradeoff": (
+        _priced,
+        lambda r: _in("tradeoff").plot_tradeoff(r.sources, r.times or {}, r.out),
+    ),
+    "ablation": TABLES["ablation"],
+}
 
 
 def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
@@ -227,19 +201,15 @@ def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
         return files[:1] if shown.first else files
 
     def make(request: Request) -> None:
-        from ems.tables.engine import Declaration, write_systems
-
         made = module(name, "table").TABLES[table]
-        if isinstance(made, Declaration):
-            order = shown.of(request.experiment)
-            files = (
-                [path for path in request.sources if path.parent.name in {*order}]
-                if shown.among
-                else request.sources
-            )
-            write_systems(made, files, request.out, order=order, **request.how)
-        else:
+        if callable(made):
             made(request.sources, request.out)
+            return
+        order = shown.of(request.experiment)
+        files = request.sources
+        if shown.among:
+            files = [path for path in files if path.parent.name in order]
+        _in("engine").write_systems(made, files, request.out, order=order, **request.how)
 
     return Output(shown, sources, make)
 
@@ -255,33 +225,16 @@ def _figure_of_benchmark(name: str, figure: str, shown: Shown) -> Output:
 @cache
 def tables() -> dict[str, Output]:
     """Every table by name, in the order of the PDF."""
-    own = {
-        "corpora": (_report, _corpora),
-        "decontamination": (_report, _decontamination),
-        "filters": (_report, _filters),
-        "vocabulary": (_vocabularies, _vocabulary),
-        "models": (_models_and_report, _models),
-        "ablation": (lambda e: _ablated(e, "tatoeba", "flores200", "mldoc"), _ablation),
-        "sweep": (_swept, _sweep),
-    }
-    every = {name: Output(words.TABLES[name], *how) for name, how in own.items()}
+    every = {name: Output(words.TABLES[name], *of) for name, of in TABLES.items()}
     for name, record in benchmarks().items():
-        every |= {
-            table: _of_benchmark(name, table, shown) for table, shown in record.tables.items()
-        }
+        every |= {of: _of_benchmark(name, of, shown) for of, shown in record.tables.items()}
     return dict(sorted(every.items(), key=lambda item: (item[1].shown.place, item[0])))
 
 
 @cache
 def figures() -> dict[str, Output]:
     """Every figure by name."""
-    own = {
-        "pairs": (_tatoeba_and_report, _plot_pairs),
-        "ablation": (lambda e: _ablated(e, "tatoeba"), _plot_ablation),
-        "learning": (_losses, _plot_learning),
-        "learning_languages": (_validated, _plot_learning_languages),
-    }
-    every = {name: Output(words.FIGURES[name], *how) for name, how in own.items()}
+    every = {name: Output(words.FIGURES[name], *of) for name, of in FIGURES.items()}
     for name, record in benchmarks().items():
         every |= {of: _figure_of_benchmark(name, of, shown) for of, shown in record.figures.items()}
     return every
@@ -290,15 +243,7 @@ def figures() -> dict[str, Output]:
 @cache
 def timed() -> dict[str, Output]:
     """What shows the cost of training: figures, and the ablation as a table."""
-    own = {
-        "learning": (_losses, _plot_learning),
-        "tradeoff": (_priced, _plot_tradeoff),
-        "ablation": (tables()["ablation"].sources, _ablation),
-    }
-    return {name: Output(words.TIMED[name], *how) for name, how in own.items()}
-
-
-ASKED = ("sweep",)  # no part of `all`
+    return {name: Output(words.TIMED[name], *of) for name, of in TIMED.items()}
 
 
 def made_of(outputs: Mapping[str, Output], experiment: Experiment) -> dict[str, list[str]]:

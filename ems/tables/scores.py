@@ -1,11 +1,12 @@
-"""Reads the score files of a benchmark and makes sure that they may share a table.
+"""Reads the score files of a benchmark and checks that they may share a table.
 
 Numbers stand beside each other only if they come from the same data: the same benchmark, version,
 SHA-256 and protocol in each file, each system once, each label the same language in all of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from ems.errors import EmsError
@@ -19,24 +20,63 @@ Label = Callable[[ScoreFile, Score], str]  # what a row counts under in a table
 class Scores:
     """The scores of one system on one benchmark, or of several systems that share a table row.
 
-    A label is a language or a direction. `values`: the mean of its rows (directions, seeds);
-    `seeds`: the value of each seed; `measures`: measure -> label -> its mean; `languages`: the
-    experiment's code, or UNSEEN; `counts`: sentences. `absent`: score files missing for this row.
+    `rows`: each score with its label (a language or a direction) and its language, the
+    experiment's code or UNSEEN. `absent`: score files missing for this row.
     """
 
     file: ScoreFile
     system: str
-    values: dict[str, float] = field(default_factory=dict)
-    seeds: dict[str, list[float]] = field(default_factory=dict)
-    measures: dict[str, dict[str, float]] = field(default_factory=dict)
-    languages: dict[str, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    rows: tuple[tuple[str, str, Score], ...] = ()
     absent: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
         """The version of the data."""
         return self.file.version
+
+    @property
+    def kept(self) -> ScoreFile:
+        """The score file, with the rows and the name that stand in the table."""
+        return replace(self.file, system=self.system, rows=[score for _, _, score in self.rows])
+
+    @cached_property
+    def labelled(self) -> dict[str, dict[str, list[Score]]]:
+        """Measure ('': the file's metric) -> label -> scores."""
+        groups: dict[str, dict[str, list[Score]]] = {"": {}}
+        for label, _, score in self.rows:
+            groups.setdefault(score.measure, {}).setdefault(label, []).append(score)
+        return groups
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """Label -> mean of the file's metric over directions and seeds."""
+        return _means(self.labelled[""])
+
+    @cached_property
+    def measures(self) -> dict[str, dict[str, float]]:
+        """Other measure -> label -> mean."""
+        return {name: _means(labels) for name, labels in self.labelled.items() if name}
+
+    @cached_property
+    def seeds(self) -> dict[str, list[float]]:
+        """Label -> the value of each seed, of labels that have seeds."""
+        labels = self.labelled[""].items()
+        seeds = {name: [s.value for s in scores if s.seed is not None] for name, scores in labels}
+        return {name: values for name, values in seeds.items() if values}
+
+    @cached_property
+    def languages(self) -> dict[str, str]:
+        """Label -> the experiment's language, or UNSEEN."""
+        return {label: language for label, language, s in reversed(self.rows) if not s.measure}
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Label -> number of sentences."""
+        return {label: scores[0].count for label, scores in self.labelled[""].items()}
+
+
+def _means(labels: Mapping[str, Sequence[Score]]) -> dict[str, float]:
+    return {name: sum(s.value for s in scores) / len(scores) for name, scores in labels.items()}
 
 
 def read_scores(
@@ -63,58 +103,28 @@ def read_scores(
     _check_each_system_once(files)
     for header in ("version", "data_sha256", "protocol"):
         _check_same_data(files, header)
-    systems = [_scores(file, label) for file in files]
-    _check_same_languages(systems)
-    systems = in_order(systems, order)
-    if seen is not None:
-        systems = [_narrowed(system, seen) for system in systems]
-        _check_left(systems, seen)
-        systems = [each for each in systems if seen or each.values or each.absent]
-    return joined(systems, families)
-
-
-def _scores(file: ScoreFile, label: Label) -> Scores:
-    """The rows of a file by their labels."""
-    rows: dict[str, dict[str, list[Score]]] = {}
-    for row in file.rows:
-        rows.setdefault(row.measure, {}).setdefault(label(file, row), []).append(row)
-    means = {
-        measure: {name: sum(row.value for row in of) / len(of) for name, of in labels.items()}
-        for measure, labels in rows.items()
+    systems = {
+        file.system: Scores(
+            file, file.system, tuple((label(file, s), _language(file, s), s) for s in file.rows)
+        )
+        for file in files
     }
-    own = rows.get("", {})
-    seeds = {name: [row.value for row in of if row.seed is not None] for name, of in own.items()}
-    return Scores(
-        file,
-        file.system,
-        means.pop("", {}),
-        {name: values for name, values in seeds.items() if values},
-        means,
-        {name: _language(file, of[0]) for name, of in own.items()},
-        {name: of[0].count for name, of in own.items()},
-    )
+    _check_same_languages(systems.values())
+    missing = {
+        name: Scores(files[0], name, absent=(f"{name}/{files[0].path.name}",))
+        for name in order
+        if name not in systems
+    }
+    rows = [(systems | missing)[name] for name in dict.fromkeys([*order, *systems])]
+    return joined(rows if seen is None else _narrowed(rows, seen), families)
 
 
-def _language(file: ScoreFile, row: Score) -> str:
+def _language(file: ScoreFile, score: Score) -> str:
     """The experiment's language of a row beside English, or UNSEEN."""
-    sides = [file.languages.get(name, ENGLISH) for name in (row.source, row.target)]
+    sides = [file.languages.get(name, ENGLISH) for name in (score.source, score.target)]
     if UNSEEN in sides:
         return UNSEEN
-    others = [side for side in sides if side != ENGLISH]
-    return others[-1] if others else ENGLISH
-
-
-def in_order(systems: list[Scores], order: Iterable[str]) -> list[Scores]:
-    """The systems that `order` names first, the others as given. One without a score file keeps
-    its row, without values.
-    """
-    known = {system.system: system for system in systems}
-    names = dict.fromkeys([*order, *known])
-    return [known[name] if name in known else _absent(name, systems[0].file) for name in names]
-
-
-def _absent(name: str, like: ScoreFile) -> Scores:
-    return Scores(like, name, absent=(f"{name}/{like.path.name}",))
+    return next((side for side in reversed(sides) if side != ENGLISH), ENGLISH)
 
 
 def joined(systems: list[Scores], families: Families | None) -> list[Scores]:
@@ -127,48 +137,22 @@ def joined(systems: list[Scores], families: Families | None) -> list[Scores]:
         own = [rows[member] for member in members if member in rows]
         labels = [label for member in own for label in member.values]
         if len(own) > 1 and len(labels) == len(set(labels)):
-            row = _together(name, own)
-            last = {member.system for member in own[1:]}
-            rows = {
-                key: row if key == own[0].system else value
-                for key, value in rows.items()
-                if key not in last
-            }
+            together = tuple(row for member in own for row in member.rows)
+            absent = tuple(file for member in own for file in member.absent)
+            rows[own[0].system] = replace(own[0], system=name, rows=together, absent=absent)
+            for member in own[1:]:
+                del rows[member.system]
     return list(rows.values())
 
 
-def _together(name: str, systems: list[Scores]) -> Scores:
-    """One row of systems that have no label in common."""
-    merged = {
-        key: {label: value for each in systems for label, value in getattr(each, key).items()}
-        for key in ("values", "seeds", "languages", "counts")
-    }
-    measures = dict.fromkeys(measure for each in systems for measure in each.measures)
-    return replace(
-        systems[0],
-        system=name,
-        **merged,
-        measures={
-            measure: {k: v for each in systems for k, v in each.measures.get(measure, {}).items()}
-            for measure in measures
-        },
-        absent=tuple(file for each in systems for file in each.absent),
-    )
-
-
-def _narrowed(system: Scores, seen: bool) -> Scores:
-    """The system with the values of languages trained on, or of the others."""
-    kept = {
-        label: value
-        for label, value in system.values.items()
-        if (system.languages[label] != UNSEEN) == seen
-    }
-    return replace(system, values=kept)
-
-
-def _check_left(systems: list[Scores], seen: bool) -> None:
-    if any(system.values for system in systems):
-        return
+def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
+    """The systems with the languages trained on, or with the others, of those that have any."""
+    kept = [
+        replace(system, rows=tuple(row for row in system.rows if (row[1] != UNSEEN) == seen))
+        for system in systems
+    ]
+    if any(system.values for system in kept):
+        return [system for system in kept if seen or system.values or system.absent]
     path = systems[0].file.path
     if seen:
         raise EmsError(
@@ -205,8 +189,8 @@ def _check_same_data(files: list[ScoreFile], header: str) -> None:
         )
 
 
-def _check_same_languages(systems: list[Scores]) -> None:
-    """A label that is one language in one file and another, or unseen, in the next is an error."""
+def _check_same_languages(systems: Iterable[Scores]) -> None:
+    """Raise `EmsError` for a label that is one language in one file and another in the next."""
     first: dict[str, Scores] = {}
     for system in systems:
         for label, language in system.languages.items():

@@ -1,11 +1,8 @@
 """The table of a sweep: one setting at a time around the chosen point (EMS v2 Table II, IV-C).
 
-Notable choices:
-- the paper chose by validation loss: the total of the last validation is what is bold, the lowest
-  of each axis, and P@1 beside it, the highest;
-- a setting of the loss itself (the temperature, a weight, the negatives of a batch) changes what
-  the number measures: along such an axis only P@1 can be compared, so only P@1 is bold;
-- the values that the paper chose carry a dagger, whether or not they are ours.
+The paper chose by validation loss: the lowest total of each axis is bold, and the highest P@1. A
+setting of the loss itself (the temperature, a weight, the negatives of a batch) changes what the
+loss measures, so along such an axis only P@1 is compared. What the paper chose carries a dagger.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +14,7 @@ from ems.config.sweep import Point
 from ems.errors import EmsError
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
 from ems.tables.printed import load_grid
-from ems.tables.table import Block, Place, Table, Value, make_frame, one_decimal
+from ems.tables.table import Place, one_block, rounded
 from ems.tables.words import TABLES
 from ems.tables.write import write_table
 
@@ -45,17 +42,20 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
     """
     last = {point.system: _last(point.system, losses) for point in points}
     parts = list(dict.fromkeys(n for entry in last.values() for n in entry.values if n != P1))
-    columns = [VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION]
-    rows = [_row(point, last[point.system], parts) for point in points]
+    rows = []
+    for point in points:
+        entry = last[point.system]
+        values = [entry.total, *(entry.values.get(name) for name in parts)]
+        shown = [None if value is None else f"{value:.3f}" for value in values]
+        rows.append([NAMES.get(point.axis, point.axis), point.shown, *shown, entry.values[P1]])
     axes = [point.axis for point in points]
-    starts = {at for at, axis in enumerate(axes) if at and axis != axes[at - 1]}
     chosen = {(at, VALUE) for at, point in enumerate(points) if _is_papers(point)}
-    table = Table(
-        frame=make_frame([LABEL, *columns], rows),
-        blocks=[Block(columns)],
-        bold=_best(points, last),
+    table = one_block(
+        [LABEL, VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION],
+        rows,
+        bold={place for axis in axes for place in _best(points, axis, last)},
         dagger=chosen,
-        rules=starts,
+        rules={at for at, axis in enumerate(axes) if at and axis != axes[at - 1]},
         once={LABEL},
         notes=_notes(points, last),
         footnote=f"chosen in {TABLES['sweep'].paper}" if chosen else "",
@@ -67,22 +67,10 @@ def _last(system: str, losses: Mapping[str, Path]) -> Entry:
     """The last validation of a system."""
     if system not in losses:
         raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")
-    found = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
-    if not found:
+    rows = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
+    if not rows:
         raise EmsError(f"{losses[system]}: no row of validation; set `validation` and train again")
-    return found[-1]
-
-
-def _row(point: Point, entry: Entry, parts: list[str]) -> list[Value]:
-    losses: list[Value] = [
-        _loss(entry.values[name]) if name in entry.values else None for name in parts
-    ]
-    name = NAMES.get(point.axis, point.axis)
-    return [name, point.shown, _loss(entry.total), *losses, entry.values[P1]]
-
-
-def _loss(value: float) -> str:
-    return f"{value:.3f}"
+    return rows[-1]
 
 
 def _is_papers(point: Point) -> bool:
@@ -95,18 +83,17 @@ def _number(value: Any) -> Decimal | None:
     return Decimal(repr(value)) if number else None
 
 
-def _best(points: Sequence[Point], last: Mapping[str, Entry]) -> set[Place]:
-    """The lowest loss and the highest P@1 of each axis, as they are shown; ties all bold."""
-    places: set[Place] = set()
-    for axis in dict.fromkeys(point.axis for point in points):
-        members = {at: last[p.system] for at, p in enumerate(points) if p.axis == axis}
-        if len(members) < 2:
-            continue
-        scores = {at: Decimal(one_decimal(entry.values[P1])) for at, entry in members.items()}
-        places |= {(at, PRECISION) for at in scores if scores[at] == max(scores.values())}
-        if not _changes_the_loss(axis):
-            totals = {at: Decimal(_loss(entry.total)) for at, entry in members.items()}
-            places |= {(at, TOTAL) for at in totals if totals[at] == min(totals.values())}
+def _best(points: Sequence[Point], axis: str, last: Mapping[str, Entry]) -> set[Place]:
+    """The highest P@1 and the lowest loss of an axis, as they are shown; ties all bold."""
+    entries = {at: last[point.system] for at, point in enumerate(points) if point.axis == axis}
+    if len(entries) < 2:
+        return set()
+    scores = {at: Decimal(rounded(entry.values[P1])) for at, entry in entries.items()}
+    places = {(at, PRECISION) for at in scores if scores[at] == max(scores.values())}
+    if not _changes_the_loss(axis):
+        totals = {at: f"{entry.total:.3f}" for at, entry in entries.items()}
+        lowest = min(totals.values(), key=float)
+        places |= {(at, TOTAL) for at, total in totals.items() if total == lowest}
     return places
 
 

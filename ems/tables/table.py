@@ -1,17 +1,15 @@
 """One table, before it becomes LaTeX, Markdown or CSV.
 
-Notable choices:
-- a score is rounded half up in decimal: the mean of two directions ends in 5 every other time, and
-  a binary float would send 80.25 down and 80.15 up;
-- bold marks the best of *our* rows only, judged on what is shown, ties all bold; with fewer than
-  two values of ours in a column there is nothing to be best of;
-- LaBSE stands in italics and does not compete, as in the papers: it is their upper bound (EMS v2,
-  section V), printed or measured by us.
+A score is rounded half up in decimal: the mean of two directions ends in 5 every other time, and a
+binary float would send 80.25 down and 80.15 up. Bold marks the best of *our* rows, judged on what
+is shown, ties all bold. LaBSE stands in italics and does not compete, as in the papers: it is their
+upper bound (EMS v2, section V), printed or measured by us.
 """
 
 import re
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
 import pandas as pd
 
@@ -39,7 +37,7 @@ class Block:
 class Table:
     """Rows and columns with their marks. The first column of `frame` labels the rows.
 
-    Cells of `frame` are float (shown with one decimal), int, str or None (a dash). `rules` are the
+    Cells of `frame` are float (shown with `decimals`), int, str or None (a dash). `rules` are the
     rows that a line precedes, `text` the columns aligned to the left, `wide` those of sentences,
     broken into lines, `once` those that people see only in the first row after a rule, since the
     rows below repeat it. `italic` are whole rows.
@@ -57,6 +55,7 @@ class Table:
     italic: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     footnote: str = ""
+    decimals: int = 1
 
     @property
     def label(self) -> str:
@@ -84,7 +83,17 @@ class Table:
         """A cell as people read it: `dash` for no value, nothing where a row above has said it."""
         if column in self.once and row and row not in self.rules:
             return ""
-        return show(self.cell(row, column), dash)
+        value = self.cell(row, column)
+        if value is None:
+            return dash
+        if isinstance(value, float):
+            return f"{Decimal(rounded(value, self.decimals)):,}"
+        return f"{value:,}" if isinstance(value, int) else value
+
+
+def one_block(columns: list[str], rows: list[list[Value]], **marks: Any) -> Table:
+    """A table of a single block; the first of `columns` labels the rows."""
+    return Table(make_frame(columns, rows), [Block(columns[1:])], **marks)
 
 
 def make_frame(columns: list[str], rows: list[list[Value]]) -> pd.DataFrame:
@@ -92,18 +101,10 @@ def make_frame(columns: list[str], rows: list[list[Value]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
-def one_decimal(value: float) -> str:
-    """A score with one decimal, halves up: 80.25 -> "80.3". Float noise below 1e-6 is ignored."""
-    return str(Decimal(f"{value:.6f}").quantize(Decimal("0.1"), rounding=ROUND_HALF_UP))
-
-
-def show(value: Value, dash: str) -> str:
-    """A cell as people read it; `dash` stands for no value."""
-    if value is None:
-        return dash
-    if isinstance(value, float):
-        return f"{Decimal(one_decimal(value)):,}"
-    return f"{value:,}" if isinstance(value, int) else value
+def rounded(value: float, decimals: int = 1) -> str:
+    """A score with its decimals, halves up: 80.25 -> "80.3". Noise below 1e-6 is ignored."""
+    step = Decimal(1).scaleb(-decimals)
+    return str(Decimal(f"{value:.6f}").quantize(step, rounding=ROUND_HALF_UP))
 
 
 def upper_bounds(frame: pd.DataFrame) -> set[int]:
@@ -120,7 +121,7 @@ def best_places(frame: pd.DataFrame, ours: list[int], lowest: bool = False) -> s
     ours = [row for row in ours if row not in upper_bounds(frame)]
     for column in frame.columns[1:]:
         values = {row: frame[column].iloc[row] for row in ours}
-        shown = {row: Decimal(one_decimal(v)) for row, v in values.items() if v is not None}
+        shown = {row: Decimal(rounded(v)) for row, v in values.items() if v is not None}
         if len(shown) > 1:
             best = min(shown.values()) if lowest else max(shown.values())
             places |= {(row, column) for row, value in shown.items() if value == best}

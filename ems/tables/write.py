@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ems.files import write_text
 from ems.tables.latex import tabular
-from ems.tables.table import Block, Table, Value, make_frame, one_decimal
+from ems.tables.table import Block, Table, make_frame, rounded
 
 
 def write_table(table: Table, out: Path) -> None:
@@ -19,10 +19,12 @@ def write_table(table: Table, out: Path) -> None:
 
 
 def comma_separated(table: Table) -> str:
-    """One line per row: scores with one decimal, counts in digits, nothing for a dash."""
-    columns = list(table.frame.columns)
-    rows = [[_plain(value) for value in row] for row in table.frame.itertuples(index=False)]
-    return make_frame(columns, rows).to_csv(index=False, lineterminator="\n")
+    """One line per row: scores rounded, counts in digits, nothing for a dash."""
+    rows = [
+        [rounded(cell, table.decimals) if isinstance(cell, float) else cell for cell in row]
+        for row in table.frame.itertuples(index=False)
+    ]
+    return make_frame(list(table.frame.columns), rows).to_csv(index=False, lineterminator="\n")
 
 
 def markdown(table: Table) -> str:
@@ -54,9 +56,3 @@ def _markdown_cell(table: Table, row: int, column: str) -> str:
 
 def _escape(text: str) -> str:
     return re.sub(r"([\\`*_<>\[\]|~#$])", r"\\\1", " ".join(text.split()))
-
-
-def _plain(value: Value) -> str:
-    if isinstance(value, float):
-        return one_decimal(value)
-    return "" if value is None else str(value)

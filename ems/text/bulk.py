@@ -17,8 +17,8 @@ from pathlib import Path
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path
+from ems.segmenters.base import Segment, module_name, segmenter
 from ems.text.pieces import Advance, Piece, Work, alone, cut, kept
-from ems.text.segment import Segment, segmenter
 from ems.text.tsv import read_columns
 
 # Pairs of a piece. Perl's start is then a twentieth of its work, and a worker's memory some 30 MB.
@@ -60,7 +60,7 @@ def segment_tsv(
         return pieces[0].lines
     state = state or out.with_name(f".{out.name}.state")
     key = {"source": sha256, "lines": lines, "languages": languages, "names": names}
-    key["code"] = source_hash("ems.text.bulk")
+    key["code"] = [source_hash(module) for module in ("ems.text.bulk", *map(module_name, names))]
     with kept(what, start, pieces, state, key, workers) as results, atomic_path(out) as temporary:
         _concatenate(results, temporary)
     return sum(piece.lines for piece in pieces)

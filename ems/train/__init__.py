@@ -1,5 +1,5 @@
-"""Training, from the outside in: a job (job.py), its loop (loop.py), a step (step.py), and what is
-recorded and when (journal.py). Killed and resumed equals never killed, bit for bit.
+"""Training, from the outside in: a job (job.py), its steps (step.py), and what is recorded and when
+(journal.py). A run that is killed and resumed ends like one that never was, bit for bit.
 """
 
-AFRESH = "EMS_AFRESH"  # in the environment of a job: the user said `--config afresh=true`
+AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs

@@ -1,6 +1,6 @@
-"""What a run is trained on, and its batches, drawn while the step before them is computed.
+"""Training data, and batches that a thread draws while the step before them is computed.
 
-The draw is a pure function of (seed, step), so drawing ahead changes nothing but the time.
+A batch is a function of (seed, step), so drawing ahead changes nothing but the time.
 """
 
 from collections import deque
@@ -13,27 +13,27 @@ from typing import TypeVar
 from ems.shards.reader import PairStore
 
 T = TypeVar("T")
-AHEAD = 3  # batches that are drawn before they are asked for, at most
+AHEAD = 3  # batches drawn before they are needed, at most
 
 
 @dataclass
 class Data:
-    """What a system is trained on, and the vocabulary that its shards were made with."""
+    """The pairs of a training run, and the vocabulary that their shards were made with."""
 
     training: PairStore
     validation: PairStore | None
     vocabulary: Path
 
     def stores(self) -> dict[str, PairStore]:
-        """The shards by role."""
-        stores = {"train": self.training, "validation": self.validation}
-        return {role: store for role, store in stores.items() if store is not None}
+        """Return the shards by role."""
+        held_out = {} if self.validation is None else {"validation": self.validation}
+        return {"train": self.training, **held_out}
 
 
 def drawn(draw: Callable[[int], T], steps: Iterable[int], ahead: int = AHEAD) -> Iterator[T]:
-    """`draw(step)` of each step, drawn by a thread up to `ahead` steps early (0: without a thread).
+    """Yield `draw(step)` of each step; a thread draws up to `ahead` steps early (0: no thread).
 
-    An error of `draw` is raised where its batch is asked for. Close the generator: the thread ends.
+    An error of `draw` is raised at its step. Closing the generator ends the thread.
     """
     if not ahead:
         yield from map(draw, steps)

@@ -1,19 +1,13 @@
-"""Checkpoints: everything that the next step depends on, whole or passed over, no pickle.
+"""Checkpoints: everything that the next step depends on.
 
     <state>/lock                        held by the process that trains this system
-    <state>/<identity>/identity.json    what the checkpoints are of (identity.py)
+    <state>/<identity>/identity.json    the settings and data of the checkpoints (identity.py)
     <state>/<identity>/step-00000200/   model.safetensors  optimizer.safetensors
                                         losses.jsonl  times.jsonl  state.json
 
-Notable choices:
-- the folder is written under a temporary name and renamed, so each one that has a name was whole;
-- state.json is written last and holds the sha256 of the other files and of itself: a file that a
-  disk changed or cut short is found, and the newest checkpoint that is as it was written wins;
-- a checkpoint is renamed before it is deleted, so that a kill never leaves a part of one;
-- no random state is kept: batches and dropout are functions of (seed, step);
-- only the checkpoints that every run of the same settings has are averaged (those at multiples of
-  `checkpoint_every`, and the last): one that was saved because the run was stopped is not, so a
-  stopped and resumed run gives the same model.
+state.json is written last and holds the sha256 of the other files and of itself, so that a damaged
+checkpoint is noticed and the one before it is used. No random state is kept: batches and dropout
+are functions of (seed, step).
 """
 
 import fcntl
@@ -22,9 +16,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -50,16 +44,19 @@ MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 LOSSES, TIMES = "losses.jsonl", "times.jsonl"
 FILES = (MODEL, OPTIMIZER, LOSSES, TIMES)
 STATE = "state.json"
-SHAPE = record(  # of state.json, whose `check` says that the rest is as it was written
-    {"check": TEXT, "step": COUNT, "sha256": {**mapping(TEXT, BELOW), "required": list(FILES)}}
+SHAPE = record(
+    {"check": TEXT, "step": COUNT, "sha256": mapping(TEXT, BELOW) | {"required": [*FILES]}}
 )
+
+LogRow = dict[str, Any]  # one line of losses.jsonl or times.jsonl
 
 
 @dataclass
 class Progressed:
-    """How far a run is: steps done, wall seconds they took and those of them that the trainer
-    waited for data, tokens read, the sums of the loss parts of the `summed` steps since the last
-    row of the log, and the rows of both logs so far.
+    """The progress of a run.
+
+    `seconds` are wall time, `waited` those of them spent waiting for data; `sums` are the loss
+    parts of the `summed` steps since the last row of the log.
     """
 
     step: int = 0
@@ -68,14 +65,17 @@ class Progressed:
     tokens: int = 0
     summed: int = 0
     sums: dict[str, float] = field(default_factory=dict)
-    losses: list[dict[str, Any]] = field(default_factory=list)
-    times: list[dict[str, Any]] = field(default_factory=list)
+    losses: list[LogRow] = field(default_factory=list)
+    times: list[LogRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Which checkpoints stay: the newest `newest`, and of those at a multiple of `every` steps (or
-    at step `last`) the newest `regular`, which are averaged at the end.
+    """Which checkpoints to keep: the `newest`, and the last `regular` of those that are averaged.
+
+    Only checkpoints at a multiple of `every` steps or at step `last` are averaged. Every run of the
+    same settings has these; one that a signal caused is not among them, so a run that was stopped
+    gives the same model.
     """
 
     newest: int
@@ -84,49 +84,46 @@ class Keep:
     last: int = 0
 
     def is_regular(self, step: int) -> bool:
-        """Whether a run has this checkpoint whatever stops and resumes it."""
+        """Return whether every run of these settings has a checkpoint of this step."""
         return step % self.every == 0 or step == self.last
 
     def of(self, steps: list[int]) -> set[int]:
-        """Those of some steps, ascending, that stay."""
+        """Return which of these steps, ascending, to keep."""
         regular = [step for step in steps if self.is_regular(step)]
         return {*steps[-self.newest :], *(regular[-self.regular :] if self.regular else ())}
 
 
-def json_lines(rows: list[dict[str, Any]]) -> str:
-    """One JSON object a line."""
+def json_lines(rows: list[LogRow]) -> str:
+    """Format each row as a line of JSON."""
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @contextmanager
 def claimed(state: Path) -> Iterator[None]:
-    """Hold the state folder of a system for this process alone. Raises `EmsError` when another one
-    holds it.
+    """Lock the state folder of a system; at the end, remove it if nothing else is in it.
 
-    The lock is the kernel's (flock), so it goes with the process, however that ends. At the end the
-    folder is removed when nothing else is in it.
+    The kernel holds the lock (flock), so it ends with the process. Raises `EmsError` if another
+    process holds it.
     """
     check_state(state, ("identity.json", "step-", "bad-batch-"))
     state.mkdir(parents=True, exist_ok=True)
     with open(state / "lock", "a") as handle:
-        _lock(handle, state)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = os.fstat(handle.fileno()).st_ino == (state / "lock").stat().st_ino
+        except (BlockingIOError, FileNotFoundError):  # the latter: its holder has just finished
+            locked = False
+        if not locked:
+            raise EmsError(
+                f"{state}: another process is training this system now; wait for it or stop it"
+            )
         yield
         if [path.name for path in state.iterdir()] == ["lock"]:
             shutil.rmtree(state)
 
 
-def _lock(handle: TextIO, state: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(handle.fileno()).st_ino == (state / "lock").stat().st_ino:
-            return
-    except (BlockingIOError, FileNotFoundError):  # not found: its holder has just finished
-        pass
-    raise EmsError(f"{state}: another process is training this system now; wait for it or stop it")
-
-
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors as safetensors. A failure (disk full) is an `OSError`, for `atomic_path`."""
+    """Write tensors as safetensors. Raises `OSError`, as `atomic_path` expects (disk full)."""
     try:
         save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, path)
     except SafetensorError as error:
@@ -136,20 +133,20 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 def save_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: Progressed, keep: Keep
 ) -> None:
-    """Save the state after `done.step` steps and drop the checkpoints that need not stay."""
+    """Save the state after `done.step` steps and remove the checkpoints that `keep` does not."""
     with atomic_path(_folder(state, done.step), _is_checkpoint) as folder:
         folder.mkdir(parents=True)
         save_tensors(modules.state_dict(), folder / MODEL)
         save_tensors(_optimizer_tensors(optimizer), folder / OPTIMIZER)
         write_text(folder / LOSSES, json_lines(done.losses))
         write_text(folder / TIMES, json_lines(done.times))
-        numbers = {k: v for k, v in asdict(done).items() if k not in ("losses", "times")}
+        numbers = {k: v for k, v in vars(done).items() if k not in ("losses", "times")}
         value = {**numbers, "sha256": {name: sha256_file(folder / name) for name in FILES}}
         write_json(folder / STATE, {**value, "check": digest(value)})
     older = [path for path in checkpoints(state) if step_of(path) <= done.step]
-    stay = keep.of([step_of(path) for path in older])
+    kept = keep.of([step_of(path) for path in older])
     for path in older:
-        if step_of(path) not in stay:
+        if step_of(path) not in kept:
             _remove(path)
 
 
@@ -162,32 +159,31 @@ def _folder(state: Path, step: int) -> Path:
 
 
 def step_of(folder: Path) -> int:
-    """The steps that were done when a checkpoint was saved."""
+    """Return the number of steps that a checkpoint was saved after."""
     return int(folder.name.removeprefix("step-"))
 
 
 def checkpoints(state: Path) -> list[Path]:
-    """The checkpoints of a state folder, oldest first."""
+    """List the checkpoints of a state folder, oldest first."""
     return sorted(state.glob("step-[0-9]*"))
 
 
 def _remove(folder: Path) -> None:
+    """Rename a checkpoint, then delete it: a kill never leaves part of one under its name."""
     doomed = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     folder.rename(doomed)
     shutil.rmtree(doomed)
 
 
 def clean(state: Path) -> None:
-    """Remove what a kill left half-written or half-deleted. The caller holds the state folder."""
+    """Remove what a killed run left half written or half deleted. The caller holds the lock."""
     for path in state.glob(".*.part"):
         log.info("%s: left by a run that was killed; removed", path)
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def verified(folder: Path) -> dict[str, Any]:
-    """state.json of a checkpoint each of whose files is as it was written; otherwise a `Damaged`
-    says which one is not.
-    """
+    """Read state.json of a checkpoint. Raises `Damaged` if a file is not as it was written."""
     value = read_json(folder / STATE, SHAPE)
     if value.pop("check") != digest(value) or value["step"] != step_of(folder):
         raise Damaged(folder / STATE, "not as it was written")
@@ -200,10 +196,9 @@ def verified(folder: Path) -> dict[str, Any]:
 def load_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer
 ) -> Progressed:
-    """Load the newest checkpoint that is as it was written; nothing done when there is none.
+    """Load the newest undamaged checkpoint and return its progress (step 0 if there is none).
 
-    A checkpoint is read as a whole before anything of it is loaded, so that nothing of a corrupt
-    one is kept.
+    All of a checkpoint is read before any of it is loaded.
     """
     for folder in reversed(checkpoints(state)):
         try:
@@ -222,7 +217,7 @@ def load_checkpoint(
     return Progressed()
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _rows(path: Path) -> list[LogRow]:
     return [parse_json(line) for line in path.read_text().splitlines()]
 
 
@@ -243,12 +238,10 @@ def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> No
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-# --- averaging
-
-
 def averaged(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
-    """The mean weights of the last `keep.regular` checkpoints (of all, if there are fewer), and the
-    steps of those. Raises `EmsError` for one that is not as it was written.
+    """Return the mean weights of the last `keep.regular` checkpoints (or fewer), and their steps.
+
+    Raises `EmsError` if one of them is damaged.
     """
     folders = [path for path in checkpoints(state) if keep.is_regular(step_of(path))]
     folders = folders[-keep.regular :]
@@ -261,20 +254,14 @@ def averaged(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
                 f"train.average_checkpoints: {error.finding}; delete {later} in {state} and run "
                 "the same command again: training goes on from the checkpoint before"
             ) from None
-    return mean([folder / MODEL for folder in folders]), [step_of(path) for path in folders]
-
-
-def mean(files: list[Path]) -> dict[str, Tensor]:
-    """The mean of each tensor over some safetensors files of the same names, in its own type;
-    tensors of whole numbers are those of the last file. No more than one tensor of each file is in
-    memory; sums are float64.
-    """
-    handles = [safe_open(file, "pt") for file in files]
-    names = list(handles[-1].keys())
-    return {name: _mean([handle.get_tensor(name) for handle in handles]) for name in names}
+    files = [safe_open(folder / MODEL, "pt") for folder in folders]
+    names = list(files[-1].keys())
+    weights = {name: _mean([file.get_tensor(name) for file in files]) for name in names}
+    return weights, [step_of(path) for path in folders]
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:
+    """Return the mean in the tensors' own type, summed in float64; of integers the last tensor."""
     last = tensors[-1]
     if not last.is_floating_point():
         return last

@@ -1,16 +1,9 @@
 """Data parallel training under `torchrun`: several processes share the pairs of each step.
 
-Notable choices:
-- a step's pairs are a function of (seed, step) for all processes together; each assembles its
-  slice, so that N processes train on exactly the pairs of one;
-- gradients are summed, not averaged: each process divides its losses by the pairs of the whole
-  step (EMS v2 Eq. 12), so the sum is the gradient of one process;
-- the sum is our own and not DistributedDataParallel's, whose buckets are laid out anew after its
-  first backward pass: with three or more processes the order of additions, and so the last bits,
-  would differ between a run and the same run resumed. Here the buckets are those of the
-  parameters, always. Each is sent as soon as the backward pass has filled it;
-- every process reads the same checkpoint, rank 0 alone writes; what one process finds out (a
-  signal, a loss that is not finite) is agreed on, so that all stop at the same step.
+Gradients are summed, not averaged: each process divides its losses by the pairs of the whole step
+(EMS v2 Eq. 12), so the sum is the gradient of one process. `GradientSum` does it, and not
+DistributedDataParallel, which lays out its buckets anew after the first backward pass: with three
+or more processes the order of additions, and so the last bits, would differ in a resumed run.
 """
 
 import os
@@ -18,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
@@ -25,14 +19,15 @@ from torch import Tensor, distributed, nn
 from ems import torchrun
 from ems.errors import EmsError
 
-AGREE_EVERY = 10  # steps on a GPU between two times that the processes ask who has to stop
-WAIT = timedelta(hours=2)  # that a process waits for the others: rank 0 may write a checkpoint
+T = TypeVar("T")
+AGREE_EVERY = 10  # steps on a GPU after which the processes ask each other whether to stop
+WAIT = timedelta(hours=2)  # a process waits this long for the others (rank 0 writes checkpoints)
 BUCKET = 25 << 20  # bytes of gradients sent at once, at least
 
 
 @dataclass(frozen=True)
 class World:
-    """The processes that train together: this one is `rank` of `size`."""
+    """The processes that train together; this one is `rank` of `size`."""
 
     rank: int = 0
     size: int = 1
@@ -40,13 +35,11 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that writes."""
+        """True for the process that writes."""
         return self.rank == 0
 
     def share(self, pairs: int) -> slice:
-        """Which of a step's pairs are this process's. Raises `EmsError` if they cannot be shared
-        equally.
-        """
+        """Return this process's part of a step's pairs. Raises `EmsError` if parts are unequal."""
         if pairs % self.size:
             raise EmsError(
                 f"train.batch_pairs: {pairs} pairs cannot be shared by {self.size} processes; "
@@ -56,54 +49,54 @@ class World:
         return slice(self.rank * own, (self.rank + 1) * own)
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum of `values` (any shape) over all processes, on each of them."""
+        """Return the sum of `values` (any shape) over all processes."""
         if self.size > 1:
             values = values.detach().clone()
             distributed.all_reduce(values)
         return values
 
     def sums(self, parts: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The sums of scalars over all processes, in one exchange that nothing waits for."""
+        """Sum scalars over all processes in one exchange, without waiting for a GPU."""
         if self.size == 1:
             return parts
-        names, values = list(parts), list(parts.values())
-        return dict(zip(names, self.sum(torch.stack(values).detach()).unbind(), strict=True))
+        values = self.sum(torch.stack([*parts.values()]).detach()).unbind()
+        return dict(zip(parts, values, strict=True))
 
-    def any(self, found: bool) -> bool:
-        """Whether any process found something. All wait for it."""
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag of any process is set, once all have called this."""
         if self.size == 1:
-            return found
-        return bool(self.sum(torch.tensor(float(found), device=self.device)) > 0)
-
-    def first(self, text: str) -> str:
-        """The first text that is not empty, of all processes; "" if there is none. All wait."""
-        texts: list[str] = [text] * self.size
-        if self.size > 1:
-            distributed.all_gather_object(texts, text)
-        return next(filter(None, texts), "")
+            return flag
+        return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
 
     def wait(self) -> None:
-        """Go on when all processes have come here."""
+        """Return when all processes have called this."""
         self.any(False)
 
+    def _gathered(self, value: T) -> list[T]:
+        """Return the value of each process."""
+        values = [value] * self.size
+        if self.size > 1:
+            distributed.all_gather_object(values, value)
+        return values
+
+    def first(self, text: str) -> str:
+        """Return the first text of all processes that is not empty, or ""."""
+        return next(filter(None, self._gathered(text)), "")
+
     def check_same(self, step: int) -> None:
-        """Raise `EmsError` unless all processes go on from the same `step`."""
-        if self.size == 1:
-            return
-        ends = torch.tensor([step, -step], device=self.device)
-        distributed.all_reduce(ends, distributed.ReduceOp.MAX)
-        last, first = int(ends[0]), -int(ends[1])
-        if first != last:
+        """Raise `EmsError` unless all processes resume from the same step."""
+        steps = self._gathered(step)
+        if min(steps) != max(steps):
             raise EmsError(
-                f"the processes read different checkpoints, of step {first} and of step {last}: "
-                "they need one file system; start again once it shows all of them the same"
+                f"the processes read different checkpoints, of step {min(steps)} and of step "
+                f"{max(steps)}: they need one file system; start again once it shows all of them "
+                "the same"
             )
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The processes that torchrun started with this one, able to talk: over NCCL on GPUs, else
-    gloo. One process alone needs nothing.
+    """Connect the processes that torchrun started: NCCL on GPUs, else gloo.
 
     Raises `EmsError` when there are more processes on this machine than GPUs.
     """
@@ -113,8 +106,7 @@ def joined(device: torch.device) -> Iterator[World]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(_own_gpu())
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    distributed.init_process_group(backend, timeout=WAIT)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=WAIT)
     try:
         yield world
     finally:
@@ -132,25 +124,25 @@ def _own_gpu() -> int:
 
 
 def dropout_seed(seed: int, step: int, rank: int = 0, part: int = 0) -> int:
-    """The seed of a step's dropout: a pure function of the run's seed, step, process and, where a
-    batch is encoded in parts (GradCache), part. They differ in the low 32 bits, all that
-    PyTorch's generator on a CPU takes.
+    """Return the seed of a step's dropout, for each process and each part of a batch (GradCache).
+
+    Seeds differ in their low 32 bits, all that PyTorch's generator on a CPU uses.
     """
     return seed * 1_000_003 + step + rank * 0x9E3779B1 + part * 0x85EBCA6B
 
 
 class GradientSum:
-    """Sums the gradients of all processes, bucket by bucket, while the backward pass goes on.
+    """Sums gradients over all processes, bucket by bucket, as the backward pass fills the buckets.
 
-    Call `finish` after the backward pass of a step and before the optimiser. A pass that is not
-    the last one before it belongs into `waiting`. A parameter without gradient counts as zero.
+    Call `finish` after the backward pass of a step. Backward passes before the last one belong into
+    `waiting`. A parameter without gradient counts as zero.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], world: World) -> None:
         last_first = [p for p in parameters if p.requires_grad][::-1]  # about as they are filled
         self.buckets = _buckets(last_first) if world.size > 1 else []
         self.sent: list[tuple[list[nn.Parameter], Tensor, distributed.Work]] = []
-        self.open = [len(bucket) for bucket in self.buckets]
+        self.open = [len(bucket) for bucket in self.buckets]  # gradients that are still missing
         self.paused = False
         for index, bucket in enumerate(self.buckets):
             for parameter in bucket:
@@ -158,7 +150,7 @@ class GradientSum:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Backward passes inside add to the gradients and send nothing."""
+        """Send nothing within this block; backward passes in it add to the gradients."""
         self.paused = True
         try:
             yield
@@ -166,8 +158,8 @@ class GradientSum:
             self.paused = False
 
     def finish(self) -> None:
-        """Send what is not sent yet, and put the sums where the gradients were."""
-        while self.buckets and len(self.sent) < len(self.buckets):
+        """Send the remaining buckets and replace the gradients by their sums."""
+        while len(self.sent) < len(self.buckets):
             self._send()
         for bucket, flat, work in self.sent:
             work.wait()  # on a GPU the stream waits, not this process
@@ -182,7 +174,7 @@ class GradientSum:
             if self.paused:
                 return
             self.open[index] -= 1
-            # always in this order, whatever was filled first: all processes must send alike
+            # in the order of the buckets, on all processes alike
             while len(self.sent) < len(self.buckets) and not self.open[len(self.sent)]:
                 self._send()
 
@@ -196,13 +188,13 @@ class GradientSum:
 
 
 def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Neighbours, until they are BUCKET bytes."""
+    """Split parameters into runs of at least BUCKET bytes."""
     buckets: list[list[nn.Parameter]] = [[]]
-    held = 0
+    size = 0
     for parameter in parameters:
-        if held >= BUCKET:
+        if size >= BUCKET:
             buckets.append([])
-            held = 0
+            size = 0
         buckets[-1].append(parameter)
-        held += parameter.numel() * parameter.element_size()
+        size += parameter.numel() * parameter.element_size()
     return buckets

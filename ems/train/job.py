@@ -1,10 +1,7 @@
 """Training one system as a job: from shards and a vocabulary to its model folder.
 
-Notable choices:
-- the state for resuming lives outside of what Snakemake and DVC delete, in a folder named by a
-  hash; one process holds it;
-- the number of CPU threads is a setting of the experiment, since it changes the last bits of a sum;
-- of several processes the first one claims the state and writes the model.
+The state for resuming lies in a folder named by a hash of the run's identity, which neither
+Snakemake nor DVC deletes. Of several processes the first one locks it and writes the model.
 """
 
 import shutil
@@ -27,20 +24,20 @@ from ems.objectives.system import System
 from ems.progress import log
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
-from ems.train.checkpoint import claimed, clean, json_lines, save_tensors
+from ems.train.checkpoint import LogRow, claimed, clean, json_lines, save_tensors
 from ems.train.distributed import World, joined
-from ems.train.fits import check_fits
-from ems.train.identity import claim_identity, identity_of
+from ems.train.identity import Identity, claim_identity, identity_of
 from ems.train.journal import Journal
-from ems.train.loop import run
+from ems.train.memory import check_fits
 from ems.train.scalars import Scalars
 from ems.train.step import Trainer
 
 
 @dataclass
 class Places:
-    """Where a run writes: the model folder, the state for resuming, the time per step, and (with
-    `train.tensorboard`) the folder of its event file."""
+    """Where a run writes: the model folder, the state for resuming, the time per row of the log,
+    and (with `train.tensorboard`) the folder of its event file.
+    """
 
     out: Path
     state: Path
@@ -51,13 +48,12 @@ class Places:
 def train(
     experiment: Experiment, name: str, data: Data, places: Places, afresh: bool = False
 ) -> None:
-    """Train system `name` and write its model folder; resume from the state when possible.
+    """Train system `name` and write its model folder; resume from the state if possible.
 
-    The times, {"step", "pairs", "seconds", "tokens", "wait"} for each row of the loss log, lie
-    apart from the model: they differ from run to run, the model does not. Raises `EmsError` when
-    the memory is too small for the model, when the state is that of other settings (unless
-    `afresh`: it is deleted), when a loss is not finite, and, with the exit status for requeueing,
-    after SIGTERM or SIGUSR1.
+    The times lie apart from the model, since they differ from run to run and the model does not.
+    Raises `EmsError` when the memory is too small, when the state is that of other settings
+    (unless `afresh`: it is deleted), when a loss is not finite, and, with the exit status for
+    requeueing, after SIGTERM or SIGUSR1.
     """
     experiment = experiment.of_system(name)
     settings = experiment.systems[name]
@@ -71,26 +67,34 @@ def train(
     identity = identity_of(experiment, name, data.stores(), sha256)
     seed = settings["train"].get("seed", experiment.seed)
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
-        system = _untrained(experiment, name, vocabulary, seed, device)
+        system = _untrained(settings, len(experiment.languages), vocabulary, seed, device)
         trainer = Trainer(system, settings["train"], seed, data.training, state, device, world)
         writes = settings["train"]["tensorboard"] and world.leads
         with closing(Scalars(places.scalars if writes else None)) as scalars:
-            done = run(trainer, Journal(name, trainer, data, scalars))
+            journal = Journal(name, trainer, data, scalars)
+            _run(trainer, journal)
         if world.leads:
             if places.times:
-                write_text(places.times, json_lines(done.times))
-            _write_model(
-                experiment, name, system, data.vocabulary, done.losses, digest(identity), places.out
-            )
+                write_text(places.times, json_lines(journal.done.times))
+            _write_weights(system, data.vocabulary, journal.done.losses, places.out)
+            _describe(experiment, name, identity, places.out)
+
+
+def _checked_vocabulary(data: Data) -> str:
+    """Return the sha256 of the vocabulary. Raises `Damaged` if another one made the shards."""
+    expected = sha256_file(data.vocabulary)
+    for store in data.stores().values():
+        if store.vocabulary_sha256 != expected:
+            folder = store.shards[0].folder.parent
+            raise Damaged(data.vocabulary, f"the shards in {folder} were made with another one")
+    return expected
 
 
 @contextmanager
-def _claimed(folder: Path, identity: dict[str, Any], afresh: bool, world: World) -> Iterator[Path]:
-    """The state folder of this identity; removed at the end, unless by an error. The first process
-    holds it for all.
-    """
+def _claimed(folder: Path, identity: Identity, afresh: bool, world: World) -> Iterator[Path]:
+    """Lock the state folder of this identity for all processes; delete it unless an error ends."""
     if not world.leads:
-        world.wait()  # until it is claimed
+        world.wait()  # until it is locked
         yield folder / digest(identity)
         world.wait()
         return
@@ -104,24 +108,19 @@ def _claimed(folder: Path, identity: dict[str, Any], afresh: bool, world: World)
 
 
 def _untrained(
-    experiment: Experiment,
-    name: str,
+    settings: dict[str, Any],
+    languages: int,
     vocabulary: SentencePieceProcessor,
     seed: int,
     device: torch.device,
 ) -> System:
-    """The system with its start values, a function of the seed; sets the number of threads."""
-    settings = experiment.systems[name]
-    torch.set_num_threads(settings["train"]["threads"])
+    """Return the system with its start values, a function of the seed.
+
+    Also sets the number of CPU threads, a setting because it changes the last bits of sums.
+    """
+    train = settings["train"]
+    torch.set_num_threads(train["threads"])
     torch.manual_seed(seed)
-    _warn(settings["train"], device)
-    precision = settings["train"]["precision"]
-    sizes = len(experiment.languages), vocabulary.get_piece_size()
-    return System(settings, *sizes, precision, Pieces.of(vocabulary)).to(device)
-
-
-def _warn(train: dict[str, Any], device: torch.device) -> None:
-    """Log settings that work, but hardly as they were meant."""
     if train["precision"] == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     if 0 < train["steps"] < train["warmup_steps"]:
@@ -130,42 +129,40 @@ def _warn(train: dict[str, Any], device: torch.device) -> None:
             train["warmup_steps"],
             train["steps"],
         )
+    pieces = vocabulary.get_piece_size()
+    system = System(settings, languages, pieces, train["precision"], Pieces.of(vocabulary))
+    return system.to(device)
 
 
-def _checked_vocabulary(data: Data) -> str:
-    """The sha256 of the vocabulary. Raises `Damaged` for shards that another one made."""
-    expected = sha256_file(data.vocabulary)
-    for store in data.stores().values():
-        if store.vocabulary_sha256 != expected:
-            folder = store.shards[0].folder.parent
-            raise Damaged(data.vocabulary, f"the shards in {folder} were made with another one")
-    return expected
+def _run(trainer: Trainer, journal: Journal) -> None:
+    """Train from the newest checkpoint, or from the start, to the last step."""
+    start = journal.resume()
+    trainer.system.train()
+    with journal.stop.heeded(), closing(trainer.batches(start)) as batches:
+        journal.validate_if_due()  # at step 0, or again if a signal ended it
+        for batch in journal.timed(batches):
+            parts = trainer.step(batch)
+            journal.add(parts)
+    journal.average()
 
 
-def _write_model(
-    experiment: Experiment,
-    name: str,
-    system: System,
-    vocabulary: Path,
-    losses: list[dict[str, Any]],
-    identity: str,
-    out: Path,
-) -> None:
-    """Write the model folder of a trained system: its weights first, model.json last."""
-    for file, module in (
-        ("model.safetensors", system.encoder),
-        ("heads.safetensors", system.heads),
-    ):
-        with atomic_path(out / file) as temporary:
+def _write_weights(system: System, vocabulary: Path, losses: list[LogRow], out: Path) -> None:
+    """Write the weights, the vocabulary and the loss log of a trained system."""
+    for name, module in (("model", system.encoder), ("heads", system.heads)):
+        with atomic_path(out / f"{name}.safetensors") as temporary:
             save_tensors(module.state_dict(), temporary)
     with atomic_path(out / "vocabulary.model") as temporary:
         shutil.copyfile(vocabulary, temporary)
     write_text(out / "losses.jsonl", json_lines(losses))
+
+
+def _describe(experiment: Experiment, name: str, identity: Identity, out: Path) -> None:
+    """Write model.json, which makes the model folder complete."""
     settings = stage_settings(experiment, "train", system=name)
     description = {
         "experiment": experiment.name,
         "name": name,
-        "identity": identity,
+        "identity": digest(identity),
         "model": settings["system"]["model"],
         "training": settings,
         "languages": list(experiment.languages),

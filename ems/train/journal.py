@@ -1,10 +1,7 @@
-"""What a run of training records, and when: losses, times, validation, checkpoints, its end.
+"""The record of a training run, and when it is made: losses, times, validation, checkpoints.
 
-Notable choices:
-- losses are summed on the device and read when a row of the log is due, so that no step waits for a
-  GPU; a row is the mean over the steps since the row before;
-- what several processes log, check and save is of all of them, and is the same in each; the first
-  one writes it.
+Losses are summed on the device and read when a row of the log is due, so that no step waits for a
+GPU. With several processes all values are those of all processes; the first one writes them.
 """
 
 import json
@@ -32,60 +29,54 @@ LOG_EVERY = 50  # steps between two lines of the loss log
 
 
 class Journal:
-    """The record of the run of one system: how far it is (`done`), and what it left behind."""
+    """The record of the run of one system; `done` is its progress."""
 
     def __init__(self, name: str, trainer: Trainer, data: Data, scalars: Scalars) -> None:
         settings = trainer.settings
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.validation, self.scalars = trainer.world, data.validation, scalars
         self.keep = Keep(
-            settings["keep_checkpoints"],
-            settings["average_checkpoints"],
-            settings["checkpoint_every"],
-            settings["steps"],
+            newest=settings["keep_checkpoints"],
+            regular=settings["average_checkpoints"],
+            every=settings["checkpoint_every"],
+            last=settings["steps"],
         )
         self.done, self.stop = Progressed(), Stop()
-        self.sums: dict[str, Tensor] = {}  # float64 scalars on the device
-        peak = peak_flops(trainer.device, settings["precision"] == "bfloat16")
-        self.meter, self.flops = Meter(peak, self.world.size), StepFlops(trainer.system)
+        self.sums: dict[str, Tensor] = {}  # of loss parts: float64 scalars on the device
+        self.flops = StepFlops(trainer.system)
         self.verification = Verification(data.stores().values(), self.world)
 
     def resume(self) -> int:
-        """Load the newest checkpoint, if there is one; the number of steps that are done."""
+        """Load the newest checkpoint, if there is one; return the number of steps done."""
         trainer = self.trainer
         self.done = load_checkpoint(trainer.state, trainer.system, trainer.optimizer)
-        self.world.check_same(self.done.step)
+        start = self.done.step
+        self.world.check_same(start)
         self.started = time.monotonic() - self.done.seconds
         self.sums = {
             name: torch.tensor(value, dtype=torch.float64, device=trainer.device)
             for name, value in self.done.sums.items()
         }
-        start = self.done.step
         log.info("train %s: %s", self.name, f"resumed at step {start}" if start else "from step 0")
-        log.info("train %s: %s", self.name, self._facts())
+        parameters = sum(value.numel() for value in trainer.system.parameters())
+        sizes = f"{parameters:,} parameters, {int(trainer.store.sizes.sum()):,} pairs"
+        settings = json.dumps(self.settings)
+        log.info("train %s: %s", self.name, f"{sizes}, {trainer.device}, {settings}")
         return start
 
-    def _facts(self) -> str:
-        trainer = self.trainer
-        parameters = sum(value.numel() for value in trainer.system.parameters())
-        pairs = int(trainer.store.sizes.sum())
-        sizes = f"{parameters:,} parameters, {pairs:,} pairs, {trainer.device}"
-        return f"{sizes}, {json.dumps(self.settings)}"
-
-    # --- a step
-
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The batches of the steps that are left; counts them and the time waited for each."""
+        """Yield the batches of the remaining steps; count them and the time waited for each."""
         total = self.settings["steps"]
         progress = Progress(f"train {self.name}", total, "steps", before=self.done.step)
-        self.meter.restart()
+        peak = peak_flops(self.trainer.device, self.settings["precision"] == "bfloat16")
+        self.meter = Meter(peak, self.world.size)
         for left in range(total - self.done.step, 0, -1):
             self.verification.step(left)
             before = time.monotonic()
             batch = next(batches)
             waited = time.monotonic() - before
             tokens = int(batch.lengths.sum())
-            self.done.tokens += tokens * self.world.size  # about: the other processes' are alike
+            self.done.tokens += tokens * self.world.size  # about: other processes have as many
             self.done.waited += waited
             self.meter.add(batch.pairs, tokens, self.flops(batch.lengths), waited)
             yield batch
@@ -93,14 +84,15 @@ class Journal:
         progress.close()
 
     def _note(self) -> str:
-        """Rates and losses as words."""
+        """Format rates and losses."""
         losses = ", ".join(f"{name} {value:.3f}" for name, value in self._means().items())
         rates = self.meter.read(time.monotonic())
         return f"{rates}, step {self.done.step}" + (f", loss {losses}" if losses else "")
 
     def add(self, parts: dict[str, Tensor]) -> None:
-        """Count a step with these losses: log, validate and save, each when it is due and after the
-        last step; save and stop when a signal asked for it.
+        """Count a step with these losses; log, validate and save when due and at the last step.
+
+        After a signal, save and raise the `EmsError` that ends the run.
         """
         values = {name: part.detach().double() for name, part in parts.items()}
         self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
@@ -109,7 +101,7 @@ class Journal:
         done, last = self.done.step, self.done.step == self.settings["steps"]
         if done % LOG_EVERY == 0 or last:
             self.trainer.check_finite()
-            self._record("train", self._means(), lr=self.trainer.rate(done - 1))
+            self._record("train", {**self._means(), "lr": self.trainer.rate(done - 1)})
             self.sums, self.done.summed = {}, 0
         if not last and self._asked_to_stop():
             self._save_and_stop()
@@ -118,31 +110,27 @@ class Journal:
             self._save()
 
     def _means(self) -> dict[str, float]:
-        """The loss parts, means over the steps since the last row of the log."""
+        """Return the mean of each loss part over the steps since the last row of the log."""
         return {name: float(value) / self.done.summed for name, value in self.sums.items()}
 
     def _asked_to_stop(self) -> bool:
-        """Whether a signal came to any process; several ask one another where that is cheap."""
+        """Return whether any process got a signal; several ask each other where that is cheap."""
         if self.world.size > 1 and not self.trainer.waits and self.done.step % AGREE_EVERY:
             return False
         return self.world.any(bool(self.stop.name))
 
-    # --- rows
-
-    def _record(self, part: str, values: dict[str, Any], **more: float) -> None:
-        """Add a row to the loss log, to TensorBoard's scalars, and one to the times."""
+    def _record(self, part: str, values: dict[str, Any]) -> None:
+        """Add a row to the loss log and to TensorBoard's scalars, and one to the times."""
         done = self.done
         place = {"step": done.step, "pairs": done.step * self.trainer.pairs}
-        done.losses.append({"part": part, **place, **rounded({**values, **more})})
+        done.losses.append({"part": part, **place, **rounded(values)})
         self.scalars.write(done.losses)
         times = {"seconds": self._seconds(), "tokens": done.tokens, "wait": round(done.waited, 2)}
         done.times.append({**place, **times})
 
     def _seconds(self) -> float:
-        """Wall seconds of training up to now, those before a kill included."""
+        """Return the wall seconds of training so far, those before a kill included."""
         return round(time.monotonic() - self.started, 2)
-
-    # --- checkpoints
 
     def _save(self) -> None:
         self.verification.settle()
@@ -170,16 +158,15 @@ class Journal:
         if self.validation is not None:
             _log_validation("of the mean", self._validated(self.validation))
 
-    # --- validation
-
     def validate_if_due(self) -> None:
-        """Validate after `done.step` steps when that is due and was not done yet.
+        """Validate if this step asks for it and has no validation yet.
 
-        A signal ends it in a run of one process: it is done after the run is resumed.
+        In one process a signal ends the validation; the resumed run starts with it.
         """
         step = self.done.step
         due = step % self.settings["validate_every"] == 0 or step == self.settings["steps"]
-        if self.validation is None or not due or self._is_validated(step):
+        rows = [row for row in self.done.losses if row["part"] == "validation"]
+        if self.validation is None or not due or any(row["step"] == step for row in rows):
             return
         self.trainer.check_finite()
         self.trainer.check_weights(step)
@@ -190,10 +177,6 @@ class Journal:
             self._save_and_stop()
         self._record("validation", parts)
         _log_validation(f"at step {step}", self.done.losses[-1])
-
-    def _is_validated(self, step: int) -> bool:
-        rows = (row for row in self.done.losses if row["step"] == step)
-        return any(row["part"] == "validation" for row in rows)
 
     def _validated(self, store: PairStore) -> dict[str, Any]:
         return validate(self.trainer.system, store, self.trainer.pairs, self.world)

@@ -1,34 +1,73 @@
-"""Large batches on small cards: GradCache, exactly (Gao et al., "Scaling Deep Contrastive Learning
-Batch Size under Memory Limited Setup", RepL4NLP 2021).
+"""Memory: refuse a model that cannot be trained here, and train large batches on small GPUs.
 
-The losses need the sentence embeddings of the whole batch, but the encoder's activations only of
-the part that is differentiated at the moment. So every part is encoded without activations, the
-losses give the gradient of the embeddings, and each part is encoded again to pass it on.
-
-Notable choices:
-- the parts are runs of sentences in the batch's order, which is by length: each packs as well as
-  the whole, and each holds about as many tokens;
-- each part's dropout has a seed of its own, given again when it is encoded a second time, so both
-  times are the same. With dropout the step is the plain one of these parts and seeds, without it
-  that of the whole batch.
+`GradCache` is exact (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory Limited
+Setup", RepL4NLP 2021). The losses need the sentence embeddings of the whole batch, but the
+activations of the encoder only for the part that is differentiated. So each part is encoded without
+activations, the losses give the gradient of the embeddings, and each part is encoded again, with
+the same dropout, to pass the gradient on.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import psutil
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ems.errors import EmsError
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
 
+COPIES = 4  # of each parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
+FLOAT = 4  # bytes
+
+
+def check_fits(
+    name: str, settings: dict[str, Any], languages: int, pieces: int, device: torch.device
+) -> None:
+    """Raise `EmsError` if weights, gradients and moments need more than the device's memory.
+
+    The parameters are counted on PyTorch's meta device, without any memory.
+    """
+    with torch.device("meta"), _NoStartValues():
+        system = System(settings, languages, pieces)
+    parameters = sum(value.numel() for value in system.parameters())
+    copies = COPIES + settings["train"]["amsgrad"] if settings["train"]["steps"] else 1
+    needed, present = copies * FLOAT * parameters, _memory(device)
+    if needed > present:
+        raise EmsError(
+            f"systems.{name}: {parameters:,} parameters need {needed / 1e9:,.1f} GB of memory to "
+            f"be trained, {device.type} has {present / 1e9:,.1f} GB; lower model.width, "
+            "model.layers, model.feed_forward or vocabulary.size"
+        )
+
+
+class _NoStartValues(TorchFunctionMode):
+    """Skips `normal_`, which on the meta device would spend seconds to load PyTorch's compiler."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function is nn.init.normal_:
+            return kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
+
+
+def _memory(device: torch.device) -> int:
+    """Return all bytes of memory that the device has."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return psutil.virtual_memory().total
+
 
 @dataclass
 class InParts:
-    """Sentences that are encoded in at most `count` parts, part i with its dropout at `seed(i)`.
+    """Sentences, shortest first, encoded in at most `count` parts of about as many tokens each.
 
-    `encode(tokens[T], lengths[N])` gives [N, d]; lengths are at least 1.
+    `encode(tokens[T], lengths[N])` gives [N, d]; lengths are at least 1. The dropout of part i is
+    seeded with `seed(i)`.
     """
 
     encode: Callable[[Tensor, Tensor], Tensor]
@@ -38,13 +77,11 @@ class InParts:
     seed: Callable[[int], int]
 
     def vectors(self) -> Tensor:
-        """The embeddings [N, d] of all sentences."""
+        """Return the embeddings [N, d] of all sentences."""
         return torch.cat([self._encode(*part) for part in self._parts()])
 
     def backward(self, grad: Tensor) -> None:
-        """Pass the embeddings' gradient[N, d] on to the encoder, holding the activations of one
-        part at a time.
-        """
+        """Pass the gradient[N, d] of the embeddings on, with activations of one part at a time."""
         for part in self._parts():
             self._encode(*part).backward(grad[part[2]])
 
@@ -53,9 +90,7 @@ class InParts:
         return self.encode(self.tokens[tokens], self.lengths[sentences])
 
     def _parts(self) -> Iterator[tuple[int, slice, slice]]:
-        """(number, tokens, sentences) of each part: about equally many tokens, a sentence at
-        least.
-        """
+        """Yield (number, tokens, sentences) of each part that has a sentence."""
         ends = torch.cumsum(self.lengths, 0).tolist()
         token = sentence = 0
         for number in range(self.count):
@@ -69,9 +104,9 @@ class InParts:
 
 
 class GradCache:
-    """The forward and the backward pass of a step with the encoder in at most `count` parts.
+    """The forward and backward pass of a step with the encoder in at most `count` parts.
 
-    Raises `EmsError` for an objective that needs more of a sentence than its embedding.
+    Raises `EmsError` for an objective that needs the states of tokens.
     """
 
     def __init__(self, system: System, count: int) -> None:
@@ -84,7 +119,7 @@ class GradCache:
         self.system, self.count = system, count
 
     def forward(self, batch: DeviceBatch, seed: Callable[[int], int]) -> dict[str, Tensor]:
-        """The loss parts of a batch; the dropout of part i is at `seed(i)`."""
+        """Return the loss parts of a batch; the dropout of part i is seeded with `seed(i)`."""
 
         def embed(tokens: Tensor, lengths: Tensor) -> Tensor:
             return self.system.encode(tokens, lengths)[1]
@@ -95,6 +130,6 @@ class GradCache:
         return self.system.losses(batch, None, self.vectors.requires_grad_())
 
     def backward(self, total: Tensor) -> None:
-        """The gradients of all parameters, of the `total` that `forward` gave last."""
+        """Compute the gradients of all parameters, of the `total` of the last `forward`."""
         total.backward()
         self.sentences.backward(self.vectors.grad)

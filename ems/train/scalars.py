@@ -1,10 +1,7 @@
-"""The loss log as numbers, and as TensorBoard's scalars beside it (`train.tensorboard`).
+"""TensorBoard's scalars, beside the loss log (`train.tensorboard`; an optional package).
 
-Notable choices:
-- the event file is a view of the loss log: a run that starts, resumed or not, writes the log so far
-  anew, so nothing is there twice or missing, whenever it was killed or the setting was turned on;
-- it is never read, hashed or compared: it holds times, and the model does not depend on it;
-- the package tensorboard is an extra: without the setting nothing asks for it.
+The event file is a view of the loss log: each start of a run writes the log so far anew, so that
+nothing is missing or there twice, whenever the run was killed. Nothing reads or hashes it.
 """
 
 from importlib.util import find_spec
@@ -14,22 +11,21 @@ from typing import Any
 from ems.errors import EmsError
 
 SUFFIX = ".ems"  # of our event files: others in the folder are not ours to delete
-EVENTS = f"events.out.tfevents.*{SUFFIX}"
-PLACE = {"part", "step", "pairs"}  # what a row has besides scalars
+NO_SCALARS = {"part", "step", "pairs"}  # keys of a row
 BY_LANGUAGE = "p1_by_language"
 
 
 def rounded(value: Any) -> Any:
-    """A number, or each value of a mapping, with six significant digits."""
+    """Round a number, or each value of a mapping, to six significant digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     return float(f"{value:.6g}")
 
 
 class Scalars:
-    """The event file of a run in `folder`, to be closed; without one nothing is written.
+    """The event file of a run in `folder`; without a folder nothing is written.
 
-    Raises `EmsError` when there is a folder and the package tensorboard is not installed.
+    Raises `EmsError` when the package tensorboard is needed and not installed.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -39,15 +35,12 @@ class Scalars:
             check_tensorboard()
 
     def write(self, log: list[dict[str, Any]]) -> None:
-        """Add the last row of the loss log; the first time all its rows, in place of older files.
-
-        Tags are "train/xtr", "validation/p1", "p1/de"; the step is that of the row.
-        """
+        """Add the last row of the loss log; the first time all rows, in place of older files."""
         if self.folder is None:
             return
         rows = log[-1:] if self.writer else log
         if not self.writer:
-            self._open()
+            self._open(self.folder)
         for row in rows:
             for tag, value in scalars(row).items():
                 self.writer.add_scalar(tag, value, row["step"])
@@ -58,28 +51,24 @@ class Scalars:
         if self.writer:
             self.writer.close()
 
-    def _open(self) -> None:
+    def _open(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        old = list(self.folder.glob(EVENTS))
-        # purge_step: a TensorBoard that has the page open drops what it had read of older files
-        self.writer = SummaryWriter(str(self.folder), purge_step=0, filename_suffix=SUFFIX)
+        old = list(folder.glob(f"events.out.tfevents.*{SUFFIX}"))
+        # purge_step: a TensorBoard that has the page open drops the values of older files
+        self.writer = SummaryWriter(str(folder), purge_step=0, filename_suffix=SUFFIX)
         for path in old:
             path.unlink()
 
 
 def scalars(row: dict[str, Any]) -> dict[str, float]:
-    """A row of the loss log by the tags of TensorBoard."""
-    values = {
-        f"{row['part']}/{name}": value
-        for name, value in row.items()
-        if name not in PLACE | {BY_LANGUAGE}
-    }
+    """Return the numbers of a row by tag: "train/xtr", "validation/p1", "p1/de"."""
+    values = {f"{row['part']}/{k}": row[k] for k in row if k not in NO_SCALARS | {BY_LANGUAGE}}
     return values | {f"p1/{code}": value for code, value in row.get(BY_LANGUAGE, {}).items()}
 
 
 def check_tensorboard() -> None:
-    """Raise `EmsError` when the package is not here."""
+    """Raise `EmsError` when the package is not installed."""
     if find_spec("tensorboard") is None:
         raise EmsError(
             "train.tensorboard: the package tensorboard is not installed; "

@@ -1,17 +1,16 @@
-"""How fast training is: rates, and the share of the device's operations that it uses (MFU).
+"""The speed of training: rates, and model FLOPs utilisation (MFU).
 
-Model FLOPs utilisation (MFU; Chowdhery et al. 2022, PaLM, appendix B) is the operations that the
-model needs over those that the device could have done in the same time. With T real tokens in 2B
-sentences of L_i tokens, forward:
+MFU (Chowdhery et al. 2022, PaLM, appendix B) is the operations that the model needs divided by
+those that the device could do in the same time. A forward pass of T real tokens in 2B sentences of
+L_i tokens needs
 
     layers      2 T weights of their linear layers
-    attention   4 d sum L_i^2 of each layer (queries by keys, shares by values)
-    objectives  what each says itself (`Objective.flops`): of its head 2 (2B) weights of the linear
-                layers, the output over the vocabulary included; of the similarities of k-wide
-                vectors in groups of g pairs 4 B g k, both directions
+    attention   4 d sum L_i^2 per layer (queries by keys, attention weights by values)
+    objectives  `Objective.flops`: 2 (2B) weights of the linear layers of a head, output layer
+                included; 4 B g k for similarities of k-wide vectors in groups of g pairs
 
-and twice that backward. Padding, softmax, norms, the optimiser and what is computed twice to save
-memory are not counted: they are what the utilisation is lost to.
+and a backward pass twice that. Padding, softmax, norms, the optimiser and what is computed twice to
+save memory do not count.
 """
 
 import time
@@ -24,8 +23,8 @@ from ems.model.heads import linear_weights
 from ems.objectives.system import System
 
 PASSES = 3  # forward, and twice as much backward
-# Dense peak in FLOP/s of bfloat16 matrix products and of float32, by the makers' data sheets; the
-# first name that the device's own contains counts.
+# Dense peak in FLOP/s of matrix products in bfloat16 and in float32, by the makers' data sheets.
+# The first name that is part of the device's name counts.
 PEAKS = {
     "B200": (2.25e15, 7.5e13),
     "H200": (9.89e14, 6.7e13),
@@ -43,42 +42,41 @@ PEAKS = {
 
 
 class StepFlops:
-    """How many operations a step of a system takes, forward and backward."""
+    """The operations of a step of a system, forward and backward."""
 
     def __init__(self, system: System) -> None:
         settings = system.encoder.settings
         self.system = system
-        self.of_token = 2 * linear_weights(system.encoder.layers)
-        self.of_square = 4 * settings.width * settings.layers
+        self.per_token = 2 * linear_weights(system.encoder.layers)
+        self.per_square = 4 * settings.width * settings.layers
 
     def __call__(self, lengths: np.ndarray) -> int:
-        """FLOPs of a batch whose sentences, two a pair, have `lengths[2B]` tokens."""
+        """Count the FLOPs of a batch; `lengths[2B]` are the tokens of its sentences."""
         lengths = lengths.astype(np.int64)
-        forward = self.of_token * int(lengths.sum()) + self.of_square * int((lengths**2).sum())
+        forward = self.per_token * int(lengths.sum()) + self.per_square * int((lengths**2).sum())
         for objective in self.system.objectives.values():
             forward += objective.flops(self.system, lengths)
         return PASSES * forward
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:
-    """The FLOP/s that a device could do in bfloat16 (`half`) or float32; None if not known, as of
-    every CPU.
-    """
+    """Return the peak FLOP/s of a GPU in bfloat16 (`half`) or float32; None if not known."""
     if device.type != "cuda":
         return None
     return peak_of(torch.cuda.get_device_name(device), half)
 
 
 def peak_of(name: str, half: bool) -> float | None:
-    """`peak_flops` by the name of a GPU."""
+    """Return `peak_flops` of a GPU by its name."""
     known = [peaks for part, peaks in PEAKS.items() if part in name.split("-")[0]]
     return known[0][0 if half else 1] if known else None
 
 
 @dataclass
 class Meter:
-    """Counts what was done since the last `read`; `peak` is the device's FLOP/s, if known. Of
-    `processes` that share each step alike, one counts and the rates are those of all.
+    """Counts work since the last `read`. `peak` is the FLOP/s of the device, if known.
+
+    One of `processes` counts; the rates are those of all.
     """
 
     peak: float | None = None
@@ -90,25 +88,21 @@ class Meter:
     since: float = field(default_factory=time.monotonic)
 
     def add(self, pairs: int, tokens: int, flops: int, waited: float) -> None:
-        """Count a step: its sizes, and the seconds it waited for its batch."""
+        """Count a step; it waited so many seconds for its batch."""
         self.pairs += pairs
         self.tokens += tokens
         self.flops += flops
         self.waited += waited
 
-    def restart(self) -> None:
-        """Count from now on."""
-        self.read(time.monotonic())
-
     def read(self, now: float) -> str:
-        """The rates since the last reading, as words; `now` is of `time.monotonic`."""
+        """Format the rates since the last reading; `now` is of `time.monotonic`."""
         seconds = max(now - self.since, 1e-9)
         used = f"{100 * self.flops / seconds / self.peak:.1f} %" if self.peak else "-"
         each = seconds / self.processes
-        words = (
+        text = (
             f"{self.pairs / each:,.0f} pairs/s, {self.tokens / each:,.0f} tokens/s, "
             f"MFU {used}, {100 * self.waited / seconds:.1f} % waiting for data"
         )
         self.pairs = self.tokens = self.flops = 0
         self.waited, self.since = 0.0, now
-        return words
+        return text

@@ -1,30 +1,33 @@
 """One step of training: the losses of a batch, their gradient, an update of the weights.
 
 Notable choices:
-- every step is a function of (seed, step) and the state before it: the batch is drawn with that key
-  and the generator of dropout is seeded with it, so killed and resumed equals never killed, bit for
-  bit;
-- no step waits for a GPU: whether losses and gradients are finite is read now and then, and what
-  was not has changed no weight (finite.py);
+- a step is a function of (seed, step) and the state before it: both the batch and the dropout are
+  seeded with that key, so a resumed run equals one that was never killed, bit for bit;
+- no step waits for a GPU. Whether losses and gradients are finite is a flag on the device, which
+  the optimiser takes as `found_inf`: it makes this and every later step a no-operation. The flag is
+  read every so many steps and before anything is saved, so no weight is ever spoilt;
 - several processes (distributed.py) share the pairs of a step and end it with the same weights.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ems.errors import EmsError
+from ems.files import write_json
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
 from ems.shards.reader import Batch, PairStore
 from ems.train.batches import AHEAD, drawn
 from ems.train.distributed import GradientSum, World, dropout_seed
-from ems.train.finite import Guard, write_bad_batch
 from ems.train.memory import GradCache
+
+NORM = "gradient norm"
+SHOWN = 3  # pairs of a bad batch that the message names; the file has all
 
 
 class Trainer:
@@ -63,18 +66,18 @@ class Trainer:
         self.waits = device.type == "cpu"  # for the loss of each step
 
     def batches(self, start: int) -> Iterator[Batch]:
-        """The batches from step `start` on, drawn ahead where there is a core to do it."""
+        """Yield the batches from step `start` on, drawn ahead if there is a core to do it."""
         alone = self.device.type == "cpu" and self.settings["threads"] == 1
         return drawn(self.draw, range(start, self.settings["steps"]), 0 if alone else AHEAD)
 
     def draw(self, step: int) -> Batch:
-        """This process's share of the batch of a step."""
+        """Return this process's share of the batch of a step."""
         alpha = self.settings["sampling_alpha"]
         batch = self.store.draw(self.seed, step, self.pairs, alpha, self.share)
         return self.system.prepared(batch, self.seed, step, self.share.start, self.pairs)
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Train on the batch of a step; the loss parts and their `total`, of all processes."""
+        """Train on the batch of a step; return the loss parts and `total` over all processes."""
         torch.manual_seed(dropout_seed(self.seed, batch.step, self.world.rank))
         parts = self.forward(batch)
         self.backward(parts)
@@ -83,7 +86,7 @@ class Trainer:
         return parts
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss parts of a batch and their `total`, of this process's pairs."""
+        """Return the loss parts of a batch and their `total`, of this process's pairs."""
         on_device = DeviceBatch.of(batch, self.device, self.share.start, self.pairs)
         if self.cache is None:
             return self.system(on_device)
@@ -91,7 +94,7 @@ class Trainer:
         return self.cache.forward(on_device, lambda part: dropout_seed(*keys, part))
 
     def backward(self, parts: dict[str, Tensor]) -> None:
-        """The gradient of the total, summed over all processes."""
+        """Compute the gradient of the total, summed over all processes."""
         self.optimizer.zero_grad(set_to_none=True)
         if self.cache is None:
             parts["total"].backward()
@@ -101,9 +104,9 @@ class Trainer:
         self.gradients.finish()
 
     def update(self, step: int, parts: dict[str, Tensor]) -> None:
-        """The optimiser step, which does nothing once a loss or gradient was not finite.
+        """Take the optimiser step, unless a loss or gradient of this or a former step is bad.
 
-        On a CPU that raises `EmsError` at once; on a GPU nothing waits here.
+        On a CPU a bad one raises `EmsError` at once; on a GPU nothing waits here.
         """
         bad = self.guard.look(step, parts, self.system.parameters())
         if self.waits:
@@ -115,7 +118,7 @@ class Trainer:
         self.optimizer.step()
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step."""
+        """Return the learning rate of a step."""
         s = self.settings
         period = s.get("schedule_steps")
         return learning_rate(
@@ -123,17 +126,16 @@ class Trainer:
         )
 
     def check_finite(self) -> None:
-        """Raise `EmsError` when a loss or a gradient was not finite; wait for the device."""
-        if bad := self.guard.found():
+        """Raise `EmsError` if a loss or gradient was not finite. Waits for the device."""
+        if bad := self.guard.first_bad():
             step, values = bad
             problem = f"the loss of step {step} is not finite"
             if self.world.leads:
-                drawn = self.seed, step, self.pairs, self.settings["sampling_alpha"]
-                problem += f" {write_bad_batch(self.state, self.store, drawn, values)}"
+                problem += f" {self._write_bad_batch(step, values)}"
             raise self._diverged(problem)
 
     def check_weights(self, done: int) -> None:
-        """Raise `EmsError` when the last step spoiled a weight; its own loss was finite still."""
+        """Raise `EmsError` if the last step, whose own loss was finite, spoilt a weight."""
         for name, value in self.system.named_parameters():
             if not torch.isfinite(value).all():
                 raise self._diverged(f"the weights {name} are not finite after {done} steps")
@@ -144,16 +146,66 @@ class Trainer:
             f"The checkpoints in {self.state} are from before it"
         )
 
+    def _write_bad_batch(self, step: int, values: dict[str, float]) -> str:
+        """Write the values of a bad step and the origin of its pairs; return both as text.
+
+        Shard and row are those that `ems inspect` shows.
+        """
+        alpha = self.settings["sampling_alpha"]
+        pairs = []
+        for shard, row in self.store.places(*self.store.drawn(self.seed, step, self.pairs, alpha)):
+            corpus, version, pair = shard.folder.resolve().parts[-4:-1]
+            place = {"corpus": corpus, "version": version, "pair": pair}
+            place["line"] = int(shard.lines[row])
+            pairs.append({**place, "shard": str(shard.folder), "row": row})
+        path = self.state / f"bad-batch-{step}.json"
+        texts = {name: str(value) for name, value in values.items()}  # JSON has no NaN
+        write_json(path, {"values": texts, "pairs": pairs})
+        parts = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
+        few = "; ".join(
+            f"{p['corpus']} {p['version']} {p['pair']} line {p['line']:,}" for p in pairs[:SHOWN]
+        )
+        more = " ..." if len(pairs) > SHOWN else ""
+        return f"({parts}); its pairs: {few}{more} (all {len(pairs)}: {path})"
+
+
+class Guard:
+    """Remembers the first step whose loss or gradient was not finite, and its values."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.first = torch.full((), -1, dtype=torch.int64, device=device)
+        self.names: list[str] = []
+        self.values: Tensor | None = None
+
+    @torch.no_grad()
+    def look(
+        self, step: int, parts: dict[str, Tensor], parameters: Iterable[nn.Parameter]
+    ) -> Tensor:
+        """Return 1 if this or a former step is bad, else 0: a float32 scalar on the device."""
+        norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        self.names = [*parts, NORM]
+        values = torch.stack([*(part.detach().float() for part in parts.values()), norm.float()])
+        bad = (self.first < 0) & ~torch.isfinite(values).all()
+        self.values = values if self.values is None else torch.where(bad, values, self.values)
+        self.first = torch.where(bad, step, self.first)
+        return (self.first >= 0).float()
+
+    def first_bad(self) -> tuple[int, dict[str, float]] | None:
+        """Return the first bad step and its values, if there was one. Waits for the device."""
+        step = int(self.first)
+        if step < 0 or self.values is None:
+            return None
+        return step, dict(zip(self.names, self.values.tolist(), strict=True))
+
 
 def learning_rate(
     step: int, steps: int, peak: float, warmup: int, schedule: str, period: int | None = None
 ) -> float:
-    """The rate of `step` (from 0) of `steps`: linear warm-up, then constant or falling.
+    """Return the rate of `step` (from 0) of `steps`: linear warm-up, then constant or falling.
 
-    The paper names the warm-up (EMS v2 IV-C) and no decay, so `constant` is the default of an
-    experiment; `linear` falls from the end of the warm-up to 0 after the last step; `cosine` is
-    that of the authors' code, 0.5 (1 + cos(pi step / period)) from step 0 on, times the warm-up.
-    `period` is where linear and cosine reach 0 (default: `steps`).
+    The paper names the warm-up (EMS v2 IV-C) and no decay: `constant`. `linear` falls from the end
+    of the warm-up, `cosine`, the authors' code, is the warm-up times 0.5 (1 + cos(pi step /
+    period)). Both reach 0 at `period` (default: `steps`).
     """
     period = period or steps
     rise = min(1.0, (step + 1) / warmup) if warmup else 1.0

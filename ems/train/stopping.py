@@ -1,13 +1,8 @@
 """SIGTERM and SIGUSR1: finish the step, save, and exit so that the job is run again.
 
 Slurm sends SIGTERM before it takes a node away (preemption, scancel, time limit), and SIGUSR1 as
-long before the time limit as `--signal=USR1@120` says. Both mean: save now.
-
-Notable choices:
-- a signal only sets a flag, which the loop reads after each step, so a step is whole or was not;
-- validation may take longer than the warning: within `at_once` the signal ends it, and it is done
-  again after the run is resumed;
-- SIGINT stays what it is: the person at the keyboard wants to stop, not to wait.
+long before the time limit as `--signal=USR1@120` says. SIGINT is not caught: the person at the
+keyboard wants to stop at once.
 """
 
 import signal
@@ -21,11 +16,11 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class StoppedError(BaseException):
-    """A signal came within `at_once`; never leaves the loop."""
+    """A signal came within `at_once`; never leaves the training loop."""
 
 
 class Stop:
-    """Whether a signal has asked to stop; `name` is that of the signal."""
+    """A request to stop: `name` is that of the signal, or empty."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -33,7 +28,7 @@ class Stop:
 
     @contextmanager
     def heeded(self) -> Iterator["Stop"]:
-        """Listen within this block; before and after it the signals do what they did."""
+        """Listen to the signals within this block."""
         before = {number: signal.signal(number, self._received) for number in SIGNALS}
         try:
             yield self
@@ -48,7 +43,7 @@ class Stop:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Work that can be thrown away: a signal leaves it by `StoppedError`."""
+        """Raise `StoppedError` within this block, whose work can be done again, at a signal."""
         self._at_once = True
         try:
             if self.name:
@@ -58,7 +53,7 @@ class Stop:
             self._at_once = False
 
     def error(self, step: int) -> EmsError:
-        """What the run ends with, once step `step` is saved."""
+        """Return the error that ends the run, once step `step` is saved."""
         return EmsError(
             f"stopped by {self.name} after step {step:,}, which is saved; the same command goes on "
             f"from there (exit status {REQUEUE})",

@@ -11,8 +11,8 @@ from ems.objectives.system import System
 from ems.retrieval import normalised, precision_at_1
 from ems.shards.reader import PairStore
 from ems.train.distributed import World
+from ems.train.scalars import BY_LANGUAGE
 
-ENGLISH = "en"
 P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 
 
@@ -20,12 +20,12 @@ P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 def validate(
     system: System, store: PairStore, batch_pairs: int, world: World | None = None
 ) -> dict[str, Any]:
-    """Mean loss parts over all pairs; `p1_by_language`: P@1 (percent, mean of both directions) of
-    each language pair, by its language that is not English; and `p1`, the mean of these.
+    """Return the mean loss parts over all pairs, `p1` and `p1_by_language`.
 
-    The contrastive part depends on the pairs of a group of negatives, as in training; batches hold
-    one language pair here. Several processes share batches and language pairs, and all know the
-    result.
+    P@1 is a percentage, the mean of both directions, keyed by the language that is not English
+    ("de", or "de-fr"); `p1` is the mean over language pairs. The contrastive part depends on the
+    pairs of a batch, which are of one language pair here. Several processes share batches and
+    language pairs, and all return the same.
     """
     world = world or World()
     system.eval()
@@ -34,35 +34,30 @@ def validate(
     scores = [_p1(system, store, at) if at in own else 0.0 for at in range(len(store.sizes))]
     values = torch.tensor([*sums.values(), *scores], dtype=torch.float64)
     values = world.sum(values.to(system.encoder.tokens.weight.device)).tolist()
+    system.train()
     *totals, pairs = values[: len(sums)]
     losses = {name: total / pairs for name, total in zip(sums, totals, strict=False)}
-    system.train()
-    scores = dict(zip(map(_other, store.groups), values[len(sums) :], strict=True))
-    return {**losses, "p1": float(np.mean(list(scores.values()))), "p1_by_language": scores}
+    names = ["-".join(code for code in pair if code != "en") for pair in store.groups]
+    by_language = dict(zip(names, values[len(sums) :], strict=True))
+    p1 = float(np.mean(list(by_language.values())))
+    return {**losses, "p1": p1, BY_LANGUAGE: by_language}
 
 
 def _sums(system: System, store: PairStore, batch_pairs: int, world: World) -> dict[str, float]:
-    """The sum over pairs of each loss part, and last the number of pairs, of this process's
-    batches.
-    """
+    """Sum each loss part over the pairs of this process; the last value is their number."""
     device = system.encoder.tokens.weight.device
     sums = dict.fromkeys([*system.objectives, "total", "pairs"], 0.0)
     for at, batch in enumerate(store.in_order(batch_pairs, world.rank, world.size)):
-        number = world.rank + at * world.size
-        batch = system.prepared(batch, 0, number)  # masks are the same in each validation
+        # masks are the same in each validation
+        batch = system.prepared(batch, 0, world.rank + at * world.size)
         for name, value in system(DeviceBatch.of(batch, device)).items():
             sums[name] += float(value) * batch.pairs
         sums["pairs"] += batch.pairs
     return sums
 
 
-def _other(pair: tuple[str, ...]) -> str:
-    """The language of a pair with English, "de"; of another pair both, "de-fr"."""
-    return "-".join(code for code in pair if code != ENGLISH)
-
-
 def _p1(system: System, store: PairStore, group: int) -> float:
-    """P@1 of one language pair, the mean of both directions."""
+    """Return P@1 of one language pair, the mean of both directions."""
     count = min(int(store.sizes[group]), P1_PAIRS)
     batch = store.assemble(np.full(count, group), np.arange(count))
     sentences = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])

@@ -1,10 +1,7 @@
-"""Checksums of the shards before a long run: every byte is read before the first checkpoint.
+"""Checksums of the shards in a long run: every byte is read once, before the first checkpoint.
 
-Notable choices:
-- only when more than an hour is left, as the median of the first steps says: few of them compile,
-  save, or wait for a cold disk;
-- before any checkpoint, so that no run is resumed from weights that saw damaged text;
-- several processes verify a share each, and all of them end with the first error.
+A run is long if more than an hour is left by the median of its first steps (few of them compile,
+save, or wait for a cold disk). Several processes verify a share each and end with the same error.
 """
 
 import statistics
@@ -22,7 +19,7 @@ TIMED = 20  # steps that are timed
 
 
 class Verification:
-    """Verifies shards once a start, if more than LONG seconds are left of the run."""
+    """Verifies shards once per start, if more than LONG seconds of the run are left."""
 
     def __init__(
         self,
@@ -32,38 +29,34 @@ class Verification:
     ) -> None:
         self.shards = [shard for store in stores for shard in store.shards]
         self.world, self.now = world, now
-        self.begins: list[float] = []  # of the steps
+        self.starts: list[float] = []  # of steps
         self.left, self.due = 0, True
 
     def step(self, left: int) -> None:
-        """Time a step that begins, the first of `left`; verify once TIMED of them are timed."""
+        """Time a step that starts, the first of `left`; verify once TIMED steps are timed."""
         if not self.due:
             return
         self.left = left
-        if len(self.begins) == TIMED:
+        if len(self.starts) == TIMED:
             self.settle()
-        self.begins.append(self.now())
+        self.starts.append(self.now())
 
     def settle(self) -> None:
-        """Verify, unless that was done or little is left. Call it before anything is saved. Raises
-        `EmsError` in all processes.
+        """Verify now, if that is due and the run is long. Call it before anything is saved.
+
+        Raises `EmsError` in all processes for a damaged shard.
         """
-        if not self.due or not self.begins:
+        if not self.due or not self.starts:
             return
-        times = pairwise([*self.begins, self.now()])
-        seconds = self.left * statistics.median(end - begin for begin, end in times)
+        times = pairwise([*self.starts, self.now()])
+        seconds = self.left * statistics.median(end - start for start, end in times)
         if self.world.any(seconds > LONG):
             log.info("%s of training are left: every byte of the shards is read", clock(seconds))
-            self._verify()
+            fault = ""
+            try:
+                verify_shards(self.shards[self.world.rank :: self.world.size])
+            except EmsError as error:
+                fault = str(error)
+            if fault := self.world.first(fault):
+                raise EmsError(fault)
         self.due = False
-
-    def _verify(self) -> None:
-        """Verify this process's share of the shards."""
-        own = self.shards[self.world.rank :: self.world.size]
-        fault = ""
-        try:
-            verify_shards(own)
-        except EmsError as error:
-            fault = str(error)
-        if fault := self.world.first(fault):
-            raise EmsError(fault)

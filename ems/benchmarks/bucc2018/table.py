@@ -26,7 +26,7 @@ ORDER = [f"en-{code}" for code in ("de", "fr", "ru", "zh")]
 
 
 def _models() -> Models:
-    return load_table("ems-v2-table09-bucc", "model", "pair")
+    return load_table("ems-v2-table09-bucc", "pair")
 
 
 def _about(systems: Sequence[Scores]) -> list[str]:

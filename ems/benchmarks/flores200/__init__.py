@@ -18,6 +18,7 @@ BENCHMARK = Benchmark(
     dev=True,
     between="",
     parallel=True,
+    joins={"ablation": 2},
     tables={
         "flores": Shown(
             place=70,

@@ -11,10 +11,11 @@ from itertools import permutations
 from pathlib import Path
 
 from ems.benchmarks import benchmark
+from ems.tables.ablation import Part
 from ems.tables.columns import BEST, counted, direction, language_direction
 from ems.tables.engine import Column, Declaration, Printed, headings
 from ems.tables.printed import load_flores, load_flores_groups
-from ems.tables.scores import Families, Scores
+from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.table import Block
 
 
@@ -58,11 +59,26 @@ FLORES = Declaration(
 TABLES = {"flores": FLORES}
 
 
-def _plot(scores: list[Path], out: Path, families: Families) -> None:
-    """Draw the figure; who only makes a table need not wait for matplotlib."""
-    from ems.tables.heatmap import plot_flores
+def _ablation() -> dict[str, list[str]]:
+    groups = load_flores_groups().items()
+    return {
+        f"Flores {name}": [direction(*pair) for pair in permutations(of, 2)] for name, of in groups
+    }
 
-    plot_flores(scores, out, families)
+
+ABLATION = Part(
+    "Flores", "P@1 over the directions between the languages of a group", FLORES, _ablation
+)
 
 
-FIGURES = {"flores": _plot}
+def plot_flores(scores: list[Path], out: Path, families: Families | None = None) -> None:
+    """Draw P@1 (percent) of each direction of the first system, beside `out`; `families` are
+    systems that share a map.
+    """
+    from ems.tables.heatmap import plot_directions  # a table need not wait for matplotlib
+
+    how = {"label": language_direction, "families": families}
+    plot_directions(read_scores(scores, "flores200", "P@1", **how)[0], benchmark("flores200"), out)
+
+
+FIGURES = {"flores": plot_flores}

@@ -28,6 +28,7 @@ BENCHMARK = Benchmark(
     codes=LANGUAGES,
     demo="reuters",
     family="classification",
+    joins={"ablation": 3},
     tables={
         "mldoc": Shown(
             place=120,

@@ -9,7 +9,7 @@ from ems.tables.retrieval import retrieval_table
 
 
 def _models() -> Models:
-    return load_table("ems-v2-table10-paracrawl", "model", "language")
+    return load_table("ems-v2-table10-paracrawl", "language")
 
 
 PARACRAWL = retrieval_table(

@@ -27,6 +27,7 @@ BENCHMARK = Benchmark(
     unseen=True,
     by_language=True,
     family="retrieval",
+    joins={"ablation": 1, "pairs": 1, "tradeoff": 1},
     tables={
         "tatoeba": Shown(
             place=50,

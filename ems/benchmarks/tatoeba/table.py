@@ -9,11 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from ems.benchmarks import benchmark
+from ems.tables.ablation import Part
 from ems.tables.columns import BEST, BOTH_WAYS, groups_beside, labels_of
 from ems.tables.engine import Column, Declaration, Models, Printed, Row, headings
 from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
-from ems.tables.scores import Families, Scores
-from ems.tables.table import PRINTED, Block
+from ems.tables.scores import Families, Scores, read_scores
+from ems.tables.table import PRINTED
 
 TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its caption
 
@@ -46,42 +47,38 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
     return columns
 
 
-def _blocks(columns: list[Column]) -> list[Block]:
-    return groups_beside(columns, headings(columns).index(AVERAGE) + 1)
-
-
 def _notes(columns: list[Column], beside: list[Row]) -> list[str]:
     """What is not certain, or not printed, of the printed rows, and who was trained on what."""
     languages = [column.heading for column in columns if column.members == [column.heading]]
-    known = load_models()
-    models = [known[row.label.removesuffix(PRINTED)] for row in beside]
+    models = [load_models()[row.label.removesuffix(PRINTED)] for row in beside]
     trained = [m.name for m in models if m.name in TRAINED and set(languages) & set(m.unseen)]
-    notes = []
-    if trained:
-        names = ", ".join(trained)
-        notes.append(f"Trained on several languages of Table VI, says the paper: {names}.")
+    names = ", ".join(trained)
+    notes = (
+        [f"Trained on several languages of Table VI, says the paper: {names}."] if trained else []
+    )
     for model in models:
-        unsettled = [code for code in languages if code in model.unsettled]
-        absent = [code for code in languages if code not in model.values and model.seen]
+        unsettled = ", ".join(code for code in languages if code in model.unsettled)
+        absent = ", ".join(c for c in languages if c not in model.values and model.seen)
         if unsettled:
-            codes = ", ".join(unsettled)
-            notes.append(f"{model.name} (printed): the paper's text has two readings for {codes}.")
+            notes.append(
+                f"{model.name} (printed): the paper's text has two readings for {unsettled}."
+            )
         if absent:
-            codes = ", ".join(absent)
-            notes.append(f"{model.name} (printed): the paper prints no value for {codes}.")
+            notes.append(f"{model.name} (printed): the paper prints no value for {absent}.")
     return notes
 
 
-def _table(name: str, seen: bool, about: list[str]) -> Declaration:
-    paper = benchmark("tatoeba").tables[name].paper
+def _table(name: str, seen: bool, about: str, *more: str) -> Declaration:
     return Declaration(
         benchmarks={"tatoeba": ""},
         metric="P@1",
         columns=partial(_columns, groups=seen),
-        blocks=_blocks,
+        blocks=lambda columns: groups_beside(columns, headings(columns).index(AVERAGE) + 1),
         seen=seen,
-        about=lambda systems: [f"Tatoeba {systems[0].version}: {about[0]}", *about[1:]],
-        printed=Printed(paper, _models, "Tatoeba v1", version="v1"),
+        about=lambda systems: [f"Tatoeba {systems[0].version}: {BOTH_WAYS}, {about} {BEST}", *more],
+        printed=Printed(
+            benchmark("tatoeba").tables[name].paper, _models, "Tatoeba v1", version="v1"
+        ),
         more_notes=_notes,
     )
 
@@ -90,29 +87,37 @@ TABLES = {
     "tatoeba": _table(
         "tatoeba",
         True,
-        [
-            f"{BOTH_WAYS}, for each language, then the mean over all languages, then over the "
-            f"groups of EMS v2 Table V. {BEST}",
-            "A group n/m has n of the m languages that the paper's mean is over; English is "
-            "counted in the paper's numbers, but has no score of its own.",
-        ],
+        "for each language, then the mean over all languages, then over the groups of EMS v2 "
+        "Table V.",
+        "A group n/m has n of the m languages that the paper's mean is over; English is counted in "
+        "the paper's numbers, but has no score of its own.",
     ),
     "tatoeba_unseen": _table(
         "tatoeba_unseen",
         False,
-        [
-            f"{BOTH_WAYS}, for each language that our systems were not trained on, then the mean "
-            f"over all of these languages. {BEST}"
-        ],
+        "for each language that our systems were not trained on, then the mean over all of these "
+        "languages.",
     ),
 }
+ABLATION = Part(
+    "Tatoeba",
+    "P@1 of both directions",
+    TABLES["tatoeba"],
+    lambda: {
+        "Tatoeba Avg. (58)": list(load_models()["EMS"].seen),
+        **{f"Tatoeba {group.heading}": group.languages for group in load_groups("XIV")},
+    },
+)
 
 
-def _plot(scores: list[Path], out: Path, families: Families) -> None:
-    """Draw the figure; who only makes a table need not wait for matplotlib."""
-    from ems.tables.figures import plot_tatoeba
+def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None) -> None:
+    """Draw P@1 (percent) of each system in each language trained on, in the paper's order, beside
+    `out`; `families` are systems that share their bars. Raises `EmsError` as the table does.
+    """
+    from ems.tables.bars import plot_bars  # a table need not wait for matplotlib
 
-    plot_tatoeba(scores, out, families)
+    systems = read_scores(scores, "tatoeba", "P@1", families=families, seen=True)
+    plot_bars(systems, in_paper_order(labels_of(systems)), benchmark("tatoeba"), out)
 
 
-FIGURES = {"tatoeba": _plot}
+FIGURES = {"tatoeba": plot_tatoeba}

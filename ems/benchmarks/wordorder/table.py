@@ -1,8 +1,10 @@
 """The cosines of the case study, as EMS v2 section V-H prints them in its text."""
 
+from functools import partial
+
 from ems.benchmarks import benchmark
 from ems.tables.engine import Column, Declaration, Printed
-from ems.tables.printed import load_similarities
+from ems.tables.printed import load_table
 
 WORDORDER = Declaration(
     benchmarks={"wordorder": ""},
@@ -16,7 +18,7 @@ WORDORDER = Declaration(
     ],
     printed=Printed(
         benchmark("wordorder").tables["wordorder"].paper,
-        lambda: {name: {"Cosine": value} for name, value in load_similarities().items()},
+        partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
         paper_order=True,
     ),
 )

@@ -1,0 +1,98 @@
+"""What commands share: types of flags, and the settings that they read."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ems.errors import EmsError
+from ems.flags import Bounds, Mark
+from ems.outputs import Writes
+
+if TYPE_CHECKING:
+    from ems.config import Experiment
+    from ems.corpora.download import Downloads
+
+log = logging.getLogger("ems")
+
+ExperimentName = Annotated[str, "name of the experiment", Mark.NAME]
+OtherExperiment = Annotated[
+    str | None, "name of the experiment (default: the one of config.yaml)", Mark.NAME
+]
+Expected = Annotated[str, "hash of the settings that were planned with; stop if it differs now"]
+Corpus = Annotated[str, "name of the corpus", Mark.NAME]
+Version = Annotated[str, "release of the corpus", Mark.NAME]
+Pair = Annotated[str, "language pair, like de-en", Mark.NAME]
+System = Annotated[str, "name of the system", Mark.NAME]
+Folders = Annotated[dict[str, Path], "folders of evaluation data"]
+Generated = Annotated[bool, "data that ems made itself: no lock is kept"]
+Vocabulary = Annotated[Path, "SentencePiece model"]
+ModelFolder = Annotated[Path, "model folder"]
+State = Annotated[Path | None, "folder for what an interrupted run has done", Writes("state")]
+Workers = Annotated[int, "number of processes that share a large file", Bounds(1, 256)]
+PieceLines = Annotated[int | None, Bounds(1, 1_000_000_000), Mark.HIDDEN]  # for tests
+
+OutFile = Annotated[Path, "file to write", Writes()]
+OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
+
+
+def site_settings(**overrides: str) -> dict[str, Any]:
+    """Return the settings of config.yaml."""
+    from ems.config import load_site
+
+    return load_site(Path("config.yaml"), Path("schemas"), overrides)
+
+
+def experiment_of(name: str | None) -> "Experiment":
+    """Return an experiment by name; the one that config.yaml names for None."""
+    from ems.config import load_experiment
+
+    site = site_settings()
+    return load_experiment(name or site["experiment"], site)
+
+
+def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experiment":
+    """Return an experiment. Raises `EmsError` unless the settings of the stage have the expected
+    hash ("": any), and for wildcards that the experiment does not have.
+    """
+    from ems.config import load_experiment, stage_hash
+
+    experiment = load_experiment(name, site_settings(experiment=name))
+    _check_known(experiment, wildcards)
+    current = stage_hash(experiment, stage, **wildcards)
+    log.info("experiment %s, settings of stage %s %s", experiment.name, stage, current)
+    if expected and expected != current:
+        raise EmsError(
+            f"configs/{experiment.name}.yaml: stage {stage} was planned with settings "
+            f"{expected}, the file now gives {current}; it was edited since: run again"
+        )
+    return experiment
+
+
+def _check_known(experiment: "Experiment", wildcards: dict[str, str]) -> None:
+    """Raise `EmsError` for a name that the experiment does not have."""
+    known = {
+        "system": experiment.systems,
+        "benchmark": experiment.benchmarks,
+        "vocabulary": experiment.vocabularies,
+        "pair": experiment.languages,
+    }
+    for kind, name in wildcards.items():
+        names = known.get(kind, [name])
+        if set(name.split("-") if kind == "pair" else [name]) - set(names):
+            raise EmsError(
+                f"configs/{experiment.name}.yaml: expected a {kind} of {', '.join(names)}, found "
+                f"{name!r}; check the command"
+            )
+
+
+def downloads() -> "Downloads":
+    """Return how to download, from config.yaml; the defaults where there is none.
+
+    There are no flags for it: Snakemake would fetch everything again when one of them changes.
+    """
+    from ems.corpora.download import Downloads
+
+    if not (Path("config.yaml").exists() and Path("schemas").exists()):
+        return Downloads()
+    site = site_settings()
+    return Downloads(**site["downloads"], slots=Path(site["data"]) / ".downloads")

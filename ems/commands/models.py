@@ -1,0 +1,161 @@
+"""Commands that train, import, score, compare and use encoders."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ems import torchrun
+from ems.commands import common
+from ems.errors import EmsError
+from ems.flags import Bounds, Mark
+from ems.outputs import Writes
+
+IMPORTED = ("model.json", "model.safetensors", "vocabulary.model")
+COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
+TRAINED = (*IMPORTED, "heads.safetensors", "losses.jsonl")
+
+
+def train(
+    experiment: common.ExperimentName,
+    system: common.System,
+    shards: Annotated[Path, "list of shards"],
+    vocabulary: common.Vocabulary,
+    state: Annotated[Path, "folder for checkpoints, emptied at the end", Writes("state")],
+    out: Annotated[Path, "model folder to write into", Writes("folder", names=TRAINED)],
+    times: Annotated[Path | None, "log of the time of each step", Writes()] = None,
+    scalars: Annotated[Path | None, "folder for TensorBoard", Writes("folder")] = None,
+    processes: Annotated[  # twice the GPUs of the largest machines
+        int, "number of processes that share each step, one per GPU; 1 on a CPU", Bounds(0, 32)
+    ] = 1,
+    afresh: Annotated[
+        bool, "delete the checkpoints of an unfinished run with other settings"
+    ] = False,
+    expect: common.Expected = "",
+) -> None:
+    """Train a system."""
+    from ems.shards.index import read_index, shards_of
+    from ems.shards.reader import PairStore
+    from ems.train import job
+    from ems.train.batches import Data
+    from ems.train.identity import asked_afresh
+
+    whole = common.planned(experiment, expect, "train", system=system)
+    own, settings = whole.of_system(system), whole.systems[system]
+    training = settings["train"]
+    shared = training["device"] != "cpu" and training["steps"] > 0
+    if processes > 1 and shared and not torchrun.launched():
+        torchrun.become(processes, training["threads"], sys.argv[1:])
+    limit, languages = settings["model"]["max_tokens"], list(own.languages)
+    folders = {role: shards_of(each, languages) for role, each in read_index(shards).items()}
+    held_out = folders["validation"]
+    data = Data(
+        PairStore(folders["train"], languages, limit, training["corpus_share"]),
+        PairStore(held_out, languages, limit) if held_out else None,
+        vocabulary,
+    )
+    places = job.Places(out, state, times, scalars)
+    job.train(whole, system, data, places, asked_afresh(afresh))
+
+
+def bench(
+    experiment: common.ExperimentName,
+    system: common.System,
+    benchmark: Annotated[str, "name of the benchmark", Mark.NAME],
+    out: common.OutFile,
+    model: Annotated[Path | None, "model folder of a trained system"] = None,
+    evalset: common.Folders = (),
+    expect: common.Expected = "",
+) -> None:
+    """Score a system on a benchmark."""
+    from ems.bench.cache import FOLDER, cached
+    from ems.bench.encoders import make_encoder
+    from ems.bench.registry import evaluate
+
+    names = {"system": system, "benchmark": benchmark}
+    settings = common.planned(experiment, expect, "bench", **names)
+    encoder = make_encoder(settings.systems[system], model)
+    folder = Path("results") / settings.name / FOLDER
+    encoder = cached(encoder, folder, common.site_settings()["embeddings_mb"])
+    evaluate(encoder, settings, names, evalset, out)
+
+
+def eval_(
+    bench: Annotated[str, "benchmarks, like tatoeba,flores200"],
+    out: common.OutFolder,
+    model: Annotated[
+        str | None, "model folder, or folder or name of sentence-transformers", Mark.PLACE
+    ] = None,
+    command: Annotated[
+        str | None, "command that encodes, with {lines} and {out}, perhaps {language}, in it"
+    ] = None,
+    experiment: common.OtherExperiment = None,
+    name: Annotated[str, "name of the system in the score files (default: the model's)"] = "",
+    evalset: common.Folders = (),
+    no_cache: Annotated[bool, "no reading or keeping of embeddings"] = False,
+) -> None:
+    """Evaluate any encoder on benchmarks, outside of the workflow."""
+    from ems.bench.by_hand import Given, evaluate_by_hand
+
+    site = common.site_settings()
+    given = Given(
+        model=model,
+        command=command,
+        name=name,
+        benchmarks=[each.strip() for each in bench.split(",")],
+        folders=evalset,
+        data=Path(site["data"]),
+        cache_mb=0 if no_cache else site["embeddings_mb"],
+    )
+    sys.stdout.write(evaluate_by_hand(common.experiment_of(experiment), given, out))
+
+
+def import_released(
+    weights: Annotated[Path, "checkpoint of the authors"],
+    spm: Annotated[Path, "SentencePiece model of the authors"],
+    out: Annotated[Path, "model folder to write into", Writes("folder", names=IMPORTED)],
+    heads: Annotated[  # as model.heads of an experiment
+        int, "number of attention heads (default: width / 64)", Bounds(0, 1024)
+    ] = 0,
+    segmenter: Annotated[
+        Literal["moses", "sacremoses"],
+        "segmenter of all languages but zh and ja: the paper's, or that of the authors' embed.py",
+    ] = "moses",
+) -> None:
+    """Make a model folder of the EMS authors' checkpoint."""
+    from ems.model import released
+
+    common.log.info("%s: %s", out, released.import_released(weights, spm, out, heads, segmenter))
+
+
+def compare(
+    a: Annotated[Path, "folder of score files, or one score file", Mark.POSITIONAL],
+    b: Annotated[Path, "the same of the other system", Mark.POSITIONAL],
+    out: Annotated[Path | None, "tables and figures to write", Writes(suffixes=COMPARED)] = None,
+) -> None:
+    """Compare two systems, sentence by sentence."""
+    from ems.tables.compare import write_comparison
+
+    sys.stdout.write(write_comparison(a, b, out))
+
+
+def encode(
+    language: Annotated[str, "language of the lines"],
+    model: common.ModelFolder,
+    source: Annotated[Path, "file with a sentence per line"],
+    out: common.OutFile,
+) -> None:
+    """Encode the lines of a file to a .npy."""
+    import numpy as np
+
+    from ems.damaged import Damaged
+    from ems.encode import SentenceEncoder
+    from ems.files import atomic_path, read_lines
+
+    try:
+        lines = read_lines(source)
+    except Damaged as error:  # the user's text: no command makes it again
+        raise EmsError(f"{error.finding}; give UTF-8 text, a sentence a line") from None
+    vectors = SentenceEncoder(model).encode(lines, language)
+    with atomic_path(out) as temporary, open(temporary, "wb") as writer:
+        np.save(writer, vectors)
+    common.log.info("%s: float32 %s, one row a line", out, vectors.shape)

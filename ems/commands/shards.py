@@ -1,0 +1,68 @@
+"""Commands that make token shards and look into them."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ems.commands import common
+from ems.errors import EmsError
+from ems.flags import Bounds, Mark
+from ems.outputs import Writes
+from ems.shards.index import is_shards
+
+
+def shards(
+    source: Annotated[Path, "segmented pair file"],
+    vocabulary: common.Vocabulary,
+    out: Annotated[Path, "folder to write", Writes("whole folder", ours=is_shards)],
+    state: common.State = None,
+    workers: common.Workers = 1,
+    piece_lines: common.PieceLines = None,
+) -> None:
+    """Encode a pair file into token shards."""
+    from ems.shards.writer import PAIRS, write_shards
+
+    manifest = write_shards(source, vocabulary, out, state, workers, piece_lines or PAIRS)
+    common.log.info("%s: %s", out, manifest)
+
+
+def index(
+    training: Annotated[list[Path], "folders of shards to train on"],
+    out: common.OutFile,
+    validation: Annotated[list[Path], "folders of shards to validate on"] = (),
+) -> None:
+    """List the shards of an experiment."""
+    from ems.shards.index import write_index
+
+    roles = {"train": training, "validation": list(validation)}
+    common.log.info("%s: %s shards", out, write_index(roles, out))
+
+
+def inspect(
+    row: Annotated[int, "number of the pair, from 0", Bounds(0, 2**63 - 1)],  # int64 in shards
+    index: Annotated[Path | None, "list of shards"] = None,
+    shard: Annotated[Path | None, "folder of shards, or of one"] = None,
+    vocabulary: Annotated[Path | None, "SentencePiece model, if it was moved"] = None,
+    pair: Annotated[str | None, "language pair, like de-en", Mark.NAME] = None,
+    role: Annotated[Literal["train", "validation"], "what the shards are for"] = "train",
+) -> None:
+    """Show a pair of the shards and where it comes from."""
+    from ems.shards.inspect import inspect_folder, inspect_index
+
+    if (index is None) == (shard is None):
+        raise EmsError("ems inspect: give either --index FILE and --pair, or --shard FOLDER")
+    if shard:
+        print(inspect_folder(shard, pair, row, vocabulary))
+    elif pair is None:
+        raise EmsError("ems inspect --index: give the language pair too, like --pair de-en")
+    else:
+        print(inspect_index(index, role, pair, row, vocabulary))
+
+
+def verify(index: Annotated[Path, "list of shards"]) -> None:
+    """Check all shards against their checksums."""
+    from ems.shards.index import read_index
+    from ems.shards.inspect import verify
+
+    folders = [folder for listed in read_index(index).values() for folder in listed]
+    count, pairs = verify(folders)
+    common.log.info("%s: %s shards with %s pairs are whole", index, count, f"{pairs:,}")

@@ -1,0 +1,137 @@
+"""Commands that clean and segment text and train vocabularies."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from ems.commands import common
+from ems.outputs import Writes
+
+if TYPE_CHECKING:
+    from ems.config import Experiment
+
+VocabularyName = Annotated[str, "name of the vocabulary (default: the one that systems share)"]
+Sample = Annotated[Path, "lines that the vocabulary is trained on"]
+
+
+def evalkeys(
+    experiment: common.ExperimentName,
+    evalset: common.Folders,
+    out: common.OutFile,
+    expect: common.Expected = "",
+) -> None:
+    """Collect the evaluation sentences."""
+    from ems.text.evalkeys import eval_files, write_eval_keys
+
+    settings = common.planned(experiment, expect, "evalkeys")
+    files = eval_files(settings, evalset)
+    kept = settings.clean["format_characters"]
+    count = write_eval_keys(settings.decontaminate["key"], files, out, kept)
+    common.log.info("%s: %s keys of evaluation sentences", out, f"{count:,}")
+
+
+def clean(
+    experiment: common.ExperimentName,
+    corpus: common.Corpus,
+    version: common.Version,
+    pair: common.Pair,
+    archives: Annotated[list[Path], "downloads of the corpus"],
+    keys: Annotated[Path, "evaluation sentences"],
+    out: Annotated[Path, "pair file to write, and its report", Writes(suffixes=("", ".json"))],
+    documents: Annotated[Path | None, "document of each line, where a corpus is divided"] = None,
+    expect: common.Expected = "",
+) -> None:
+    """Cap, tidy and decontaminate a corpus."""
+    from ems.text.clean import Source, clean_corpus
+
+    names = {"label": corpus, "version": version, "pair": pair}
+    settings = common.planned(experiment, expect, "clean", **names)
+    source = Source(**names, archives=tuple(archives), documents=documents)
+    common.log.info("%s: %s", out, clean_corpus(settings, source, keys, out))
+
+
+def report(
+    experiment: common.ExperimentName,
+    entries: Annotated[list[Path], "reports of `ems clean`"],
+    out: common.OutFile,
+    expect: common.Expected = "",
+) -> None:
+    """Merge the decontamination reports."""
+    from ems.files import read_json
+    from ems.text.clean import ENTRY, merge_reports
+
+    settings = common.planned(experiment, expect, "evalkeys")
+    merge_reports(settings, [read_json(path, ENTRY) for path in entries], out)
+    common.log.info("%s: %s corpora and pairs", out, len(entries))
+
+
+def segment(
+    experiment: common.ExperimentName,
+    source: Annotated[Path, "pair file"],
+    out: common.OutFile,
+    state: common.State = None,
+    workers: common.Workers = 1,
+    piece_lines: common.PieceLines = None,
+    expect: common.Expected = "",
+) -> None:
+    """Segment the words of a pair file."""
+    from ems.text.bulk import LINES, segment_tsv
+    from ems.text.tsv import codes_of
+
+    codes = codes_of(source)
+    settings = common.planned(experiment, expect, "segment", pair="-".join(codes))
+    first, second = (settings.segmenters[code] for code in codes)
+    segment_tsv(source, out, codes, (first, second), state, workers, piece_lines or LINES)
+
+
+def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":
+    """Return the experiment with the languages of a vocabulary ("": the shared one)."""
+    from ems.config import SHARED
+
+    name = name or SHARED
+    return common.planned(experiment, expected, "vocabulary", vocabulary=name).of_vocabulary(name)
+
+
+def sample(
+    experiment: common.ExperimentName,
+    sources: Annotated[list[Path], "segmented pair files"],
+    out: Annotated[
+        Path, "lines to write, and their languages", Writes(suffixes=("", ".languages"))
+    ],
+    name: VocabularyName = "",
+    expect: common.Expected = "",
+) -> None:
+    """Sample lines for the vocabulary."""
+    from ems.text.subwords import write_sample
+
+    quota = write_sample(_of_vocabulary(experiment, expect, name), sources, out)
+    common.log.info("%s: lines per language %s", out, quota)
+
+
+def vocabulary(
+    experiment: common.ExperimentName,
+    sample: Sample,
+    out: common.OutFile,
+    name: VocabularyName = "",
+    expect: common.Expected = "",
+) -> None:
+    """Train the SentencePiece vocabulary."""
+    from ems.text.subwords import train_vocabulary
+
+    pieces = train_vocabulary(_of_vocabulary(experiment, expect, name), sample, out)
+    common.log.info("%s: %s pieces", out, f"{pieces:,}")
+
+
+def vocabulary_report(
+    experiment: common.ExperimentName,
+    vocabulary: common.Vocabulary,
+    sample: Sample,
+    out: common.OutFile,
+    name: VocabularyName = "",
+    expect: common.Expected = "",
+) -> None:
+    """Report what the vocabulary does to each language."""
+    from ems.text.vocabulary_report import write_vocabulary_report
+
+    _of_vocabulary(experiment, expect, name)
+    written = write_vocabulary_report(vocabulary, sample, out)
+    common.log.info("%s: %s languages", out, len(written["languages"]))

@@ -1,0 +1,143 @@
+"""Laws of the segmenter that is one file: nothing else of the project is edited, and it segments in
+the workflow, is the default of its language, and is a part of the source of its own jobs."""
+
+import importlib
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from conftest import ROOT, copy_project
+from experiments_made import MINIMAL
+from mirror_made import write_opus, write_tatoeba
+from tools_made import _look_for_the_tools_anew  # noqa: F401
+
+from ems import segmenters
+from ems.config.provenance import source_files
+from ems.errors import EmsError
+from ems.job_modules import segment_modules
+from ems.languages import load_languages
+from ems.segmenters.base import default_for, names, segmenter
+
+TOY = """
+\"\"\"A toy: letters apart.\"\"\"
+
+from ems.segmenters.base import Segmenter, package
+
+SEGMENTER = Segmenter(
+    make=lambda language: lambda lines: [" ".join(line.replace(" ", "_")) for line in lines],
+    needs=(package("json"),),
+    default_of=("de",),
+)
+"""
+FILE = "extensions/segmenters/to_letters.py"
+ITEMS = [{"en": f"{at} Cats.", "de": f"Katze {at}", "fr": f"Chat {at}."} for at in range(5)]
+PAIRS = [f"results/own/text/segmented/Own/v1/{pair}.tsv" for pair in ("de-en", "en-fr")]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project with the toy, whose experiment names none for German, and that has segmented."""
+    folder = tmp_path_factory.mktemp("segmenter")
+    write_opus(folder / "mirror", "Own", "v1", ITEMS)
+    for code in ("deu", "fra"):
+        write_tatoeba(folder / "mirror", code, [("A toy.", "B toy.")])
+    project = copy_project(folder / "project")
+    path = project.folder / FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(TOY.lstrip("\n"))
+    own = MINIMAL | {
+        "corpora": [{"name": "Own", "version": "v1", "source": str(folder / "mirror/opus")}],
+        "sources": {"tatoeba": str(folder / "mirror/tatoeba")},
+        "segmenters": {"en": "none", "fr": "to-letters"},
+    }
+    (project.folder / "configs/own.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
+    project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    project.snakemake(*PAIRS)
+    return project
+
+
+def test_it_segments_where_it_is_named_and_where_it_is_the_default(project):
+    german, french = [(project.folder / path).read_text().split("\n") for path in PAIRS]
+    assert german[3] == "k a t z e _ 3\t3 cats.\t4"
+    assert french[3] == "3 cats.\tc h a t _ 3 .\t4"
+
+
+def test_an_edit_of_it_segments_again_and_cleans_nothing_again(project):
+    def planned():
+        output = project.snakemake("-n", *PAIRS)
+        return re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE)
+
+    assert planned() == []
+    project.edit(FILE, "letters apart", "letters apart.")
+    assert planned() == ["segment", "segment"]
+    project.edit(FILE, "letters apart.", "letters apart")
+
+
+def test_without_its_file_its_name_is_an_error_with_those_that_there_are(project):
+    path = project.folder / FILE
+    text = path.read_text()
+    path.unlink()
+    done = project.run(sys.executable, "-m", "ems", "check", "--experiment", "own", expect=1)
+    path.write_text(text)
+    expected = r"segmenters\.fr: found 'to-letters'; allowed values: .*jieba, jumanpp, .*, none, "
+    assert re.search(expected, done.stderr)
+
+
+# --- in this process
+
+
+@pytest.fixture
+def put(tmp_path, monkeypatch):
+    """Write a file into a folder where segmenters are looked for."""
+    monkeypatch.setattr(segmenters, "__path__", [*segmenters.__path__, str(tmp_path)])
+
+    def write(name, text):
+        importlib.invalidate_caches()
+        (tmp_path / f"{name}.py").write_text(text)
+
+    yield write
+    for path in tmp_path.glob("*.py"):
+        sys.modules.pop(f"ems.segmenters.{path.stem}", None)
+        vars(segmenters).pop(path.stem, None)
+
+
+def test_what_it_needs_is_named_when_it_is_missing(put):
+    put("to_letters", TOY.replace('"json"', '"no_such_module", "toy"'))
+    with pytest.raises(EmsError, match="segmenter to-letters: needs the Python package `toy`"):
+        segmenter("to-letters", "de")
+
+
+def test_a_file_without_a_record_is_an_error_that_names_it(put):
+    put("nothing", "SEGMENTERS = []")
+    with pytest.raises(EmsError, match=r"nothing\.py: expected SEGMENTER, a record of ems"):
+        segmenter("nothing", "de")
+
+
+def test_two_that_claim_a_language_are_an_error(put):
+    put("one", TOY)
+    put("two", TOY)
+    with pytest.raises(EmsError, match="one and two are both the default of de"):
+        default_for("de")
+
+
+def test_the_defaults_are_those_of_the_paper():
+    defaults = {code: default_for(code) for code in load_languages()}
+    assert {code: name for code, name in defaults.items() if name != "moses"} == {
+        "zh": "jieba",
+        "ja": "jumanpp",
+    }
+
+
+def test_a_segment_job_depends_on_its_own_segmenters_and_encoding_on_all():
+    experiment = SimpleNamespace(segmenters={"en": "moses-escaped", "zh": "jieba"})
+
+    def of(*modules):
+        paths = {path for module in modules for path in source_files(module)}
+        return {path.stem for path in paths if path.parent == ROOT / "ems/segmenters"}
+
+    assert of(*segment_modules(experiment, "en-zh")) == {"base", "moses", "moses_escaped", "jieba"}
+    every = {"__init__", "base", *(name.replace("-", "_") for name in names())}
+    assert of("ems.encode") == every
+    assert len(every) > 10

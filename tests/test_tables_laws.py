@@ -1,0 +1,223 @@
+"""Laws of every table of score files, each made through the registry as `ems table` does: what is
+missing is a dash and a note, rows that cannot be compared are refused, bytes repeat."""
+
+import csv
+from dataclasses import dataclass, field
+
+import pytest
+from scores_made import (
+    EUROPARL,
+    both_measures,
+    edit,
+    fives,
+    write_accuracies,
+    write_bucc,
+    write_cosine,
+    write_flores,
+    write_retrieval,
+    write_scores,
+)
+from tables_made import SUFFIXES
+
+from ems.errors import EmsError
+from ems.tables.printed import load_flores_groups
+from ems.tables.registry import Request, tables
+
+MUSE, LOW = load_flores_groups().values()
+ISO = {"deu": "de", "fra": "fr"}
+NAMES = ["a", "b", "c"]
+WAYS = {"de": (10.0, 20.0), "fr": (30.0, 40.0)}
+
+
+@dataclass
+class Made:
+    """What the registry asks of an experiment."""
+
+    shown: list[str] = field(default_factory=lambda: list(NAMES))
+    families: dict = field(default_factory=dict)
+    tables: dict = field(default_factory=lambda: {"printed": ["EMS"]})
+    evalsets: tuple = ("tatoeba",)
+    systems: dict = field(default_factory=lambda: {key: {"train": {"steps": 5}} for key in NAMES})
+
+    @property
+    def ablated(self):
+        return self.shown
+
+    def learning(self, names):
+        return names
+
+    def scores_unseen(self, evalset, system):
+        return True
+
+
+def accuracy(benchmark):
+    def made(folder, name):
+        values = fives(["en-en", "en-de", "en-fr"])
+        return [write_accuracies(folder, benchmark, name, values)]
+
+    return made
+
+
+def tatoeba(folder, name):
+    return write_scores(folder, name, {"deu": 5.0, "fra": 6.0}, ISO)
+
+
+ACCURACIES = ("mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual", "pawsx")
+FILES = {  # table -> the score files of a system
+    "tatoeba": lambda folder, name: [tatoeba(folder, name)],
+    "tatoeba_unseen": lambda folder, name: [
+        write_scores(folder, name, {"isl": 5.0, "deu": 6.0}, {"isl": "und"})
+    ],
+    "ntrex": lambda folder, name: [
+        write_scores(folder, name, {"de": 5.0, "fr": 6.0}, benchmark="ntrex")
+    ],
+    "flores": lambda folder, name: [write_flores(folder, name, [*MUSE, *LOW])],
+    "xsim": lambda folder, name: both_measures(folder, name, 1.5, 40),
+    "wordorder": lambda folder, name: [write_cosine(folder, name, 0.5)],
+    "bucc2018": lambda folder, name: [write_bucc(folder, name, {"de": 5.0, "zh": 6.0})],
+    "paracrawl": lambda folder, name: [write_retrieval(folder, name, "paracrawl", WAYS)],
+    "europarlxsr": lambda folder, name: [
+        write_retrieval(folder, name, "europarlxsr", WAYS, EUROPARL)
+    ],
+    **{name: accuracy(name) for name in ACCURACIES},
+    "ablation": lambda folder, name: [
+        tatoeba(folder, name),
+        write_flores(folder, name, [*MUSE, *LOW]),
+        write_accuracies(folder, "mldoc", name, fives(["en-de", "de-en"])),
+    ],
+}
+PRINTED = {"tatoeba", "tatoeba_unseen", "flores", "bucc2018", "paracrawl", "europarlxsr", "mldoc"}
+PRINTED |= {"marc", "rcv2", "xnli"}  # of data with a version
+
+
+def table(name, experiment, sources, out):
+    tables()[name].make(Request(experiment, sources, out))
+    with open(out.with_suffix(".csv"), encoding="utf-8", newline="") as handle:
+        heads, *rows = csv.reader(handle)
+    cells = {(row[0], head): cell for row in rows for head, cell in zip(heads, row, strict=True)}
+    return cells, out.read_text(encoding="utf-8")
+
+
+def labels(cells):
+    return list(dict.fromkeys(row for row, _ in cells))
+
+
+def test_each_table_of_score_files_is_tried_here():
+    others = {"bucc_missed"}  # of the first system alone
+    others |= {"corpora", "decontamination", "filters", "vocabulary", "models", "sweep"}
+    assert set(tables()) == {*FILES, "mldoc_bilingual"} | others
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_without_one_score_file_exactly_its_cells_are_dashes_and_a_note_names_it(name, tmp_path):
+    scores = {system: FILES[name](tmp_path, system) for system in NAMES}
+    every = [path for paths in scores.values() for path in paths]
+    whole, note = table(name, Made(), every, tmp_path / "t.tex")
+    assert "no score file" not in note
+    for absent in [every[0], *scores["b"]]:
+        left = [path for path in every if path != absent]
+        shown, note = table(name, Made(), left, tmp_path / "t.tex")
+        changed = {place for place in whole if shown[place] != whole[place]}
+        own = {(row, head) for row, head in whole if is_of(name, row, head, absent)}
+        assert list(shown) == list(whole)
+        assert changed
+        assert changed == {place for place in own if whole[place]}
+        assert {shown[place] for place in changed} == {""}
+        assert f"no score file {absent.parent.name}/{absent.name}." in note
+
+
+def is_of(table, row, head, path):
+    """Whether a cell shows what is in a score file."""
+    label, _, system = row.rpartition(": ")
+    if head == "Model" or system.partition(",")[0] != path.parent.name:
+        return False
+    if table == "xsim":
+        return label.replace("++", "pp") == path.stem
+    if table == "ablation":
+        return head.split()[0].lower() == path.stem.removesuffix("200")
+    return True
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_the_bytes_depend_on_the_scores_alone_and_rows_stand_in_the_order_asked_for(name, tmp_path):
+    written, shown = [], []
+    for folder, order in ((tmp_path / "one", NAMES), (tmp_path / "two" / "deeper", NAMES[::-1])):
+        paths = [path for system in order for path in FILES[name](folder, system)]
+        cells, _ = table(name, Made(["c", "a", "b"]), paths, folder / "t.tex")
+        written.append([(folder / "t").with_suffix(suffix).read_bytes() for suffix in SUFFIXES])
+        shown = [label.rpartition(": ")[2] for label in labels(cells)]
+    assert written[0] == written[1]
+    assert str(tmp_path).encode() not in b"".join(written[0])
+    assert [label for label in shown if label in NAMES][:3] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_beside_scores_of_another_version_no_printed_row_stands_and_a_note_says_so(name, tmp_path):
+    paths = FILES[name](tmp_path, "a")
+    experiment = Made(["a"], tables={"printed": ["EMS", "LASER", "Lightweight"]})
+    cells, _ = table(name, experiment, paths, tmp_path / "t.tex")
+    assert any("(printed)" in label for label in labels(cells))
+    edit(paths[0], lambda data: data.update(version="mine"))
+    cells, note = table(name, experiment, paths, tmp_path / "t.tex")
+    assert {label.partition(",")[0] for label in labels(cells)} == {"a"}
+    assert "(printed)" not in note
+    assert "Printed rows left out (" in note
+    assert "these scores of mine" in note
+
+
+CHANGES = {
+    "version": "demo-v1",
+    "data_sha256": "e" * 64,
+    "protocol": {"k": 5, "margin": "ratio", "threshold": "oracle"},
+    "benchmark": "other",
+    "metric": "G1",
+    "rows": [],
+    "system": "a",
+}
+
+
+@pytest.mark.parametrize("key", list(CHANGES))
+@pytest.mark.parametrize("name", ["tatoeba", "flores", "xsim", "bucc2018", "mldoc", "ablation"])
+def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(name, key, tmp_path):
+    paths = [FILES[name](tmp_path, system)[0] for system in "ab"]
+    edit(paths[1], lambda data: data.update({key: CHANGES[key]}))
+    messages = {"system": "two score files", "rows": "expected at least one score under `rows`"}
+    with pytest.raises(EmsError, match=messages.get(key, key)) as error:
+        table(name, Made(["a", "b"]), paths, tmp_path / "t.tex")
+    assert str(paths[1]) in str(error.value)
+    assert not list(tmp_path.glob("t.*"))
+
+
+FAMILIES = {"one": ["a-de", "a-fr"], "two": ["b-de", "b-fr"]}
+THREE = {"de": "deu", "fr": "fra"}
+OF_PAIRS = {  # table -> the score file of a system of one language
+    "tatoeba": lambda folder, name, code: write_scores(folder, name, {THREE[code]: 5.0}),
+    "ntrex": lambda folder, name, code: write_scores(folder, name, {code: 5.0}, benchmark="ntrex"),
+    "europarlxsr": lambda folder, name, code: write_retrieval(
+        folder, name, "europarlxsr", {code: (10.0, 20.0)}, EUROPARL
+    ),
+    "mldoc_bilingual": lambda folder, name, code: write_accuracies(
+        folder, "mldoc", name, fives([f"en-{code}", f"{code}-en"])
+    ),
+    "ablation": lambda folder, name, code: write_scores(folder, name, {THREE[code]: 5.0}),
+}
+
+
+@pytest.mark.parametrize("name", list(OF_PAIRS))
+def test_systems_of_one_language_each_share_a_row_in_which_the_absent_one_s_cells_are_dashes(
+    name, tmp_path
+):
+    members = [member for of in FAMILIES.values() for member in of]
+    steps = {member: {"train": {"steps": 5}} for member in members}
+    experiment = Made(members, FAMILIES, systems=steps, tables={"printed": []})
+    paths = [OF_PAIRS[name](tmp_path, member, member[-2:]) for member in members]
+    whole, note = table(name, experiment, paths, tmp_path / "t.tex")
+    assert [label for label in labels(whole) if "s.d." not in label] == list(FAMILIES)
+    assert "A system of its own for each language: one, two." in note
+    shown, note = table(name, experiment, paths[1:], tmp_path / "t.tex")
+    assert list(shown) == list(whole)
+    changed = {place for place in whole if shown[place] != whole[place]}
+    assert changed
+    assert {row.partition(",")[0] for row, _ in changed} == {"one"}
+    assert {shown[place] for place in changed} == {""}
+    assert f"no score file a-de/{paths[0].name}." in note
