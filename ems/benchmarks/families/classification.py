@@ -77,10 +77,10 @@ class Reader:
 
     def _documents(self, place: Place) -> tuple[Path, Iterable[Document]]:
         path, documents = self._read(place)
-        how = getattr(self.data, "DRAWN", "")
-        if how == "parts":
+        drawing = getattr(self.data, "DRAWN", "")
+        if drawing == "parts":
             return path, self._of_pool(place, path, documents)
-        if how == place.part == "train":
+        if drawing == place.part == "train":
             return path, self._of_each_class(place, path)
         return path, documents
 
@@ -206,8 +206,8 @@ def score(task: Task) -> Result:
 def accuracies(task: Task, rows: list[Score], details: Mapping[str, Any]) -> Result:
     """Return the result of a benchmark of classification; `details` by direction."""
     languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
-    how = {"label": "direction", "parallel": task.record.parallel, "details": details}
-    return Result("accuracy", rows, languages, **how)
+    parallel = task.record.parallel
+    return Result("accuracy", rows, languages, "direction", parallel=parallel, details=details)
 
 
 def mean_accuracy(rows: list[Score], direction: str = "") -> float:
