@@ -76,8 +76,9 @@ def _candidates(task: Task, code: str) -> list[Pair]:
     if len(pairs) < protocol["candidates"]:
         raise EmsError(
             f"{task.folder / data.file_names(code)[0]}: expected at least "
-            f"{protocol['candidates']:,} pairs without a sentence that is there twice, found {len(pairs):,}; lower "
-            f"evalsets.{task.benchmark}.protocol.candidates, or leave the language out"
+            f"{protocol['candidates']:,} pairs without a sentence that is there twice, found "
+            f"{len(pairs):,}; lower evalsets.{task.benchmark}.protocol.candidates, or leave the "
+            "language out"
         )
     return pairs
 
