@@ -1,10 +1,6 @@
-"""What a stage cost: wall seconds, CPU seconds, peak memory, as the kernel counted them.
+"""Measure what a stage costs: wall seconds, CPU seconds, peak memory, as the kernel counted them.
 
-Notable choices:
-- the kernel's own account, not samples: most jobs of the text path are over before a sampler looks
-  at them twice;
-- the peak of this process is VmHWM: ru_maxrss starts at the size of whoever started it;
-- costs lie apart from scores, so that the same seed gives the same tables byte for byte (DESIGN).
+Most jobs of the text path are over before a sampler would look at them twice.
 """
 
 import resource
@@ -19,7 +15,7 @@ from ems.progress import log
 
 @contextmanager
 def measured(stage: str, out: Path | None) -> Iterator[None]:
-    """Log what the work inside cost, children included; write it to `out` if that is given.
+    """Log the costs of the work inside, children included, and write them to `out` if given.
 
     {"stage", "seconds", "cpu_seconds", "max_rss_mb"}: the memory is the resident peak of this
     process or of its largest child, whichever is more, in MB of 10^6 bytes. Work that fails leaves
@@ -44,7 +40,10 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
 
 
 def _peak() -> int:
-    """Highest resident memory of this process so far, in KiB."""
+    """Return the highest resident memory of this process in KiB.
+
+    VmHWM: ru_maxrss starts at the size of the process that started this one.
+    """
     status = Path("/proc/self/status")
     if not status.exists():  # not Linux
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,10 +1,5 @@
-"""What a run is going to do, checked as a whole before any job starts.
+"""Check a run as a whole before any job starts: settings, corpora, segmenters, the cluster."""
 
-The Snakefile and `ems check` call `plan`: the site's settings, the experiment, its corpora and
-segmenters.
-"""
-
-import re
 import shlex
 import shutil
 import sys
@@ -24,19 +19,17 @@ from ems.train.scalars import check_tensorboard
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
 # what the executor puts between double quotes, where a shell reads on, or Slurm into a log's name
 UNSUBMITTED = set("$`\\\"'%")
-DRY = {"--dry-run", "--dryrun"}
 OTHERS = {  # words of Snakemake's command line with which it neither runs nor announces a job
     *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
     *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
     *("--report", "--cleanup-metadata", "--containerize"),
 }
-LOOKS = DRY | OTHERS  # with which no job runs
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The site's settings, the experiment that they name, what its local sources lack, and a line
-    for each segmenter that it needs and that is not here.
+    """The site's settings, the experiment that they name, the files missing from its local sources,
+    and a line for each missing segmenter.
     """
 
     site: dict[str, Any]
@@ -45,15 +38,9 @@ class Plan:
     missing: tuple[str, ...] = ()
 
 
-def segments_elsewhere(words: list[str]) -> bool:
-    """Whether no text is going to be segmented on this machine, by Snakemake's command line.
-
-    A dry run runs nothing, and with Slurm each `segment` job runs on a node, whose programs this
-    machine cannot see: it need not have them, and a node that lacks one fails in that job with the
-    same line. Everything else runs here, where a missing program is told before hours of downloads.
-    """
-    short = any(re.fullmatch("-[Ffknpq]*n[Ffknpq]*", word) for word in words)
-    return short or bool((LOOKS | SLURM) & set(words))
+def on_slurm(words: list[str]) -> bool:
+    """True if Snakemake's command line or profile asks for Slurm."""
+    return bool(SLURM & set(words))
 
 
 def plans_jobs(words: list[str]) -> bool:
@@ -61,14 +48,21 @@ def plans_jobs(words: list[str]) -> bool:
     return not OTHERS & set(words)
 
 
-def check_cluster(words: list[str], run: Plan) -> None:
-    """Raise `EmsError` when `words` (command line, profile) ask for Slurm and it is not here, or
-    cannot be given a job of this run.
+def segments_elsewhere(words: list[str]) -> bool:
+    """True if no `segment` job will run on this machine, by Snakemake's command line.
+
+    With Slurm each runs on a node, whose programs this machine cannot see: a node that lacks one
+    fails in that job with the same line. Everywhere else a missing program is an error before hours
+    of downloads.
+    """
+    return on_slurm(words) or not plans_jobs(words)
+
+
+def check_cluster(run: Plan) -> None:
+    """Raise `EmsError` if this machine cannot submit jobs, or Slurm cannot take one of this run.
 
     Without `sbatch` the executor would run the local jobs and then wait for ever.
     """
-    if not SLURM & set(words):
-        return
     if shutil.which("sbatch") is None:
         raise EmsError(
             "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "
@@ -86,7 +80,7 @@ def check_cluster(words: list[str], run: Plan) -> None:
 
 
 def _places(run: Plan) -> dict[str, str]:
-    """The folders whose files are inputs of jobs, by what names them."""
+    """Return the folders with inputs of jobs, by the setting that names them."""
     sets = {f"evalsets.{name}.path": item.path for name, item in run.experiment.evalsets.items()}
     models = {f"systems.{name}.model": s["model"] for name, s in run.experiment.systems.items()}
     texts = {key: model for key, model in models.items() if isinstance(model, str)}
@@ -99,14 +93,13 @@ def plan(
     elsewhere: bool = False,
     jobs: bool = False,
 ) -> Plan:
-    """Read config.yaml under `root` with `overrides` and the experiment that it names, and check
-    both.
+    """Read and check config.yaml under `root`, with `overrides`, and the experiment that it names.
 
-    Raises `EmsError` for a bad setting, an unknown corpus, an evaluation set that is not there, or
-    what cannot run here: a segmenter, OpusTools where a corpus comes through it, TensorBoard. With
-    `elsewhere` (no text is segmented here) the plan tells of missing segmenters in `missing`.
-    What local sources lack is in `sources`, since not every job needs them; where jobs are about to
-    start (`jobs`) an error about evaluation sets names them too.
+    Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or something
+    that cannot run here: a segmenter, OpusTools if a corpus needs it, TensorBoard. With
+    `elsewhere` (no text is segmented here) missing segmenters are listed in `missing` instead.
+    Files missing from local sources are listed in `sources`, since not every job needs them; with
+    `jobs` (jobs are about to start) an error about evaluation sets lists them too.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
     experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
@@ -128,9 +121,9 @@ def plan(
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
-    """Whether an experiment has the job whose costs lie at this path, like ("train", "ems").
+    """Return whether an experiment has the job with costs at this path, like ("train", "ems").
 
-    Systems that no table shows count: they are made by asking for them.
+    Systems that no table shows count: a user can ask for them.
     """
     corpora = [corpus for _, corpus in experiment.all_corpora()]
     match job:
@@ -154,12 +147,12 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
 
 
 def _cleaned(corpora: list[Corpus]) -> set[str]:
-    """The pairs of some corpora, as the costs of their text are named."""
+    """Return the pairs of some corpora, as the costs of their text are named."""
     return {f"{c.label}-{c.version}-{pair}" for c in corpora for pair in c.pairs}
 
 
 def _fetched(corpora: list[Corpus]) -> set[str]:
-    """The files of some corpora, as the costs of their downloads are named."""
+    """Return the files of some corpora, as the costs of their downloads are named."""
     return {
         f"{corpus.name}-{corpus.version}-{file}"
         for corpus in corpora

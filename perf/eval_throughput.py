@@ -72,7 +72,8 @@ def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
     shared = None if options.demo else options.shared
     pieces = prepare(folder, shared, "small", (wanted,))[wanted]
     write_flores_experiment(folder, options.scale.languages)
-    encoders = ["encode", *(f"encode-st{size}" for size in BATCHES if options.peer)]
+    batches = BATCHES[:1] if options.demo else BATCHES
+    encoders = ["encode", *(f"encode-st{size}" for size in batches if options.peer)]
     found = {
         f"encode {size}": medians(encoders, folder, options, size=size, pieces=pieces)
         for size in SIZES

@@ -18,15 +18,12 @@ rule bench:
         runtime=lambda wildcards: 60 * benchmark(wildcards.benchmark).hours,
         gpu=gpus_of_bench,
     params:
-        expect=settings_hash("bench", "system", "benchmark"),
-        code=bench_code,
-        experiment=EXPERIMENT.name,
+        **stage("bench", modules_of_bench, "bench/{system}/{benchmark}", "system benchmark"),
         folders=lambda wildcards: [
             f"{name}={evalset_folder(name)}" for name in sets_of(wildcards.benchmark)
         ],
         model=model_flag,
-        costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
     shell:
-        "ems bench --experiment {params.experiment:q} --expect {params.expect:q}"
-        " --system {wildcards.system:q} --benchmark {wildcards.benchmark:q} {params.model:q}"
-        " --evalset {params.folders:q} --out {output:q} --costs {params.costs:q} --log {log:q}"
+        "ems bench {params.job:q} --system {wildcards.system:q}"
+        " --benchmark {wildcards.benchmark:q} {params.model:q} --evalset {params.folders:q}"
+        " --out {output:q} --log {log:q}"

@@ -1,4 +1,4 @@
-# What every stage needs: the checked plan, where things lie, and the hashes for `params:`.
+# What every stage needs: the checked plan, where things lie, and the helpers of the rules.
 import os
 import re
 import signal
@@ -9,12 +9,11 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from ems.bench.encoders import model_files
-from ems.benchmarks import benchmark, benchmarks, module, sets_of
+from ems.benchmarks import benchmark, benchmarks, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.names import CODE, LABEL, NAME
-from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.evalsets.sets import data_files, default_folder, manifest_name, unit_source
+from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
 from ems.job_modules import (
     bench_modules,
@@ -25,28 +24,27 @@ from ems.job_modules import (
     source_of,
     table_modules,
 )
-from ems.plan import SLURM, check_cluster, plan, plans_jobs, segments_elsewhere
+from ems.plan import check_cluster, on_slurm, plan, plans_jobs, segments_elsewhere
 from ems.tables.pdf import check_latex
-from ems.tables.registry import ASKED, figures, made_of, priced, scores, tables, timed
+from ems.tables.registry import ASKED, captions, figures, made_of, scores, tables, timed, times_of
 from ems.train import AFRESH
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 
-# Snakemake 9.27 wakes its scheduler once a second for each job that has finished, as long as another
-# one waits: after a few hundred jobs more than half a core. Nothing here needs the limit behind it.
-if workflow.scheduling_settings:
-    workflow.scheduling_settings.max_jobs_per_timespan = None
-
+# Snakemake 9.27 knows its executor, and a mode like --unlock, only after it has read this file.
 WORDS = [*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")]
-MAIN = workflow.is_main_process  # not that of one job, which checks what it needs itself
+MAIN = workflow.is_main_process  # a job on a cluster checks what it needs itself
+STARTS = MAIN and plans_jobs(WORDS)
+ON_CLUSTER = MAIN and on_slurm(WORDS)
 try:
     PLAN = plan(
         config,
-        elsewhere=not MAIN or segments_elsewhere(WORDS),
-        jobs=MAIN and plans_jobs(WORDS),
+        elsewhere=not MAIN or workflow.output_settings.dryrun or segments_elsewhere(WORDS),
+        jobs=STARTS,
     )
-    check_cluster(WORDS, PLAN)
+    if ON_CLUSTER:
+        check_cluster(PLAN)
 except EmsError as error:
     raise WorkflowError(str(error)) from None
 for line in PLAN.missing if MAIN else ():
@@ -55,12 +53,12 @@ for line in PLAN.missing if MAIN else ():
 EXPERIMENT = PLAN.experiment
 # Not in `params:`, where a changed value would train again what is finished.
 os.environ[AFRESH] = "1" if PLAN.site["afresh"] else ""
-ON_CLUSTER = MAIN and bool(SLURM & set(WORDS))
 DATA = PLAN.site["data"]
 MIRROR = f"{DATA}/{EMBEDDED}"  # where ems writes the demo's data
 ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
 MINED = f"{DATA}/opus/{{corpus}}/{{version}}/mined/{{corpus}}.{{pair}}.tsv.gz"
 DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
+PAIR = "{label}-{version}-{pair}"  # of a corpus, or of a part of one
 RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"
@@ -69,38 +67,53 @@ SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
     dict.fromkeys(EXPERIMENT.systems[name]["vocabulary"] for name in SYSTEMS if name in TRAINED)
 )
-LEARNING = EXPERIMENT.learning(SYSTEMS)
 
 
 def one_of(names):
-    """The pattern of a wildcard that is one of some names."""
-    return "|".join(map(re.escape, names))
+    """Return the pattern of a wildcard that is one of some names; one that nothing fits for none."""
+    return "|".join(map(re.escape, names)) or "(?!)"
 
 
 wildcard_constraints:
-    corpus=LABEL,
+    corpus=NAME,
+    label=LABEL,
     file=NAME,
     version=NAME,
     vocabulary=one_of(EXPERIMENT.vocabularies),
     pair=f"{CODE}-{CODE}",
-    code=CODE,
     evalset="[a-z0-9]+",
     unit=NAME,
     system=one_of(EXPERIMENT.systems),
     benchmark=one_of(
         name for name in benchmarks() if set(sets_of(name)) <= set(EXPERIMENT.evalsets)
     ),
-    figure="[a-z_]+",
-    table="[a-z_]+",
 
 
-def settings_hash(stage, *names):
-    """A params function: the hash of the settings that this job of `stage` reads."""
+def stage(name, modules, costs="", reads=""):
+    """Return the params of a rule: `job`, words that all its calls share, and `code`, the hash of what they run.
 
-    def value(wildcards):
-        return stage_hash(EXPERIMENT, stage, **{name: wildcards[name] for name in names})
+    `name`: the stage whose settings a job reads ("": none), those of the wildcards in `reads`.
+    `modules`: what a job runs, or a function of its wildcards that returns this.
+    `costs`: where seconds and memory go. That file is no output: it is not worth running a job again.
+    """
 
-    return value
+    def job(wildcards):
+        words = []
+        if name:
+            parts = {key: wildcards[key] for key in reads.split()}
+            words = ["--experiment", EXPERIMENT.name]
+            words += ["--expect", stage_hash(EXPERIMENT, name, **parts)]
+        return [*words, "--costs", f"{COSTS}/{costs}.json".format(**wildcards)] if costs else words
+
+    def code(wildcards):
+        return source_of(modules(wildcards) if callable(modules) else modules)
+
+    return {"job": job, "code": code}
+
+
+def shown(path, category, labels, words="shown"):
+    """An output of `snakemake --report`, with report/<words>.rst: by default its rule's `params.report`."""
+    return report(path, caption=f"../report/{words}.rst", category=category, labels=labels)
 
 
 def folder_of_output(wildcards, output):
@@ -108,21 +121,18 @@ def folder_of_output(wildcards, output):
     return str(Path(output[0]).parent)
 
 
-def per_pair(pattern, role, vocabulary=SHARED):
-    """`pattern` for every pair of a role ("train" or "validation") of the languages of a vocabulary."""
-    return [
-        pattern.format(
-            corpus=corpus.label, version=corpus.version, pair=pair, vocabulary=vocabulary
-        )
-        for corpus, pair in EXPERIMENT.pairs_of(role, vocabulary)
-    ]
-
-
-def of_vocabulary(pattern, role):
-    """An input function: `pattern` for every pair of a role of a job's vocabulary."""
+def per_pair(pattern, *roles):
+    """An input function: `pattern` for every pair with a role ("train", "validation") of a job's vocabulary."""
 
     def value(wildcards):
-        return per_pair(pattern, role, wildcards.vocabulary)
+        vocabulary = wildcards.get("vocabulary", SHARED)
+        return [
+            pattern.format(
+                label=corpus.label, version=corpus.version, pair=pair, vocabulary=vocabulary
+            )
+            for role in roles
+            for corpus, pair in EXPERIMENT.pairs_of(role, vocabulary)
+        ]
 
     return value
 
@@ -136,14 +146,9 @@ def of_system(pattern):
     return value
 
 
-def every_pair(pattern):
-    """`pattern` for every pair of every corpus."""
-    return per_pair(pattern, "train") + per_pair(pattern, "validation")
-
-
 def corpus_of(wildcards):
-    """The corpus that a job's wildcards `corpus` (its label) and `version` name."""
-    return EXPERIMENT.corpus(wildcards.corpus, wildcards.version)[1]
+    """The corpus, or the part of one, that a job's wildcards `label` and `version` name."""
+    return EXPERIMENT.corpus(wildcards.label, wildcards.version)[1]
 
 
 def from_source(*patterns):
@@ -151,7 +156,7 @@ def from_source(*patterns):
 
     def value(wildcards):
         files = {Path(pattern.format(**wildcards)) for pattern in patterns}
-        if MAIN and plans_jobs(WORDS) and files & PLAN.sources.files:
+        if STARTS and files & PLAN.sources.files:
             raise WorkflowError(str(PLAN.sources))
         return []
 
@@ -201,23 +206,12 @@ def evalset_folder(name):
 
 
 def evalset_files(name):
-    """All files of an evaluation set; none of one that the experiment does not have.
-
-    Of one in the demo's mirror that is the manifest, which is written when all of them are there.
-    """
+    """Return the files that jobs wait for of a set: manifests, or files used in place; none if the set is not used."""
     if name not in EXPERIMENT.evalsets:
         return []
     if EXPERIMENT.evalsets[name].embedded:
         return [f"{MIRROR}/manifest.json"]
-    return [str(path) for path in data_files(EXPERIMENT, name, Path(evalset_folder(name)))]
-
-
-def evalset_pattern(name):
-    """The files of one language as output patterns, with the wildcards version and code."""
-    return [
-        f"{DATA}/evalsets/{name}/{{version}}/{file}"
-        for file in module(name, "data").file_names("{code}")
-    ]
+    return [str(path) for path in fetched_files(EXPERIMENT, name, Path(evalset_folder(name)))]
 
 
 def training(wildcards):
@@ -227,8 +221,12 @@ def training(wildcards):
 
 def processes(wildcards):
     """How many processes train a system: one for each GPU, where it is not trained on CPUs."""
-    gpus = 1 if training(wildcards)["device"] == "cpu" else PLAN.site["gpus"]
-    return max(1, gpus)
+    return 1 if training(wildcards)["device"] == "cpu" else max(1, PLAN.site["gpus"])
+
+
+def modules_of_bench(wildcards):
+    """What scores a job's system on its benchmark."""
+    return bench_modules(wildcards.benchmark, EXPERIMENT.systems[wildcards.system]["kind"])
 
 
 def gpus_of_bench(wildcards):
@@ -245,25 +243,14 @@ def model_of(wildcards):
     return model_files(EXPERIMENT.systems[wildcards.system])
 
 
-def model_flag(wildcards, input):
+def model_flag(wildcards):
     """`--model FOLDER` for a trained system."""
     trained = wildcards.system in TRAINED
     return ["--model", f"{RESULTS}/models/{wildcards.system}"] if trained else []
 
 
-def bench_code(wildcards):
-    """The source that a benchmark runs: its protocol and data, and its system's kind of encoder."""
-    kind = EXPERIMENT.systems[wildcards.system]["kind"]
-    return source_of(bench_modules(wildcards.benchmark, kind))
-
-
-def caption(shown):
-    """What the PDF says below a table, with the papers' table that it is made after."""
-    return f"{shown.caption} As {shown.paper}." if shown.paper else shown.caption
-
-
 def tables_for_pdf(wildcards):
-    """The tables of the PDF, once it is known that LaTeX is here: before any job starts."""
+    """The tables of the PDF; an error before any job starts if LaTeX is not here."""
     try:
         check_latex()
     except EmsError as error:

@@ -15,15 +15,11 @@ rule demo_mirror:
         f"{MIRROR}/manifest.json",
     log:
         f"{LOGS}/demo_mirror.log",
-    resources:
-        mem_mb=2000,
-        runtime=10,
     params:
-        code=source_of(demo_modules()),
+        **stage("", demo_modules(), "data/demo-mirror"),
         out=folder_of_output,
-        costs=f"{COSTS}/data/demo-mirror.json",
     shell:
-        "ems demo-mirror --out {params.out:q} --costs {params.costs:q} --log {log:q}"
+        "ems demo-mirror {params.job:q} --out {params.out:q} --log {log:q}"
 
 
 rule fetch:
@@ -35,9 +31,6 @@ rule fetch:
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
-    resources:
-        mem_mb=800,
-        runtime=600,
     params:
         source=opus_source,
         flags=lambda wildcards, input: ["--generated"] if input else [],
@@ -68,9 +61,6 @@ rule fetch_documents:
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{file}}.log",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
-    resources:
-        mem_mb=800,
-        runtime=60,
     params:
         source=opus_source,
     shell:

@@ -13,6 +13,7 @@ rule train:
         f"{MODEL}/heads.safetensors",
         f"{MODEL}/vocabulary.model",
         f"{MODEL}/losses.jsonl",
+        times=f"{COSTS}/train/{{system}}.times.jsonl",
     log:
         f"{LOGS}/train/{{system}}.log",
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
@@ -22,18 +23,12 @@ rule train:
         runtime=2880,
         gpu=PLAN.site["gpus"],
     params:
-        expect=settings_hash("train", "system"),
-        code=source_hash("ems.train"),
-        experiment=EXPERIMENT.name,
+        **stage("train", ["ems.train"], "train/{system}", "system"),
         out=folder_of_output,
         state=f"{RESULTS}/state/{{system}}",
-        times=f"{COSTS}/train/{{system}}.times.jsonl",
         scalars=f"{LOGS}/tensorboard/{{system}}",
-        costs=f"{COSTS}/train/{{system}}.json",
     shell:
-        "exec ems train --experiment {params.experiment:q} --expect {params.expect:q}"
-        " --system {wildcards.system:q} --shards {input.shards:q}"
-        " --vocabulary {input.vocabulary:q}"
-        " --state {params.state:q} --times {params.times:q} --scalars {params.scalars:q}"
-        " --out {params.out:q}"
-        " --costs {params.costs:q} --log {log:q} --processes {resources.gpu}"
+        "exec ems train {params.job:q} --system {wildcards.system:q} --shards {input.shards:q}"
+        " --vocabulary {input.vocabulary:q} --state {params.state:q} --times {output.times:q}"
+        " --scalars {params.scalars:q} --out {params.out:q} --log {log:q}"
+        " --processes {resources.gpu}"

@@ -2,13 +2,13 @@
 # makes of the pairs of its languages.
 VOCABULARY = f"{RESULTS}/vocab/{{vocabulary}}/vocabulary.model"
 VOCABULARY_REPORT = f"{RESULTS}/reports/vocabulary/{{vocabulary}}.json"
-SHARD = f"{RESULTS}/shards/{{vocabulary}}/{{corpus}}/{{version}}/{{pair}}"
+SHARD = f"{RESULTS}/shards/{{vocabulary}}/{{label}}/{{version}}/{{pair}}"
 INDEX = f"{RESULTS}/shards/{{vocabulary}}/index.json"
 
 
 rule vocabulary_sample:
     input:
-        of_vocabulary(SEGMENTED, "train"),
+        per_pair(SEGMENTED, "train"),
     output:
         text=f"{RESULTS}/vocab/{{vocabulary}}/sample.txt",
         languages=f"{RESULTS}/vocab/{{vocabulary}}/sample.languages",
@@ -18,14 +18,10 @@ rule vocabulary_sample:
         mem_mb=2000,
         runtime=240,
     params:
-        expect=settings_hash("vocabulary", "vocabulary"),
-        code=source_hash("ems.text.subwords"),
-        experiment=EXPERIMENT.name,
-        costs=f"{COSTS}/text/sample/{{vocabulary}}.json",
+        **stage("vocabulary", ["ems.text.subwords"], "text/sample/{vocabulary}", "vocabulary"),
     shell:
-        "ems sample --experiment {params.experiment:q} --expect {params.expect:q}"
-        " --name {wildcards.vocabulary:q}"
-        " --sources {input:q} --out {output.text:q} --costs {params.costs:q} --log {log:q}"
+        "ems sample {params.job:q} --name {wildcards.vocabulary:q} --sources {input:q}"
+        " --out {output.text:q} --log {log:q}"
 
 
 rule vocabulary:
@@ -39,14 +35,10 @@ rule vocabulary:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=480,
     params:
-        expect=settings_hash("vocabulary", "vocabulary"),
-        code=source_hash("ems.text.subwords"),
-        experiment=EXPERIMENT.name,
-        costs=f"{COSTS}/text/vocabulary/{{vocabulary}}.json",
+        **stage("vocabulary", ["ems.text.subwords"], "text/vocabulary/{vocabulary}", "vocabulary"),
     shell:
-        "ems vocabulary --experiment {params.experiment:q} --expect {params.expect:q}"
-        " --name {wildcards.vocabulary:q}"
-        " --sample {input:q} --out {output:q} --costs {params.costs:q} --log {log:q}"
+        "ems vocabulary {params.job:q} --name {wildcards.vocabulary:q} --sample {input:q}"
+        " --out {output:q} --log {log:q}"
 
 
 rule vocabulary_report:
@@ -58,16 +50,10 @@ rule vocabulary_report:
         VOCABULARY_REPORT,
     log:
         f"{LOGS}/vocabulary_report/{{vocabulary}}.log",
-    resources:
-        mem_mb=800,
-        runtime=60,
     params:
-        expect=settings_hash("vocabulary", "vocabulary"),
-        code=source_hash("ems.text.vocabulary_report"),
-        experiment=EXPERIMENT.name,
+        **stage("vocabulary", ["ems.text.vocabulary_report"], reads="vocabulary"),
     shell:
-        "ems vocabulary-report --experiment {params.experiment:q} --expect {params.expect:q}"
-        " --name {wildcards.vocabulary:q}"
+        "ems vocabulary-report {params.job:q} --name {wildcards.vocabulary:q}"
         " --vocabulary {input.vocabulary:q} --sample {input.sample:q} --out {output:q} --log {log:q}"
 
 
@@ -78,7 +64,7 @@ rule shard:
     output:
         directory(SHARD),
     log:
-        f"{LOGS}/shard/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}.log",
+        f"{LOGS}/shard/{{vocabulary}}/{PAIR}.log",
     group:
         "shards"
     threads: 1  # as in segment
@@ -86,30 +72,25 @@ rule shard:
         mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
-        code=source_hash("ems.shards.writer"),
-        state=f"{RESULTS}/state/shards/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}",
-        costs=f"{COSTS}/text/shards/{{vocabulary}}/{{corpus}}-{{version}}-{{pair}}.json",
+        **stage("", ["ems.shards.writer"], f"text/shards/{{vocabulary}}/{PAIR}"),
+        state=f"{RESULTS}/state/shards/{{vocabulary}}/{PAIR}",
     shell:
-        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
-        " --state {params.state:q} --workers {threads}"
-        " --out {output:q} --costs {params.costs:q} --log {log:q}"
+        "ems shards {params.job:q} --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
+        " --state {params.state:q} --workers {threads} --out {output:q} --log {log:q}"
 
 
 # One file for training to depend on, instead of all shards: the scheduler looks at each input of a
 # waiting job again and again.
 rule shard_index:
     input:
-        training=of_vocabulary(SHARD, "train"),
-        validation=of_vocabulary(SHARD, "validation"),
+        training=per_pair(SHARD, "train"),
+        validation=per_pair(SHARD, "validation"),
     output:
         INDEX,
     log:
         f"{LOGS}/shard_index/{{vocabulary}}.log",
-    resources:
-        mem_mb=800,
-        runtime=10,
     params:
-        code=source_hash("ems.shards.index"),
+        **stage("", ["ems.shards.index"]),
     shell:
-        "ems index --training {input.training:q} --validation {input.validation:q}"
+        "ems index {params.job:q} --training {input.training:q} --validation {input.validation:q}"
         " --out {output:q} --log {log:q}"

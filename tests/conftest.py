@@ -1,12 +1,15 @@
 """Shared by the tests: a copy of the project to run things in, and the rule about skipping."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 if TYPE_CHECKING:
@@ -14,14 +17,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # several tests, or their programs, run at a time
+# several tests, or their programs, run at a time: none waits for another one's core by counting
+os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 LONG = [
-    "workflow_ems62",
-    "workflow",
-    "workflow_damaged",
-    "dvc",
-    "slurm",
-    "workflow_mirror",
+    *("workflow_ems62", "workflow", "workflow_killed", "dvc", "slurm", "workflow_damaged"),
+    *("workflow_mirror", "perf", "lightweight"),
 ]  # these files take minutes
 
 
@@ -79,6 +79,14 @@ class Project:
                 stderr=subprocess.STDOUT,
             )
 
+    def jobs(self) -> Iterator[tuple[psutil.Process, set[str]]]:
+        """The running `ems` processes of the project, with their words."""
+        for process in psutil.process_iter(["cmdline", "cwd"]):
+            words = process.info["cmdline"] or []
+            ours = process.info["cwd"] == str(self.folder.resolve())
+            if ours and any(word.endswith("/ems") for word in words[:2]):
+                yield process, set(words)
+
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace a text that must be in the file once."""
         path = self.folder / name
@@ -99,7 +107,8 @@ def copy_project(folder: Path) -> Project:
         capture_output=True,
         check=True,
     ).stdout.decode()
-    for name in filter(None, listing.split("\0")):
+    compiled = [str(path.relative_to(ROOT)) for path in (ROOT / "ems").rglob("*.pyc")]
+    for name in filter(None, [*listing.split("\0"), *compiled]):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
@@ -108,12 +117,36 @@ def copy_project(folder: Path) -> Project:
     return project
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder that the first worker which asks for it makes; the others wait and use it."""
+    root = factory.getbasetemp()
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+    folder, finished = root / name, root / f"{name}.made"
+    with open(root / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            finished.touch()
+    return folder
+
+
+def copied(project: Project, folder: Path) -> Project:
+    """Return a copy of a project in a new folder, times and all."""
+    shutil.copytree(project.folder, folder, symlinks=True)
+    return Project(folder)
+
+
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project in which `snakemake all` has run the tiny experiment. Tests must not change it."""
-    project = copy_project(tmp_path_factory.mktemp("tiny"))
-    project.snakemake("all")
-    return project
+
+    def run(folder: Path) -> None:
+        copy_project(folder).snakemake("all")
+
+    original = Project(made_once(tmp_path_factory, "tiny", run))
+    return copied(original, tmp_path_factory.mktemp("tiny") / "project")
 
 
 @pytest.fixture
@@ -125,8 +158,7 @@ def fresh(tmp_path: Path) -> Project:
 @pytest.fixture
 def finished(tiny_run: Project, tmp_path: Path) -> Project:
     """A copy of the project of `tiny_run`, times kept: a run to spoil."""
-    shutil.copytree(tiny_run.folder, tmp_path / "project", symlinks=True)
-    return Project(tmp_path / "project")
+    return copied(tiny_run, tmp_path / "project")
 
 
 @pytest.fixture
@@ -140,9 +172,7 @@ def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What ems generates for the demo. Tests must not change it."""
     from ems.corpora.demo import write_mirror
 
-    folder = tmp_path_factory.mktemp("demo-mirror")
-    write_mirror(folder)
-    return folder
+    return made_once(tmp_path_factory, "demo-mirror", write_mirror)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,8 @@
 """A private Slurm of one machine, for the tests: real daemons, real jobs, a GPU that is /dev/null.
 
-Notable choices:
-- no munge, no cgroups, no systemd: what any root shell or container can run;
-- `srun` is shadowed by a shim, because the executor strips SLURM_CONF from the step that it starts;
-- the default partition is the only one, as the shipped profile names none.
+No munge, no cgroups, no systemd: any root shell or container can run it. A shim shadows `srun`,
+because the executor strips SLURM_CONF from the step that it starts. The default partition is the
+only one, as the shipped profile names none.
 """
 
 import getpass

@@ -103,7 +103,7 @@ def test_the_throughput_of_evaluation_ends_in_its_four_figures(tmp_path):
     measured = found["measured"]
     for size, name in (("small", "encode_vs_st"), ("ems", "encode1024_vs_st")):
         first, *others = (row["per_s"] for row in measured[f"encode {size}"].values())
-        assert len(others) == (2 if peer else 0)
+        assert len(others) == (1 if peer else 0)
         assert found.get(name) == (pytest.approx(first / max(others)) if peer else None)
     assert measured["mine"]["mine"]["right"] == measured["mine all"]["mine"]["right"] == 100
     assert measured["flores"]["flores"]["directions"] == 4 * 3

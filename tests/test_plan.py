@@ -7,7 +7,7 @@ from experiments_made import REAL, Settings, edited
 from names_made import ON_SLURM
 
 from ems.errors import EmsError
-from ems.plan import check_cluster, plan, segments_elsewhere
+from ems.plan import check_cluster, plan, plans_jobs, segments_elsewhere
 from ems.segmenters.base import check_available
 
 
@@ -23,36 +23,26 @@ def bare(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("line", "elsewhere", "starts"),
     [
-        ["snakemake", "-n", "all"],
-        ["snakemake", "-np"],
-        ["snakemake", "-qn"],
-        ["snakemake", "--dry-run", "--config", "experiment=ems62"],
-        ["snakemake", "--dag"],
-        ["snakemake", "--touch", "all"],
-        ["snakemake", "--profile", "slurm", "all"],
-        ["snakemake", "--profile=slurm"],
-        ["snakemake", "all", "slurm"],  # of the environment: SNAKEMAKE_PROFILE
-        ["snakemake", "--executor", "slurm"],
+        ("--dag", True, False),
+        ("--touch all", True, False),
+        ("--profile slurm all", True, True),
+        ("--profile=slurm", True, True),
+        ("all slurm", True, True),  # of the environment: SNAKEMAKE_PROFILE
+        ("--executor slurm", True, True),
+        ("", False, True),
+        ("--cores 2 all", False, True),
+        ("--nolock all", False, True),
+        ("-sSnakefile -j2", False, True),
+        ("--profile default --config experiment=n", False, True),
     ],
 )
-def test_no_text_is_segmented_here_in_a_dry_run_or_with_a_cluster(words):
-    assert segments_elsewhere(words)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["snakemake"],
-        ["snakemake", "--cores", "2", "all"],
-        ["snakemake", "--nolock", "all"],
-        ["snakemake", "-sSnakefile", "-j2"],
-        ["snakemake", "--profile", "default", "--config", "experiment=n"],
-    ],
-)
-def test_text_is_segmented_here_in_every_other_run(words):
-    assert not segments_elsewhere(words)
+def test_a_command_line_says_where_text_is_segmented_and_whether_jobs_start(
+    line, elsewhere, starts
+):
+    words = ["snakemake", *line.split()]
+    assert (segments_elsewhere(words), plans_jobs(words)) == (elsewhere, starts)
 
 
 def test_a_segmenter_that_is_missing_where_it_runs_is_an_error(bare):
@@ -73,8 +63,6 @@ def test_what_is_wrong_with_the_settings_is_an_error_everywhere(bare):
 
 # --- Slurm
 
-WITH_SLURM = ["snakemake", "--profile", "slurm", "all"]
-
 
 @pytest.fixture
 def submitting(tmp_path, monkeypatch):
@@ -83,23 +71,20 @@ def submitting(tmp_path, monkeypatch):
     return Settings(tmp_path, REAL)
 
 
-def refused(words=WITH_SLURM, **site):
+def refused(**site):
     """The line with which a run is refused."""
     with pytest.raises(EmsError) as error:
-        check_cluster(words, plan(site))
+        check_cluster(plan(site))
     return str(error.value)
 
 
 @pytest.mark.parametrize("character", ["$", "`", "'", '"', "\\", "%"])
-def test_what_the_executor_does_not_quote_is_refused_with_slurm_alone(
-    submitting, monkeypatch, character
-):
+def test_what_the_executor_does_not_quote_is_refused(submitting, monkeypatch, character):
     name = f"a{character}b"
     folder = submitting.root / name
     folder.mkdir()
     Settings(folder, REAL)
     monkeypatch.chdir(submitting.root)
-    check_cluster(["snakemake", "all"], plan({"data": name}))
     expected = "but with Slurm a path has none of"
     assert f"data: found {name!r}, {expected}" in refused(data=name)
     monkeypatch.chdir(folder)
@@ -111,7 +96,7 @@ def test_what_the_executor_does_not_quote_is_refused_with_slurm_alone(
 
 def test_other_nasty_names_are_fine_with_slurm(submitting, monkeypatch):
     monkeypatch.chdir(submitting.root)
-    check_cluster(WITH_SLURM, plan({"data": ON_SLURM}))
+    check_cluster(plan({"data": ON_SLURM}))
 
 
 def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(submitting, monkeypatch):

@@ -1,11 +1,10 @@
 """`snakemake --profile slurm all` on a real Slurm, through the shipped profile, unedited."""
 
-import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import slurm_cluster
 import yaml
@@ -48,21 +47,13 @@ def _on(cluster: slurm_cluster.Cluster, project: Project) -> Project:
     return project
 
 
-def _train_process(project: Project) -> psutil.Process | None:
-    for process in psutil.process_iter(["cmdline", "cwd"]):
-        words = process.info["cmdline"] or []
-        if process.info["cwd"] == str(project.folder.resolve()) and words[2:3] == ["train"]:
-            return process
-    return None
-
-
-def _kill_training_after_a_checkpoint(project: Project, run: object) -> bool:
+def _kill_training_after_a_checkpoint(project: Project, run: subprocess.Popen) -> bool:
     """kill -9 the training process of system `ems` once it has saved; whether that happened."""
     log = project.folder / "results/tiny/logs/train/ems.log"
     while run.poll() is None:
-        process = _train_process(project)
-        if process and log.exists() and "checkpoint at step 20" in log.read_text():
-            process.send_signal(signal.SIGKILL)
+        training = [process for process, words in project.jobs() if words >= {"train", "ems"}]
+        if training and log.exists() and "checkpoint at step 20" in log.read_text():
+            training[0].kill()
             return True
         time.sleep(0.02)
     return False
@@ -112,16 +103,18 @@ def _check_resumed(project: Project) -> None:
 def _check_nothing_leaked(project: Project) -> None:
     """Inside the jobs the experiment was `tiny`, though config.yaml says `demo`."""
     logs = list((project.folder / "results/tiny/logs").rglob("*.log"))
-    told = [text for text in map(Path.read_text, logs) if "settings of stage" in text]
-    assert len(told) > 10
-    assert all("experiment tiny, settings of stage" in text for text in told)
+    texts = [text for text in map(Path.read_text, logs) if "settings of stage" in text]
+    assert len(texts) > 10
+    assert all("experiment tiny, settings of stage" in text for text in texts)
     assert not (project.folder / "results/demo").exists()
 
 
 # --- a warning before the time is over
 
 
-def _warn_after_a_checkpoint(cluster: slurm_cluster.Cluster, project: Project, run: object) -> str:
+def _warn_after_a_checkpoint(
+    cluster: slurm_cluster.Cluster, project: Project, run: subprocess.Popen
+) -> str:
     """Send the training job USR1 as `--signal=USR1@120` does, to its steps; the job's number."""
     log = project.folder / "results/tiny/logs/train/ems.log"
     while run.poll() is None:
@@ -154,7 +147,5 @@ def test_a_training_that_slurm_warns_saves_and_is_submitted_again(
     text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
     assert "resumed at step" in text
     assert (model / "model.safetensors").read_bytes() == expected
-    stopped = [
-        path.read_text() for path in (project.folder / ".snakemake/slurm_logs").rglob("*.log")
-    ]
-    assert any("stopped by SIGUSR1 after step" in told for told in stopped)
+    logs = (project.folder / ".snakemake/slurm_logs").rglob("*.log")
+    assert any("stopped by SIGUSR1 after step" in path.read_text() for path in logs)

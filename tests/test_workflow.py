@@ -1,22 +1,18 @@
-"""The whole workflow on the tiny experiment: from nothing to tables, and what survives a kill."""
+"""The whole workflow on the tiny experiment: from nothing to tables, and what runs again when."""
 
-import contextlib
 import csv
-import hashlib
 import json
 import os
-import shutil
+import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
-from conftest import Project, needs
+from conftest import ROOT, Project, needs
+from experiments_made import Settings
 
 from ems.corpora.demo import LEAKED_PAIRS
-from ems.orphan import INTERVAL
 
 ROWS = {"ems", "untrained", "char-ngram"}
 
@@ -90,10 +86,16 @@ def test_what_went_in_is_what_came_out_plus_the_reasons(tiny_run: Project) -> No
 
 def test_another_experiment_is_one_word_away_and_nothing_leaks(finished: Project) -> None:
     """`other` has one language pair and one system of its own; both keep their own results."""
-    shutil.copy(finished.folder / "configs/tiny.yaml", finished.folder / "configs/other.yaml")
-    finished.edit("configs/other.yaml", "[en, de, zh, ja]", "[en, de]")
-    finished.edit("configs/other.yaml", "  ems: {}\n", "  another: {train: {steps: 5}}\n")
-    finished.edit("configs/other.yaml", "  base: ems\n", "  base: another\n")
+    text = (finished.folder / "configs/tiny.yaml").read_text()
+    for old, new in (
+        ("[en, de, zh, ja]", "[en, de]"),
+        ("  ems: {}\n", "  another: {train: {steps: 5}}\n"),
+        ("  untrained: {train: {steps: 0, threads: 2}}", ""),
+        ("  base: ems\n", "  base: another\n"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (finished.folder / "configs/other.yaml").write_text(text)
     before = finished.tables()
     finished.snakemake("--config", "experiment=other", "--", "results/tables/tatoeba.tex")
     table = (finished.folder / "results/tables/tatoeba.csv").read_text()
@@ -101,7 +103,8 @@ def test_another_experiment_is_one_word_away_and_nothing_leaks(finished: Project
     assert "\nems," not in table
     model = json.loads((finished.folder / "results/other/models/another/model.json").read_text())
     assert model["training"]["system"]["train"]["steps"] == 5
-    finished.snakemake("all")
+    output = finished.snakemake("all")
+    assert set(re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE)) == {"table", "all"}
     assert finished.tables() == before
 
 
@@ -131,43 +134,49 @@ def test_without_a_sweep_there_is_no_such_table(fresh: Project) -> None:
     assert "No rule to produce results/tables/sweep.tex" in output
 
 
-def test_a_changed_training_setting_reruns_training_and_what_follows_only(
+def _planned(project: Project) -> set[str]:
+    """The rules that `snakemake all` would run."""
+    return set(re.findall(r"^(\w+) +\d+$", project.snakemake("-n", "all"), re.MULTILINE))
+
+
+def test_a_changed_training_setting_or_line_of_the_trainer_reruns_training_and_what_follows_only(
     finished: Project,
 ) -> None:
+    text_path = {"fetch", "decontaminate", "segment", "vocabulary", "shard"}
     finished.edit("configs/tiny.yaml", "learning_rate: 0.003", "learning_rate: 0.002")
-    plan = finished.snakemake("-n", "all")
-    ran = {
-        line.split()[0]
-        for line in plan.splitlines()
-        if line.split()[1:2] and line.split()[1].isdigit()
-    }
-    assert {"train", "bench", "table", "figure", "costs"} <= ran
-    assert not ran & {"fetch", "decontaminate", "segment", "vocabulary", "shard"}
-
-
-def test_a_changed_line_of_the_trainer_reruns_training(finished: Project) -> None:
+    rules = _planned(finished)
+    assert {"train", "bench", "table", "figure", "costs"} <= rules
+    assert not rules & text_path
+    finished.edit("configs/tiny.yaml", "learning_rate: 0.002", "learning_rate: 0.003")
+    assert "train" not in _planned(finished)
     with open(finished.folder / "ems/train/step.py", "a") as handle:
         handle.write("\n# a change\n")
-    plan = finished.snakemake("-n", "all")
-    assert "rule train:" in plan
-    assert "rule segment:" not in plan
+    rules = _planned(finished)
+    assert "train" in rules
+    assert not rules & text_path
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("  steps: 60\n", "  stepz: 60\n", "train.stepz: unknown key (did you mean steps?)"),
-        ("languages: [en, de, zh, ja]", "languages: [en, xx]", "languages: unknown language 'xx'"),
-        ("name: Demo,", "name: Dmo,", "corpora.0.name: unknown corpus 'Dmo'"),
-        ("  batch_pairs: 32\n", "  batch_pairs: many\n", "train.batch_pairs: found 'many'"),
-    ],
-)
-def test_a_wrong_setting_is_one_clear_line_before_any_job(
-    fresh: Project, old: str, new: str, told: str
-) -> None:
+WRONG = {  # in configs/tiny.yaml -> what stands there instead, and what is said about it
+    "  steps: 60\n": ("  stepz: 60\n", "train.stepz: unknown key (did you mean steps?)"),
+    "languages: [en, de, zh, ja]": ("languages: [en, xx]", "languages: unknown language 'xx'"),
+    "name: Demo,": ("name: Dmo,", "corpora.0.name: unknown corpus 'Dmo'"),
+    "  batch_pairs: 32\n": ("  batch_pairs: many\n", "train.batch_pairs: found 'many'"),
+}
+
+
+@pytest.mark.parametrize("old", WRONG)
+def test_a_wrong_setting_is_one_clear_line(tmp_path: Path, old: str) -> None:
+    text = (ROOT / "configs/tiny.yaml").read_text()
+    assert text.count(old) == 1
+    new, expected = WRONG[old]
+    assert expected in Settings(tmp_path).told(text.replace(old, new))
+
+
+def test_a_wrong_setting_is_said_before_any_job(fresh: Project) -> None:
+    old, (new, expected) = next(iter(WRONG.items()))
     fresh.edit("configs/tiny.yaml", old, new)
     output = fresh.snakemake("all", expect=1)
-    assert told in output
+    assert expected in output
     assert "Traceback" not in output
     assert not (fresh.folder / "results").exists()
 
@@ -196,120 +205,8 @@ def test_a_missing_system_package_is_named_before_any_job(
     assert not (fresh.folder / "results").exists()
 
 
-# The stage in which a run is killed, what is killed of it (a download would be tried again if it
-# were only `ems`), and the text in the output after which that happens.
-STAGES = [
-    ("demo-mirror", "ems", "start"),
-    ("fetch", "snakemake", "copy "),
-    ("fetch-evalset", "snakemake", "copy "),
-    ("evalkeys", "ems", "read evaluation sets: start"),
-    ("clean", "snakemake", "decontaminate Demo"),
-    ("segment", "ems", "segment "),
-    ("sample", "snakemake", "sample for the vocabulary: start"),
-    ("vocabulary", "ems", "train BPE"),
-    ("shards", "snakemake", "encode "),
-    ("train", "ems", "checkpoint at step 20"),
-    ("bench", "snakemake", "tatoeba "),
-    ("table", "ems", "ems table"),
-    ("figure", "snakemake", "ems figure"),
-    ("costs", "ems", "ems costs"),
-]
-
-
-def _stages(project: Project, stage: str) -> list[psutil.Process]:
-    """The running `ems <stage>` processes of a project."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "cwd"]):
-        words = process.info["cmdline"] or []
-        ours = process.info["cwd"] == str(project.folder.resolve())
-        if ours and stage in words and any(word.endswith("/ems") for word in words[:2]):
-            found.append(process)
-    return found
-
-
-def _wait_for(project: Project, stage: str, run: subprocess.Popen) -> psutil.Process | None:
-    """The first process of a stage that has logged its first lines; None when the run is over."""
-    while run.poll() is None:
-        for process in _stages(project, stage):
-            return process
-        time.sleep(0.005)
-    return None
-
-
-def _kill_once(project: Project, stage: str, victim: str, text: str) -> bool:
-    """Start a run and kill -9 the victim after `text` is in its output; False if it never ran."""
-    # of the two systems that are trained only this one has steps, and checkpoints
-    target = "results/tiny/models/ems/model.json" if stage == "train" else "all"
-    run = project.start("snakemake", target)
-    process = _wait_for(project, stage, run)
-    if process is None:
-        return False
-    log = project.folder / "started.log"
-    while text not in log.read_text() and process.is_running() and run.poll() is None:
-        time.sleep(0.005)
-    if victim == "ems" and process.is_running():
-        process.kill()
-    else:
-        _kill_snakemake(run, process)
-    run.wait()
-    project.snakemake("--unlock")
-    return True
-
-
-def _kill_snakemake(run: subprocess.Popen, process: psutil.Process) -> None:
-    """Kill Snakemake while its job stands still, so that the job does not end before it looks."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.suspend()
-        run.kill()
-        time.sleep(INTERVAL + 0.2)
-        process.resume()
-    run.kill()
-
-
-def _digests(tables: dict[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in tables.items()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("victim", ["ems", "snakemake"])
-def test_killed_in_training_and_run_again_gives_the_same_tables(
-    tiny_run: Project, finished: Project, victim: str
-) -> None:
-    for folder in ("tiny/models", "tiny/scores", "tables"):
-        shutil.rmtree(finished.folder / "results" / folder)
-    assert _kill_once(finished, "train", victim, "checkpoint at step 20")
-    finished.snakemake("all")
-    assert "resumed at step" in (finished.folder / "results/tiny/logs/train/ems.log").read_text()
-    assert _digests(finished.tables()) == _digests(tiny_run.tables())
-    assert not list((finished.folder / "results").rglob("*.part"))
-
-
-@pytest.mark.slow
-def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
-    tiny_run: Project, fresh: Project
-) -> None:
-    """One project that is killed again and again, each time one stage further; and on one core."""
-    killed = [stage for stage, victim, text in STAGES if _kill_once(fresh, stage, victim, text)]
-    fresh.snakemake("--cores", "1", "all")
-    assert _digests(fresh.tables()) == _digests(tiny_run.tables())
-    model = "results/tiny/models/ems/model.safetensors"
-    assert (fresh.folder / model).read_bytes() == (tiny_run.folder / model).read_bytes()
-    assert len(killed) >= 8, killed
-
-
-def test_jobs_do_not_outlive_a_killed_snakemake(fresh: Project) -> None:
-    fresh.edit("configs/tiny.yaml", "  steps: 60\n", "  steps: 100000\n")
-    run = fresh.start("snakemake", "results/tiny/models/ems/model.json")
-    process = _wait_for(fresh, "train", run)
-    assert process is not None
-    run.kill()
-    run.wait()
-    assert process.wait(timeout=30) is None or not process.is_running()
-    assert not _stages(fresh, "train")
-
-
 def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(
-    finished: Project, tmp_path: Path
+    tiny_run: Project, tmp_path: Path
 ) -> None:
     small = tmp_path / "small"
     small.mkdir()
@@ -318,17 +215,9 @@ def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(
     )
     needs(mounted.returncode == 0, "only root can mount a small tmpfs")
     try:
-        done = finished.run(
-            "ems",
-            "segment",
-            "--experiment",
-            "tiny",
-            "--source",
-            "results/tiny/text/clean/Demo/v1/de-en.tsv",
-            "--out",
-            str(small / "de-en.tsv"),
-            expect=1,
-        )
+        words = ("--source", "results/tiny/text/clean/Demo/v1/de-en.tsv", "--out")
+        command = ("ems", "segment", "--experiment", "tiny", *words, str(small / "de-en.tsv"))
+        done = tiny_run.run(*command, expect=1)
         assert "cannot write" in done.stderr
         assert "No space left on device" in done.stderr
         assert "Traceback" not in done.stderr

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import Project
+from conftest import Project, copied
 from damaged_made import (
     ARCHIVE,
     CLEAN,
@@ -117,9 +117,7 @@ DAMAGES = {  # what is damaged -> (file, damage, the command that finds it)
 @pytest.fixture(scope="module")
 def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A copy of a finished run, in which each test mends what it spoils."""
-    folder = tmp_path_factory.mktemp("damaged") / "project"
-    shutil.copytree(tiny_run.folder, folder, symlinks=True)
-    return Project(folder)
+    return copied(tiny_run, tmp_path_factory.mktemp("damaged") / "project")
 
 
 def stage(run: Project, command: tuple[object, ...], expect: int) -> subprocess.CompletedProcess:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import yaml
-from conftest import Project
+from conftest import Project, copy_project
 from experiments_made import MINIMAL
 from mirror_made import translations, write_flores, write_lines
 
@@ -27,25 +27,29 @@ TABLES = [f"results/tables/{name}.tex" for name in ("flores", "xsim", "wordorder
 FIGURE = "results/figures/flores.svg"
 
 
-@pytest.fixture
-def project(fresh: Project) -> Project:
-    """A project whose experiment has these benchmarks and a system that needs no training."""
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose experiment has these benchmarks and a system that needs no training, in which
+    their tables and the map have been made; `output` is what Snakemake said.
+    """
+    project = copy_project(tmp_path_factory.mktemp("flores"))
+    folder = project.folder
     items = list(translations(12, list(FLORES), seed="flores", least=4))
     for language, code in FLORES.items():
-        write_flores(fresh.folder / "sets", code, [item[language] for item in items])
+        write_flores(folder / "sets", code, [item[language] for item in items])
     made = {f"not {item['en']}": item["en"] for item in items}
-    write_lines(fresh.folder / "sets/xsimpp" / AUGMENTED, made)
+    write_lines(folder / "sets/xsimpp" / AUGMENTED, made)
     kinds = {text: {"errtype": "negation", "src": source} for text, source in made.items()}
-    (fresh.folder / "sets/xsimpp" / KINDS).write_text(json.dumps(kinds))
-    (fresh.folder / "configs/own.yaml").write_text(yaml.safe_dump(OWN, sort_keys=False))
-    fresh.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
-    return fresh
+    (folder / "sets/xsimpp" / KINDS).write_text(json.dumps(kinds))
+    (folder / "configs/own.yaml").write_text(yaml.safe_dump(OWN, sort_keys=False))
+    project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    project.output = project.snakemake("-p", *TABLES, FIGURE)
+    return project
 
 
 def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_made(
     project: Project,
 ) -> None:
-    output = project.snakemake("-p", *TABLES, FIGURE)
     flores, xsimpp = "flores200=sets/flores200", "xsimpp=sets/xsimpp"
     for benchmark, folders in (
         ("flores200", flores),
@@ -53,13 +57,13 @@ def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_ma
         ("xsimpp", f"{flores} {xsimpp}"),
         ("wordorder", ""),
     ):
-        assert f"--benchmark {benchmark}  --evalset {folders} --out " in output
-    scores = project.folder / "results/own/scores/char-ngram"
-    found = {path.stem: read_score_file(path) for path in scores.iterdir()}
-    assert set(found) == {"flores200", "xsim", "xsimpp", "wordorder"}
-    assert len(found["flores200"].labelled()) == 3
-    assert found["xsimpp"].data_sha256 != found["xsim"].data_sha256
-    assert found["wordorder"].rows[0].value > 0.5  # nearly the same words
+        assert f"--benchmark {benchmark}  --evalset {folders} --out " in project.output
+    folder = project.folder / "results/own/scores/char-ngram"
+    scores = {path.stem: read_score_file(path) for path in folder.iterdir()}
+    assert set(scores) == {"flores200", "xsim", "xsimpp", "wordorder"}
+    assert len(scores["flores200"].labelled()) == 3
+    assert scores["xsimpp"].data_sha256 != scores["xsim"].data_sha256
+    assert scores["wordorder"].rows[0].value > 0.5  # nearly the same words
     with open(project.folder / "results/tables/xsim.csv", newline="") as handle:
         rows = [row[0] for row in csv.reader(handle)]
     assert rows == ["Model", "xsim: char-ngram", "xsim++: char-ngram"]
@@ -70,14 +74,13 @@ def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_ma
 def test_all_makes_these_tables_and_the_map_too(project: Project) -> None:
     for pair in ("de-en", "en-fr"):  # the report of what cleaning kept is a table too
         write_lines(project.folder / f"nowhere/Toy/v1/moses/{pair}.txt.zip", [])
-    output = project.snakemake("-n", "all")
+    output = project.snakemake("-n", "--forceall", "all")
     for path in (*TABLES, FIGURE):
         assert path in output
 
 
 def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project: Project) -> None:
     """A change of the sets that `xsim` does not read."""
-    project.snakemake(*TABLES)
     path = project.folder / "sets/xsimpp" / AUGMENTED
     path.write_text(path.read_text() + "one more\n")
     output = project.snakemake("-n", *TABLES)

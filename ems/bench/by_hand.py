@@ -123,6 +123,5 @@ def _folder(experiment: Experiment, name: str, given: Given) -> Path:
     if name in given.folders or experiment.evalsets[name].path:
         raise EmsError(f"{files}; check the folder")
     raise EmsError(
-        f"{files}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`, or "
-        "those files instead of `evalsets`"
+        f"{files}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`"
     )

@@ -70,6 +70,7 @@ def _name(path: Path) -> str:
     return str(path.relative_to(root if root in path.parents else EXTENSIONS.absolute().parent))
 
 
+@cache
 def _module_files(module: str) -> list[Path]:
     """The files of a module, with the data that has its name; of a package its own modules and all
     data below its folder, but that of packages inside it.
@@ -95,12 +96,21 @@ def _data(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    """Return what a module imports from ems, at any depth of its code."""
+    names = []
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        yield from (name for name in names if name.startswith("ems.") and name not in NEUTRAL)
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in names if name.startswith("ems.") and name not in NEUTRAL)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every statement inside a node; expressions, most of a tree, hold no imports."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, name, ()):
+            yield child
+            yield from _statements(child)

@@ -250,3 +250,16 @@ def made_of(outputs: Mapping[str, Output], experiment: Experiment) -> dict[str, 
     """The outputs that an experiment has -> the files that each is made of."""
     sources = {name: output.sources(experiment) for name, output in outputs.items()}
     return {name: files for name, files in sources.items() if files}
+
+
+def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
+    """Return the times of training of the systems that some files (scores, losses) are of."""
+    names = dict.fromkeys(Path(file).parent.name for file in sources)
+    return [f"results/{experiment.name}/costs/train/{name}.times.jsonl" for name in names]
+
+
+def captions(names: list[str]) -> list[str]:
+    """Return NAME=CAPTION of each table for the PDF, with the papers' table that it follows."""
+    shown = {name: tables()[name].shown for name in names}
+    papers = {name: f" As {of.paper}." if of.paper else "" for name, of in shown.items()}
+    return [f"{name}={of.caption}{papers[name]}" for name, of in shown.items()]

@@ -60,6 +60,6 @@ def read_sides(folder: Path, code: str) -> list[list[str]]:
     return [[text for name in file_names(code) for _, text in read_split(folder / name)]]
 
 
-def read_file(path: Path) -> int:
-    """The number of examples of a file that was fetched. Raises `EmsError` for a bad one."""
-    return len(read_split(path))
+def read_unit(folder: Path, unit: str) -> int:
+    """Return the number of examples of a language that was fetched."""
+    return sum(len(read_split(folder / name)) for name in file_names(unit))
