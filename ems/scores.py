@@ -21,7 +21,7 @@ from ems.damaged import Damaged
 from ems.files import read_json, write_text
 from ems.hits import interval, packed, unpacked
 from ems.languages import UNSEEN
-from ems.shapes import COUNT, SOME, TEXT, Shape, mapping, misfit, named, record, shown
+from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
@@ -239,7 +239,7 @@ def _score(path: Path, place: str, row: Any, metric: str) -> Score:
         "value": (what, type(value) in (int, float) and low <= value <= high),  # NaN is not
         **{key: ("text", _is_text(score[key]) and score[key].strip()) for key in _NAMES},
         **{key: ("text", _is_text(score[key])) for key in ("split", "measure", "hits")},
-        "count": (SOME["description"], type(count) is int and count >= 1),
+        "count": ("a count above 0", type(count) is int and count >= 1),
         "seed": (COUNT["description"], seed is None or (type(seed) is int and seed >= 0)),
     }
     for key, (expected, fits) in checks.items():
