@@ -1,12 +1,12 @@
 """Say what to do about a damaged or missing file: what to delete, and what makes it again.
 
 Snakemake makes only the outputs that it is asked for, so the advice names the output that holds the
-file: the manifest of an unpacked archive, or the model.json of a model folder. Another output
-follows where `all` would otherwise make too much again. Snakemake compares the content of small
-inputs, but only the times of large ones and of folders; and whatever depends on a file that is made
-in the same run is always made again. So a shard is followed by the index and text by everything
-before training (`text`): in the next run `all` finds a small file with the same bytes, and the days
-of training are not repeated.
+file: the manifest of a unit of an evaluation set, or the model.json of a model folder. Another
+output follows where `all` would otherwise make too much again. Snakemake compares the content of
+small inputs, but only the times of large ones and of folders; and whatever depends on a file that
+is made in the same run is always made again. So a shard is followed by the index and text by
+everything before training (`text`): in the next run `all` finds a small file with the same bytes,
+and the days of training are not repeated.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ems.errors import EmsError
 
 LOCK = ".lock.json"  # of a download, beside it
-MANIFEST = ".manifest.json"  # of an unpacked archive
+MANIFEST = ".manifest.json"  # of a unit of an evaluation set
 TIMES = ".times.jsonl"  # of a training
 
 
@@ -142,13 +142,15 @@ def _of_data(data: Path, *parts: str) -> _Remedy | None:
             return _Remedy(str(data / "embedded"), (str(data / "embedded" / "manifest.json"),))
         case ["evalsets", _, _, *file] if manifest := _manifest(data.joinpath(*parts[:3]), file):
             return _Remedy(manifest, (manifest,))
+        case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
+            return _Remedy(path, ("evalsets",))
         case ["opus" | "evalsets", _, _, _, *_]:
             return _Remedy(path, (path,))
     return None
 
 
 def _manifest(folder: Path, file: list[str]) -> str:
-    """Return the manifest of the unpacked archive that holds a file of an evaluation set, or ""."""
+    """Return the manifest of the unit that holds a file of an evaluation set, or ""."""
     name = f'"{"/".join(file)}"'
     for path in folder.glob(f"*{MANIFEST}"):
         if name in path.read_text(encoding="utf-8", errors="replace"):

@@ -1,15 +1,12 @@
 """Text -> vectors with a trained encoder; the model folder holds all that this needs.
 
     model.safetensors   the encoder's weights
-    model.json          its sizes, the segmenter of each language, what of the text is dropped, how
-                        it was trained
+    model.json          its sizes, the segmenter of each language, whether format characters are
+                        dropped, how it was trained
     vocabulary.model    the SentencePiece model
 
-Notable choices:
-- the segmentation that an encoder was trained with, and whether format characters were dropped,
-  travel with it, so encoding matches training;
-- a sentence without any token becomes one <unk>: a finite vector, where the authors' code has NaN;
-- embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
+A sentence without any token becomes one <unk>: a finite vector, where the authors' code has NaN.
+Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 """
 
 from pathlib import Path
@@ -90,12 +87,12 @@ class SentenceEncoder:
 
     @property
     def identity(self) -> str:
-        """Whose vectors these are: weights, vocabulary, settings, device, and this source."""
+        """Hash of weights, vocabulary, settings, device and source: all that vectors depend on."""
         device = str(self.encoder.tokens.weight.device)
         return digest([self._description, device, torch.__version__, source_hash("ems.encode")])
 
     def tokenise(self, lines: list[str], language: str) -> list[np.ndarray]:
-        """Token ids of each line: tidied, segmented, lower-cased, cut into pieces."""
+        """Return the token ids of each line: tidied, segmented, lower-cased, cut into pieces."""
         if language not in self.segmenters:
             known = ", ".join(sorted(self.segmenters))
             raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
@@ -105,11 +102,11 @@ class SentenceEncoder:
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
-        """Tokens of each line, of which `encode` sees the first `max_tokens`."""
+        """Count the tokens of each line, of which `encode` sees the first `max_tokens`."""
         return [len(tokens) for tokens in self.tokenise(lines, language)]
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Embeddings float32[len(lines), d]. Raises `EmsError` for a language it does not know."""
+        """Return embeddings float32[len(lines), d]. Raises `EmsError` for an unknown language."""
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         vectors = embed_tokens(self.encoder, self.tokenise(lines, language), progress)
         progress.close()

@@ -298,6 +298,12 @@ def reading_text(path: Path) -> Iterator[TextIO]:
         raise unreadable(path, error) from None
 
 
+def visible_files(folder: Path) -> list[Path]:
+    """Return every file below a folder that is neither hidden nor in a hidden folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [f for f in files if not any(n.startswith(".") for n in f.relative_to(folder).parts)]
+
+
 def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file in hex. Raises `Damaged` if there is no such file."""
     try:

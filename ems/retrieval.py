@@ -9,9 +9,7 @@ BLOCK = 1024  # queries scored at once
 
 
 def normalised(vectors: np.ndarray, where: str) -> np.ndarray:
-    """Rows of length 1. Raises `EmsError` when a row is zero or not finite; `where` names the
-    set.
-    """
+    """Return rows of length 1. Raises `EmsError`, with `where`, for a zero or not finite row."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(lengths[:, 0]) | (lengths[:, 0] == 0))
     if len(bad):
@@ -20,18 +18,14 @@ def normalised(vectors: np.ndarray, where: str) -> np.ndarray:
 
 
 def precision_at_1(queries: np.ndarray, candidates: np.ndarray) -> float:
-    """Percent of queries[N, d] whose nearest candidate[N, d] by cosine is the one of the same row.
-
-    As `nearest_is_own`.
-    """
+    """Return the percentage of queries[N, d] with their own row as `nearest_is_own`."""
     return 100 * int(nearest_is_own(queries, candidates).sum()) / len(queries)
 
 
 def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """bool[N]: is the candidate[N, d] of the same row the nearest to the query[N, d] by cosine?
+    """Return bool[N]: is the candidate[N, d] of the same row the nearest to the query[N, d]?
 
-    Both are normalised already. A tie with another candidate counts as a miss unless it is the
-    first.
+    Both have rows of length 1. Of equally near candidates the first counts.
     """
     nearest = [
         (queries[start : start + BLOCK] @ candidates.T).argmax(axis=1)
@@ -41,7 +35,7 @@ def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def all_directions(vectors: np.ndarray, progress: Progress | None = None) -> np.ndarray:
-    """bool[L, L, N] of vectors[L, N, d], the same N sentences in L languages, normalised already.
+    """Return bool[L, L, N] of vectors[L, N, d], the same N sentences in L languages, of length 1.
 
     [i, j] is `nearest_is_own` of queries in language i among candidates in language j; [i, i] is
     False. One product serves both directions of a pair: 4 N^2 bytes at a time. `progress` counts

@@ -1,6 +1,6 @@
-"""What an experiment takes from local directories: is it there? Asked before any job starts.
+"""Check before any job starts that local directories have what an experiment takes from them.
 
-An address is not asked, and what has been fetched already is expected nowhere else.
+An address is not asked, and what has been fetched already is not expected anywhere else.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,7 @@ from ems.corpora.locations import (
     opus_location,
 )
 from ems.evalsets.check import missing_files
-from ems.evalsets.sets import (
-    default_folder,
-    manifest_name,
-    set_files,
-    unit_source,
-    units_of,
-)
+from ems.evalsets.sets import default_folder, manifest_name, set_files, unit_source, units_of
 from ems.evalsets.units import unit
 
 ADVICE = (
@@ -48,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Fetch:
-    """One file: its location in a source, and the file that is there once it has been fetched."""
+    """A file to fetch: its location in a source, and the file that exists once it was fetched."""
 
     source: Source
     location: str
@@ -67,9 +61,9 @@ class Missing:
 
 
 def missing_sources(experiment: Experiment, data: Path) -> Missing:
-    """What the directories of an experiment lack of the files that are not in `data` yet.
+    """Return what the directories of an experiment lack of the files that are not in `data` yet.
 
-    A line has the key that names the directory, and the files expected there.
+    A line names the key of the directory and the files expected there.
     """
     fetches = [*_of_corpora(experiment, data), *_of_evalsets(experiment, data)]
     copies = [f for f in fetches if f.source.is_directory and not exists(f.fetched)]
@@ -86,7 +80,7 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
 
 
 def _origins(experiment: Experiment) -> Iterator[tuple[Corpus, Source]]:
-    """Each corpus with its source: its own, or the one for all of its kind."""
+    """Yield each corpus with its source: its own, or the one for all of its kind."""
     entries = [f"corpora.{at}" for at in range(len(experiment.corpora))] + ["validation"]
     for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=False):
         shared = "sources.wikimatrix" if corpus.mined else "sources.opus"
@@ -107,35 +101,22 @@ def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
             yield Fetch(source, location, Path(fetched))
         documents = experiment.splits[corpus.name].documents if corpus.part else ""
         if documents:
-            places = (corpus_location(place, *release) for place in (source.place, mirror))
-            location, fetched = (f"{place}/{documents}" for place in places)
-            yield Fetch(source, location, Path(fetched))
+            location = f"{corpus_location(source.place, *release)}/{documents}"
+            yield Fetch(source, location, Path(corpus_location(mirror, *release), documents))
 
 
 def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
     for name, evalset in experiment.evalsets.items():
-        if evalset.path or evalset.embedded:  # used in place: check_evalsets
-            continue
-        folder, units = default_folder(experiment, name, data), units_of(experiment, name)
-        if units:
-            source = Source(f"sources.{name}", unit_source(experiment, name))
-            places = {unit(name, code).file: folder / manifest_name(code) for code in units}
-            base = source.place.rstrip("/")
-        else:
-            source, base = _set_source(experiment, name)
-            paths = set_files(experiment, name, folder)
-            places = {str(path.relative_to(folder)): path for path in paths}
-        for file, fetched in places.items():
-            yield Fetch(source, f"{base}/{file}", fetched)
-
-
-def _set_source(experiment: Experiment, name: str) -> tuple[Source, str]:
-    """The source of a set that is fetched file by file, and where its files are in it."""
-    corpus, version = benchmark(name).corpus or None, experiment.evalsets[name].version
-    if corpus is None:
-        place = experiment.sources.get(name, "")
-        return Source(f"sources.{name}", place), place.rstrip("/")
-    origins = {(one.name, one.version): source for one, source in _origins(experiment)}
-    shared = Source("sources.opus", experiment.sources["opus"])
-    source = origins.get((corpus, version), shared)
-    return source, corpus_location(source.place, corpus, version)
+        folder, corpus = default_folder(experiment, name, data), benchmark(name).corpus
+        if corpus and not (evalset.path or evalset.embedded):
+            origins = {(one.name, one.version): source for one, source in _origins(experiment)}
+            shared = Source("sources.opus", experiment.sources["opus"])
+            source = origins.get((corpus, evalset.version), shared)
+            base = corpus_location(source.place, corpus, evalset.version)
+            for path in set_files(experiment, name, folder):
+                yield Fetch(source, f"{base}/{path.relative_to(folder)}", path)
+        source = Source(f"sources.{name}", unit_source(experiment, name))
+        for code in units_of(experiment, name):
+            for file in unit(name, code).files:
+                location = f"{source.place.rstrip('/')}/{file}"
+                yield Fetch(source, location, folder / manifest_name(code))

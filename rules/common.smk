@@ -9,11 +9,11 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from ems.bench.encoders import model_files
-from ems.benchmarks import benchmark, benchmarks, module, sets_of
+from ems.benchmarks import benchmark, benchmarks, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.names import CODE, LABEL, NAME
 from ems.errors import EmsError
-from ems.evalsets.sets import data_files, default_folder, manifest_name, unit_source
+from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
 from ems.job_modules import (
     bench_modules,
@@ -81,7 +81,6 @@ wildcard_constraints:
     version=NAME,
     vocabulary=one_of(EXPERIMENT.vocabularies),
     pair=f"{CODE}-{CODE}",
-    code=CODE,
     evalset="[a-z0-9]+",
     unit=NAME,
     system=one_of(EXPERIMENT.systems),
@@ -207,23 +206,12 @@ def evalset_folder(name):
 
 
 def evalset_files(name):
-    """All files of an evaluation set; none of one that the experiment does not have.
-
-    Of one in the demo's mirror that is the manifest, which is written when all of them are there.
-    """
+    """Return the files that jobs wait for of a set: manifests, or files used in place; none if the set is not used."""
     if name not in EXPERIMENT.evalsets:
         return []
     if EXPERIMENT.evalsets[name].embedded:
         return [f"{MIRROR}/manifest.json"]
-    return [str(path) for path in data_files(EXPERIMENT, name, Path(evalset_folder(name)))]
-
-
-def evalset_pattern(name):
-    """The files of one language as output patterns, with the wildcards version and code."""
-    return [
-        f"{DATA}/evalsets/{name}/{{version}}/{file}"
-        for file in module(name, "data").file_names("{code}")
-    ]
+    return [str(path) for path in fetched_files(EXPERIMENT, name, Path(evalset_folder(name)))]
 
 
 def training(wildcards):

@@ -1,7 +1,8 @@
 """Small benchmarks of classification in their publishers' layouts, and encoders that know them.
 
-A text says its class by a word, `topic2`, and how clear it is by another, `noise7`; the language of
-the encoder's call may shift the topic, so that a transfer fails in a way that is known beforehand.
+A text says its class by a word, `topic2`, and how many classes there are by another, `of4`; the
+language of the encoder's call may shift the topic, so that a transfer fails in a way that is known
+beforehand.
 """
 
 import json
@@ -9,27 +10,18 @@ import random
 import re
 
 import numpy as np
+from bench_made import scored
 from evalsets_made import news, review, text
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import write_lines
 
-from ems.bench.registry import evaluate
-from ems.scores import read_score_file
+from ems.benchmarks.mldoc.languages import LANGUAGES as REUTERS
+from ems.benchmarks.mldoc.reuters import CLASSES as NEWS
+from ems.benchmarks.sib200.data import CLASSES as TOPICS
 
 WIDTH = 16
 QUICK = {"seeds": 2, "epochs": 40, "hidden": [6], "dropout": 0, "learning_rate": 0.03}
 LANGUAGES = ["en", "de", "fr", "ja", "es", "it", "ru", "zh"]
-REUTERS = {
-    "en": "english",
-    "de": "german",
-    "es": "spanish",
-    "fr": "french",
-    "it": "italian",
-    "ja": "japanese",
-    "ru": "russian",
-    "zh": "chinese",
-}
-NEWS = ("CCAT", "ECAT", "GCAT", "MCAT")
 
 
 class TopicEncoder:
@@ -54,21 +46,19 @@ def said(topic, of, number, where):
     return f"{where} item {number} topic{topic} of{of} says so"
 
 
-def labelled(count, classes, where, seed=0):
+def labelled(count, classes, where):
     """(class, text) of `count` texts in random order, the classes even."""
     order = list(range(count))
-    random.Random(f"{seed}{where}").shuffle(order)
-    return [
-        (classes[at % len(classes)], said(at % len(classes), len(classes), at, where))
-        for at in order
-    ]
+    random.Random(f"0{where}").shuffle(order)
+    number = len(classes)
+    return [(classes[at % number], said(at % number, number, at, where)) for at in order]
 
 
-def write_mldoc(folder, languages=LANGUAGES, sizes=(16, 12, 20)):
-    """Reuters' corpora with MLDoc's indices: train.N, dev and test of each language."""
-    for code in languages:
+def write_mldoc(folder):
+    """Reuters' corpora with MLDoc's indices: train.16, dev and test of each language."""
+    for code in LANGUAGES:
         number = 0
-        for split, count in zip((f"train.{sizes[0]}", "dev", "test"), sizes, strict=True):
+        for split, count in {"train.16": 16, "dev": 12, "test": 20}.items():
             names = []
             for label, words in labelled(count, NEWS, f"{code} {split.partition('.')[0]}"):
                 number += 1
@@ -81,78 +71,64 @@ def write_mldoc(folder, languages=LANGUAGES, sizes=(16, 12, 20)):
 def write_news(folder, code, number, label, words, headline="no topic here"):
     """One item of Reuters' news in its place."""
     place = "rcv1" if code == "en" else f"RCV2_Multilingual_Corpus/{REUTERS[code]}"
-    name = f"{number}newsML" if code == "en" else str(number)
-    path = folder / place / "P" / f"{name}.xml"
+    path = folder / place / "P" / (f"{number}newsML.xml" if code == "en" else f"{number}.xml")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(news(number, (label,), headline, (words,)))
 
 
-def write_titles(folder, languages=LANGUAGES, count=60):
+def write_titles(folder):
     """Reuters' corpora with the topic in the headline."""
-    for code in languages:
-        for number, (label, words) in enumerate(labelled(count, NEWS, f"{code} title")):
+    for code in LANGUAGES:
+        for number, (label, words) in enumerate(labelled(60, NEWS, f"{code} title")):
             write_news(folder, code, number, label, "no topic", words)
     return folder
 
 
-def write_cls(folder, codes=("en", "de", "fr", "jp"), sizes=(16, 12)):
+def write_cls(folder):
     """Amazon reviews version 1: train and test of three domains."""
-    for code in codes:
+    for code in ("en", "de", "fr", "jp"):
         for domain in ("books", "dvd", "music"):
-            for split, count in zip(("train", "test"), sizes, strict=True):
-                found = labelled(count, ("1.0", "5.0"), f"{code} {domain} {split}")
-                items = [review(stars, "Titel", words) for stars, words in found]
+            for split, count in {"train": 16, "test": 12}.items():
+                reviews = labelled(count, ("1.0", "5.0"), f"{code} {domain} {split}")
+                items = [review(stars, "Titel", words) for stars, words in reviews]
                 path = folder / code / domain / f"{split}.review"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(text(["<items>", *items, "</items>"]))
     return folder
 
 
-def write_marc(folder, codes=("en", "de", "es", "fr", "ja", "zh"), sizes=(40, 20, 20)):
+def write_marc(folder):
     """Amazon reviews version 2, a fifth for each number of stars; three stars have no topic."""
-    for code in codes:
-        for split, count in zip(("train", "dev", "test"), sizes, strict=True):
+    for code in ("en", "de", "es", "fr", "ja", "zh"):
+        for split, count in {"train": 40, "dev": 20, "test": 20}.items():
             lines = []
             for at in range(count):
                 stars = at % 5 + 1
-                words = said(int(stars > 3), 2, at, f"{code} {split}")
-                lines.append(
-                    json.dumps(
-                        {
-                            "stars": str(stars),
-                            "review_title": "title",
-                            "review_body": words if stars != 3 else "three stars",
-                            "language": code,
-                        }
-                    )
-                )
+                words = said(int(stars > 3), 2, at, f"{code} {split}") if stars != 3 else "three"
+                entry = {"stars": str(stars), "review_title": "title", "review_body": words}
+                lines.append(json.dumps({**entry, "language": code}))
             write_lines(folder / split / f"dataset_{code}_{split}.json", lines)
     return folder
 
 
-TOPICS = ("entertainment", "geography", "health", "politics", "science/technology", "sports")
-TOPICS += ("travel",)
-
-
-def write_sib200(folder, codes=("eng_Latn", "deu_Latn", "fra_Latn"), sizes=(35, 14, 21)):
+def write_sib200(folder):
     """SIB-200: train, dev and test of each language."""
-    for code in codes:
-        for split, count in zip(("train", "dev", "test"), sizes, strict=True):
-            found = labelled(count, TOPICS, f"{code} {split}")
-            rows = [f"{at}\t{label}\t{words}" for at, (label, words) in enumerate(found)]
+    for code in ("eng_Latn", "deu_Latn", "fra_Latn"):
+        for split, count in {"train": 35, "dev": 14, "test": 21}.items():
+            examples = enumerate(labelled(count, TOPICS, f"{code} {split}"))
+            rows = [f"{at}\t{label}\t{words}" for at, (label, words) in examples]
             write_lines(folder / code / f"{split}.tsv", ["index_id\tcategory\ttext", *rows])
     return folder
 
 
-def write_counterfactual(folder, codes=("EN", "DE", "JP"), sizes=(20, 10, 12)):
+def write_counterfactual(folder):
     """Amazon counterfactual sentences; every third is quoted."""
-    for code in codes:
-        for split, count in zip(("train", "valid", "test"), sizes, strict=True):
+    for code in ("EN", "DE", "JP"):
+        for split, count in {"train": 20, "valid": 10, "test": 12}.items():
             rows = []
             for at, (label, words) in enumerate(labelled(count, "01", f"{code} {split}")):
                 rows.append(f'"""{words}"""\t{label}' if at % 3 == 0 else f"{words}\t{label}")
-            lines = ["sentence\tis_counterfactual", *rows]
-            write_lines(folder / f"{code}_{split}.tsv", lines)
+            write_lines(folder / f"{code}_{split}.tsv", ["sentence\tis_counterfactual", *rows])
     return folder
 
 
@@ -171,23 +147,24 @@ SIZES = {
 }
 
 
-def experiment_of(benchmark, root, folder, **changes):
-    """An experiment with this one benchmark, whose files are in `folder`."""
-    base = MINIMAL | {
+def base_of(benchmark, folder):
+    """The settings of an experiment with this one benchmark, whose files are in `folder`."""
+    own = {} if benchmark == "pawsx" else {**QUICK, **SIZES.get(benchmark, {})}
+    return MINIMAL | {
         "languages": LANGUAGES,
         "evalsets": {benchmark: {"version": "v1", "path": str(folder)}},
         "decontaminate": {"against": []},
         "benchmarks": [benchmark],
+        "probes": {benchmark: own} if own else {},
     }
-    own = {} if benchmark == "pawsx" else {**QUICK, **SIZES.get(benchmark, {})}
-    base["probes"] = {benchmark: own} if own else {}
-    return Settings(root).load(changed(base, changes))
+
+
+def experiment_of(benchmark, root, folder, **changes):
+    """An experiment with this one benchmark."""
+    return Settings(root).load(changed(base_of(benchmark, folder), changes))
 
 
 def run(benchmark, tmp_path, folder, encoder=None, system="ngram", **changes):
     """Score on a benchmark; the written file as it is read."""
-    experiment = experiment_of(benchmark, tmp_path / "settings", folder, **changes)
-    out = tmp_path / "scores" / f"{benchmark}.json"
-    names = {"system": system, "benchmark": benchmark}
-    evaluate(encoder or TopicEncoder(), experiment, names, folder, out)
-    return read_score_file(out)
+    base = base_of(benchmark, folder)
+    return scored(tmp_path, benchmark, folder, encoder or TopicEncoder(), system, base, **changes)

@@ -23,6 +23,24 @@ BUCC = {  # kind -> lines, of de-en.training
 }
 
 
+TATOEBA = {
+    "tatoeba.deu-eng.deu": "a\u2028b\nc\n".encode(),
+    "tatoeba.deu-eng.eng": b"d\ne\n",
+}
+FLORES_LINES = ['Er sagte: "Nein".', "Zwei\u2028drei", "vier"]
+FLORES = {"devtest/deu_Latn.devtest": "".join(f"{line}\n" for line in FLORES_LINES).encode()}
+SIB_SPLITS = {
+    "train": [("travel", 'Sie sagte: "Ja'), ("politics", "b")],
+    "dev": [("science/technology", "c")],
+    "test": [("health", "d\u2028e"), ("travel", "f")],
+}
+SIB = {
+    f"deu_Latn/{split}.tsv": b"index_id\tcategory\ttext\n"
+    + "".join(f"{at}\t{topic}\t{text}\n" for at, (topic, text) in enumerate(rows)).encode()
+    for split, rows in SIB_SPLITS.items()
+}
+
+
 def bucc(code="de", part="training", lines=None):
     """name in the archive -> content, of one archive of BUCC."""
     stem = f"bucc2018/{code}-en/{code}-en.{part}"

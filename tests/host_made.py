@@ -29,7 +29,7 @@ def host(answers):
     """The address of a web server that gives these answers."""
     server = Server(("127.0.0.1", 0), Handler)
     server.answers = answers
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -1,22 +1,31 @@
-"""A web server over https, with a certificate of its own, that does what real servers do to people.
+"""A web server over https, with a certificate of its own, that misbehaves as real servers do.
 
 A *way* is how one request is answered: a function of (request, file). A site's `ways` are used up
 one by one, the last one for ever.
 """
 
 import datetime
+import hashlib
 import ipaddress
+import random
 import re
 import ssl
 import threading
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from ems.corpora.download import Downloads
+from ems.corpora.fetch import fetch
+from ems.errors import EmsError
 
 
 @dataclass
@@ -88,7 +97,7 @@ def https_site(folder, file, ways):
     server.site = Site(file, ways, f"https://127.0.0.1:{server.server_port}")
     server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.context.load_cert_chain(*certificate(folder))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield server.site
@@ -122,6 +131,62 @@ def certificate(folder):
     form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
     return pem, secret
+
+
+# --- a download
+
+
+CONTENT = b"PK\x03\x04" + random.Random(1).randbytes(400_000)
+OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
+PART = [".x.zip.part", ".x.zip.part.json"]
+CERTIFICATES = "REQUESTS_CA_BUNDLE"
+
+
+class World:
+    """A target in an empty folder, and what the code slept."""
+
+    def __init__(self, folder, monkeypatch):
+        self.folder, self.out, self.slept = folder, folder / "data" / "x.zip", []
+        (folder / "tls").mkdir()
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv(CERTIFICATES, str(folder / "tls" / "cert.pem"))
+        clock = SimpleNamespace(sleep=self.slept.append, time=time.time)
+        monkeypatch.setattr("ems.corpora.download.time", clock)
+
+    @contextmanager
+    def site(self, *ways, file=None):
+        with https_site(self.folder / "tls", file or File(CONTENT), list(ways)) as site:
+            yield site
+
+    def fetch(self, site, name="x.zip", check=lambda path: {}, **settings):
+        self.out = self.out.with_name(name)
+        settings = {"retries": 3, "stall": 20.0, "slots": self.folder / "slots", **settings}
+        return fetch(f"{site.address}/{name}", self.out, check, True, Downloads(**settings))
+
+    def files(self):
+        return sorted(path.name for path in self.out.parent.iterdir())
+
+    def fetched(self, site, content=CONTENT, **settings):
+        """Fetch, which must end in these bytes and leave nothing but them and their lock."""
+        entry = self.fetch(site, **settings)
+        assert self.out.read_bytes() == content
+        sha256 = hashlib.sha256(content).hexdigest()
+        assert (entry["bytes"], entry["sha256"]) == (len(content), sha256)
+        assert self.files() == [self.out.name, f"{self.out.name}.lock.json"]
+
+    def fails(self, site, expected, left=(), **settings):
+        """Fetch, which must end in one line that names the address, and leave nothing else."""
+        with pytest.raises(EmsError, match=expected) as told:
+            self.fetch(site, **settings)
+        assert "\n" not in str(told.value)
+        assert f"{site.address}/{self.out.name}: " in str(told.value)
+        assert self.files() == sorted(left)
+        return str(told.value)
+
+    def clear(self):
+        """Remove the file and its lock."""
+        for path in self.out.parent.iterdir():
+            path.unlink()
 
 
 # --- ways to answer

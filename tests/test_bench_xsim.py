@@ -5,43 +5,16 @@ import json
 
 import numpy as np
 import pytest
+from bench_made import Angles, error_of, naive_best, scored
 from experiments_made import MINIMAL, Settings, changed, edited
 from mirror_made import write_flores, write_lines
 from results_made import hits
 
-from ems.bench.registry import evaluate
 from ems.benchmarks.xsim.score import best_by_margin, errors_of
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
 from ems.config import stage_hash
-from ems.errors import EmsError
-from ems.scores import read_score_file
 
 # --- the margin
-
-
-def naive_best(queries, candidates, margin, k):
-    """The best candidate of each query: loops over plain floats of length 1."""
-
-    def cosine(one, other):
-        return sum(a * b for a, b in zip(one, other, strict=True))
-
-    def around(vector, others):
-        nearest = sorted((cosine(vector, other) for other in others), reverse=True)[:k]
-        return sum(nearest) / len(nearest)
-
-    found = []
-    for query in queries:
-        ranked = sorted(
-            range(len(candidates)), key=lambda place: (-cosine(query, candidates[place]), place)
-        )
-        scores = {}
-        for place in ranked[:k]:
-            value = cosine(query, candidates[place])
-            mean = (around(query, candidates) + around(candidates[place], queries)) / 2
-            ratio = value / mean if mean > 0 else 0
-            scores[place] = {"absolute": value, "ratio": ratio, "distance": value - mean}
-        found.append(max(scores, key=lambda place: scores[place][margin]))
-    return found
 
 
 def drawn(queries, candidates, seed=0):
@@ -58,7 +31,7 @@ def drawn(queries, candidates, seed=0):
 def test_the_best_candidate_equals_plain_loops(margin, k):
     queries, candidates = drawn(25, 33)
     found = best_by_margin(queries, candidates, k, margin).tolist()
-    assert found == naive_best(queries.tolist(), candidates.tolist(), margin, k)
+    assert found == naive_best(queries.tolist(), candidates.tolist(), k, margin, True)
 
 
 def test_the_margins_and_the_number_of_neighbours_matter():
@@ -107,19 +80,6 @@ BASE = MINIMAL | {**OF_XSIM, "languages": ["en", "de", "fr"], "decontaminate": {
 WITHOUT_PROTOCOL = ("evalsets.flores200", {"version": "v1"})
 
 
-class Angles:
-    """Looks up the vector of a sentence by its angle and writes down what it was asked."""
-
-    def __init__(self):
-        self.angles, self.asked = {**ENGLISH, **GERMAN, **MADE}, []
-
-    def encode(self, lines, language, what="encode"):
-        self.asked.append((language, lines))
-        radians = np.deg2rad([self.angles[line] for line in lines])
-        length = 1 + np.arange(len(lines))[:, None]  # cosine must not see it
-        return (np.stack([np.cos(radians), np.sin(radians)], 1) * length).astype(np.float32)
-
-
 @pytest.fixture
 def folders(tmp_path):
     """Both sets as they are published."""
@@ -130,20 +90,26 @@ def folders(tmp_path):
     return {name: tmp_path / name for name in ("flores200", "xsimpp")}
 
 
-def run(tmp_path, folders, benchmark, encoder=None, **changes):
-    """The written file; the made sentences are a copy of the user's."""
-    out = tmp_path / "scores" / f"{benchmark}.json"
-    value = edited(changed(MINIMAL, OF_XSIM), "evalsets.xsimpp.path", str(tmp_path / "xsimpp"))
-    experiment = Settings(tmp_path / "settings", value).changed(**changes)
-    names = {"system": "ems", "benchmark": benchmark}
-    evaluate(encoder or Angles(), experiment, names, folders, out)
-    return out
+def call(tmp_path, folders, benchmark, encoder=None, **changes):
+    """The arguments that score; the made sentences are a copy of the user's."""
+    base = edited(changed(MINIMAL, OF_XSIM), "evalsets.xsimpp.path", str(tmp_path / "xsimpp"))
+    encoder = encoder or Angles({**ENGLISH, **GERMAN, **MADE})
+    return (tmp_path, benchmark, folders, encoder), {"base": base, **changes}
+
+
+def run(*arguments, **changes):
+    arguments, changes = call(*arguments, **changes)
+    return scored(*arguments, **changes)
+
+
+def refused(*arguments):
+    arguments, changes = call(*arguments)
+    return error_of(*arguments, **changes)
 
 
 def test_xsim_is_the_error_rate_counted_by_hand(tmp_path, folders):
-    encoder = Angles()
-    path = run(tmp_path, folders, "xsim", encoder)
-    scores = read_score_file(path)
+    encoder = Angles({**ENGLISH, **GERMAN})
+    scores = run(tmp_path, folders, "xsim", encoder)
     assert (scores.benchmark, scores.metric) == ("xsim", "error rate")
     assert (scores.higher_is_better, scores.parallel) == (False, True)
     assert (scores.version, scores.protocol) == ("v1", {"k": 4, "margin": "absolute"})
@@ -152,14 +118,14 @@ def test_xsim_is_the_error_rate_counted_by_hand(tmp_path, folders):
     assert scores.labelled() == {"deu_Latn": {"to_english": row}}
     assert (row.source, row.target, row.value) == ("deu_Latn", "eng_Latn", 25.0)
     assert hits(row) == [False, False, False, True]  # of each whether it is an error
-    (written,) = json.loads(path.read_text())["rows"]
+    (written,) = json.loads(scores.path.read_text())["rows"]
     assert written["interval"][0] <= 25.0 <= written["interval"][1]
     assert encoder.asked == [("en", list(ENGLISH)), ("de", list(GERMAN))]
 
 
 def test_xsimpp_counts_the_kinds_of_errors_as_by_hand(tmp_path, folders):
-    encoder = Angles()
-    scores = read_score_file(run(tmp_path, folders, "xsimpp", encoder))
+    encoder = Angles({**ENGLISH, **GERMAN, **MADE})
+    scores = run(tmp_path, folders, "xsimpp", encoder)
     assert (scores.benchmark, scores.version) == ("xsimpp", "v1, v2")
     (row, *shares) = scores.rows
     assert (row.measure, row.value) == ("", 75.0)
@@ -188,40 +154,36 @@ def test_the_default_is_the_ratio_margin_with_four_neighbours(tmp_path, folders)
     experiment = Settings(tmp_path / "settings").load(edited(BASE, *WITHOUT_PROTOCOL))
     assert experiment.evalsets["flores200"].protocol == {"k": 4, "margin": "ratio"}
     changes = {"flores200": {"protocol": {"margin": "ratio"}}}
-    scores = read_score_file(run(tmp_path, folders, "xsim", evalsets=changes))
+    scores = run(tmp_path, folders, "xsim", evalsets=changes)
     assert scores.protocol == {"k": 4, "margin": "ratio"}
 
 
 def test_the_same_inputs_give_the_same_bytes_and_either_set_counts_for_the_checksum(
     tmp_path, folders
 ):
-    first = run(tmp_path, folders, "xsimpp").read_bytes()
-    assert run(tmp_path, folders, "xsimpp").read_bytes() == first
-    sums = {json.loads(first)["data_sha256"]}
+    first = run(tmp_path, folders, "xsimpp")
+    content, sums = first.path.read_bytes(), {first.data_sha256}
+    assert run(tmp_path, folders, "xsimpp").path.read_bytes() == content
     write_lines(folders["xsimpp"] / AUGMENTED, reversed(MADE))
-    sums.add(json.loads(run(tmp_path, folders, "xsimpp").read_text())["data_sha256"])
+    sums.add(run(tmp_path, folders, "xsimpp").data_sha256)
     write_flores(tmp_path, "deu_Latn", reversed(GERMAN))
-    sums.add(json.loads(run(tmp_path, folders, "xsimpp").read_text())["data_sha256"])
+    sums.add(run(tmp_path, folders, "xsimpp").data_sha256)
     assert len(sums) == 3
 
 
 @pytest.mark.parametrize("benchmark", ["xsim", "xsimpp"])
 def test_unequal_lines_are_an_error_that_names_the_file(tmp_path, folders, benchmark):
-    write_flores(tmp_path, "deu_Latn", ["Eins."])
-    with pytest.raises(EmsError, match=r"devtest: expected the .* lines of .*devtest, found"):
-        run(tmp_path, folders, benchmark)
-    assert not (tmp_path / "scores").exists()
+    path = write_flores(tmp_path, "deu_Latn", ["Eins."])
+    message = refused(tmp_path, folders, benchmark)
+    assert message.startswith(f"{path}: expected the 4 lines of ")
 
 
-def test_files_of_xsimpp_that_do_not_belong_together_are_an_error(tmp_path, folders):
+def test_sets_that_do_not_belong_together_or_are_not_given_are_an_error(tmp_path, folders):
     (folders["xsimpp"] / KINDS).write_text(json.dumps({"Other.": TOLD["Not one."]}))
-    with pytest.raises(EmsError, match="none of its 3 sentences is in"):
-        run(tmp_path, folders, "xsimpp")
-
-
-def test_a_folder_that_was_not_given_is_an_error_that_names_the_set(tmp_path, folders):
-    with pytest.raises(EmsError, match=r"xsimpp: expected the folder of xsimpp; .*NAME=FOLDER"):
-        run(tmp_path, {"flores200": folders["flores200"]}, "xsimpp")
+    assert "none of its 3 sentences is in" in refused(tmp_path, folders, "xsimpp")
+    message = refused(tmp_path, {"flores200": folders["flores200"]}, "xsimpp")
+    assert "xsimpp: expected the folder of xsimpp; " in message
+    assert "NAME=FOLDER" in message
 
 
 # --- benchmarks that are of another set
@@ -264,16 +226,17 @@ def test_a_benchmark_runs_again_when_its_sets_or_its_protocol_change_and_only_th
     value = edited(edited(BASE, *WITHOUT_PROTOCOL), "benchmarks", names)
     project = Settings(tmp_path, value)
 
-    def changed_by(path, new):
-        one, other = (
-            {name: stage_hash(each, "bench", system="ems", benchmark=name) for name in names}
-            for each in (project.load(value), project.load(edited(value, path, new)))
-        )
-        return {name for name in names if one[name] != other[name]}
+    def hashes(value):
+        experiment = project.load(value)
+        return {n: stage_hash(experiment, "bench", system="ems", benchmark=n) for n in names}
 
-    of_flores = {"flores200", "xsim", "xsimpp"}
-    assert changed_by("evalsets.flores200.protocol.k", 5) == of_flores
-    assert changed_by("evalsets.flores200.protocol.k", 4) == set()
-    assert changed_by("evalsets.flores200.version", "v3") == of_flores
-    assert changed_by("evalsets.xsimpp.version", "v3") == {"xsimpp"}
-    assert changed_by("train.steps", 11) == set(names)
+    before, of_flores = hashes(value), {"flores200", "xsim", "xsimpp"}
+    for path, new, expected in (
+        ("evalsets.flores200.protocol.k", 5, of_flores),
+        ("evalsets.flores200.protocol.k", 4, set()),
+        ("evalsets.flores200.version", "v3", of_flores),
+        ("evalsets.xsimpp.version", "v3", {"xsimpp"}),
+        ("train.steps", 11, set(names)),
+    ):
+        after = hashes(edited(value, path, new))
+        assert {name for name in names if before[name] != after[name]} == expected

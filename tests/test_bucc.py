@@ -1,22 +1,20 @@
-"""Laws of the benchmark BUCC 2018: its F1 is the one counted by hand, its threshold as it says."""
+"""Laws of mining on BUCC 2018: its F1 is the one counted by hand, its threshold as it says."""
 
 import math
 
 import numpy as np
 import pytest
+from bench_made import HashEncoder, Listed, at_cosine, error_of, naive_f1, naive_mine, scored, unit
 from conftest import SHARED, needs
 from experiments_made import Settings
-from mining_made import HashEncoder, Listed, at_cosine, naive_f1, naive_mine, unit
 from mirror_made import write_lines
 from results_made import means
 
 from ems.bench import embedded
-from ems.bench.registry import evaluate
+from ems.bench.baselines import CharNgramEncoder
 from ems.benchmarks.bucc2018.data import PARTS, part_files, read_part
-from ems.benchmarks.bucc2018.score import best_threshold
+from ems.benchmarks.families.mining import best_threshold
 from ems.config import stage_hash
-from ems.errors import EmsError
-from ems.scores import read_score_file
 
 WIDTH = 5
 GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}
@@ -26,14 +24,14 @@ GOLD = [("de-0", "en-0"), ("de-2", "en-2"), ("de-3", "en-1")]
 # By hand, absolute margin. 1 pair: 1 right, F1 2/(1+3); 2: 1, 2/5; 3: 2, 4/6; 4: 2, 4/7; 5: 2, 4/8
 SAMPLE = {"de": {"de-8": "Probe 0", "de-9": "Probe 1"}, "en": {"en-8": "try 0", "en-9": "try 1"}}
 SAMPLE_COSINES, SAMPLE_GOLD = [0.95, 0.75], [("de-8", "en-8")]  # threshold 0.85: only de-0 en-0
+RATES = ("f1", "precision", "recall", "extracted")
 
 
 def vectors(german, english, cosines):
     """The vectors of sentences, pair by pair at these cosines and else at right angles."""
     axes = np.eye(2 * WIDTH).tolist()
     found = {text: axes[at] for at, text in enumerate(german)}
-    near = {text: at_cosine(cosines[at], at, WIDTH) for at, text in enumerate(english)}
-    return found | near
+    return found | {text: at_cosine(cosines[at], at, WIDTH) for at, text in enumerate(english)}
 
 
 def write_part(folder, part, sentences, english, gold, code="de"):
@@ -58,25 +56,16 @@ def encoder():
     return Listed(training | vectors(SAMPLE["de"].values(), SAMPLE["en"].values(), SAMPLE_COSINES))
 
 
-def experiment_of(tmp_path, languages=("de",), folder=None, **protocol):
-    """The minimal experiment with BUCC as its benchmark, a copy of which may be in `folder`."""
+def changes_of(folder=None, languages=("de",), **protocol):
+    """BUCC as the one benchmark of an experiment, a copy of which may be in `folder`."""
     entry = {"version": "v2018", "languages": list(languages), "protocol": protocol}
     entry |= {"path": str(folder)} if folder else {}
-    changes = {"evalsets": {"bucc2018": entry}, "benchmarks": ["bucc2018"]}
-    return Settings(tmp_path / "settings").changed(**changes)
+    return {"evalsets": {"bucc2018": entry}, "benchmarks": ["bucc2018"]}
 
 
 def run(folder, tmp_path, encoder, languages=("de",), **protocol):
-    """Score on BUCC in `folder`; the written file."""
-    out = tmp_path / "scores" / "bucc2018.json"
-    names = {"system": "ems", "benchmark": "bucc2018"}
-    experiment = experiment_of(tmp_path, languages, folder, **protocol)
-    evaluate(encoder, experiment, names, folder, out)
-    return out
-
-
-def scores_of(*arguments, **protocol):
-    return read_score_file(run(*arguments, **protocol))
+    changes = changes_of(folder, languages, **protocol)
+    return scored(tmp_path, "bucc2018", folder, encoder, **changes)
 
 
 def told_of(scores, code="de"):
@@ -86,65 +75,44 @@ def told_of(scores, code="de"):
 
 
 def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
-    scores = scores_of(folder, tmp_path, encoder, margin="absolute")
+    scores = run(folder, tmp_path, encoder, margin="absolute")
     assert (scores.metric, scores.version) == ("F1", "v2018")
     assert scores.languages == {"de": "de"}
     assert (scores.higher_is_better, scores.parallel) == (True, False)
     assert [(row.direction, row.count, row.hits) for row in scores.rows] == [("de-en", 3, "")] * 3
-    assert scores.protocol == {
-        "k": 4,
-        "margin": "absolute",
-        "threshold": "oracle",
-        "missed": 10,
-        "part": "training",
-    }
+    protocol = {"k": 4, "margin": "absolute", "threshold": "oracle", "missed": 10}
+    assert scores.protocol == protocol | {"part": "training"}
     found = told_of(scores)
     missed = found.pop("missed")
-    assert found == pytest.approx(
-        {
-            "sentences": 5,
-            "english": 5,
-            "gold": 3,
-            "extracted": 3,
-            "correct": 2,
-            "precision": 200 / 3,
-            "recall": 200 / 3,
-            "f1": 200 / 3,
-            "threshold": 0.65,
-        }
-    )
+    counted = {"sentences": 5, "english": 5, "gold": 3, "extracted": 3, "correct": 2}
+    rates = dict.fromkeys(("precision", "recall", "f1"), 200 / 3)
+    assert found == pytest.approx(counted | rates | {"threshold": 0.65})
     assert [pair.pop("score") for pair in missed] == pytest.approx([0.8])
     assert missed == [
         {"id": "de-1", "english_id": "en-1", "sentence": "Satz 1", "english": "line 1"}
     ]
+    # with the oracle the sample part is not even encoded
+    assert encoder.asked == [("de", list(GERMAN.values())), ("en", list(ENGLISH.values()))]
 
 
 def test_a_threshold_of_the_sample_part_is_applied_to_the_training_part(folder, tmp_path, encoder):
-    scores = scores_of(folder, tmp_path, encoder, margin="absolute", threshold="sample")
-    found = told_of(scores)
+    found = told_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
     assert found["threshold"] == pytest.approx(0.85)
-    names = ("extracted", "correct", "precision", "recall", "f1")
-    assert [found[name] for name in names] == pytest.approx([1, 1, 100, 100 / 3, 50])
-    assert found["missed"] == []
-
-
-def test_with_the_oracle_the_sample_part_is_not_even_encoded(folder, tmp_path, encoder):
-    run(folder, tmp_path, encoder)
-    assert [language for language, _ in encoder.asked] == ["de", "en"]
-    assert encoder.asked[1][1] == list(ENGLISH.values())
+    assert [found[name] for name in RATES] == pytest.approx([50, 100, 100 / 3, 1])
+    assert (found["correct"], found["missed"]) == (1, [])
 
 
 def test_a_threshold_above_every_score_extracts_nothing_and_scores_zero(folder, tmp_path, encoder):
     for name in SAMPLE["en"].values():
         encoder.vectors[name] = encoder.vectors[f"Probe {name[-1]}"]  # cosines 1 and 1
-    found = told_of(scores_of(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
-    assert [found[name] for name in ("extracted", "precision", "recall", "f1")] == [0, 0, 0, 0]
+    found = told_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
+    assert [found[name] for name in RATES] == [0, 0, 0, 0]
 
 
 def test_as_many_pairs_that_gold_lacks_are_kept_as_the_setting_says(folder, tmp_path, encoder):
     write_part(folder, "training", GERMAN, ENGLISH, [("de-4", "en-4")])
     for most in (0, 1, 3):
-        scores = scores_of(folder, tmp_path, encoder, margin="absolute", missed=most)
+        scores = run(folder, tmp_path, encoder, margin="absolute", missed=most)
         missed = scores.details["de"]["missed"]
         assert [pair["id"] for pair in missed] == ["de-0", "de-1", "de-2"][:most]
 
@@ -165,83 +133,70 @@ def random_folder(tmp_path):
     return tmp_path / "bucc"
 
 
-def naive_part(folder, encoder, part):
+def naive_part(folder, part):
     """[(score, id, id), ...] and the gold pairs of one part, by plain loops."""
     texts = read_part(folder, "de", part)
-    names = [list(side) for side in (texts.sentences, texts.english)]
-    sides = [
-        unit(encoder.encode(list(side.values()), "de")) for side in (texts.sentences, texts.english)
-    ]
-    mined = naive_mine(sides[0].tolist(), sides[1].tolist(), 4, "ratio")
-    return [(score, names[0][one], names[1][other]) for score, one, other in mined], set(texts.gold)
+    sides = (texts.sentences, texts.english)
+    encoded = [unit(HashEncoder().encode(list(side.values()), "de")).tolist() for side in sides]
+    mined = naive_mine(*encoded, 4, "ratio")
+    first, second = map(list, sides)
+    return [(score, first[one], second[other]) for score, one, other in mined], set(texts.gold)
 
 
 def test_f1_with_the_oracle_is_the_best_of_all_cuts_of_plain_loops(random_folder, tmp_path):
-    found = told_of(scores_of(random_folder, tmp_path, HashEncoder()))
-    f1, precision, recall, extracted = naive_f1(
-        *naive_part(random_folder, HashEncoder(), "training")
-    )
-    names = ("f1", "precision", "recall", "extracted")
-    expected = [100 * f1, 100 * precision, 100 * recall, extracted]
-    assert [found[name] for name in names] == pytest.approx(expected)
+    found = told_of(run(random_folder, tmp_path, HashEncoder()))
+    *rates, extracted = naive_f1(*naive_part(random_folder, "training"))
+    expected = [*(100 * rate for rate in rates), extracted]
+    assert [found[name] for name in RATES] == pytest.approx(expected)
     assert 30 < found["f1"] < 98  # a guard: neither trivial nor hopeless
 
 
 def test_f1_with_the_samples_threshold_is_that_of_plain_loops(random_folder, tmp_path):
-    scores = scores_of(random_folder, tmp_path, HashEncoder(), threshold="sample")
-    found = told_of(scores)
-    sample, gold = naive_part(random_folder, HashEncoder(), "sample")
+    found = told_of(run(random_folder, tmp_path, HashEncoder(), threshold="sample"))
+    sample, gold = naive_part(random_folder, "sample")
     count = naive_f1(sample, gold)[3]
     threshold = (sample[count - 1][0] + sample[count][0]) / 2
     assert found["threshold"] == pytest.approx(threshold, abs=1e-5)
-    training, gold = naive_part(random_folder, HashEncoder(), "training")
+    training, gold = naive_part(random_folder, "training")
     extracted = {(one, other) for score, one, other in training if score >= threshold}
     assert found["extracted"] == len(extracted)
     assert found["f1"] == pytest.approx(200 * len(extracted & gold) / (len(extracted) + len(gold)))
 
 
-# --- the threshold
+BELOW, ABOVE = math.nextafter(0.5, 0), math.nextafter(0.5, 1)
 
 
-def test_a_threshold_never_lies_between_equal_scores():
-    scores = np.array([0.9, 0.9, 0.5, 0.4])
-    # cut after the first alone would be best: 1 right of 1, with 1 gold pair
-    assert best_threshold(scores, np.array([True, False, False, False]), 1) == pytest.approx(0.7)
-
-
-def test_after_the_last_pair_the_threshold_is_its_score():
-    scores = np.array([0.9, 0.5])
-    assert best_threshold(scores, np.array([True, True]), 2) == 0.5
-    assert best_threshold(np.array([0.3]), np.array([False]), 2) == 0.3
-
-
-def test_a_threshold_between_neighbouring_numbers_keeps_the_lower_one_out():
-    for upper, lower in ((0.5, math.nextafter(0.5, 0)), (math.nextafter(0.5, 1), 0.5)):
-        assert best_threshold(np.array([upper, lower]), np.array([True, False]), 1) == upper
-
-
-# --- the same bytes, whatever the parts
+@pytest.mark.parametrize(
+    ("scores", "correct", "gold", "expected"),
+    [
+        # cut after the first alone would be best, but never between equal scores
+        ([0.9, 0.9, 0.5, 0.4], [True, False, False, False], 1, pytest.approx(0.7)),
+        ([0.9, 0.5], [True, True], 2, 0.5),  # after the last pair it is its score
+        ([0.3], [False], 2, 0.3),
+        ([0.5, BELOW], [True, False], 1, 0.5),  # nothing lies between neighbouring numbers
+        ([ABOVE, 0.5], [True, False], 1, ABOVE),
+    ],
+)
+def test_a_threshold_extracts_what_was_counted(scores, correct, gold, expected):
+    assert best_threshold(np.array(scores), np.array(correct), gold) == expected
 
 
 def test_the_same_inputs_give_the_same_bytes_in_memory_and_mapped(
     random_folder, tmp_path, monkeypatch
 ):
-    first = run(random_folder, tmp_path, HashEncoder()).read_bytes()
-    assert run(random_folder, tmp_path, HashEncoder()).read_bytes() == first
+    def content():
+        return run(random_folder, tmp_path, HashEncoder()).path.read_bytes()
+
+    first = content()
+    assert content() == first
     monkeypatch.setattr(embedded, "PART", 7)
-    assert run(random_folder, tmp_path, HashEncoder()).read_bytes() == first
+    assert content() == first
     monkeypatch.setattr(embedded, "LIMIT", 0)
-    assert run(random_folder, tmp_path, HashEncoder()).read_bytes() == first
+    assert content() == first
     assert [path.name for path in (tmp_path / "scores").iterdir()] == ["bucc2018.json"]
 
 
 # --- bad input
-
-
-def error_of(*arguments, **protocol):
-    with pytest.raises(EmsError) as caught:
-        run(*arguments, **protocol)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +212,7 @@ def test_a_bad_file_is_an_error_that_names_file_and_line(
     name, lines, expected, folder, tmp_path, encoder
 ):
     write_lines(folder / "de-en" / name, lines)
-    message = error_of(folder, tmp_path, encoder)
+    message = error_of(tmp_path, "bucc2018", folder, encoder, **changes_of(folder))
     assert name in message
     assert expected in message
 
@@ -266,22 +221,20 @@ def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
     folder, tmp_path, encoder, monkeypatch
 ):
     encoder.vectors["Satz 3"] = [math.nan] * (2 * WIDTH)
-    expected = "bucc2018 de training: the embedding of sentence 4 is zero or not finite"
-    assert error_of(folder, tmp_path, encoder) == expected
+    arguments = (tmp_path, "bucc2018", folder, encoder)
+    message = error_of(*arguments, **changes_of(folder))
+    assert message == "bucc2018 de training: the embedding of sentence 4 is zero or not finite"
     monkeypatch.setattr(embedded, "PART", 2)
-    message = error_of(folder, tmp_path, encoder)
-    assert message.startswith(
-        "bucc2018 de training, after 2 sentences: the embedding of sentence 2"
-    )
-    assert not (tmp_path / "scores").exists()
+    message = error_of(*arguments, **changes_of(folder))
+    expected = "bucc2018 de training, after 2 sentences: the embedding of sentence 2"
+    assert message.startswith(expected)
 
 
 def test_how_bucc_is_scored_is_a_setting_that_only_the_benchmark_reads(tmp_path):
     def hashes(**protocol):
-        experiment = experiment_of(tmp_path, **protocol)
-        names = {"system": "ems", "benchmark": "bucc2018"}
+        experiment = Settings(tmp_path / "settings").changed(**changes_of(**protocol))
         trained = stage_hash(experiment, "train", system="ems")
-        return stage_hash(experiment, "bench", **names), trained
+        return stage_hash(experiment, "bench", system="ems", benchmark="bucc2018"), trained
 
     default = hashes()
     assert hashes(k=4, margin="ratio", threshold="oracle", missed=10) == default
@@ -307,17 +260,15 @@ def test_a_setting_that_nobody_knows_or_that_the_set_does_not_have_is_one_line(t
 
 def test_pairs_of_the_published_format_are_found_by_shared_words(tmp_path):
     needs((SHARED / "bucc_mini").is_dir(), "the benchmarks do not lie beside the project")
-    from ems.bench.baselines import CharNgramEncoder
-
-    arguments = (SHARED / "bucc_mini", tmp_path, CharNgramEncoder(), ("de", "fr"))
     for threshold in ("oracle", "sample"):
-        scores = scores_of(*arguments, threshold=threshold)
+        arguments = (SHARED / "bucc_mini", tmp_path, CharNgramEncoder(), ("de", "fr"))
+        scores = run(*arguments, threshold=threshold)
         for found in (told_of(scores, code) for code in ("de", "fr")):
             assert (found["sentences"], found["english"], found["gold"]) == (476, 476, 240)
             assert 5 < found["f1"] < 95
             assert found["missed"] or found["correct"] == found["extracted"]
 
 
-def test_pairs_of_the_made_up_format_are_found_in_every_part(folder, encoder):
+def test_pairs_of_the_made_up_format_are_found_in_every_part(folder):
     for part in PARTS:
         assert read_part(folder, "de", part).gold

@@ -13,12 +13,19 @@ from experiments_made import Settings
 from results_made import by_direction, counts, hits, means
 
 from ems.bench.baselines import CharNgramEncoder
-from ems.bench.documents import MAJORITY
-from ems.bench.labelled import Place, Reader, drawn
 from ems.bench.task import Task
+from ems.benchmarks.families import classification
+from ems.benchmarks.families.classification import (
+    MAJORITY,
+    Reader,
+    drawn,
+    embed_documents,
+    split_long,
+    token_counts,
+)
 from ems.config import stage_hash
 from ems.errors import EmsError
-from ems.evalsets.documents import Document
+from ems.evalsets.documents import Document, Place
 
 SEVEN = ("de", "es", "fr", "it", "ja", "ru", "zh")
 BOTH = {f"{one}-{other}" for x in SEVEN for one, other in (("en", x), (x, "en"))}
@@ -31,18 +38,30 @@ DIRECTIONS = {
     "sib200": {"en-en", "en-de", "en-fr"},
     "counterfactual": {"en-en", "en-de", "en-ja"},
 }
-OF_SIB = {"languages": ["en", "de", "fr"]}
 every = pytest.mark.parametrize("name", DIRECTIONS)
 
 
-@pytest.fixture
-def folders(tmp_path):
+@pytest.fixture(scope="session")
+def written(tmp_path_factory):
     """Every benchmark, each in a folder of its name."""
-    return {name: write(tmp_path / name) for name, write in made.WRITERS.items()}
+    root = tmp_path_factory.mktemp("classified")
+    return {name: write(root / name) for name, write in made.WRITERS.items()}
+
+
+@pytest.fixture
+def copied(written, tmp_path):
+    """Folders to change: the copy of a benchmark is made when it is asked for."""
+
+    class Copies(dict):
+        def __missing__(self, name):
+            self[name] = shutil.copytree(written[name], tmp_path / name)
+            return self[name]
+
+    return Copies()
 
 
 def scored(name, folders, tmp_path, encoder=None, **changes):
-    more = OF_SIB if name == "sib200" else {}
+    more = {"languages": ["en", "de", "fr"]} if name == "sib200" else {}
     return run(name, tmp_path, folders[name], encoder, **{**more, **changes})
 
 
@@ -51,9 +70,9 @@ def scored(name, folders, tmp_path, encoder=None, **changes):
 
 @every
 def test_each_benchmark_has_its_directions_and_a_transfer_that_works_is_seen(
-    name, folders, tmp_path
+    name, written, tmp_path
 ):
-    scores = scored(name, folders, tmp_path)
+    scores = scored(name, written, tmp_path)
     assert scores.metric == "accuracy"
     assert set(scores.labelled()) == set(scores.details) == DIRECTIONS[name]
     assert scores.parallel == (name == "sib200")
@@ -67,58 +86,50 @@ def test_each_benchmark_has_its_directions_and_a_transfer_that_works_is_seen(
 
 
 @every
-def test_a_language_whose_classes_lie_elsewhere_is_told_wrong_and_only_it(name, folders, tmp_path):
+def test_a_language_whose_classes_lie_elsewhere_is_told_wrong_and_only_it(name, written, tmp_path):
     encoder = TopicEncoder({"de": 1})
-    for direction, accuracy in means(scored(name, folders, tmp_path, encoder)).items():
+    for direction, accuracy in means(scored(name, written, tmp_path, encoder)).items():
         source, target = direction.split()[0].split("-")
         same = (source == "de") == (target == "de")
         assert accuracy > 90 if same else accuracy < 10
 
 
-def test_the_numbers_of_a_direction_agree_with_its_hits(folders, tmp_path):
-    encoder = TopicEncoder(noise=0.6)
-    scores = scored("mldoc", folders, tmp_path, encoder)
+def test_the_numbers_of_a_direction_agree_with_its_hits_and_do_not_depend_on_others(
+    written, tmp_path
+):
+    noisy = TopicEncoder(noise=0.6)
+    scores = scored("mldoc", written, tmp_path, noisy)
     assert set(counts(scores).values()) == {20}
     for row in (row for row in scores.rows if not row.measure):
         assert row.value == pytest.approx(100 * np.mean(hits(row)))
     assert len({row.value for row in scores.rows}) > 3  # a guard
-    for row in json.loads(scores.path.read_text())["rows"]:
+    content = scores.path.read_bytes()
+    for row in json.loads(content)["rows"]:
         assert ("interval" in row) == ("measure" not in row)
         low, high = row.get("interval", (0, 100))
         assert low <= row["value"] <= high
-
-
-def test_the_most_frequent_class_of_the_test_part_is_counted(folders, tmp_path):
-    path = folders["counterfactual"] / "DE_test.tsv"
-    path.write_text(path.read_text().replace("\t0\n", "\t1\n", 3))
-    found = means(scored("counterfactual", folders, tmp_path), MAJORITY)
-    assert found == {"en-en": 50, "en-de": pytest.approx(100 * 9 / 12), "en-ja": 50}
-
-
-def test_the_same_inputs_give_the_same_bytes(folders, tmp_path):
-    noisy = TopicEncoder(noise=0.6)
-    first = scored("mldoc", folders, tmp_path, noisy)
-    before = (tmp_path / "scores/mldoc.json").read_bytes()
-    scored("mldoc", folders, tmp_path, noisy)
-    assert (tmp_path / "scores/mldoc.json").read_bytes() == before
-    assert scored("mldoc", folders, tmp_path, noisy, seed=2).rows != first.rows
-
-
-def test_a_direction_does_not_depend_on_the_other_languages(folders, tmp_path):
-    noisy = TopicEncoder(noise=0.6)
-    whole = by_direction(scored("mldoc", folders, tmp_path, noisy))
+    assert scored("mldoc", written, tmp_path, noisy).path.read_bytes() == content
+    assert scored("mldoc", written, tmp_path, noisy, seed=2).rows != scores.rows
     some = {"evalsets": {"mldoc": {"languages": ["en", "fr"]}}}
-    few = by_direction(scored("mldoc", folders, tmp_path, noisy, **some))
+    few = by_direction(scored("mldoc", written, tmp_path, noisy, **some))
+    whole = by_direction(scores)
     assert few == {name: whole[name] for name in ("en-fr", "fr-en")}
 
 
+def test_the_most_frequent_class_of_the_test_part_is_counted(copied, tmp_path):
+    path = copied["counterfactual"] / "DE_test.tsv"
+    path.write_text(path.read_text().replace("\t0\n", "\t1\n", 3))
+    found = means(scored("counterfactual", copied, tmp_path), MAJORITY)
+    assert found == {"en-en": 50, "en-de": pytest.approx(100 * 9 / 12), "en-ja": 50}
+
+
 def test_sources_trained_one_by_one_for_lack_of_memory_give_the_same_scores(
-    folders, tmp_path, monkeypatch
+    written, tmp_path, monkeypatch
 ):
     noisy = TopicEncoder(noise=0.6)
-    together = scored("cls", folders, tmp_path, noisy)
-    monkeypatch.setattr("ems.bench.documents.MOST_BYTES", 1)
-    assert scored("cls", folders, tmp_path, noisy) == together
+    together = scored("cls", written, tmp_path, noisy)
+    monkeypatch.setattr(classification, "MOST_BYTES", 1)
+    assert scored("cls", written, tmp_path, noisy) == together
 
 
 # --- who chooses
@@ -135,20 +146,23 @@ def spoil(folder, name):
         "sib200": ("deu_Latn/dev.tsv", "\thealth\t", "\tsports\t"),
         "counterfactual": ("DE_valid.tsv", "\t1\n", "\t0\n"),
     }[name]
-    path = folder / path
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
+    replace_in(folder / path, old, new)
+
+
+def replace_in(path, old, new):
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new))
 
 
 @pytest.mark.parametrize("name", ["mldoc", "marc", "sib200", "counterfactual"])
 def test_only_the_source_language_chooses_so_a_spoilt_validation_part_of_the_target_is_not_seen(
-    name, folders, tmp_path
+    name, copied, tmp_path
 ):
-    noisy = TopicEncoder(noise=0.5)
-    before = by_direction(scored(name, folders, tmp_path, noisy))
-    spoil(folders[name], name)
+    before = by_direction(scored(name, copied, tmp_path, TopicEncoder(noise=0.5)))
+    spoil(copied[name], name)
     asked = TopicEncoder(noise=0.5)
-    after = by_direction(scored(name, folders, tmp_path, asked))
+    after = by_direction(scored(name, copied, tmp_path, asked))
     assert {direction for direction in before if after[direction] != before[direction]} <= {"de-en"}
     read = [what for _, _, what in asked.asked if "valid" in what]
     german = [what for what in read if re.search(" (german|de|deu_Latn|DE) ", what)]
@@ -156,31 +170,12 @@ def test_only_the_source_language_chooses_so_a_spoilt_validation_part_of_the_tar
     assert len(german) == (1 if name in ("mldoc", "marc") else 0)  # as a source, or not at all
 
 
-def test_a_target_is_read_for_its_test_part_alone(folders, tmp_path):
+def test_a_target_is_read_for_its_test_part_alone(written, tmp_path):
     listening = TopicEncoder()
-    scored("counterfactual", folders, tmp_path, listening)
-    parts = Counter(
-        (language, line.split()[1]) for language, lines, _ in listening.asked for line in lines
-    )
-    assert set(parts) == {
-        ("en", "train"),
-        ("en", "valid"),
-        ("en", "test"),
-        ("de", "test"),
-        ("ja", "test"),
-    }
-
-
-def test_the_test_part_of_the_source_is_what_chooses_in_amazon_version_one(folders, tmp_path):
-    experiment = experiment_of("cls", tmp_path / "settings", folders["cls"])
-    reader = Reader(Task(TopicEncoder(), experiment, "ngram", "cls", {"cls": folders["cls"]}))
-    parts = {
-        part: reader.examples(Place("jp", "dvd", part)).texts for part in ("train", "valid", "test")
-    }
-    assert all("jp dvd train" in words for words in parts["train"])
-    assert parts["valid"] == parts["test"]
-    assert all("jp dvd test" in words for words in parts["test"])
-    assert parts["train"][0].startswith("Titel\n")
+    scored("counterfactual", written, tmp_path, listening)
+    parts = {(code, line.split()[1]) for code, lines, _ in listening.asked for line in lines}
+    english = {("en", part) for part in ("train", "valid", "test")}
+    assert parts == english | {("de", "test"), ("ja", "test")}
 
 
 # --- which documents
@@ -192,72 +187,124 @@ def reader_of(name, folders, tmp_path, **probe):
     return Reader(Task(TopicEncoder(), experiment, "ngram", name, {name: folders[name]}))
 
 
+def test_the_test_part_of_the_source_is_what_chooses_in_amazon_version_one(written, tmp_path):
+    reader = reader_of("cls", written, tmp_path)
+    parts = {
+        part: reader.examples(Place("jp", "dvd", part)).texts for part in ("train", "valid", "test")
+    }
+    assert all("jp dvd train" in words for words in parts["train"])
+    assert parts["valid"] == parts["test"]
+    assert all("jp dvd test" in words for words in parts["test"])
+    assert parts["train"][0].startswith("Titel\n")
+
+
 def test_reviews_to_learn_from_are_drawn_half_of_each_class_and_never_three_stars(
-    folders, tmp_path
+    written, tmp_path
 ):
-    reader = reader_of("marc", folders, tmp_path)
+    reader = reader_of("marc", written, tmp_path)
     found = reader.examples(Place("de", "", "train"))
     assert Counter(found.labels) == {0: 6, 1: 6}
-    assert all(
-        f"topic{label} " in text for label, text in zip(found.labels, found.texts, strict=True)
-    )
+    pairs = zip(found.labels, found.texts, strict=True)
+    assert all(f"topic{label} " in text for label, text in pairs)
     assert len(set(found.texts)) == 12
     assert reader.examples(Place("de", "", "train")) == found
     assert Counter(reader.examples(Place("de", "", "test")).labels) == {0: 8, 1: 8}
     with pytest.raises(EmsError, match=r"dataset_de_train.json: expected at least 17 documents"):
-        reader_of("marc", folders, tmp_path, train=34).examples(Place("de", "", "train"))
+        reader_of("marc", written, tmp_path, train=34).examples(Place("de", "", "train"))
 
 
-def test_headlines_are_drawn_once_and_no_part_shares_one(folders, tmp_path):
-    reader = reader_of("rcv2", folders, tmp_path)
+def test_headlines_are_drawn_once_and_no_part_shares_one(written, tmp_path):
+    reader = reader_of("rcv2", written, tmp_path)
     parts = [reader.examples(Place("german", "", part)) for part in ("train", "valid", "test")]
     assert [len(part.texts) for part in parts] == [20, 20, 20]
     texts = [text for part in parts for text in part.texts]
     assert len(set(texts)) == 60
     assert all("title" in text for text in texts)
-    again = reader_of("rcv2", folders, tmp_path)
+    again = reader_of("rcv2", written, tmp_path)
     assert again.examples(Place("german", "", "test")) == parts[2]
     with pytest.raises(EmsError, match=r"german: expected at least 1,036 documents .* found 60"):
-        reader_of("rcv2", folders, tmp_path, train=996).examples(Place("german", "", "train"))
+        reader_of("rcv2", written, tmp_path, train=996).examples(Place("german", "", "train"))
 
 
 def test_each_document_is_as_likely_to_be_drawn(tmp_path):
     documents = [Document("", "", str(at)) for at in range(20)]
-    counts = Counter(
-        document.text
-        for seed in range(2000)
-        for document in drawn(documents, 5, str(seed), tmp_path)
-    )
+    seeds = map(str, range(2000))
+    counts = Counter(one.text for seed in seeds for one in drawn(documents, 5, seed, tmp_path))
     assert len(counts) == 20
     assert all(400 < count < 600 for count in counts.values())
 
 
 @pytest.mark.parametrize(("title", "start"), [(True, "no topic here\nde dev"), (False, "de dev")])
-def test_news_are_read_with_their_headline_only_if_asked_to(title, start, tmp_path):
-    folder = made.write_mldoc(tmp_path / "mldoc")
-    reader = reader_of("mldoc", {"mldoc": folder}, tmp_path, title=title)
+def test_news_are_read_with_their_headline_only_if_asked_to(title, start, written, tmp_path):
+    reader = reader_of("mldoc", written, tmp_path, title=title)
     assert reader.examples(Place("german", "", "valid")).texts[0].startswith(start)
+
+
+# --- one embedding for each document, whatever its length
+
+
+class Counted(TopicEncoder):
+    """An encoder with token ids: three for each word."""
+
+    def token_counts(self, lines, language):
+        return [3 * len(line.split()) for line in lines]
+
+    def vector(self, line, language):
+        return np.array([len(line), line.count("a"), 1.0])
+
+
+SENTENCES = {
+    "short a": ["short a"],
+    "A first one. And a second!\nThird line": ["A first one.", "And a second!", "Third line"],
+    "just\nso": ["just", "so"],
+    "naïve ones? Yes. No": ["naïve ones?", "Yes.", "No"],
+}
+
+
+@pytest.mark.parametrize("limit", [0, 5, 20, 1000])
+def test_a_document_of_too_many_tokens_is_the_mean_of_its_sentences(limit, tmp_path):
+    expected = []
+    for text, cut in SENTENCES.items():
+        many = limit and 3 * len(text.split()) > limit
+        lines = cut if many else [" ".join(text.split())]
+        expected.append(np.mean([(len(line), line.count("a"), 1.0) for line in lines], axis=0))
+    encoder = Counted()
+    experiment = Settings(tmp_path / "s").changed(documents={"split": limit})
+    task = Task(encoder, experiment, "ngram", "tatoeba", {"tatoeba": tmp_path})
+    found = embed_documents(task, list(SENTENCES), "de", "here")
+    assert found == pytest.approx(np.array(expected))
+    assert found.dtype == np.float32
+    assert not any("\n" in line for _, lines, _ in encoder.asked for line in lines)
+
+
+def test_an_encoder_without_token_ids_is_counted_by_words_and_unspaced_characters():
+    lines = ["Two words, one comma.", "漢字かなカナ", "naïve1 x", "", "ไทย"]
+    assert token_counts(CharNgramEncoder(), lines, "de") == [6, 6, 2, 0, 3]
+    assert token_counts(Counted(), lines[:1], "de") == [12]
+    assert split_long(CharNgramEncoder(), ["A b. C d."], "de", 5) == [["A b.", "C d."]]
+    assert split_long(CharNgramEncoder(), ["A b. C d."], "de", 6) == [["A b. C d."]]
 
 
 # --- hashes
 
 
 def test_a_setting_of_a_benchmarks_classifier_changes_the_hash_of_that_benchmark_alone(
-    folders, tmp_path
+    written, tmp_path
 ):
+    sets = {name: {"version": "v1", "path": str(written[name])} for name in ("mldoc", "cls")}
+    base = made.MINIMAL | {
+        "evalsets": {"tatoeba": {"version": "toy"}, **sets},
+        "benchmarks": ["tatoeba", "mldoc", "cls"],
+        "languages": made.LANGUAGES,
+        "probes": {"mldoc": {"train": 16}},
+        "decontaminate": {"against": []},
+    }
+    settings = Settings(tmp_path / "s", base)
+
     def hashes(**changes):
-        sets = {name: {"version": "v1", "path": str(folders[name])} for name in ("mldoc", "cls")}
-        more = {"evalsets": sets, "benchmarks": ["tatoeba", "mldoc", "cls"]}
-        more["languages"] = made.LANGUAGES
-        more["probes"] = {"mldoc": {"train": 16}}
-        more["decontaminate"] = {"against": []}
-        value = made.changed(made.MINIMAL | {"evalsets": {}}, more)
-        value["evalsets"]["tatoeba"] = {"version": "toy"}
-        experiment = Settings(tmp_path / "s").load(made.changed(value, changes))
-        return {
-            name: stage_hash(experiment, "bench", system="ngram", benchmark=name)
-            for name in experiment.benchmarks
-        }
+        experiment = settings.changed(**changes)
+        names = experiment.benchmarks
+        return {n: stage_hash(experiment, "bench", system="ngram", benchmark=n) for n in names}
 
     before = hashes()
     for changes, expected in (
@@ -271,23 +318,25 @@ def test_a_setting_of_a_benchmarks_classifier_changes_the_hash_of_that_benchmark
 
 
 def test_the_score_file_is_of_the_files_learnt_from_and_of_the_news_in_the_folders(
-    folders, tmp_path
+    copied, tmp_path
 ):
-    def found(name):
-        return scored(name, folders, tmp_path).data_sha256
+    def sha256(name):
+        settings = experiment_of(name, tmp_path / "s", copied[name])
+        task = Task(TopicEncoder(), settings, "ngram", name, {name: copied[name]})
+        return task.header()["data_sha256"]
 
     for name, path in (
         ("marc", "train/dataset_de_train.json"),
         ("counterfactual", "EN_train.tsv"),
         ("mldoc", "mldoc-indices/german.train.16"),
     ):
-        before, path = found(name), folders[name] / path
+        before, path = sha256(name), copied[name] / path
         lines = path.read_text().splitlines()
         path.write_text("".join(f"{line}\n" for line in [*lines[:1], *lines[1:][::-1]]))
-        assert found(name) != before
-    before = found("rcv2")
-    made.write_news(folders["rcv2"], "de", 999, "CCAT", "x", "topic0 of4")
-    assert found("rcv2") != before
+        assert sha256(name) != before
+    before = sha256("rcv2")
+    made.write_news(copied["rcv2"], "de", 999, "CCAT", "x", "topic0 of4")
+    assert sha256("rcv2") != before
 
 
 # --- bad input
@@ -302,30 +351,23 @@ def told(name, folders, tmp_path, encoder=None, **changes):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_an_embedding_that_is_not_finite_is_told_with_its_file_and_its_text(
-    value, folders, tmp_path
+    value, written, tmp_path
 ):
     class Broken(TopicEncoder):
         def vector(self, line, language):
-            found = super().vector(line, language)
-            return found * value if "DE test item 3" in line else found
+            return super().vector(line, language) * (value if "DE test item 3" in line else 1)
 
-    message = told("counterfactual", folders, tmp_path, Broken())
-    assert f"{folders['counterfactual']}/DE_test.tsv" in message
+    message = told("counterfactual", written, tmp_path, Broken())
+    assert f"{written['counterfactual']}/DE_test.tsv" in message
     assert "is not finite" in message
     assert "DE test item 3" in message
 
 
 SPOILT = [
     ("sib200", "eng_Latn/train.tsv", "\thealth\t", "\tlaw\t", "found the category 'law'; expected"),
-    ("counterfactual", "DE_test.tsv", "\t1\n", "\t2\n", "found the label '2'; expected 0 or 1"),
-    (
-        "counterfactual",
-        "EN_train.tsv",
-        "\t1\n",
-        "\t0\n",
-        "is of the class 1; expected some of each",
-    ),
     ("sib200", "deu_Latn/test.tsv", "\thealth\t", "\tsports\t", "is of the class health; expected"),
+    ("counterfactual", "DE_test.tsv", "\t1\n", "\t2\n", "found the label '2'; expected 0 or 1"),
+    ("counterfactual", "EN_train.tsv", "\t1\n", "\t0\n", "is of the class 1; expected some of"),
     ("marc", "dev/dataset_en_dev.json", '"4"', '"6"', "line 4: expected a JSON object with stars"),
     ("cls", "jp/dvd/test.review", "5.0", "3.0", "a review with the rating '3.0'; expected"),
     ("cls", "jp/dvd/train.review", "5.0", "1.0", "is of the class positive; expected some of each"),
@@ -334,28 +376,25 @@ SPOILT = [
 
 @pytest.mark.parametrize(("name", "file", "old", "new", "message"), SPOILT)
 def test_an_unknown_label_and_a_class_without_examples_are_told_with_their_file(
-    name, file, old, new, message, folders, tmp_path
+    name, file, old, new, message, copied, tmp_path
 ):
-    path = folders[name] / file
-    content = path.read_text()
-    assert old in content
-    path.write_text(content.replace(old, new))
-    found = told(name, folders, tmp_path)
+    path = copied[name] / file
+    replace_in(path, old, new)
+    found = told(name, copied, tmp_path)
     assert found.startswith(f"{path}: ")
     assert message in found
 
 
-def test_a_missing_training_file_is_told_before_anything_runs(folders, tmp_path):
-    (folders["marc"] / "train/dataset_fr_train.json").unlink()
-    assert "train/dataset_fr_train.json" in told("marc", folders, tmp_path)
+def test_a_missing_training_file_is_told_before_anything_runs(copied, tmp_path):
+    (copied["marc"] / "train/dataset_fr_train.json").unlink()
+    assert "train/dataset_fr_train.json" in told("marc", copied, tmp_path)
 
 
-def test_without_english_or_another_language_there_is_no_direction(folders, tmp_path):
+def test_without_english_or_another_language_there_is_no_direction(written, tmp_path):
     only = {"evalsets": {"mldoc": {"languages": ["de", "fr"]}}}
-    message = told("mldoc", folders, tmp_path, **only)
+    message = told("mldoc", written, tmp_path, **only)
     assert "evalsets.mldoc.languages: ngram is scored on de, fr; a direction needs en" in message
 
 
-def test_the_baseline_of_character_ngrams_can_be_scored(folders, tmp_path):
-    scores = scored("sib200", folders, tmp_path, CharNgramEncoder())
-    assert means(scores)["en-en"] > 50
+def test_the_baseline_of_character_ngrams_can_be_scored(written, tmp_path):
+    assert means(scored("sib200", written, tmp_path, CharNgramEncoder()))["en-en"] > 50

@@ -1,15 +1,22 @@
 """Laws of getting data: a corrupted download never becomes data, and no line ever shifts."""
 
+import gzip
+import io
 import json
+import zipfile
+from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from cli_made import Cli
 from host_made import host
 from mirror_made import PAIRS, moses, moses_of
 
 from ems.corpora.catalogue import catalogue
-from ems.corpora.download import Downloads
-from ems.corpora.fetch import fetch_moses, opus_location
+from ems.corpora.fetch import fetch_mined, fetch_moses
+from ems.corpora.locations import mined_location, opus_location
 from ems.corpora.moses import count_pairs, members, read_pairs
 from ems.errors import EmsError
 
@@ -21,17 +28,20 @@ def pairs_of(path):
 # --- Moses zips
 
 
-def test_the_pairs_of_an_archive_come_in_its_order(tmp_path):
-    path = moses_of(tmp_path / "x.zip", PAIRS)
-    assert count_pairs(path, "C", "de-en") == 3
-    assert pairs_of(path) == PAIRS
-
-
-def test_a_last_line_without_line_feed_is_a_line(tmp_path):
-    for first, second in ((b"a\nb", b"c\nd\n"), (b"a\nb\n", b"c\nd"), (b"a\nb", b"c\nd")):
-        path = moses(tmp_path / "x.zip", first, second)
-        assert count_pairs(path, "C", "de-en") == 2
-        assert pairs_of(path) == [("a", "c"), ("b", "d")]
+@pytest.mark.parametrize(
+    ("sides", "expected"),
+    [
+        ((b"a\nb\n", b"c\nd\n"), [("a", "c"), ("b", "d")]),
+        ((b"a\nb", b"c\nd\n"), [("a", "c"), ("b", "d")]),  # a last line needs no line feed
+        ((b"a\nb\n", b"c\nd"), [("a", "c"), ("b", "d")]),
+        ((b"a\nb", b"c\nd"), [("a", "c"), ("b", "d")]),
+        ((b"\r\na\r\n\r\n", b"b\n\nc\n"), [("", "b"), ("a", ""), ("", "c")]),
+    ],
+)
+def test_the_pairs_of_an_archive_come_in_its_order_empty_lines_too(tmp_path, sides, expected):
+    path = moses(tmp_path / "x.zip", *sides)
+    assert count_pairs(path, "C", "de-en") == len(expected)
+    assert pairs_of(path) == expected
 
 
 @pytest.mark.parametrize("breaker", ["\u2028", "\u2029", "\r", "\x85", "\x0b", "\x0c", "\x1c"])
@@ -40,12 +50,6 @@ def test_only_a_line_feed_ends_a_line(tmp_path, breaker):
     path = moses_of(tmp_path / "x.zip", pairs)
     assert count_pairs(path, "C", "de-en") == 3
     assert pairs_of(path) == pairs
-
-
-def test_empty_lines_keep_their_place_and_windows_line_ends_go(tmp_path):
-    path = moses(tmp_path / "x.zip", b"\r\na\r\n\r\n", b"b\n\nc\n")
-    assert count_pairs(path, "C", "de-en") == 3
-    assert pairs_of(path) == [("", "b"), ("a", ""), ("", "c")]
 
 
 def test_lines_longer_than_a_block_are_one_line(tmp_path):
@@ -72,15 +76,17 @@ def test_unequal_sides_are_an_error_with_the_file_and_both_counts(tmp_path, firs
     assert f"C.de-en.de has {counts[0]} and C.de-en.en has {counts[1]} lines" in str(told.value)
 
 
-def test_an_archive_without_pairs_is_an_error(tmp_path):
-    with pytest.raises(EmsError, match="no sentence pairs"):
-        count_pairs(moses(tmp_path / "x.zip", b"", b""), "C", "de-en")
-
-
-@pytest.mark.parametrize("content", [b"", b"<html>Not found</html>", b"PK\x03\x04 and no more"])
-def test_what_is_no_zip_is_an_error_that_names_the_file(tmp_path, content):
-    (tmp_path / "x.zip").write_bytes(content)
-    with pytest.raises(EmsError, match=r"x\.zip: not a zip archive"):
+@pytest.mark.parametrize(
+    "content", [None, b"", b"<html>Not found</html>", b"PK\x03\x04 and no more"]
+)
+def test_what_is_no_zip_or_has_no_pairs_is_an_error_that_names_the_file(tmp_path, content):
+    with pytest.raises(EmsError, match=r"x\.zip: no such file"):
+        count_pairs(tmp_path / "x.zip", "C", "de-en")
+    moses(tmp_path / "x.zip", b"", b"")
+    if content is not None:
+        (tmp_path / "x.zip").write_bytes(content)
+    expected = "no sentence pairs in it" if content is None else "not a zip archive"
+    with pytest.raises(EmsError, match=rf"x\.zip: {expected}"):
         count_pairs(tmp_path / "x.zip", "C", "de-en")
 
 
@@ -115,11 +121,6 @@ def test_a_missing_member_is_named_with_what_is_there(tmp_path):
         count_pairs(path, "C", "de-en")
 
 
-def test_an_absent_archive_is_named(tmp_path):
-    with pytest.raises(EmsError, match=r"x\.zip: no such file"):
-        count_pairs(tmp_path / "x.zip", "C", "de-en")
-
-
 def test_text_that_is_not_utf8_is_an_error_with_member_and_line(tmp_path):
     path = moses(tmp_path / "x.zip", b"a\nb\nc\n", "a\nb\ncafé\n".encode("latin-1"))
     assert count_pairs(path, "C", "de-en") == 3
@@ -134,147 +135,155 @@ def test_the_members_are_named_as_opus_names_them():
     )
 
 
-# --- fetching
+# --- fetching, of Moses zips and of mined files alike
 
 
-ON_HOST = "/OPUS-C/v1/moses/de-en.txt.zip"
-ON_DISK = "C/v1/moses/de-en.txt.zip"
+@dataclass
+class Format:
+    """A way to fetch a pair: its place on a host and in a directory, contents, good and bad."""
+
+    fetch: Callable
+    on_host: str
+    on_disk: str
+    good: bytes
+    other: bytes
+    bad: bytes
+    message: str
+
+
+def zipped(*sides):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for code, text in zip(("de", "en"), sides, strict=True):
+            archive.writestr(zipfile.ZipInfo(f"C.de-en.{code}"), text)
+    return out.getvalue()
+
+
+MINED = b"1.25\tHallo\tHello\n1.04\tZwei\tTwo\n"
+LASERS = "/WikiMatrix/v1/WikiMatrix.de-en.tsv.gz"
+FORMATS = {
+    "moses": Format(
+        lambda source, out: fetch_moses(source, "C", "v1", "de-en", out),
+        "/OPUS-C/v1/moses/de-en.txt.zip",
+        "/C/v1/moses/de-en.txt.zip",
+        zipped(b"a\nb\n", b"c\nd\n"),
+        zipped(b"a\n", b"c\n"),
+        zipped(b"a\nb\n", b"c\n"),
+        "equal line counts",
+    ),
+    "mined": Format(
+        lambda source, out: fetch_mined(source, "de-en", out),
+        LASERS,
+        LASERS,
+        gzip.compress(MINED),
+        gzip.compress(MINED[:17]),
+        gzip.compress(MINED + b"x\n"),
+        "line 3 has 1 columns",
+    ),
+}
+every_format = pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+every_kind = pytest.mark.parametrize("kind", ["directory", "file", "host"])
 
 
 @contextmanager
-def mirror(kind, tmp_path, content):
+def mirror(kind, tmp_path, form, content):
     """The same file in a directory, by its path or as file://, or on a web server.
 
-    Yields (source, a function that changes the file).
+    Yields (source, the place of the file, a function that changes it).
     """
-    if kind != "host":
-        path = tmp_path / "mirror" / ON_DISK
+    if kind == "host":
+        answers = {form.on_host: (200, {}, content)}
+        with host(answers) as address:
+            change = lambda new: answers.update({form.on_host: (200, {}, new)})  # noqa: E731
+            yield address, address + form.on_host, change
+    else:
+        folder = tmp_path / "mirror"
+        path = folder / form.on_disk[1:]
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
-        folder = tmp_path / "mirror"
-        yield (str(folder) if kind == "directory" else folder.as_uri()), path.write_bytes
-    else:
-        answers = {ON_HOST: (200, {}, content)}
-        with host(answers) as address:
-            yield address, lambda new: answers.update({ON_HOST: (200, {}, new)})
+        yield (str(folder) if kind == "directory" else folder.as_uri()), str(path), path.write_bytes
 
 
-def get(source, out):
-    return fetch_moses(source, "C", "v1", "de-en", out, how=Downloads(retries=1, pause=0.0))
+@every_kind
+@every_format
+def test_a_fetched_file_is_the_source_byte_for_byte_and_locked(tmp_path, kind, form):
+    out = tmp_path / "data" / Path(form.on_disk).name
+    with mirror(kind, tmp_path, form, form.good) as (source, _, _):
+        entry = form.fetch(source, out)
+        assert form.fetch(source, out) == entry  # a second time is no change
+    assert out.read_bytes() == form.good
+    assert entry == json.loads(out.with_name(f"{out.name}.lock.json").read_text())
+    assert (entry["bytes"], entry["pairs"]) == (len(form.good), 2)
+    assert entry["url"].startswith(source)
+    assert sorted(p.name for p in out.parent.iterdir()) == [out.name, f"{out.name}.lock.json"]
 
 
-both = pytest.mark.parametrize("kind", ["directory", "file", "host"])
-
-
-@both
-def test_a_fetched_file_is_the_source_byte_for_byte_and_locked(tmp_path, kind):
-    content = moses_of(tmp_path / "x.zip", PAIRS).read_bytes()
-    out = tmp_path / "data" / "x.zip"
-    with mirror(kind, tmp_path, content) as (source, _):
-        entry = get(source, out)
-        assert get(source, out) == entry  # a second time is no change
-    assert out.read_bytes() == content
-    lock = json.loads((tmp_path / "data" / "x.zip.lock.json").read_text())
-    assert (lock["bytes"], lock["pairs"]) == (len(content), 3)
-    assert lock["sha256"] == entry["sha256"]
-    assert lock["url"].startswith(source)
-    assert sorted(p.name for p in out.parent.iterdir()) == ["x.zip", "x.zip.lock.json"]
-
-
-@both
+@every_kind
+@every_format
 def test_a_source_that_changed_is_an_error_that_names_the_lock_even_if_the_file_went(
-    tmp_path, kind
+    tmp_path, kind, form
 ):
-    out = tmp_path / "data" / "x.zip"
-    lock = out.with_name("x.zip.lock.json")
-    before = moses_of(tmp_path / "a.zip", PAIRS).read_bytes()
-    after = moses_of(tmp_path / "b.zip", PAIRS[:2]).read_bytes()
-    with mirror(kind, tmp_path, before) as (source, change):
-        get(source, out)
+    out = tmp_path / "data" / Path(form.on_disk).name
+    lock = out.with_name(f"{out.name}.lock.json")
+    with mirror(kind, tmp_path, form, form.good) as (source, _, change):
+        form.fetch(source, out)
         locked = lock.read_bytes()
-        change(after)
-        with pytest.raises(EmsError, match=r"the source changed.*delete .*x\.zip\.lock\.json"):
-            get(source, out)
-        assert out.read_bytes() == before
+        change(form.other)
+        with pytest.raises(EmsError, match=rf"the source changed.*delete .*{lock.name}"):
+            form.fetch(source, out)
+        assert out.read_bytes() == form.good
         out.unlink()
         with pytest.raises(EmsError, match="the source changed"):
-            get(source, out)
+            form.fetch(source, out)
         assert not out.exists()
         assert lock.read_bytes() == locked
         lock.unlink()
-        get(source, out)
-    assert out.read_bytes() == after
+        form.fetch(source, out)
+    assert out.read_bytes() == form.other
 
 
-@both
-@pytest.mark.parametrize("bad", [b"", b"<html><body>Service unavailable</body></html>\n"])
-def test_a_page_instead_of_a_zip_leaves_no_file_and_no_lock(tmp_path, kind, bad):
-    out = tmp_path / "data" / "x.zip"
-    with mirror(kind, tmp_path, bad) as (source, _), pytest.raises(EmsError) as told:
-        get(source, out)
-    assert "not a zip archive" in str(told.value)
-    assert source in str(told.value)
+@every_kind
+@every_format
+def test_a_page_or_a_malformed_file_leaves_no_file_and_no_lock(tmp_path, kind, form):
+    out = tmp_path / "data" / Path(form.on_disk).name
+    page = b"<html><body>Service unavailable</body></html>\n"
+    with mirror(kind, tmp_path, form, b"") as (source, place, change):
+        for content, message in ((form.bad, form.message), (page, "not a "), (b"", "not a ")):
+            change(content)
+            with pytest.raises(EmsError, match=message) as told:
+                form.fetch(source, out)
+            assert place in str(told.value)
+            assert list(out.parent.iterdir()) == []
+
+
+@every_format
+def test_a_missing_or_unreadable_source_is_an_error_that_names_it(tmp_path, form):
+    out = tmp_path / "data" / "x"
+    with pytest.raises(EmsError, match=rf"{form.on_disk}: no such file; check `sources`"):
+        form.fetch(str(tmp_path), out)
+    (tmp_path / form.on_disk[1:]).mkdir(parents=True)
+    with pytest.raises(EmsError, match=rf"{form.on_disk}: cannot be read"):
+        form.fetch(str(tmp_path), out)
     assert list(out.parent.iterdir()) == []
 
 
-@both
-def test_unequal_sides_leave_no_file_and_no_lock(tmp_path, kind):
-    content = moses(tmp_path / "x.zip", b"a\nb\n", b"a\n").read_bytes()
-    out = tmp_path / "data" / "x.zip"
-    with (
-        mirror(kind, tmp_path, content) as (source, _),
-        pytest.raises(EmsError, match="equal line counts"),
-    ):
-        get(source, out)
-    assert list(out.parent.iterdir()) == []
+def test_a_host_has_the_prefix_of_opus_that_a_directory_has_not():
+    opus = FORMATS["moses"]
+    assert opus_location("https://h/", "C", "v1", "de-en") == "https://h" + opus.on_host
+    assert opus_location("/d/", "C", "v1", "de-en") == "/d" + opus.on_disk
+    assert mined_location("https://h/laser/", "de-en") == "https://h/laser" + LASERS
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
-def test_a_refusing_host_is_an_error_with_the_address_and_the_status(tmp_path, status):
-    content = moses_of(tmp_path / "x.zip", PAIRS).read_bytes()
-    out = tmp_path / "data" / "x.zip"
-    with (
-        host({ON_HOST: (status, {}, content)}) as address,
-        pytest.raises(EmsError, match=f"{ON_HOST}: expected status 200, found {status}"),
-    ):
-        get(address, out)
-    assert list(out.parent.iterdir()) == []
-
-
-def test_a_body_shorter_than_its_length_leaves_no_file_but_its_part(tmp_path):
-    content = moses_of(tmp_path / "x.zip", PAIRS).read_bytes()
-    out = tmp_path / "data" / "x.zip"
-    answer = (200, {"Content-Length": str(len(content) + 1)}, content)  # a whole zip, even
-    with host({ON_HOST: answer}) as address, pytest.raises(EmsError, match=ON_HOST):
-        get(address, out)
-    assert sorted(p.name for p in out.parent.iterdir()) == [".x.zip.part", ".x.zip.part.json"]
-
-
-def test_a_host_that_nobody_answers_at_is_an_error_that_names_the_setting(tmp_path):
-    with host({}) as address:
-        pass
-    out = tmp_path / "data" / "x.zip"
-    with pytest.raises(EmsError, match=r"download failed .*`sources`"):
-        get(address, out)
-    assert list(out.parent.iterdir()) == []
-
-
-def test_a_missing_source_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(EmsError, match=rf"{ON_DISK}: no such file; check `sources`"):
-        get(str(tmp_path), tmp_path / "data" / "x.zip")
-    assert list((tmp_path / "data").iterdir()) == []
-
-
-def test_a_folder_where_a_file_should_be_is_an_error_that_names_it(tmp_path):
-    (tmp_path / ON_DISK).mkdir(parents=True)
-    with pytest.raises(EmsError, match=rf"{ON_DISK}: cannot be read"):
-        get(str(tmp_path), tmp_path / "data" / "x.zip")
-    assert list((tmp_path / "data").iterdir()) == []
-
-
-def test_an_opus_host_has_the_prefix_that_a_directory_has_not():
-    assert opus_location("https://h/", "C", "v1", "de-en") == "https://h" + ON_HOST
-    assert opus_location("/d/", "C", "v1", "de-en") == "/d/" + ON_DISK
+def test_the_command_line_fetches_a_format(tmp_path):
+    path = tmp_path / f"mirror{LASERS}"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(FORMATS["mined"].good)
+    ems, out = Cli(tmp_path), tmp_path / "data" / "x.tsv.gz"
+    which = ("--corpus", "WikiMatrix", "--version", "v1", "--pair", "de-en")
+    source = ("--source", tmp_path / "mirror", "--out", out)
+    lines = ems("fetch", "--format", "mined", *which, *source)
+    assert "'pairs': 2" in lines[-2]
+    assert "WikiMatrix/v1/moses/de-en.txt.zip: no such file" in ems.error("fetch", *which, *source)
 
 
 def test_every_known_corpus_has_a_version():

@@ -1,6 +1,5 @@
 """Laws of the reader of Amazon counterfactual sentences."""
 
-import classified_made as made
 import pytest
 from classified_made import experiment_of
 from conftest import SHARED, needs
@@ -10,17 +9,21 @@ import ems.benchmarks.counterfactual.data as counterfactual
 from ems.errors import EmsError
 from ems.evalsets.sets import read_sides, set_files
 
+HEADER = "sentence\tis_counterfactual"
+SIZES = {  # train, valid, test: of the demo, and as published
+    "demo": dict.fromkeys(("EN", "DE", "JP"), (120, 40, 100)),
+    "real": {"EN": (4018, 335, 670), "DE": (None, 466, 934), "JP": (None, 466, 934)},
+}
+
 
 @pytest.fixture
-def folder(tmp_path):
-    return made.write_counterfactual(tmp_path / "counterfactual")
-
-
-QUOTED = '"He said ""no""\tand left"\t1'
+def folder(demo_mirror):
+    return demo_mirror / "counterfactual"
 
 
 def test_quoted_sentences_are_read_as_they_were_written(tmp_path):
-    write_lines(tmp_path / "DE_test.tsv", ["sentence\tis_counterfactual", QUOTED, "plain\t0"])
+    quoted = '"He said ""no""\tand left"\t1'
+    write_lines(tmp_path / "DE_test.tsv", [HEADER, quoted, "plain\t0"])
     found = counterfactual.read_split(tmp_path, "DE", "test")
     assert [(d.label, d.text) for d in found] == [("1", 'He said "no"\tand left'), ("0", "plain")]
 
@@ -29,12 +32,12 @@ def test_quoted_sentences_are_read_as_they_were_written(tmp_path):
     ("lines", "message"),
     [
         (["sentence\tlabel", "a\t1"], "expected the columns sentence, is_counterfactual"),
-        (["sentence\tis_counterfactual", "a"], "line 2 has 1 columns, expected 2"),
-        (["sentence\tis_counterfactual", "a\t1", ""], "line 3 has 0 columns, expected 2"),
-        (["sentence\tis_counterfactual", " \t1"], "line 2 has an empty sentence"),
-        (["sentence\tis_counterfactual", "a\tyes"], "line 2: found the label 'yes'; expected 0 or"),
-        (["sentence\tis_counterfactual", '"a\t1'], "line 2: "),
-        (["sentence\tis_counterfactual"], "expected sentences, found none"),
+        ([HEADER, "a"], "line 2 has 1 columns, expected 2"),
+        ([HEADER, "a\t1", ""], "line 3 has 0 columns, expected 2"),
+        ([HEADER, " \t1"], "line 2 has an empty sentence"),
+        ([HEADER, "a\tyes"], "line 2: found the label 'yes'; expected 0 or"),
+        ([HEADER, '"a\t1'], "line 2: "),
+        ([HEADER], "expected sentences, found none"),
     ],
 )
 def test_a_malformed_file_of_counterfactual_sentences_is_told_by_line(lines, message, tmp_path):
@@ -49,24 +52,18 @@ def test_decontamination_takes_what_is_evaluated_on_and_not_what_is_learnt(folde
     experiment = experiment_of("counterfactual", tmp_path / "s", folder)
     sides = read_sides(experiment, "counterfactual", folder, "EN")
     texts = [text for side in sides for text in side]
-    assert len(texts) == 22
-    assert not any("train" in text for text in texts)
+    learnt = {document.text for document in counterfactual.read_split(folder, "EN", "train")}
+    assert (len(texts), len(learnt)) == (140, 120)
+    assert learnt.isdisjoint(texts)
 
 
-# --- what the readers of the sets take
-
-REAL = {"EN": (4018, 335, 670), "DE": (None, 466, 934), "JP": (None, 466, 934)}
-
-
-@pytest.mark.parametrize("real", [False, True])
-def test_the_published_files_are_read_whole(real, tmp_path):
-    folder = SHARED / "amazon_counterfactual"
-    if real:
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_published_files_are_read_whole(kind, folder):
+    if kind == "real":
+        folder = SHARED / "amazon_counterfactual"
         needs(folder.is_dir(), "real data beside the project")
-    sizes = REAL if real else dict.fromkeys(REAL, (20, 10, 12))
-    folder = folder if real else made.write_counterfactual(tmp_path)
-    for code, counts in sizes.items():
-        for split, count in zip(counterfactual.SPLITS, counts, strict=True):
+    for code, sizes in SIZES[kind].items():
+        for split, count in zip(counterfactual.SPLITS, sizes, strict=True):
             if count:
                 found = counterfactual.read_split(folder, code, split)
                 assert len(found) == count
@@ -74,12 +71,11 @@ def test_the_published_files_are_read_whole(real, tmp_path):
 
 
 def test_files_to_learn_from_are_expected_of_a_copy_only_where_it_is_a_benchmark(folder, tmp_path):
-    experiment = experiment_of("counterfactual", tmp_path / "s", folder)
-    names = [path.name for path in set_files(experiment, "counterfactual", folder)]
-    assert names.count("EN_train.tsv") == 1
-    assert "DE_train.tsv" not in names
+    def names(**changes):
+        experiment = experiment_of("counterfactual", tmp_path / "s", folder, **changes)
+        return [path.name for path in set_files(experiment, "counterfactual", folder)]
+
+    assert names().count("EN_train.tsv") == 1
+    assert "DE_train.tsv" not in names()
     other = {"evalsets": {"tatoeba": {"version": "toy"}}, "benchmarks": ["tatoeba"]}
-    experiment = experiment_of("counterfactual", tmp_path / "s", folder, **other)
-    assert "EN_train.tsv" not in [
-        path.name for path in set_files(experiment, "counterfactual", folder)
-    ]
+    assert "EN_train.tsv" not in names(**other)

@@ -7,21 +7,17 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from demo_made import law
 
+from ems.benchmarks.tatoeba.data import read_language
 from ems.corpora.demo import LEAKED_PAIRS
-from ems.corpora.demo.build import Demo, build
+from ems.corpora.demo.build import build
 from ems.corpora.demo.free import read_free
-from ems.corpora.demo.grammar import (
-    BENCHMARK_ONLY,
-    LANGUAGES,
-    read_lexicon,
-    read_templates,
-)
+from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES, read_lexicon, read_templates
 from ems.corpora.demo.leak import disguise
+from ems.corpora.moses import read_pairs
 from ems.files import sha256_file
 
 ISO3 = {"de": "deu", "fr": "fra", "es": "spa", "ru": "rus", "zh": "cmn", "ja": "jpn", "ar": "ara"}
@@ -29,53 +25,48 @@ OTHERS = tuple(ISO3)
 UNSEEN = {"it": "ita"}  # of the benchmark alone
 MOSES = {"ar-en", "de-en", "en-es", "en-fr", "en-ja", "en-ru", "en-zh"}
 LATIN = r"A-Za-zÀ-ÖØ-öø-ÿœŒ"
-SCRIPT = {  # every letter of a sentence is one of these
-    "en": LATIN,
-    "de": LATIN,
-    "fr": LATIN,
-    "es": LATIN,
+SCRIPT = dict.fromkeys(("en", "de", "fr", "es", "it"), LATIN) | {  # all letters of a sentence
     "ru": "А-Яа-яЁё",
     "zh": "\u4e00-\u9fff",
     "ja": "\u3040-\u30ff\u4e00-\u9fff々ー",
     "ar": "\u0621-\u064a",
-    "it": LATIN,
 }
+FINAL = dict.fromkeys(SCRIPT, (".", "!", "?"))
+FINAL |= {"ar": (".", "!", "؟"), **dict.fromkeys(("zh", "ja"), ("。", "！", "？"))}
 
 
-def read_moses(root: Path, corpus: str, language: str) -> list[tuple[str, str]]:
+def read_moses(root, corpus, language):
     """The pairs (English, other) of one zip."""
     pair = "-".join(sorted(("en", language)))
-    with zipfile.ZipFile(root / "opus" / corpus / "v1" / "moses" / f"{pair}.txt.zip") as archive:
-        sides = [
-            archive.read(f"{corpus}.{pair}.{code}").decode("utf-8").removesuffix("\n").split("\n")
-            for code in ("en", language)
-        ]
-    return list(zip(*sides, strict=True))
+    path = root / "opus" / corpus / "v1" / "moses" / f"{pair}.txt.zip"
+    pairs = read_pairs(path, corpus, pair)
+    return [sides if pair.startswith("en-") else sides[::-1] for sides in map(tuple, pairs)]
 
 
-def read_tatoeba(root: Path, language: str) -> list[tuple[str, str]]:
+def read_tatoeba(root, language):
     """The benchmark pairs (English, other) of one language."""
-    own = {**ISO3, **UNSEEN}[language]
-    stem = root / "tatoeba" / f"tatoeba.{own}-eng"
-    sides = [
-        Path(f"{stem}.{code}").read_text("utf-8").removesuffix("\n").split("\n")
-        for code in ("eng", own)
-    ]
-    return list(zip(*sides, strict=True))
+    own, english = read_language(root / "tatoeba", {**ISO3, **UNSEEN}[language])
+    return list(zip(english, own, strict=True))
 
 
 @pytest.fixture(scope="module")
-def root(demo_mirror: Path) -> Path:
+def root(demo_mirror):
     return demo_mirror
 
 
 @pytest.fixture(scope="module")
-def demo() -> Demo:
+def demo():
     return build()
 
 
 @pytest.fixture(scope="module")
-def pairs(root: Path) -> dict[str, dict[str, list[tuple[str, str]]]]:
+def learnt(demo):
+    """Every sentence of training and validation, without the leak."""
+    return [s for listed in demo.train.values() for s in listed] + demo.dev
+
+
+@pytest.fixture(scope="module")
+def pairs(root):
     """What the files hold: {"train" | "dev" | "bench": {language: pairs}}."""
     return {
         "train": {language: read_moses(root, "Demo", language) for language in OTHERS},
@@ -85,21 +76,18 @@ def pairs(root: Path) -> dict[str, dict[str, list[tuple[str, str]]]]:
 
 
 @pytest.fixture(scope="module")
-def keys(pairs) -> dict[str, dict[str, list[tuple[str, str]]]]:
+def keys(pairs):
     """The same under `law`."""
-    memo: dict[str, str] = {}
-
-    def fold(text: str) -> str:
-        return memo.setdefault(text, law(text)) if text not in memo else memo[text]
-
+    texts = {s for of in pairs.values() for listed in of.values() for pair in listed for s in pair}
+    folded = {text: law(text) for text in texts}
     return {
-        part: {x: [(fold(a), fold(b)) for a, b in listed] for x, listed in of.items()}
+        part: {x: [(folded[a], folded[b]) for a, b in listed] for x, listed in of.items()}
         for part, of in pairs.items()
     }
 
 
 @pytest.fixture(scope="module")
-def bench_keys(keys) -> set[str]:
+def bench_keys(keys):
     return {side for listed in keys["bench"].values() for pair in listed for side in pair}
 
 
@@ -119,16 +107,15 @@ def test_within_a_split_translation_is_one_to_one(keys, bench_keys):
                 assert len({pair[side] for pair in clean}) == len(clean)
 
 
-def test_training_meets_the_benchmark_in_exactly_the_leaked_pairs(keys, bench_keys):
+def test_training_meets_the_benchmark_in_the_leaked_pairs_of_which_verbatim_finds_a_part(
+    keys, pairs, bench_keys
+):
     assert LEAKED_PAIRS == 120
-    for listed in keys["train"].values():
-        assert sum(not bench_keys.isdisjoint(pair) for pair in listed) == LEAKED_PAIRS
-
-
-def test_a_verbatim_comparison_finds_only_a_part_of_the_leak(pairs):
     bench = {side for listed in pairs["bench"].values() for pair in listed for side in pair}
-    for listed in pairs["train"].values():
-        assert sum(not bench.isdisjoint(pair) for pair in listed) == 80
+    for language in OTHERS:
+        folded, plain = keys["train"][language], pairs["train"][language]
+        assert sum(not bench_keys.isdisjoint(pair) for pair in folded) == LEAKED_PAIRS
+        assert sum(not bench.isdisjoint(pair) for pair in plain) == 80
 
 
 def test_the_leak_is_40_verbatim_40_disguised_and_20_of_each_side_alone(keys, pairs):
@@ -156,13 +143,12 @@ def test_validation_is_disjoint_from_training_and_benchmark_on_both_sides(keys, 
             assert bench_keys.isdisjoint(pair)
 
 
-def test_half_of_the_benchmark_is_held_out_templates_and_training_has_none_of_them(demo):
+def test_half_of_the_benchmark_is_held_out_templates_and_training_has_none_of_them(demo, learnt):
     kinds = Counter(s.template.heldout if s.template else None for s in demo.benchmark)
     assert kinds == {True: 300, None: 40, False: 260}
     heldout = Counter(s.template.name for s in demo.benchmark if s.template and s.template.heldout)
     assert len(heldout) >= 16
     assert max(heldout.values()) - min(heldout.values()) <= 1
-    learnt = [s for listed in demo.train.values() for s in listed] + demo.dev
     assert not any(s.template.heldout for s in learnt if s.template)
     assert len({s.template.name for s in learnt if s.template}) >= 40
 
@@ -182,14 +168,13 @@ def test_a_language_of_the_benchmark_alone_has_held_out_sentences_of_the_others(
 
 
 def test_no_other_file_and_no_sentence_of_the_corpus_is_in_a_language_of_the_benchmark_alone(
-    demo, keys, root
+    learnt, keys, root
 ):
     for language, code in UNSEEN.items():
         unseen = {law(own) for _, own in read_tatoeba(root, language)}
         for part in ("train", "dev"):
             for listed in keys[part].values():
                 assert unseen.isdisjoint(key for pair in listed for key in pair)
-        learnt = [s for listed in demo.train.values() for s in listed] + demo.dev
         assert not any(language in sentence.texts for sentence in learnt)
         sums = json.loads((root / "manifest.json").read_text("utf-8"))["sha256"]
         named = {path for path in sums if code in path}
@@ -217,13 +202,8 @@ def test_the_lexicon_is_large_and_its_words_differ_in_every_language():
         written = [code for code in (*LANGUAGES, *BENCHMARK_ONLY) if code in category.default]
         assert written[: len(LANGUAGES)] == list(LANGUAGES)
         for language in written:
-            rows = {
-                tuple(
-                    column[k] for (code, _), column in category.columns.items() if code == language
-                )
-                for k in range(category.size)
-            }
-            assert len(rows) == category.size, (name, language)
+            columns = [of for (code, _), of in category.columns.items() if code == language]
+            assert len(set(zip(*columns, strict=True))) == category.size, (name, language)
 
 
 def test_there_are_enough_templates_and_their_space_is_far_larger_than_the_sample():
@@ -236,16 +216,10 @@ def test_there_are_enough_templates_and_their_space_is_far_larger_than_the_sampl
 
 def test_every_sentence_is_clean_and_in_its_own_script(demo):
     allowed = {language: re.compile(rf"[{script}\W\d]+") for language, script in SCRIPT.items()}
-    final = {
-        language: ("。", "！", "？") if language in ("zh", "ja") else (".", "!", "?")
-        for language in (*LANGUAGES, *BENCHMARK_ONLY)
-    }
-    final["ar"] = (".", "!", "؟")
-    sentences = [*demo.benchmark, *demo.dev, *demo.train["de"]]
-    for sentence in sentences:
+    for sentence in [*demo.benchmark, *demo.dev, *demo.train["de"]]:
         for language, text in sentence.texts.items():
             assert not re.search(r"[{}|/_\t\n@]|  |^ | $|\.[a-z]", text), text
-            assert text.endswith(final[language]), text
+            assert text.endswith(FINAL[language]), text
             assert sentence.template is None or allowed[language].fullmatch(text), text
 
 
@@ -270,9 +244,12 @@ def test_contractions_elisions_and_articles_are_made(demo, language):
     assert not [text for text in texts if wrong.search(text)]
 
 
+# --- the mirror
+
+
 def test_the_same_bytes_in_another_process_with_another_hash_seed(root, tmp_path):
-    again = str(tmp_path / "again")
-    code = f"import pathlib, ems.corpora.demo as d; d.write_mirror(pathlib.Path({again!r}))"
+    again = tmp_path / "again"
+    code = f"import pathlib, ems.corpora.demo as d; d.write_mirror(pathlib.Path({str(again)!r}))"
     seed = str(int(os.environ.get("PYTHONHASHSEED", "0").replace("random", "0")) + 1)
     environment = os.environ | {"PYTHONHASHSEED": seed}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
@@ -281,25 +258,21 @@ def test_the_same_bytes_in_another_process_with_another_hash_seed(root, tmp_path
     assert len(own) == 7 * 2 + 14 + 2 + 1
     assert len(files) > len(own) + 1000  # the other evaluation sets
     for path in files:
-        assert sha256_file(root / path) == sha256_file(tmp_path / "again" / path), path
+        assert sha256_file(root / path) == sha256_file(again / path), path
 
 
-def test_the_manifest_counts_and_sums_every_file(root):
+def test_the_manifest_counts_and_sums_every_file_and_is_written_last(root):
     manifest = json.loads((root / "manifest.json").read_text("utf-8"))
     files = {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()}
     assert set(manifest["sha256"]) == files - {"manifest.json", ".ems-demo"}
     for path, digest in manifest["sha256"].items():
         assert sha256_file(root / path) == digest
-    for language in OTHERS:
-        assert manifest["counts"][language] == {
-            "train": len(read_moses(root, "Demo", language)),
-            "leaked": LEAKED_PAIRS,
-            "dev": 300,
-            "benchmark": 600,
-        }
-    nothing = {"train": 0, "leaked": 0, "dev": 0}
-    assert manifest["counts"]["it"] == nothing | {"benchmark": 180}
-    assert set(manifest["counts"]) == {*OTHERS, "it"}
+    times = {name: (root / name).stat().st_mtime_ns for name in files}
+    assert times["manifest.json"] == max(times.values())
+    trained = {"leaked": LEAKED_PAIRS, "dev": 300, "benchmark": 600}
+    expected = {x: {"train": len(read_moses(root, "Demo", x)), **trained} for x in OTHERS}
+    expected["it"] = {"train": 0, "leaked": 0, "dev": 0, "benchmark": 180}
+    assert manifest["counts"] == expected
 
 
 def test_zips_have_the_opus_layout_with_as_many_links_as_lines(root):
@@ -307,20 +280,13 @@ def test_zips_have_the_opus_layout_with_as_many_links_as_lines(root):
         folder = root / "opus" / corpus / "v1" / "moses"
         assert {path.name for path in folder.iterdir()} == {f"{pair}.txt.zip" for pair in MOSES}
         for pair in MOSES:
-            a, b = pair.split("-")
             with zipfile.ZipFile(folder / f"{pair}.txt.zip") as archive:
                 members = {i.filename: archive.read(i).decode("utf-8") for i in archive.infolist()}
-            stem = f"{corpus}.{pair}"
-            assert list(members) == [
-                "README",
-                "LICENSE",
-                f"{stem}.{a}",
-                f"{stem}.{b}",
-                f"{stem}.xml",
-            ]
-            lines = {members[f"{stem}.{code}"].count("\n") for code in (a, b)}
-            assert lines == {members[f"{stem}.xml"].count("<link ")}
-            assert len(members[f"{stem}.{a}"].splitlines()) in lines
+            texts = [f"{corpus}.{pair}.{code}" for code in pair.split("-")]
+            alignment = f"{corpus}.{pair}.xml"
+            assert list(members) == ["README", "LICENSE", *texts, alignment]
+            lines = {len(members[name].splitlines()) for name in texts}
+            assert lines == {members[alignment].count("<link ")}
 
 
 @pytest.mark.parametrize("number", range(5))

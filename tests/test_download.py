@@ -2,78 +2,33 @@
 
 import email.utils
 import errno
-import hashlib
 import io
 import random
 import time
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 from https_made import (
+    CERTIFICATES,
+    CONTENT,
+    OTHER,
+    PART,
     File,
+    World,
     chunked,
     cut,
     good,
-    https_site,
     no_ranges,
     says,
     stall,
     wrong_range,
 )
 
-from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.corpora.part import Part, part_path
 from ems.errors import EmsError
 
-CONTENT = b"PK\x03\x04" + random.Random(1).randbytes(400_000)
-OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
 PAGE = b"<!DOCTYPE html>\n<html><body>Service unavailable</body></html>\n"
-CERTIFICATES = "REQUESTS_CA_BUNDLE"
-
-
-class World:
-    """A target in an empty folder, and what the code slept."""
-
-    def __init__(self, folder, monkeypatch):
-        self.folder, self.out, self.slept = folder, folder / "data" / "x.zip", []
-        (folder / "tls").mkdir()
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setenv(CERTIFICATES, str(folder / "tls" / "cert.pem"))
-        clock = SimpleNamespace(sleep=self.slept.append, time=time.time)
-        monkeypatch.setattr("ems.corpora.download.time", clock)
-
-    @contextmanager
-    def site(self, *ways, file=None):
-        with https_site(self.folder / "tls", file or File(CONTENT), list(ways)) as site:
-            yield site
-
-    def fetch(self, site, name="x.zip", check=lambda path: {}, **how):
-        self.out = self.out.with_name(name)
-        how = Downloads(**{"retries": 3, "stall": 20.0, "slots": self.folder / "slots", **how})
-        return fetch(f"{site.address}/{name}", self.out, check, True, how)
-
-    def files(self):
-        return sorted(path.name for path in self.out.parent.iterdir())
-
-    def fetched(self, site, content=CONTENT, **how):
-        """Fetch, which must end in these bytes and leave nothing but them and their lock."""
-        entry = self.fetch(site, **how)
-        assert self.out.read_bytes() == content
-        assert (entry["bytes"], entry["sha256"]) == (
-            len(content),
-            hashlib.sha256(content).hexdigest(),
-        )
-        assert self.files() == [self.out.name, f"{self.out.name}.lock.json"]
-
-    def fails(self, site, expected, left=(), **how):
-        """Fetch, which must end in one line that names the address, and leave nothing else."""
-        with pytest.raises(EmsError, match=expected) as told:
-            self.fetch(site, **how)
-        assert "\n" not in str(told.value)
-        assert f"{site.address}/{self.out.name}: " in str(told.value)
-        assert self.files() == sorted(left)
+CUT, REST = cut(100_000), "bytes=100000-"  # what the first attempt brings, what is asked for next
 
 
 @pytest.fixture
@@ -83,99 +38,94 @@ def world(tmp_path, monkeypatch):
 
 # --- interrupted
 
+WRONG = [
+    "bytes 0-400003/400004",
+    "bytes 99999-400003/400004",
+    "bytes 100000-400003/400005",
+    "x",
+    "",
+]
+SOME = wrong_range("bytes 100000-199999/400004", CONTENT[100_000:200_000])
+RECOVERS = {  # what the server does one after the other, the ranges that it is asked for
+    "whole": ([good], [None]),
+    "less than the rest": ([CUT, SOME, good], [None, REST, "bytes=200000-"]),
+    "200 for a range": ([CUT, no_ranges], [None, REST]),
+    "206 without a range": ([CUT, says(206), good], [None, REST, None]),
+    "416": ([CUT, says(416), good], [None, REST, None]),
+    "in chunks": ([chunked()], [None]),
+    "not all chunks": ([chunked(3), chunked()], [None, "bytes=150000-"]),
+    **{
+        f"206 of {content_range or 'nothing'}, {'whole' if body is None else 'rest'}": (
+            [CUT, wrong_range(content_range, body), good],
+            [None, REST, None],
+        )
+        for content_range in WRONG
+        for body in (None, OTHER[100_000:])
+    },
+}
 
-def test_a_file_is_asked_for_once_as_it_is_and_whole(world):
-    with world.site(good) as site:
+
+@pytest.mark.parametrize("case", RECOVERS)
+def test_whatever_is_sent_the_file_is_whole_in_the_end_and_pauses_lie_between(world, case):
+    ways, ranges = RECOVERS[case]
+    with world.site(*ways) as site:
         world.fetched(site)
-    assert site.ranges() == [None]
+    assert site.ranges() == ranges
     assert site.asked[0]["Accept-Encoding"] == "identity"
-    assert world.slept == []
+    assert len(world.slept) == len(ranges) - 1
 
 
 @pytest.mark.parametrize("headers", [{"ETag": '"one"'}, {"Last-Modified": "yesterday"}])
 @pytest.mark.parametrize("way", [cut, stall])
 def test_a_download_that_breaks_off_goes_on_from_its_last_byte(world, way, headers):
     with world.site(way(100_000), way(50_000), good, file=File(CONTENT, headers)) as site:
-        world.fetched(site, stall=20.0 if way is cut else 1.0)
-    assert site.ranges() == [None, "bytes=100000-", "bytes=150000-"]
+        world.fetched(site, stall=20.0 if way is cut else 0.5)
+    assert site.ranges() == [None, REST, "bytes=150000-"]
     assert [asked.get("If-Range") for asked in site.asked] == [None, *list(headers.values()) * 2]
     assert len(world.slept) == 2
 
 
+def changing(request, file, headers=None):
+    """Break off, and have another file afterwards."""
+    CUT(request, file)
+    file.content, file.headers = OTHER, file.headers if headers is None else headers
+
+
 @pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"weak"'}])
 def test_without_proof_that_a_part_is_still_good_it_is_not_continued(world, headers):
-    def changing(request, file):
-        cut(100_000)(request, file)
-        file.content = OTHER
-
     with world.site(changing, good, file=File(CONTENT, headers)) as site:
-        world.fails(site, "broke off", retries=0, left=[".x.zip.part", ".x.zip.part.json"])
+        world.fails(site, "broke off", retries=0, left=PART)  # in the next run
         world.fetched(site, OTHER)
     assert site.ranges() == [None, None]
-    (world.out.parent / "x.zip.lock.json").unlink()
-    with world.site(changing, good, file=File(CONTENT, headers)) as site:
+    world.clear()
+    with world.site(changing, good, file=File(CONTENT, headers)) as site:  # in the same run
         world.fetched(site, OTHER)
     assert site.ranges() == [None, None]
     assert not any("If-Range" in asked for asked in site.asked)
 
 
-def test_a_server_may_give_less_than_the_rest(world):
-    some = wrong_range("bytes 100000-199999/400004", CONTENT[100_000:200_000])
-    with world.site(cut(100_000), some, good) as site:
-        world.fetched(site)
-    assert site.ranges() == [None, "bytes=100000-", "bytes=200000-"]
-    assert len(world.slept) == 2
-
-
-def test_a_server_that_answers_200_to_a_range_is_taken_from_zero(world):
-    with world.site(cut(100_000), no_ranges) as site:
-        world.fetched(site)
-    assert site.ranges() == [None, "bytes=100000-"]
-
-
-WRONG = ["bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400003/400005", "x"]
-
-
-@pytest.mark.parametrize("content_range", [*WRONG, ""])
-@pytest.mark.parametrize("body", [None, OTHER[100_000:]], ids=["whole", "rest"])
-def test_a_206_of_something_else_is_thrown_away(world, content_range, body):
-    with world.site(cut(100_000), wrong_range(content_range, body), good) as site:
-        world.fetched(site)
-    assert site.ranges() == [None, "bytes=100000-", None]
-
-
 @pytest.mark.parametrize("name", ["ETag", "Last-Modified"])
-def test_a_file_that_changes_between_two_parts_is_never_mixed_even_if_the_server_lies(world, name):
-    def changing(request, file):
-        cut(100_000)(request, file)
-        file.content, file.headers = OTHER, {name: '"two"'}
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_file_that_changes_between_two_parts_is_never_mixed(world, name, lies):
+    def first(request, file):
+        changing(request, file, {name: '"two"'})
 
-    lying = wrong_range("bytes 100000-400003/400004", OTHER[100_000:])
-    for ways in ([changing, good], [changing, lying, good]):
-        with world.site(*ways, file=File(CONTENT, {name: '"one"'})) as site:
-            world.fetched(site, OTHER)
-        assert site.ranges()[1] == "bytes=100000-"
-        (world.out.parent / "x.zip.lock.json").unlink()
-
-
-@pytest.mark.parametrize("status", [206, 416])
-def test_a_range_that_is_refused_starts_from_zero(world, status):
-    with world.site(cut(100_000), says(status), good) as site:
-        world.fetched(site)
-    assert site.ranges() == [None, "bytes=100000-", None]
+    lying = [wrong_range("bytes 100000-400003/400004", OTHER[100_000:])] * lies
+    with world.site(first, *lying, good, file=File(CONTENT, {name: '"one"'})) as site:
+        world.fetched(site, OTHER)
+    assert site.ranges()[1] == REST
 
 
 def test_the_next_run_goes_on_where_the_last_one_gave_up(world):
-    left = [".x.zip.part", ".x.zip.part.json"]
-    with world.site(cut(100_000), cut(50_000), good) as site:
-        world.fails(site, r"broke off .* 2 times; .*from byte 150,000", left=left, retries=1)
+    with world.site(CUT, cut(50_000), good) as site:
+        world.fails(site, r"broke off .* 2 times; .*from byte 150,000", left=PART, retries=1)
         world.fetched(site)
-    assert site.ranges() == [None, "bytes=100000-", "bytes=150000-"]
+    assert site.ranges() == [None, REST, "bytes=150000-"]
 
 
 def test_a_part_of_another_address_is_not_continued(world):
-    with world.site(cut(100_000)) as site:
-        world.fails(site, "broke off", retries=0, left=[".x.zip.part", ".x.zip.part.json"])
+    with world.site(CUT) as site:
+        world.fails(site, "broke off", retries=0, left=PART)
     with world.site(good, file=File(OTHER)) as site:
         world.fetched(site, OTHER)
     assert site.ranges() == [None]
@@ -199,13 +149,6 @@ def test_attempts_that_bring_something_do_not_count(world):
     assert len(site.asked) == 5
 
 
-@pytest.mark.parametrize("until", [None, 3])
-def test_a_body_in_chunks_is_whole_only_with_its_last_chunk(world, until):
-    with world.site(chunked(until), chunked()) as site:
-        world.fetched(site)
-    assert len(site.asked) == (1 if until is None else 2)
-
-
 # --- refused, busy, unreachable
 
 
@@ -218,14 +161,11 @@ def test_a_refusal_is_final_and_names_the_status(world, status):
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 def test_a_busy_server_is_asked_again_and_again_but_not_for_ever(world, status):
-    with world.site(says(status), says(status), good) as site:
-        world.fetched(site)
-    assert len(site.asked) == 3
-    with world.site(says(status)) as site:
-        (world.out.parent / "x.zip.lock.json").unlink()
-        world.out.unlink()
+    with world.site(*[says(status)] * 6, good) as site:
         world.fails(site, f"expected status 200, found {status}, 4 times")
-    assert len(site.asked) == 4
+        assert len(site.asked) == 4
+        world.fetched(site)
+    assert len(site.asked) == 7
 
 
 def test_the_pauses_double_with_jitter(world):
@@ -241,15 +181,12 @@ def test_the_pauses_double_with_jitter(world):
 def test_a_server_that_names_a_time_to_wait_is_heard(world, form):
     date = email.utils.formatdate(time.time() + 100, usegmt=True)
     busy = says(503, Retry_After="100" if form == "seconds" else date)
-    with world.site(busy, good) as site:
-        world.fetched(site)
-    assert len(world.slept) == 1
-    assert 90 < world.slept[0] <= 100
-    with world.site(says(503, Retry_After="3600")) as site:
-        (world.out.parent / "x.zip.lock.json").unlink()
-        world.out.unlink()
+    with world.site(busy, says(503, Retry_After="3600"), good) as site:
         world.fails(site, "asks to wait 3,600 s")
-    assert len(site.asked) == 1
+        assert len(world.slept) == 1
+        assert 90 < world.slept[0] <= 100
+        world.fetched(site)
+    assert len(site.asked) == 3
 
 
 def test_an_address_where_nobody_answers_is_tried_again_and_told_with_the_setting(world):
@@ -292,27 +229,22 @@ def test_an_archive_begins_as_its_name_says(world, name):
             world.fails(site, "not a", name=name)
 
 
-def test_text_may_begin_with_anything_but_a_page(world):
+def test_text_may_begin_with_anything_but_a_page(world, tmp_path):
     text = b"<b>bold</b>\tfett\n" * 100
     with world.site(good, file=File(text)) as site:
         world.fetched(site, text, name="x.tsv")
-
-
-def test_a_page_in_a_directory_is_no_data_either(tmp_path):
-    (tmp_path / "x.tsv").write_bytes(PAGE)
-    out = tmp_path / "data" / "x.tsv"
-    with pytest.raises(EmsError, match=r"x\.tsv: expected a file, found a web page"):
-        fetch(str(tmp_path / "x.tsv"), out, lambda path: {})
-    assert list(out.parent.iterdir()) == []
+    (tmp_path / "y.tsv").write_bytes(PAGE)  # nor from a directory
+    with pytest.raises(EmsError, match=r"y\.tsv: expected a file, found a web page"):
+        fetch(str(tmp_path / "y.tsv"), tmp_path / "new" / "y.tsv", lambda path: {})
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_page_in_the_place_of_the_rest_leaves_what_is_here(world):
     page = says(200, PAGE, Content_Type="text/html")
-    left = [".x.zip.part", ".x.zip.part.json"]
-    with world.site(cut(100_000), page, good) as site:
-        world.fails(site, "web page", left=left)
+    with world.site(CUT, page, good) as site:
+        world.fails(site, "web page", left=PART)
         world.fetched(site)
-    assert site.ranges() == [None, "bytes=100000-", "bytes=100000-"]
+    assert site.ranges() == [None, REST, REST]
 
 
 def test_a_file_that_the_server_packs_on_its_way_is_refused_unless_that_is_its_form(world):

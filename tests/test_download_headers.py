@@ -3,20 +3,18 @@
 import email.utils
 import json
 import random
+import re
 
 import pytest
-from https_made import cut, good
-from test_download import CONTENT, World
+from https_made import CONTENT, PART, World, cut, good
 
-from ems.corpora.download import Downloads, _asked_wait
+from ems.corpora.download import Downloads, _retry_after
 from ems.corpora.fetch import fetch
 from ems.corpora.part import part_path
 from ems.errors import EmsError
 
 DIGITS = "9" * 5_000  # more than Python turns into a number
-PART = [".x.zip.part", ".x.zip.part.json"]
 REST = {"Content-Length": str(len(CONTENT) - 100_000)}
-RANGE = f"bytes 100000-{len(CONTENT) - 1}/{len(CONTENT)}"
 
 
 @pytest.fixture
@@ -42,24 +40,18 @@ UNREADABLE = ["", "-5", "+5", "5.0", "1e5", "1e400", "0x10", "1_0", "nan", "x", 
 @pytest.mark.parametrize("length", [*UNREADABLE, DIGITS, "9" * 19, f"-{DIGITS}"])
 def test_a_file_whose_length_cannot_be_read_is_not_taken_to_be_whole(world, length):
     way = answer(200, CONTENT[:100_000], Content_Length=length)
-    with world.site(way, good) as site:
+    expected = f"expected a number of bytes as Content-Length, found '{length[:100]}"
+    with world.site(way, way, way, good) as site:
+        world.fails(site, re.escape(expected), retries=1)
         world.fetched(site)
-    (world.out.parent / "x.zip.lock.json").unlink()
-    world.out.unlink()
-    with world.site(way) as site:
-        expected = f"expected a number of bytes as Content-Length, found '{length[:100]}"
-        world.fails(site, expected.replace("+", r"\+"), retries=1)
 
 
-def test_a_length_that_is_there_twice_counts_once(world):
+def test_a_length_that_is_there_twice_counts_once_and_two_lengths_are_none(world):
     length = str(len(CONTENT))
-    with world.site(answer(200, CONTENT, Content_Length=f"{length}, {length}")) as site:
-        world.fetched(site)
-
-
-def test_two_lengths_are_none(world):
     with world.site(answer(200, CONTENT, Content_Length="5, 6")) as site:
         world.fails(site, "Content-Length contained multiple unmatching values")
+    with world.site(answer(200, CONTENT, Content_Length=f"{length}, {length}")) as site:
+        world.fetched(site)
 
 
 @pytest.mark.parametrize(
@@ -75,20 +67,10 @@ def test_two_lengths_are_none(world):
 def test_a_range_that_cannot_be_read_is_taken_from_zero_and_shown_in_short(world, content_range):
     way = answer(206, CONTENT[100_000:], **REST, Content_Range=content_range)
     with world.site(cut(100_000), way, good) as site:
+        message = world.fails(site, re.escape("server gave " + content_range[:20]), retries=1)
+        assert len(message) < 600
         world.fetched(site)
-    (world.out.parent / "x.zip.lock.json").unlink()
-    world.out.unlink()
-    with world.site(cut(100_000), way) as site:
-        message = failure(world, site, retries=1)
-    assert "the server gave " + content_range[:20] in message
-    assert len(message) < 600
-
-
-def failure(world, site, **how):
-    with pytest.raises(EmsError) as caught:
-        world.fetch(site, **how)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert site.ranges() == [None, "bytes=100000-", None]
 
 
 NO_TIMES = ["", "-5", "+5", "1e400", "1e5", "nan", "x", DIGITS, "9" * 10, f"-{DIGITS}", "٣"]
@@ -101,42 +83,31 @@ NO_DATES = [
     ",",
     ":::",
 ]
+PAST = ["Mon, 01 Jan 0001 00:00:00 GMT", "0", "Thu, 01 Jan 1970 00:00:00 GMT"]
 
 
-@pytest.mark.parametrize("text", [*NO_TIMES, *NO_DATES])
-def test_a_time_to_wait_that_cannot_be_read_is_as_none(world, text):
-    assert _asked_wait(text) is None
-    with world.site(answer(503, b"", Content_Length=0, Retry_After=text.strip("٣")), good) as site:
-        world.fetched(site)
-    assert len(world.slept) == 1
-    assert 0 < world.slept[0] < 2
-
-
-@pytest.mark.parametrize(
-    "text", ["Mon, 01 Jan 0001 00:00:00 GMT", "0", "Thu, 01 Jan 1970 00:00:00 GMT"]
-)
-def test_a_time_that_is_over_is_no_wait(text):
-    assert _asked_wait(text) == 0
+def test_a_time_to_wait_that_cannot_be_read_is_as_none_and_one_that_is_over_is_no_wait(world):
+    texts = [*NO_TIMES, *NO_DATES]
+    assert [_retry_after(text) for text in texts] == [None] * len(texts)
+    assert [_retry_after(text) for text in PAST] == [0] * len(PAST)
+    ways = [answer(503, b"", Content_Length=0, Retry_After=text.strip("٣")) for text in texts]
+    with world.site(*ways, good) as site:
+        world.fetched(site, retries=len(ways), pause=1e-9)
+    assert len(world.slept) == len(ways)
+    assert 0 < max(world.slept) < 2
 
 
 def test_no_text_at_all_breaks_the_reading_of_a_time_to_wait():
     draw, words = random.Random(1), email.utils.formatdate(usegmt=True).split()
     words += ["-", ":", ",", "+", "0", DIGITS, "-0000", "+9999", "99999", "Jan", "(", '"', "\0", ""]
     for _ in range(20_000):
-        wait = _asked_wait(draw.choice(["", " "]).join(draw.choices(words, k=draw.randint(0, 8))))
+        wait = _retry_after(draw.choice(["", " "]).join(draw.choices(words, k=draw.randint(0, 8))))
         assert wait is None or wait >= 0
 
 
 @pytest.mark.parametrize(
     "location",
-    [
-        "http://[::1",
-        "http://h:99999/",
-        "http://h:x/",
-        "²",
-        "http://./",
-        f"http://{'a' * 300}/",
-    ],
+    ["http://[::1", "http://h:99999/", "http://h:x/", "²", "http://./", f"http://{'a' * 300}/"],
 )
 def test_a_redirection_to_no_address_is_final_and_one_line(world, location):
     with world.site(answer(302, b"", Content_Length=0, Location=location)) as site:
@@ -147,35 +118,26 @@ def test_a_redirection_to_no_address_is_final_and_one_line(world, location):
 @pytest.mark.parametrize("name", ["Content_Type", "Content_Encoding"])
 def test_a_long_header_is_shown_in_short(world, name):
     with world.site(answer(200, b"", **{name: "html" + "x" * 60_000})) as site:
-        assert len(failure(world, site)) < 500
+        assert len(world.fails(site, "html")) < 500
 
 
-@pytest.mark.parametrize("location", ["http://[::1/x.zip", "file://[/x.zip"])
-def test_a_source_that_is_no_address_is_one_line(tmp_path, location):
-    with pytest.raises(
-        EmsError, match=r"x\.zip: expected an address, found none .*; check `sources`"
-    ):
-        fetch(
-            location, tmp_path / "x.zip", lambda path: {}, how=Downloads(slots=tmp_path / "slots")
-        )
-
-
-def test_a_host_whose_name_is_longer_than_a_file_name_is_one_line(tmp_path):
-    how = Downloads(slots=tmp_path / "slots", retries=0)
-    with pytest.raises(EmsError, match="download failed"):
-        fetch(f"http://{'a' * 300}/x.zip", tmp_path / "x.zip", lambda path: {}, how=how)
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("http://[::1/x.zip", r"x\.zip: expected an address, found none .*; check `sources`"),
+        ("file://[/x.zip", r"x\.zip: expected an address, found none .*; check `sources`"),
+        (f"http://{'a' * 300}/x.zip", "download failed"),  # longer than the name of a file
+    ],
+)
+def test_a_source_that_is_no_address_is_one_line(tmp_path, location, expected):
+    downloads = Downloads(slots=tmp_path / "slots", retries=0)
+    with pytest.raises(EmsError, match=expected):
+        fetch(location, tmp_path / "x.zip", lambda path: {}, downloads=downloads)
 
 
 WRONG = [
-    [],
-    5,
-    "x",
-    None,
-    {"url": None},
-    {"url": 1},
-    {"length": "5"},
-    {"length": 1.5},
-    {"etag": ["x"]},
+    *([], 5, "x", None),
+    *({"url": None}, {"url": 1}, {"length": "5"}, {"length": 1.5}, {"etag": ["x"]}),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Laws of fetching what comes in archives: whole and read, or not at all; the manifest is last."""
+"""Laws of fetching evaluation sets: a unit is whole and read, or absent; its manifest is last."""
 
 import dataclasses
 import hashlib
@@ -9,79 +9,68 @@ import tarfile
 import evalsets_made as made
 import pytest
 from conftest import copy_project
-from host_made import source_of
+from host_made import host, source_of
 
 from ems.benchmarks import benchmark, module, sets
 from ems.cli import main
-from ems.evalsets import archives
+from ems.errors import EmsError
+from ems.evalsets import fetch as fetching
 from ems.evalsets import units as of_units
+from ems.evalsets.fetch import fetch_evalset
 from ems.evalsets.units import unit as unit_of
+from ems.evalsets.whole import check_file
 
-ARCHIVES = {  # set -> unit -> (file, members)
-    "bucc2018": {
-        "de-en.training": ("bucc2018-de-en.training-gold.tar.bz2", made.bucc()),
-        "fr-en.sample": ("bucc2018-fr-en.sample-gold.tar.bz2", made.bucc("fr", "sample")),
-    },
-    "xnli": {
-        "xnli": ("XNLI-1.0.zip", made.xnli()),
-        "xnli-mt": ("XNLI-MT-1.0.zip", made.xnli_mt()),
-    },
-    "pawsx": {"x-final": ("x-final.tar.gz", made.pawsx())},
-    "cls": {"cls": ("cls-acl10-unprocessed.tar.gz", made.cls())},
-    "flores200": {
-        "flores200_dataset": (
-            "flores200_dataset.tar.gz",
-            {
-                "flores200_dataset/dev/deu_Latn.dev": b"eins\nzwei\n",
-                "flores200_dataset/devtest/deu_Latn.devtest": b"drei\n",
-                "flores200_dataset/README": b"",
-            },
-        )
-    },
+FLORES = {
+    "flores200_dataset/dev/deu_Latn.dev": b"eins\nzwei\n",
+    "flores200_dataset/devtest/deu_Latn.devtest": b"drei\n",
+    "flores200_dataset/README": b"",
 }
-FILES = {  # set -> unit -> (file, content)
-    "xsimpp": {name: (name, content) for name, content in made.xsimpp().items()},
-    "marc": {
-        f"de.{name.partition('/')[0]}": (name, content) for name, content in made.marc().items()
-    },
-    "counterfactual": {
-        "DE_test.tsv": ("DE_test.tsv", b"sentence\tis_counterfactual\nWenn.\t1\nIst.\t0\n")
-    },
+DE_TEST = b"sentence\tis_counterfactual\nWenn.\t1\nIst.\t0\n"
+AUGMENTED, KINDS = "eng_Latn_augmented.devtest", "eng_Latn_errtype.devtest.json"
+ARCHIVES = {  # (set, unit) -> the archive, its members, what the unit counts
+    ("bucc2018", "de-en.training"): ("bucc2018-de-en.training-gold.tar.bz2", made.bucc(), 3),
+    ("bucc2018", "fr-en.sample"): (
+        "bucc2018-fr-en.sample-gold.tar.bz2",
+        made.bucc("fr", "sample"),
+        3,
+    ),
+    ("xnli", "xnli"): ("XNLI-1.0.zip", made.xnli(), 16),
+    ("xnli", "xnli-mt"): ("XNLI-MT-1.0.zip", made.xnli_mt(), 2),
+    ("pawsx", "x-final"): ("x-final.tar.gz", made.pawsx(), 28),
+    ("cls", "cls"): ("cls-acl10-unprocessed.tar.gz", made.cls(), 48),
+    ("flores200", "flores200_dataset"): ("flores200_dataset.tar.gz", FLORES, 3),
 }
-READ = {  # what a unit counts
-    "de-en.training": 3,
-    "fr-en.sample": 3,
-    "xnli": 16,
-    "xnli-mt": 2,
-    "x-final": 28,
-    "cls": 48,
-    "flores200_dataset": 3,
-    "eng_Latn_augmented.devtest": 3,
-    "eng_Latn_errtype.devtest.json": 2,
-    "de.train": 3,
-    "de.dev": 3,
-    "de.test": 3,
-    "DE_test.tsv": 2,
+FILES = {  # (set, unit) -> its files, what the unit counts
+    ("tatoeba", "deu"): (made.TATOEBA, 2),
+    ("flores200", "deu_Latn"): (made.FLORES, 3),
+    ("sib200", "deu_Latn"): (made.SIB, 5),
+    **{
+        ("xsimpp", name): ({name: made.xsimpp()[name]}, at)
+        for name, at in ((AUGMENTED, 3), (KINDS, 2))
+    },
+    **{
+        ("marc", f"de.{name.partition('/')[0]}"): ({name: content}, 3)
+        for name, content in made.marc().items()
+    },
+    ("counterfactual", "DE_test.tsv"): ({"DE_test.tsv": DE_TEST}, 2),
 }
-UNITS = [(name, unit) for kind in (ARCHIVES, FILES) for name, of in kind.items() for unit in of]
-every_unit = pytest.mark.parametrize(("name", "unit"), UNITS)
+LANGUAGES = [("tatoeba", "deu"), ("flores200", "deu_Latn"), ("sib200", "deu_Latn")]
+every_unit = pytest.mark.parametrize(("name", "unit"), [*ARCHIVES, *FILES])
+every_language = pytest.mark.parametrize(("name", "unit"), LANGUAGES)
 both = pytest.mark.parametrize("kind", ["directory", "host"])
 
 
 @pytest.fixture
 def mirror(tmp_path, monkeypatch):
     """Every unit in small as it is published; the documented sums are those of the small ones."""
-    sums = {}
-    for name, units in ARCHIVES.items():
-        for unit, (file, members) in units.items():
-            sums[name, unit] = made.pack(tmp_path / "mirror" / file, members)
-    for name, units in FILES.items():
-        for unit, (file, content) in units.items():
-            made.write_files(tmp_path / "mirror", {file: content})
-            sums[name, unit] = hashlib.sha256(content).hexdigest()
+    folder, sums = tmp_path / "mirror", {}
+    for key, (file, members, _) in ARCHIVES.items():
+        sums[key] = made.pack(folder / file, members)
+    for key, (files, _) in FILES.items():
+        made.write_files(folder, files)
+        sums[key] = hashlib.sha256(next(iter(files.values()))).hexdigest()
     set_sums(monkeypatch, sums)
-    monkeypatch.chdir(tmp_path)  # the commands look for a config.yaml
-    return tmp_path / "mirror"
+    return folder
 
 
 def set_sums(monkeypatch, sums):
@@ -90,103 +79,156 @@ def set_sums(monkeypatch, sums):
 
     def known(name):
         return {
-            key: dataclasses.replace(
-                unit, sha256=unit.sha256 and sums.get((name, key), unit.sha256)
-            )
-            for key, unit in units(name).items()
+            key: dataclasses.replace(one, sha256=one.sha256 and sums.get((name, key), one.sha256))
+            for key, one in units(name).items()
         }
 
     monkeypatch.setattr(of_units, "units", known)
 
 
-def fetch(name, unit, source, out):
-    """`ems fetch-evalset`; its exit status."""
-    words = ["fetch-evalset", "--evalset", name, "--source", source, "--code", unit]
-    return main([*words, "--out", str(out)])
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
 
 
-def error(capfd, name, unit, source, out):
+def failure(name, unit, source, out):
     """The one line that a fetch must fail with."""
-    assert fetch(name, unit, source, out) == 1
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if " error: " in line]
-    return line.partition(" error: ")[2]
+    with pytest.raises(EmsError) as told:
+        fetch_evalset(name, str(source), unit, out)
+    assert "\n" not in str(told.value)
+    return str(told.value)
 
 
 def files_below(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def expected_files(name, unit):
-    """The files of a unit at their places, by name, as the archive has them."""
-    if name in FILES:
-        return dict([FILES[name][unit]])
+def expected_of(name, unit):
+    """The files of a unit at their places, by name, and what it counts."""
+    if (name, unit) in FILES:
+        return FILES[name, unit]
+    _, members, count = ARCHIVES[name, unit]
     place = unit_of(name, unit).place
-    members = ARCHIVES[name][unit][1]
-    return {place(member): content for member, content in members.items() if place(member)}
+    return {place(key): content for key, content in members.items() if place(key)}, count
 
 
 @both
 @every_unit
-def test_a_unit_is_there_whole_with_a_manifest_of_its_files(mirror, tmp_path, kind, name, unit):
-    out = tmp_path / "out"
-    file = unit_of(name, unit).file
+def test_a_unit_is_there_whole_with_locks_and_a_manifest_of_its_files(
+    mirror, out, kind, name, unit
+):
+    files, count = expected_of(name, unit)
     with source_of(kind, mirror) as source:
-        assert fetch(name, unit, source, out) == 0
-        assert fetch(name, unit, source, out) == 0  # a second time is no change
-    expected = expected_files(name, unit)
-    assert expected
-    assert {path: (out / path).read_bytes() for path in expected} == expected
+        assert fetch_evalset(name, source, unit, out) == count
+        assert fetch_evalset(name, source, unit, out) == count  # a second time is no change
+    assert files
+    assert {path: (out / path).read_bytes() for path in files} == files
     manifest = json.loads((out / f"{unit}.manifest.json").read_text())
-    assert manifest["files"] == {
-        path: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        for path, content in expected.items()
+    assert manifest == {
+        "evalset": name,
+        "unit": unit,
+        "licence": benchmark(name).licence,
+        "read": count,
+        "files": {
+            path: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for path, content in files.items()
+        },
     }
-    assert (manifest["evalset"], manifest["unit"], manifest["url"], manifest["read"]) == (
-        name,
-        unit,
-        f"{source}/{file}",
-        READ[unit],
-    )
-    assert manifest["bytes"] == (mirror / file).stat().st_size
-    assert manifest["licence"] == benchmark(name).licence
-    lock = f"{archives.PLACE}/{file.rpartition('/')[2]}.lock.json"
-    assert files_below(out) == sorted([*expected, f"{unit}.manifest.json", lock])
+    locks = {
+        f"{fetching.PLACE}/{file}" if (name, unit) in ARCHIVES else file: file
+        for file in unit_of(name, unit).files
+    }
+    for place, file in locks.items():
+        lock = json.loads((out / f"{place}.lock.json").read_text())
+        assert (lock["url"], lock["bytes"]) == (f"{source}/{file}", (mirror / file).stat().st_size)
+    locked = [f"{place}.lock.json" for place in locks]
+    assert files_below(out) == sorted([*files, f"{unit}.manifest.json", *locked])
+    check_file(out / f"{unit}.manifest.json")
+
+
+@every_language
+def test_files_that_are_here_without_their_manifest_are_checked_and_not_fetched_again(
+    mirror, out, name, unit
+):
+    """As an earlier version of the workflow left them, or a job that was killed at its end."""
+    fetch_evalset(name, str(mirror), unit, out)
+    manifest = out / f"{unit}.manifest.json"
+    first, before = manifest.read_bytes(), files_below(out)
+    manifest.unlink()
+    shutil.rmtree(mirror)
+    fetch_evalset(name, str(mirror), unit, out)
+    assert (manifest.read_bytes(), files_below(out)) == (first, before)
+    assert "no such file" in failure(name, unit, mirror, out)  # the manifest says: fetch it again
+    manifest.unlink()
+    assert "no such file" in failure(name, unit, f"{mirror}2", out)  # of another source
+    last = out / [*FILES[name, unit][0]][-1]
+    last.write_bytes(last.read_bytes() + b"!\n")  # not what its lock says
+    assert "no such file" in failure(name, unit, mirror, out)
+
+
+@every_language
+def test_generated_files_keep_no_lock_that_would_hold_them(mirror, out, name, unit):
+    *_, last = FILES[name, unit][0]
+    for _ in range(2):
+        fetch_evalset(name, str(mirror), unit, out, locked=False)
+        assert (out / last).read_bytes() == (mirror / last).read_bytes()
+        (mirror / last).write_bytes((out / last).read_bytes().removesuffix(b"\n") + b"!\n")
 
 
 @both
-def test_another_sum_than_the_documented_one_is_an_error_that_names_both(
-    mirror, tmp_path, kind, capfd
-):
+@pytest.mark.parametrize(
+    ("name", "unit"), [*LANGUAGES, ("xsimpp", AUGMENTED), ("pawsx", "x-final")]
+)
+def test_what_changed_at_its_source_is_an_error_that_names_the_lock(mirror, out, kind, name, unit):
+    *_, last = unit_of(name, unit).files
+    with source_of(kind, mirror) as source:
+        fetch_evalset(name, source, unit, out)
+    before = {path: (out / path).read_bytes() for path in files_below(out)}
+    if name == "pawsx":
+        made.pack(mirror / last, made.pawsx() | {"x-final/more": b"x"})
+    else:
+        (mirror / last).write_bytes((mirror / last).read_bytes().removesuffix(b"\n") + b"!\n")
+    with source_of(kind, mirror) as source:
+        line = failure(name, unit, source, out)
+    assert line.startswith(f"{source}/{last}: ")
+    assert "the source changed" in line
+    assert f"{last}.lock.json" in line
+    assert {path: (out / path).read_bytes() for path in files_below(out)} == before
+
+
+@both
+@every_unit
+def test_a_missing_file_is_an_error_that_names_it_where_it_should_be(mirror, out, kind, name, unit):
+    *_, last = unit_of(name, unit).files
+    (mirror / last).unlink()
+    with source_of(kind, mirror) as source:
+        assert failure(name, unit, source, out).startswith(f"{source}/{last}: ")
+    assert files_below(out) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [*LANGUAGES, ("xsimpp", AUGMENTED), ("pawsx", "x-final")]
+)
+def test_a_web_page_never_becomes_a_benchmark(out, name, unit):
+    page = (200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>\nSorry\n</html>\n")
+    with host({f"/{file}": page for file in unit_of(name, unit).files}) as address:
+        assert "web page" in failure(name, unit, address, out)
+    assert files_below(out) == []
+
+
+def test_another_sum_than_the_documented_one_is_an_error_that_names_both(mirror, out, monkeypatch):
     path = mirror / "XNLI-1.0.zip"
     expected = hashlib.sha256(path.read_bytes()).hexdigest()
-    found = made.pack(path, made.xnli() | {"more": b""})
-    with source_of(kind, mirror) as source:
-        line = error(capfd, "xnli", "xnli", source, tmp_path / "out")
-    assert line.startswith(f"{source}/XNLI-1.0.zip: sha256 {found}, but that of the published ")
+    sha256 = made.pack(path, made.xnli() | {"more": b""})
+    with source_of("host", mirror) as source:
+        line = failure("xnli", "xnli", source, out)
+    assert line.startswith(f"{source}/XNLI-1.0.zip: sha256 {sha256}, but that of the published ")
     assert expected in line
     assert "evalsets.xnli.path" in line
-    assert files_below(tmp_path / "out") == []
-
-
-def test_the_documented_sums_are_held_without_the_tests_own(tmp_path, monkeypatch, capfd):
-    """The guard of the tests above: the table that is shipped refuses the small archive."""
-    monkeypatch.chdir(tmp_path)
-    found = made.pack(tmp_path / "XNLI-1.0.zip", made.xnli())
-    line = error(capfd, "xnli", "xnli", str(tmp_path), tmp_path / "out")
-    assert found in line
+    monkeypatch.undo()  # the guard of these tests: the table that is shipped refuses it too
+    line = failure("xnli", "xnli", mirror, out)
     assert "4ba1d5e1afdb7161f0f23c66dc787802ccfa8a25a3ddd3b165a35e50df346ab1" in line
-
-
-def test_a_changed_archive_without_a_documented_sum_is_held_against_its_lock(
-    mirror, tmp_path, capfd
-):
-    assert fetch("pawsx", "x-final", str(mirror), tmp_path / "out") == 0
-    before = files_below(tmp_path / "out")
-    made.pack(mirror / "x-final.tar.gz", made.pawsx() | {"x-final/more": b"x"})
-    line = error(capfd, "pawsx", "x-final", str(mirror), tmp_path / "out")
-    assert "the source changed" in line
-    assert "x-final.tar.gz.lock.json" in line
-    assert files_below(tmp_path / "out") == before
+    assert files_below(out) == []
 
 
 def spoilt(members, **changes):
@@ -198,23 +240,19 @@ def spoilt(members, **changes):
     return {name: content for name, content in changed.items() if content is not None}
 
 
-MALFORMED = [
-    (
-        "bucc2018",
-        "de-en.training",
-        spoilt(made.bucc(), __de=b"de-1\ta\nde-2\n"),
-        ": de-en/de-en.training.de: line 2: expected id<TAB>sentence",
-    ),
-    ("bucc2018", "de-en.training", spoilt(made.bucc(), __gold=None), "training.gold: no such file"),
-    ("bucc2018", "de-en.training", made.bucc("fr"), "none of its 3 members is one of those expe"),
+DE = ("bucc2018", "de-en.training")
+MALFORMED = [  # the unit, the members of its archive, the message after the archive's name
+    (*DE, spoilt(made.bucc(), __de=b"de-1\ta\nde-2\n"), "de-en/de-en.training.de: line 2: expecte"),
+    (*DE, spoilt(made.bucc(), __gold=None), "de-en/de-en.training.gold: no such file"),
+    (*DE, made.bucc("fr"), "none of its 3 members is one of those expected"),
     ("xnli", "xnli", spoilt(made.xnli(), test__tsv=None), "XNLI-1.0/xnli.test.tsv: no such file"),
-    ("pawsx", "x-final", {"x-final/de/dev_2k.tsv": b"1\t2\n"}, ": de/dev_2k.tsv: expected the co"),
-    ("cls", "cls", made.cls() | {"cls-acl10-unprocessed/fr/dvd/test.review": b"<items>"}, "line 1"),
+    ("pawsx", "x-final", {"x-final/de/dev_2k.tsv": b"1\t2\n"}, "de/dev_2k.tsv: expected the colum"),
+    ("cls", "cls", made.cls() | {"cls-acl10-unprocessed/fr/dvd/test.review": b"<items>"}, "fr/dvd"),
     (
         "flores200",
         "flores200_dataset",
         {"flores200_dataset/dev/deu_Latn.dev": b"a\n\nb\n"},
-        ": dev/deu_Latn.dev: line 2 is empty",
+        "dev/deu_Latn.dev: line 2 is empty",
     ),
 ]
 
@@ -222,84 +260,93 @@ MALFORMED = [
 @both
 @pytest.mark.parametrize(("name", "unit", "members", "message"), MALFORMED)
 def test_a_malformed_archive_is_one_line_and_leaves_nothing(
-    mirror, tmp_path, monkeypatch, capfd, kind, name, unit, members, message
+    mirror, out, monkeypatch, kind, name, unit, members, message
 ):
-    file = unit_of(name, unit).file
-    found = made.pack(mirror / file, members)
-    set_sums(monkeypatch, {(name, unit): found})
+    (file,) = unit_of(name, unit).files
+    set_sums(monkeypatch, {(name, unit): made.pack(mirror / file, members)})
     with source_of(kind, mirror) as source:
-        line = error(capfd, name, unit, source, tmp_path / "out")
-    assert line.startswith(f"{source}/{file}: ")
-    assert message in line
-    assert files_below(tmp_path / "out") == []
+        assert failure(name, unit, source, out).startswith(f"{source}/{file}: {message}")
+    assert files_below(out) == []
 
 
-def test_a_malformed_file_that_is_no_archive_is_one_line_and_leaves_nothing(
-    mirror, tmp_path, capfd
+@both
+@pytest.mark.parametrize(
+    ("name", "unit", "content", "message"),
+    [
+        ("flores200", "deu_Latn", b"a\n\nb\n", "line 2 is empty"),
+        ("sib200", "deu_Latn", b"0\ttravel\ttext\n", "expected the columns index_id, category"),
+        ("tatoeba", "deu", b"\xff\n", "not UTF-8 at byte 0"),
+        ("tatoeba", "deu", b"a\n", "both sides of the benchmark must be equal"),
+        ("xsimpp", KINDS, b"{", "not valid JSON"),
+    ],
+)
+def test_a_malformed_file_is_one_line_and_leaves_none_of_the_unit(
+    mirror, out, kind, name, unit, content, message
 ):
-    path = mirror / "eng_Latn_errtype.devtest.json"
-    path.write_text("{")
-    line = error(capfd, "xsimpp", path.name, str(mirror), tmp_path / "out")
-    assert line.startswith(f"{path}: not valid JSON")
-    assert files_below(tmp_path / "out") == []
+    """No lock either, which would stand in the way of the right file."""
+    *_, last = FILES[name, unit][0]
+    (mirror / last).write_bytes(content)
+    with source_of(kind, mirror) as source:
+        line = failure(name, unit, source, out)
+    assert line.startswith(f"{source}: " if "both sides" in message else f"{source}/{last}: ")
+    assert message in line
+    assert files_below(out) == []
 
 
-def test_an_archive_that_leads_elsewhere_is_refused(mirror, tmp_path, capfd):
+def test_an_archive_that_leads_elsewhere_is_refused(mirror, out):
     with tarfile.open(mirror / "x-final.tar.gz", "w:gz") as archive:
         link = tarfile.TarInfo("x-final/de/dev_2k.tsv")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
         archive.addfile(link)
-    line = error(capfd, "pawsx", "x-final", str(mirror), tmp_path / "out")
-    assert "is a link" in line
-    assert files_below(tmp_path / "out") == []
+    assert "is a link" in failure("pawsx", "x-final", mirror, out)
+    assert files_below(out) == []
 
 
-def test_what_a_killed_job_left_goes(mirror, tmp_path):
-    stale = made.write_files(
-        tmp_path / "out" / ".unit-x-final.abc.part", {"de/dev_2k.tsv": b"half"}
-    )
-    assert fetch("pawsx", "x-final", str(mirror), tmp_path / "out") == 0
-    assert not stale.exists()
-
-
-def test_a_job_that_dies_before_all_files_are_in_place_leaves_no_manifest(
-    mirror, tmp_path, monkeypatch
-):
-    out, whole = tmp_path / "out", archives.atomic_path
+def test_a_killed_job_leaves_no_manifest_and_the_next_one_tidies_up(mirror, out, monkeypatch):
+    stale = made.write_files(out / ".unit-x-final.abc.part", {"de/dev_2k.tsv": b"half"})
+    whole = fetching.atomic_path
 
     def dies(path):
         if path.name == "test_2k.tsv":
             raise KeyboardInterrupt
         return whole(path)
 
-    monkeypatch.setattr(archives, "atomic_path", dies)
-    assert fetch("pawsx", "x-final", str(mirror), out) == 130
+    monkeypatch.setattr(fetching, "atomic_path", dies)
+    with pytest.raises(KeyboardInterrupt):
+        fetch_evalset("pawsx", str(mirror), "x-final", out)
     assert "de/dev_2k.tsv" in files_below(out)
     assert not list(out.glob("*.manifest.json"))
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    assert fetch("pawsx", "x-final", str(mirror), out) == 0
-    assert not (out / archives.PLACE / "x-final.tar.gz").exists()
+    monkeypatch.setattr(fetching, "atomic_path", whole)
+    fetch_evalset("pawsx", str(mirror), "x-final", out)
+    assert not stale.exists()
+    assert not list(out.rglob("*.part"))
 
 
-def test_a_missing_archive_and_an_unknown_unit_are_one_line_each(mirror, tmp_path, capfd):
-    line = error(capfd, "xnli", "xnli", str(tmp_path / "none"), tmp_path / "out")
-    assert line.startswith(f"{tmp_path}/none/XNLI-1.0.zip: ")
-    line = error(capfd, "bucc2018", "es-en.training", str(mirror), tmp_path / "out")
-    assert "bucc2018 has no download 'es-en.training'; allowed values: de-en.sample" in line
-    line = error(capfd, "tatoeba", "deu", "", tmp_path / "out")
-    assert line.startswith("tatoeba: give --source")
+def test_an_unknown_unit_and_a_set_without_a_source_are_one_line_each(mirror, out):
+    line = failure("bucc2018", "es-en.training", mirror, out)
+    assert line.startswith("bucc2018 has no download 'es-en.training'; allowed values: de-en.samp")
+    assert failure("tatoeba", "deu", "", out).startswith("tatoeba: give --source")
+
+
+def test_the_word_embedded_takes_a_set_from_the_mirror_of_the_demo(tmp_path, monkeypatch):
+    project = copy_project(tmp_path / "project")
+    made.write_files(project.folder / "data/embedded/tatoeba", made.TATOEBA)
+    monkeypatch.chdir(project.folder)
+    words = ["fetch-evalset", "--evalset", "tatoeba", "--source", "embedded", "--code", "deu"]
+    assert main([*words, "--out", "out"]) == 0
+    assert {name: (project.folder / "out" / name).read_bytes() for name in made.TATOEBA} == (
+        made.TATOEBA
+    )
 
 
 def test_the_command_of_a_checkout_fetches_by_the_table_that_lies_in_it(tmp_path):
     project = copy_project(tmp_path / "project")
-    found = made.pack(tmp_path / "mirror" / "XNLI-1.0.zip", made.xnli())
+    sha256 = made.pack(tmp_path / "mirror" / "XNLI-1.0.zip", made.xnli())
     documented = unit_of("xnli", "xnli").sha256
-    project.edit("ems/benchmarks/xnli/units.tsv", documented, found)
+    project.edit("ems/benchmarks/xnli/units.tsv", documented, sha256)
     words = ("--evalset", "xnli", "--source", str(tmp_path / "mirror"), "--code", "xnli")
     project.run("python", "-m", "ems.cli", "fetch-evalset", *words, "--out", "out")
     assert (project.folder / "out" / "xnli.manifest.json").is_file()
-    shutil.rmtree(project.folder)
 
 
 def test_every_unit_can_be_read_and_the_documented_sums_look_like_sums():
@@ -308,6 +355,8 @@ def test_every_unit_can_be_read_and_the_documented_sums_look_like_sums():
         assert benchmark(unit.set).status in ("open", "closed", "withdrawn")
         assert unit.base.startswith("https://")
         assert len(unit.sha256) in (0, 64)
-        assert hasattr(module(unit.set, "data"), "read_unit")
     documented = {unit.set for unit in every if unit.sha256}
     assert documented == {"flores200", "bucc2018", "xnli", "marc", "counterfactual"}
+    fetched = {name for name in sets() if of_units.units(name) or benchmark(name).by_language}
+    assert all(hasattr(module(name, "data"), "read_unit") for name in fetched)
+    assert fetched == {name for name, _ in [*ARCHIVES, *FILES]}

@@ -1,5 +1,7 @@
 """Laws of the sets of an experiment: languages, copies, closed ones, and their sentences."""
 
+import re
+
 import evalsets_made as made
 import pytest
 import yaml
@@ -278,42 +280,38 @@ decontaminate: {against: [tatoeba, bucc2018, pawsx]}
 """
 
 
-def plan_of(folder, bucc, mirror):
-    """What `snakemake -n` says of an experiment with these sets, by rule."""
-    project = copy_project(folder)
+def test_the_workflow_plans_a_unit_once_and_uses_a_copy_in_place(tmp_path):
+    bucc = made.write_files(tmp_path / "bucc", made.bucc() | made.bucc(part="sample"), strip=1)
+    mirror = tmp_path / "mirror"
     for name in ("x-final.tar.gz", "tatoeba.deu-eng.deu", "tatoeba.deu-eng.eng"):
         write_lines(mirror / name, [])
-    write_lines(folder / "nowhere/Toy/v1/moses/de-en.txt.zip", [])
+    project = copy_project(tmp_path / "project")
+    write_lines(project.folder / "nowhere/Toy/v1/moses/de-en.txt.zip", [])
     text = PLANNED.replace("BUCC", str(bucc)).replace("MIRROR", str(mirror))
     value = MINIMAL | {"languages": ["en", "de"]} | yaml.safe_load(text)
-    (folder / "configs" / "sets.yaml").write_text(yaml.safe_dump(value))
+    (project.folder / "configs" / "sets.yaml").write_text(yaml.safe_dump(value))
     words = ("-n", "--config", "experiment=sets", "--printshellcmds", "--", "data")
-    evalkeys = "results/sets/text/evalkeys.tsv"
-    return project.snakemake(*words), project.snakemake(*words[:-1], evalkeys)
+    output = project.snakemake(*words, "results/sets/text/evalkeys.tsv")
+    assert f"--evalset pawsx --source={mirror} --code x-final" in output
+    assert f"--evalset tatoeba --source={mirror} --code deu" in output
+    assert "--evalset xnli --source= --code xnli --out data/evalsets/xnli/v1 " in output
+    assert "xnli-mt" not in output  # what trains a classifier is fetched for a benchmark only
+    assert output.count("rule fetch_evalset:") == 3
+    assert "--evalset bucc2018 " not in output
+    (inputs,) = re.findall(r"rule evalkeys:\n +input: (.*)", output)
+    for path in (
+        "data/evalsets/pawsx/v1/x-final.manifest.json",
+        f"{bucc}/de-en/de-en.training.gold",
+    ):
+        assert path in inputs.split(", ")
+    assert "data/evalsets/tatoeba/v1/deu.manifest.json" in inputs
+    assert "xnli" not in inputs
+    assert f"bucc2018={bucc}" in output
 
 
-def test_the_workflow_plans_an_archive_once_and_uses_a_copy_in_place(tmp_path):
-    bucc = made.write_files(tmp_path / "bucc", made.bucc() | made.bucc(part="sample"), strip=1)
-    data, evalkeys = plan_of(tmp_path / "project", bucc, tmp_path / "mirror")
-    assert f"--evalset pawsx --source={tmp_path}/mirror --code x-final" in data
-    assert "--evalset xnli --source= --code xnli --out data/evalsets/xnli/v1 " in data  # published
-    assert "xnli-mt" not in data  # what trains a classifier is fetched for a benchmark only
-    assert data.count("rule fetch_evalset:") == 2
-    assert "bucc2018" not in data
-    assert evalkeys.count("rule fetch_evalset:") == 1
-    assert f"bucc2018={bucc}" in evalkeys
-    assert "data/evalsets/pawsx/v1/x-final.manifest.json" in evalkeys
-    assert f"{bucc}/de-en/de-en.training.gold" in evalkeys
-
-
-def test_the_workflow_plans_the_sets_that_lie_beside_the_project(tmp_path):
+def test_the_sets_that_lie_beside_the_project_can_be_used_as_copies(project):
     needs(SHARED.is_dir(), "the benchmarks do not lie beside the project")
-    data, _ = plan_of(tmp_path / "project", SHARED / "bucc_mini", tmp_path / "mirror")
-    assert data.count("rule fetch_evalset:") == 2
-    value = with_sets(
-        {"bucc2018": {"path": str(SHARED / "bucc_mini")}, "pawsx": {"path": str(SHARED / "pawsx")}}
-    )
-    (tmp_path / "settings").mkdir()
-    experiment = Settings(tmp_path / "settings", BASE).load(value)
-    sides = read_sides(experiment, "bucc2018", SHARED / "bucc_mini", "de")
+    paths = {"bucc2018": SHARED / "bucc_mini", "pawsx": SHARED / "pawsx"}
+    value = with_sets({name: {"path": str(path)} for name, path in paths.items()})
+    sides = read_sides(project.load(value), "bucc2018", paths["bucc2018"], "de")
     assert sum(1 for side in sides for _ in side) == 2 * (200 + 476)

@@ -5,6 +5,7 @@ import json
 import evalsets_made as made
 import pytest
 from conftest import SHARED, needs
+from experiments_made import MINIMAL, Settings
 from mirror_made import write_lines, write_opus
 
 import ems.benchmarks.bucc2018.data as bucc2018
@@ -15,10 +16,13 @@ import ems.benchmarks.mldoc.data as mldoc
 import ems.benchmarks.paracrawl.data as paracrawl
 import ems.benchmarks.pawsx.data as pawsx
 import ems.benchmarks.rcv2.data as rcv2
+import ems.benchmarks.sib200.data as sib200
+import ems.benchmarks.tatoeba.data as tatoeba
 import ems.benchmarks.xnli.data as xnli
 import ems.benchmarks.xsimpp.data as xsimpp
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, parts, sentences
+from ems.evalsets.sets import data_files, read_bitext, read_sides
 
 
 @pytest.fixture
@@ -31,6 +35,9 @@ def folder(tmp_path):
     made.write_files(tmp_path / "cls", made.cls(), strip=1)
     made.write_files(tmp_path / "marc", made.marc())
     made.write_reuters(tmp_path / "mldoc")
+    made.write_files(tmp_path / "tatoeba", made.TATOEBA)
+    made.write_files(tmp_path / "flores200", made.FLORES)
+    made.write_files(tmp_path / "sib200", made.SIB)
     return tmp_path
 
 
@@ -40,6 +47,41 @@ def flat(sides):
 
 
 # --- each set
+
+EVERY = {  # the sides of German
+    "tatoeba": [["a\u2028b", "c"], ["d", "e"]],
+    "flores200": [made.FLORES_LINES],
+    "sib200": [[text for rows in made.SIB_SPLITS.values() for _, text in rows]],
+    "ntrex": [["eins"], ["one"]],
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_translations_and_topics_are_read_line_by_line(folder, tmp_path, name):
+    entries = {each: {"version": "v1", "languages": ["de"]} for each in ("tatoeba", name)}
+    experiment = Settings(tmp_path / "settings", MINIMAL | {"evalsets": entries}).load()
+    items = [{"de": "eins", "fr": "un", "en": "one"}]  # in de-en and en-fr
+    place = write_opus(tmp_path, "NTREX", "v1", items) if name == "ntrex" else folder / name
+    (code,) = experiment.evalsets[name].languages
+    assert [list(side) for side in read_sides(experiment, name, place, code)] == EVERY[name]
+    files = data_files(experiment, name, place)
+    assert files
+    assert all(path.is_file() for path in files)
+    if len(EVERY[name]) == 2:
+        assert [list(side) for side in read_bitext(experiment, name, place, code)] == EVERY[name]
+    if name == "ntrex":
+        assert read_bitext(experiment, name, place, "fr") == [["un"], ["one"]]
+
+
+def test_windows_line_ends_go_and_a_last_line_needs_none(tmp_path):
+    content = (b"a\nc\r\n", b"d\ne")
+    made.write_files(tmp_path, dict(zip(tatoeba.file_names("deu"), content, strict=True)))
+    assert tatoeba.read_language(tmp_path, "deu") == (["a", "c"], ["d", "e"])
+
+
+def test_sib_has_a_topic_for_each_sentence_and_its_quotes_are_text(folder):
+    path = folder / "sib200" / "deu_Latn" / "train.tsv"
+    assert sib200.read_split(path) == made.SIB_SPLITS["train"]
 
 
 def test_bucc_is_sentences_by_id_and_pairs_of_ids(folder):
@@ -194,7 +236,16 @@ CLS, MARC = "cls/de/books/test.review", "marc/dev/dataset_de_dev.json"
 ITEM = "mldoc/RCV2_Multilingual_Corpus/german/REUTDE1/11.xml"
 HEADER = "\t".join(made.XNLI_COLUMNS).encode() + b"\n"
 PAWS_HEADER = b"id\tsentence1\tsentence2\tlabel\n"
+TATOEBA, LINES, SIB = (
+    "tatoeba/tatoeba.deu-eng.deu",
+    "flores200/devtest/deu_Latn.devtest",
+    "sib200/deu_Latn/test.tsv",
+)
+SIB_HEADER = b"index_id\tcategory\ttext\n"
 READ = {
+    "tatoeba": lambda folder: tatoeba.read_sides(folder, "deu"),
+    "flores200": lambda folder: flores200.read_sides(folder, "deu_Latn"),
+    "sib200": lambda folder: sib200.read_sides(folder, "deu_Latn"),
     "bucc2018": lambda folder: bucc2018.read_part(folder, "de", "training"),
     "xnli": lambda folder: [xnli.read_split(folder, "de", "dev"), *xnli.read_train(folder)],
     "pawsx": lambda folder: pawsx.read_split(folder, "de", "dev"),
@@ -204,6 +255,21 @@ READ = {
     "mldoc": lambda folder: list(mldoc.read_split(folder, "german", "dev")),
 }
 MALFORMED = [
+    (LINES, b"a\n\nb\n", "line 2 is empty"),
+    (LINES, b"a\n \t\n", "line 2 is empty"),
+    (LINES, b"", "line 1 is empty"),
+    (LINES, b"a\nb\xe9\n", "not UTF-8 at byte 3"),
+    (SIB, b"", "line 1 is empty"),
+    (SIB, b"0\ttravel\ttext\n", "expected the columns index_id, category, text, found"),
+    (SIB, SIB_HEADER + b"0\ttravel\ta\n1\ttravel\n", "line 3 has 2 columns, expected 3"),
+    (SIB, SIB_HEADER + b"0\ttravel\ta\tb\n", "line 2 has 4 columns, expected 3"),
+    (SIB, SIB_HEADER + b"0\ttravel\ta\n\n1\ttravel\tb\n", "line 3 is empty"),
+    (SIB, SIB_HEADER + b"0\ttravel\t\n", "line 2"),  # an example without its sentence
+    (SIB, SIB_HEADER + b"0\tother\ta\n", "line 2: found the category 'other'"),
+    (SIB, SIB_HEADER + b"0\ttravel\t\xff\n", "not UTF-8 at byte 32"),
+    (TATOEBA, b"a\n\n", "line 2 is empty"),
+    (TATOEBA, b"\xff\n", "not UTF-8 at byte 0"),
+    (TATOEBA, b"a\n", "deu has 1 lines and tatoeba.deu-eng.eng has 2; both sides"),
     (DE, b"de-1\ta\nde-2\n", "line 2: expected id<TAB>sentence, found 'de-2'"),
     (DE, b"de-1\ta\nde-1\tb\n", "line 2: the id de-1 is there twice"),
     (DE, b"de-1\ta\nde-2\t\xff\n", "line 2 is not UTF-8"),
@@ -245,7 +311,8 @@ def test_a_malformed_file_is_one_line_that_names_it(folder, file, content, messa
     path.write_bytes(content)
     with pytest.raises(EmsError) as told:
         READ[name](folder / name)
-    assert str(told.value).startswith(f"{path}: ")
+    where = path.parent if "both sides" in message else path
+    assert str(told.value).startswith(f"{where}: ")
     assert message in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -267,8 +334,7 @@ def test_a_reuters_folder_without_items_is_an_error(tmp_path):
 # --- the real ones, where they lie beside the project
 
 
-def test_the_bucc_form_and_pawsx_are_read_whole_where_they_lie_beside_the_project():
-    """Their twins without: the tests of bucc and pawsx above."""
+def test_the_real_sets_have_the_published_sizes_where_they_lie_beside_the_project():
     needs(SHARED.is_dir(), "the benchmarks do not lie beside the project")
     for code in ("de", "fr", "ru", "zh"):
         for part, sizes in (("sample", (200, 200, 100)), ("training", (476, 476, 240))):
@@ -282,3 +348,12 @@ def test_the_bucc_form_and_pawsx_are_read_whole_where_they_lie_beside_the_projec
     assert len(kept["en", "dev"]) == len(kept["en", "test"]) == 2000
     assert sum(map(len, kept.values())) == 28_000 - 339
     assert {pair.label for pair in kept["de", "dev"]} == {"0", "1"}
+    for code in ("deu_Latn", "zho_Hans", "yor_Latn"):
+        devtest = flores200.read_language(SHARED / "flores200" / "flores200_dataset", code)
+        assert len(devtest) == 1012
+        examples = sib200.read_split(SHARED / "sib200" / code / "test.tsv")
+        assert len(examples) == 204
+        assert len({category for category, _ in examples}) == 7
+        assert len(sib200.read_sides(SHARED / "sib200", code)[0]) == 1004
+        known = {line.strip() for line in devtest}
+        assert sum(text.strip() in known for _, text in examples) > 50

@@ -27,6 +27,7 @@ LAYERS = [
     {"encode", "retrieval"},
     {"train"},
     {"bench"},
+    {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},
     {"benchmarks.table"},
@@ -67,6 +68,8 @@ def imports(text):
 def part(module):
     """The part of ems that a module belongs to: "text" of ems.text.clean, "cli" of ems.cli."""
     first, *_, last = module.split(".")[1:] * 2
+    if module.startswith("ems.benchmarks.families."):
+        return "benchmarks.families"
     inside = first == "benchmarks" and module.count(".") == 3 and last in PARTS
     return f"{first}.{PARTS[last]}" if inside else first
 

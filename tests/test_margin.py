@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mining_made import naive_best, naive_mine, noisy
+from bench_made import naive_best, naive_mine, noisy
 
 from ems.bench import margin as of_margin
 from ems.bench import nearest

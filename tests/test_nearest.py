@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from bench_made import naive_nearest, noisy
 from conftest import ROOT
-from mining_made import naive_nearest, noisy
 
 from ems.bench import embedded, nearest
 from ems.errors import EmsError

@@ -43,19 +43,19 @@ def out(tmp_path):
     return tmp_path / "data" / "x.zip"
 
 
-def get(out):
-    how = Downloads(slots=out.parent.parent / "slots")
-    return fetch_moses("opustools", "C", "v1", "de-en", out, how=how)
+def get(out, corpus="C"):
+    downloads = Downloads(slots=out.parent.parent / "slots")
+    return fetch_moses("opustools", corpus, "v1", "de-en", out, downloads=downloads)
 
 
 def files(out):
     return sorted(path.name for path in out.parent.iterdir())
 
 
-def fails(out, expected):
+def fails(out, expected, corpus="C"):
     """It must fail with one line, and leave nothing."""
     with pytest.raises(EmsError, match=expected) as told:
-        get(out)
+        get(out, corpus)
     assert "\n" not in str(told.value)
     assert files(out) == []
     return str(told.value)
@@ -113,40 +113,44 @@ def test_a_file_that_changed_under_the_lock_is_an_error_and_the_old_one_stays(st
     assert files(out) == ["x.zip", "x.zip.lock.json"]
 
 
-def test_a_failure_that_is_printed_is_an_error_with_what_was_printed(stand_in, out, capsys):
-    stand_in(lambda options: print("Unable to retrieve the data."))
-    fails(out, r"brought 0 files instead of one \(Unable to retrieve the data\.\)")
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize(
-    "error", [urllib.error.URLError("no name"), FileNotFoundError("x"), KeyError("url"), SystemExit]
-)
-def test_a_traceback_becomes_one_line(stand_in, out, error):
+def raises(error):
     def get_files(options):
         raise error
 
+    return get_files
+
+
+FAILURES = {
+    "printed": (
+        lambda options: print("Unable to retrieve the data."),
+        r"brought 0 files instead of one \(Unable to retrieve the data\.\)",
+    ),
+    **{
+        type(error).__name__: (raises(error), "OpusTools failed")
+        for error in (urllib.error.URLError("no name"), KeyError("url"), SystemExit())
+    },
+    **{
+        f"content {at}": (brings(content), "not a zip archive")
+        for at, content in enumerate((b"", b"<html>Sorry</html>", moses()[:-20]))
+    },
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_failure_is_one_line_and_never_becomes_data(stand_in, out, failure, capsys):
+    get_files, expected = FAILURES[failure]
     stand_in(get_files)
-    assert f"opustools:{NAME}: OpusTools failed" in fails(out, "OpusTools failed")
+    assert f"opustools:{NAME}: " in fails(out, expected)
+    assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("content", [b"", b"<html>Sorry</html>", moses()[:-20]])
-def test_a_page_or_half_a_file_never_becomes_data(stand_in, out, content):
-    stand_in(brings(content))
-    assert f"opustools:{NAME}" in fails(out, "not a zip archive")
-
-
-def test_an_absent_package_is_named(monkeypatch, out):
-    monkeypatch.setitem(sys.modules, "opustools", None)
-    fails(out, "needs the package opustools, which is not installed .*pip install opustools")
-
-
-def test_an_absent_package_is_told_before_any_job_starts(monkeypatch, tmp_path):
+def test_an_absent_package_is_named_also_before_any_job_starts(monkeypatch, tmp_path, out):
     settings = Settings(tmp_path, edited(REAL, "sources", {"opus": "elsewhere"}))
     monkeypatch.setitem(sys.modules, "opustools", None)
+    fails(out, "needs the package opustools, which is not installed .*pip install opustools")
     settings.load()
-    message = settings.told(edited(REAL, "sources", {"opus": "opustools"}))
-    assert "needs the package opustools" in message
+    told = settings.told(edited(REAL, "sources", {"opus": "opustools"}))
+    assert "needs the package opustools" in told
 
 
 def test_what_a_killed_run_left_does_not_count(stand_in, out):
@@ -212,17 +216,14 @@ def test_real_the_file_comes_through_the_package(hosts, out):
     assert files(out) == ["x.zip", "x.zip.lock.json"]
 
 
-def test_real_a_pair_that_opus_has_not_is_one_line(hosts, out):
-    how = Downloads(slots=out.parent.parent / "slots")
-    with pytest.raises(EmsError, match="brought 0 files instead of one"):
-        fetch_moses("opustools", "D", "v1", "de-en", out, how=how)
-
-
-def test_real_a_file_that_is_gone_is_one_line(hosts, out):
-    hosts.files.clear()
-    fails(out, "brought 0 files instead of one|OpusTools failed")
-
-
-def test_real_a_page_in_its_place_never_becomes_data(hosts, out):
-    hosts.files[NAME] = b"<!DOCTYPE html><html></html>"
-    fails(out, "not a zip archive, found a web page")
+@pytest.mark.parametrize(
+    ("corpus", "content", "expected"),
+    [
+        ("D", moses(), "brought 0 files instead of one"),  # OPUS does not have it
+        ("C", None, "brought 0 files instead of one|OpusTools failed"),  # it is gone
+        ("C", b"<!DOCTYPE html><html></html>", "not a zip archive, found a web page"),
+    ],
+)
+def test_real_a_failure_is_one_line_and_never_becomes_data(hosts, out, corpus, content, expected):
+    hosts.files = {} if content is None else {NAME: content}
+    fails(out, expected, corpus)

@@ -14,8 +14,8 @@ import ems.benchmarks.pawsx.data as pawsx
 import ems.benchmarks.xnli.data as xnli
 import ems.benchmarks.xnli.score as inference
 from ems.bench.baselines import CharNgramEncoder
-from ems.benchmarks.pawsx.score import PRECISION, best_threshold
-from ems.benchmarks.xnli.score import Pairs
+from ems.benchmarks.families.pair_classification import PRECISION, best_threshold
+from ems.benchmarks.xnli.score import pairs_pool
 from ems.errors import EmsError
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -83,7 +83,7 @@ def folder(tmp_path):
 def test_features_of_a_pair_are_both_their_product_and_their_difference():
     vectors = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
     first, second = [0, 4, 2, 2], [1, 1, 2, 3]
-    pool = Pairs(torch.from_numpy(vectors), torch.tensor(first), torch.tensor(second))
+    pool = pairs_pool(torch.from_numpy(vectors), torch.tensor(first), torch.tensor(second))
     rows = torch.tensor([[3, 0], [1, 1]])
     found = pool.take(rows)
     assert found.shape == (2, 2, pool.width) == (2, 2, 12)

@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import nn
 
 from ems.bench import probe as probes
-from ems.bench.probe import Probe, Run, Streams, Vectors, forward, start_layers, train
+from ems.bench.probe import Pool, Probe, Run, Streams, forward, start_layers, train
 
 CPU = torch.device("cpu")
 WIDTH, CLASSES = 6, 3
@@ -30,7 +30,7 @@ def pooled(*sets):
     points, labels = (np.concatenate(part) for part in zip(*sets, strict=True))
     ends = np.cumsum([0, *(len(one) for one, _ in sets)]).tolist()
     rows = [range(start, stop) for start, stop in pairwise(ends)]
-    return Vectors(torch.from_numpy(points)), torch.from_numpy(labels), rows
+    return Pool.of(torch.from_numpy(points)), torch.from_numpy(labels), rows
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_the_batched_runs_end_where_a_plain_loop_over_each_run_ends(data, dropou
     ]
     settings = Probe((5, 4), dropout=dropout, learning_rate=0.01, batch=7, epochs=9)
     found = train(pool, labels, CLASSES, runs, settings, "test")
-    points, truth = pool.vectors.numpy(), labels.numpy()
+    points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
     epochs = set()
     for run, classifier in zip(runs, found, strict=True):
         every = reference(points, truth, run, settings, 9)
@@ -243,7 +243,7 @@ def test_only_the_rows_to_choose_by_choose_and_they_change_nothing_that_is_learn
 
 def test_patience_stops_a_run_whatever_the_others_do(data):
     pool, labels, runs = data
-    points, truth = pool.vectors.numpy(), labels.numpy()
+    points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
     patient = Probe((5, 4), dropout=0.2, learning_rate=0.01, batch=7, epochs=12, patience=2)
     found = train(pool, labels, CLASSES, runs, patient, "test")
     stopped = 0
@@ -296,7 +296,7 @@ def parts():
 
 
 def accuracy(classifier, points, labels):
-    found = classifier.predict(Vectors(torch.from_numpy(points)), range(len(labels)))
+    found = classifier.predict(Pool.of(torch.from_numpy(points)), range(len(labels)))
     return (found == labels).mean()
 
 

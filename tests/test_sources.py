@@ -43,12 +43,12 @@ FILES = {  # below a source: below the folder of data
         for file in ("WikiMatrix.de-en.tsv.gz", "WikiMatrix.en-ja.tsv.gz")
     },
     **{
-        f"tatoeba/tatoeba.{code}-eng.{side}": f"evalsets/tatoeba/v1/tatoeba.{code}-eng.{side}"
+        f"tatoeba/tatoeba.{code}-eng.{side}": f"evalsets/tatoeba/v1/{code}.manifest.json"
         for code in ("deu", "jpn")
         for side in (code, "eng")
     },
     **{
-        f"flores200/devtest/{code}.devtest": f"evalsets/flores200/v1/devtest/{code}.devtest"
+        f"flores200/devtest/{code}.devtest": f"evalsets/flores200/v1/{code}.manifest.json"
         for code in ("eng_Latn", "deu_Latn", "jpn_Jpan")
     },
     "pawsx/x-final.tar.gz": "evalsets/pawsx/v1/x-final.manifest.json",
@@ -162,7 +162,7 @@ def test_ems_check_has_a_line_for_each_and_one_error(project):
     assert last.startswith("error: sources: bring what these directories lack")
 
 
-@pytest.mark.parametrize("words", [["-n", "--", "all"], ["--", "all"], ["-n", "--", "data"]])
+@pytest.mark.parametrize("words", [["-n", "--", "all"], ["--", "data"]])
 def test_snakemake_names_all_of_them_before_any_job(project, words):
     output = project.snakemake("--config", "experiment=mine", *words, expect=1)
     for key in LACKING:
@@ -174,5 +174,5 @@ def test_snakemake_names_all_of_them_before_any_job(project, words):
 def test_what_needs_no_missing_source_is_planned_and_run_as_ever(project):
     of_all = ("--config", "experiment=mine")
     plan = project.snakemake(*of_all, "-n", "--", "results/mine/scores/ngram/tatoeba.json")
-    assert "rule fetch_tatoeba:" in plan
+    assert "rule fetch_evalset:" in plan
     project.snakemake(*of_all, "--unlock")

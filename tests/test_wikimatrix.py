@@ -3,15 +3,11 @@
 import gzip
 
 import pytest
-from cli_made import Cli
-from host_made import host
 
-from ems.corpora.fetch import fetch_mined, mined_location
 from ems.corpora.wikimatrix import count_mined, read_mined
 from ems.errors import EmsError
 
 LINES = ["1.25\tHallo\tHello", "1.0750\tZwei\tTwo", "1.0749\tDrei\tThree", "1.04\tVier\tFour"]
-ON_HOST = "/WikiMatrix/v1/WikiMatrix.de-en.tsv.gz"
 
 
 def mined(path, lines):
@@ -83,41 +79,3 @@ def test_a_bomb_or_a_line_without_end_is_an_error(tmp_path):
         (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(content))
         with pytest.raises(EmsError, match=r"unpacks to more than|is longer than"):
             count_mined(tmp_path / "x.tsv.gz")
-
-
-# --- fetching
-
-
-@pytest.mark.parametrize("kind", ["directory", "host", "file"])
-def test_a_mined_file_is_fetched_counted_and_locked_from_wherever_it_lies(tmp_path, kind):
-    path = mined(tmp_path / f"mirror{ON_HOST}", LINES)
-    out = tmp_path / "data" / "x.tsv.gz"
-    with host({ON_HOST: (200, {}, path.read_bytes())}) as address:
-        mirror = tmp_path / "mirror"
-        source = {"directory": str(mirror), "host": address, "file": mirror.as_uri()}[kind]
-        entry = fetch_mined(source, "de-en", out)
-    assert out.read_bytes() == path.read_bytes()
-    assert (entry["pairs"], entry["bytes"]) == (4, path.stat().st_size)
-    assert sorted(p.name for p in out.parent.iterdir()) == ["x.tsv.gz", "x.tsv.gz.lock.json"]
-
-
-def test_a_spoilt_mined_file_leaves_nothing_and_the_error_names_the_source(tmp_path):
-    mined(tmp_path / f"mirror{ON_HOST}", [*LINES, "x"])
-    out = tmp_path / "data" / "x.tsv.gz"
-    with pytest.raises(EmsError, match=rf"{ON_HOST}: line 5 has 1 columns"):
-        fetch_mined(str(tmp_path / "mirror"), "de-en", out)
-    assert list(out.parent.iterdir()) == []
-
-
-def test_the_command_line_fetches_it_as_a_format(tmp_path):
-    mined(tmp_path / f"mirror{ON_HOST}", LINES)
-    ems, out = Cli(tmp_path), tmp_path / "data" / "x.tsv.gz"
-    which = ("--corpus", "WikiMatrix", "--version", "v1", "--pair", "de-en")
-    source = ("--source", tmp_path / "mirror", "--out", out)
-    lines = ems("fetch", "--format", "mined", *which, *source)
-    assert "'pairs': 4" in lines[-2]
-    assert "WikiMatrix/v1/moses/de-en.txt.zip: no such file" in ems.error("fetch", *which, *source)
-
-
-def test_the_address_is_lasers():
-    assert mined_location("https://h/laser/", "de-en") == "https://h/laser" + ON_HOST

@@ -194,13 +194,13 @@ def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run: Project
 
 
 def planned(output: str) -> set[tuple[str, str]]:
-    """(rule, its pair or code or nothing) of every job of a dry run."""
+    """(rule, its pair or unit or nothing) of every job of a dry run."""
     jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
     found = set()
     for rule, lines in jobs:
         wildcards = re.search(r"^ +wildcards: (.*)$", lines, re.MULTILINE)
         words = dict(w.split("=", 1) for w in wildcards[1].split(", ")) if wildcards else {}
-        found.add((rule, words.get("pair") or words.get("code") or ""))
+        found.add((rule, words.get("pair") or words.get("unit") or ""))
     return found
 
 
@@ -220,7 +220,7 @@ def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run: Project) -
     assert {"vocabulary", "shard", "train", "bench", "table"} <= rules
     for rule in ("fetch", "decontaminate", "segment"):
         assert {pair for name, pair in jobs if name == rule} == {"en-nl"}, rule
-    assert not rules & {"fetch_documents", "fetch_tatoeba", "fetch_flores200", "fetch_sib200"}
+    assert not rules & {"fetch_documents", "fetch_evalset"}
     assert "evalkeys" not in rules
 
 
@@ -233,7 +233,7 @@ def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path: Path) -> 
     (tmp_path / "configs/mini.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
     output = project.snakemake("-n", "results/tables/ntrex.tex")
     assert counts(output)["table"] == 1
-    assert "fetch_tatoeba" not in counts(output)
+    assert "fetch_evalset" not in counts(output)
 
 
 def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
@@ -254,7 +254,7 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
     assert jobs["fetch"] == sum(pairs)
     assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"]
     assert jobs["shard"] == sum(pairs) + _pairs(value["validation"])
-    assert (jobs["fetch_tatoeba"], jobs["fetch_flores200"], jobs["fetch_sib200"]) == (112, 62, 62)
+    assert jobs["fetch_evalset"] == 112 + 62 + 62
     assert (jobs["fetch_documents"], jobs["evalkeys"], jobs["vocabulary"]) == (1, 1, 1)
     systems, ablated = value["tables"]["systems"], value["tables"]["ablation"]
     assert not set(systems) & set(ablated)

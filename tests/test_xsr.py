@@ -3,20 +3,16 @@
 import hashlib
 import json
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
+from bench_made import HashEncoder, Listed, error_of, naive_best, scored, unit
 from experiments_made import Settings
-from mining_made import HashEncoder, Listed, naive_best, unit
-from mirror_made import write_opus, write_zip
+from mirror_made import write_opus
 from results_made import counts, hits
 
-from ems.bench.registry import evaluate
-from ems.bench.xsr import draw
+from ems.benchmarks.families.retrieval import draw
 from ems.config import stage_hash
-from ems.errors import EmsError
-from ems.scores import read_score_file
 
 CORPUS = {"paracrawl": ("ParaCrawl", "v5"), "europarlxsr": ("Europarl", "v7")}
 SMALL = {"queries": 20, "candidates": 60}
@@ -28,25 +24,19 @@ ITEMS = [
 ]
 
 
-def experiment_of(tmp_path, benchmark, **protocol):
-    """The minimal experiment with a retrieval benchmark."""
+def changes_of(benchmark="paracrawl", **protocol):
+    """A retrieval benchmark as the one of an experiment."""
     entry = {"version": CORPUS[benchmark][1], "protocol": {**SMALL, **protocol}}
-    changes = {"evalsets": {benchmark: entry}, "benchmarks": [benchmark]}
-    return Settings(tmp_path / "settings").changed(**changes)
+    return {"evalsets": {benchmark: entry}, "benchmarks": [benchmark]}
 
 
 def run(tmp_path, benchmark="paracrawl", encoder=None, items=ITEMS, **protocol):
-    """Score on a benchmark made of `items`, or in that folder; the written file."""
-    folder = items if isinstance(items, Path) else write_opus(tmp_path, *CORPUS[benchmark], items)
-    out = tmp_path / "scores" / f"{benchmark}.json"
-    experiment = experiment_of(tmp_path, benchmark, **protocol)
-    names = {"system": "ems", "benchmark": benchmark}
-    evaluate(encoder or HashEncoder(), experiment, names, folder, out)
-    return out
-
-
-def scores_of(*arguments, **protocol):
-    return read_score_file(run(*arguments, **protocol))
+    """Score on a benchmark made of `items`."""
+    folder, changes = (
+        write_opus(tmp_path, *CORPUS[benchmark], items),
+        changes_of(benchmark, **protocol),
+    )
+    return scored(tmp_path, benchmark, folder, encoder or HashEncoder(), **changes)
 
 
 # --- which sentences are drawn
@@ -89,32 +79,19 @@ def test_the_pairs_drawn_are_the_first_in_the_order_of_a_seeded_hash(count, seed
     assert len(drawn) == count
 
 
-def test_no_sentence_is_drawn_twice_on_either_side_whatever_its_case():
-    drawn = draw(lambda: iter(repeating(300, 4)), 70, 1234)
-    for side in zip(*drawn, strict=True):
+def test_a_sentence_is_drawn_once_by_the_seed_whatever_the_order_of_the_file():
+    pairs = repeating(300, 4)
+    first = draw(lambda: iter(pairs), 70, 1234)
+    for side in zip(*first, strict=True):
         assert len({text.lower() for text in side}) == 70
+    assert draw(lambda: iter(pairs[::-1]), 70, 1234) == first
+    assert set(draw(lambda: iter(pairs), 70, 2)) != set(first)
 
 
-def test_what_is_drawn_does_not_depend_on_the_order_of_the_file():
-    pairs = repeating(200, 5)
-    assert draw(lambda: iter(pairs[::-1]), 40, 1) == draw(lambda: iter(pairs), 40, 1)
-
-
-def test_another_seed_draws_others_and_the_same_seed_the_same():
-    pairs = repeating(200, 6)
-    first = draw(lambda: iter(pairs), 40, 1)
-    assert draw(lambda: iter(pairs), 40, 1) == first
-    assert set(draw(lambda: iter(pairs), 40, 2)) != set(first)
-
-
-def test_of_a_file_that_repeats_itself_enough_is_read_to_draw_all():
+def test_of_a_file_that_repeats_itself_enough_is_read_to_draw_all_that_there_are():
     pairs = [("der Haftungsausschluss", "the disclaimer")] * 500 + repeating(200, 7)
     assert draw(lambda: iter(pairs), 50, 1) == naive_draw(pairs, 50, 1)
-
-
-def test_fewer_are_drawn_where_there_are_no_more():
-    pairs = [("a", "b"), ("a", "c"), ("d", "e")]
-    assert len(draw(lambda: iter(pairs), 5, 1)) == 2
+    assert len(draw(lambda: iter([("a", "b"), ("a", "c"), ("d", "e")]), 5, 1)) == 2
 
 
 # --- P@1
@@ -124,7 +101,7 @@ def test_fewer_are_drawn_where_there_are_no_more():
 @pytest.mark.parametrize("margin", ["ratio", "absolute", None])
 def test_p_at_1_is_what_plain_loops_count_in_both_directions(benchmark, margin, tmp_path):
     protocol = {"margin": margin} if margin else {}
-    scores = scores_of(tmp_path, benchmark, **protocol)
+    scores = run(tmp_path, benchmark, **protocol)
     margin = margin or {"paracrawl": "ratio", "europarlxsr": "absolute"}[benchmark]
     assert scores.protocol == {**SMALL, "seed": 1234, "k": 4, "margin": margin}
     assert (scores.metric, scores.higher_is_better, scores.parallel) == ("P@1", True, False)
@@ -165,51 +142,50 @@ def test_every_candidate_is_encoded_once_as_its_own_language(tmp_path):
 
 
 def test_the_same_inputs_give_the_same_bytes(tmp_path):
-    first = run(tmp_path).read_bytes()
+    path = run(tmp_path).path
+    first = path.read_bytes()
     folder = tmp_path / "opus" / "ParaCrawl" / "v5"
-    assert run(tmp_path, items=folder).read_bytes() == first
-    turned = run(tmp_path, items=ITEMS[::-1]).read_bytes()
+    scored(tmp_path, "paracrawl", folder, HashEncoder(), **changes_of())
+    assert path.read_bytes() == first
+    turned = run(tmp_path, items=ITEMS[::-1]).path.read_bytes()
     assert turned != first  # other data ...
-    drawn = [json.loads(scores)["rows"] for scores in (first, turned)]
-    assert drawn[0] == drawn[1]  # ... of which the same are drawn
+    assert (
+        json.loads(turned)["rows"] == json.loads(first)["rows"]
+    )  # ... of which the same are drawn
 
 
 # --- bad input
 
 
-def error_of(*arguments, **protocol):
-    with pytest.raises(EmsError) as caught:
-        run(*arguments, **protocol)
-    return str(caught.value)
-
-
-def test_too_few_pairs_are_an_error_that_names_the_file_and_the_setting(tmp_path):
-    message = error_of(tmp_path, candidates=91)
-    assert (
-        f"{tmp_path}/opus/ParaCrawl/v5/moses/de-en.txt.zip: expected at least 91 pairs" in message
-    )
-    assert "found 90; lower evalsets.paracrawl.protocol.candidates" in message
-
-
-def test_a_missing_archive_is_an_error_that_names_it(tmp_path):
-    folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
-    (folder / "moses" / "en-fr.txt.zip").unlink()
-    names = {"system": "ems", "benchmark": "paracrawl"}
-    with pytest.raises((EmsError, FileNotFoundError), match=r"en-fr.txt.zip"):
-        evaluate(HashEncoder(), experiment_of(tmp_path, "paracrawl"), names, folder, tmp_path / "x")
-
-
-def test_sides_of_unequal_length_are_an_error_that_names_the_archive(tmp_path):
-    folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
-    path = write_zip(tmp_path, "ParaCrawl", "v5", "de-en", ITEMS)
-    with zipfile.ZipFile(path, "a") as archive:
+def spoil(path):
+    """Add a line to one side of a zip."""
+    with zipfile.ZipFile(path) as archive:
         lines = [archive.read(f"ParaCrawl.de-en.{side}") for side in ("de", "en")]
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("ParaCrawl.de-en.de", lines[0])
         archive.writestr("ParaCrawl.de-en.en", lines[1] + b"one more\n")
-    names = {"system": "ems", "benchmark": "paracrawl"}
-    with pytest.raises(EmsError, match=r"de-en.txt.zip: the two sides must have equal line counts"):
-        evaluate(HashEncoder(), experiment_of(tmp_path, "paracrawl"), names, folder, tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("change", "protocol", "message"),
+    [
+        (
+            lambda path: None,
+            {"candidates": 91},
+            "expected at least 91 pairs without a sentence that is there twice, found 90; lower "
+            "evalsets.paracrawl.protocol.candidates",
+        ),
+        (spoil, {}, "the two sides must have equal line counts"),
+        (lambda path: path.unlink(), {}, ""),
+    ],
+)
+def test_a_bad_archive_is_an_error_that_names_it(change, protocol, message, tmp_path):
+    folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
+    path = folder / "moses" / "de-en.txt.zip"
+    change(path)
+    told = error_of(tmp_path, "paracrawl", folder, HashEncoder(), **changes_of(**protocol))
+    assert str(path) in told
+    assert message in told
 
 
 @pytest.mark.parametrize(
@@ -224,22 +200,15 @@ def test_a_corpus_that_is_trained_on_cannot_be_retrieved_from(name, corpus, tmp_
 
 def test_what_is_drawn_is_a_setting_that_only_the_benchmark_reads(tmp_path):
     def hashes(**protocol):
-        experiment = experiment_of(tmp_path, "paracrawl", **protocol)
-        names = {"system": "ems", "benchmark": "paracrawl"}
-        return stage_hash(experiment, "bench", **names), stage_hash(
-            experiment, "train", system="ems"
-        )
+        experiment = Settings(tmp_path / "settings").changed(**changes_of(**protocol))
+        trained = stage_hash(experiment, "train", system="ems")
+        return stage_hash(experiment, "bench", system="ems", benchmark="paracrawl"), trained
 
     default = hashes()
     assert hashes(seed=1234, k=4, margin="ratio") == default
-    for change in (
-        {"queries": 5},
-        {"candidates": 50},
-        {"seed": 1},
-        {"margin": "absolute"},
-        {"k": 3},
-    ):
-        bench, train = hashes(**change)
+    others = {"queries": 5, "candidates": 50, "seed": 1, "margin": "absolute", "k": 3}
+    for key, value in others.items():
+        bench, train = hashes(**{key: value})
         assert bench != default[0]
         assert train == default[1]
 

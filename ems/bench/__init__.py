@@ -1,1 +1,1 @@
-"""Benchmarks: one file each, (encoder, data) -> one JSON of scores. Tables read nothing else."""
+"""Scoring: encoders, what a benchmark is given, and the computations that protocols share."""

@@ -1,4 +1,4 @@
-"""Encoders that need no training, to show what a score is worth."""
+"""An encoder that needs no training, to show what a score is worth."""
 
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -9,10 +9,10 @@ FEATURES = 1 << 12  # hash buckets of character n-grams; classifiers learn on th
 
 
 class CharNgramEncoder:
-    """Which character n-grams (1 to 4, within words) a line has, hashed, lower case, without
-    accents: shared spelling and digits only.
+    """Hashed character n-grams (1 to 4, within words) of a line, lower case, without accents.
 
-    Whether, not how often: counts of single letters outweigh all else (docs/log.md).
+    A feature says whether an n-gram occurs, not how often: counts of single letters would outweigh
+    all else (docs/log.md).
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class CharNgramEncoder:
         )
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """float32[len(lines), FEATURES]; a line without any character is a zero row."""
+        """Return float32[len(lines), FEATURES]; a line without any character is a zero row."""
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         vectors = self.vectorizer.transform(lines).toarray().astype(np.float32)
         progress.add(len(lines))

@@ -1,14 +1,8 @@
 """`ems eval`: any encoder on benchmarks, outside of the workflow.
 
-The score files are those that the workflow writes, so that the tables and `ems compare` read them.
-
-Notable choices:
-- what is given is told apart by what is there: a folder with a model.json is ours, anything else is
-  for sentence-transformers;
-- it stands in the experiment as one more system, so a benchmark sees nothing special; of our models
-  it has the languages that they were trained for. Its hash in the score file is of its files' bytes
-  too: nothing else would say which model it was;
-- nothing is downloaded: what is missing is an error with the command that fetches it.
+The encoder stands in the experiment as one more system, so its score files are those of the
+workflow. Its hash in them covers the bytes of its files: nothing else says which model it was.
+Nothing is downloaded: what is missing is an error with the command that fetches it.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,9 +26,10 @@ SHOWN = 3  # files that an error names
 
 @dataclass(frozen=True)
 class Given:
-    """What `ems eval` was asked: a `model` or a `command`, on which benchmarks.
+    """The arguments of `ems eval`: a `model` or a `command`, and the benchmarks.
 
-    `folders`: of the evaluation sets that lie elsewhere than the workflow puts them, below `data`.
+    `folders` are those of evaluation sets that do not lie where the workflow puts them, below
+    `data`.
     """
 
     benchmarks: list[str]
@@ -47,7 +42,7 @@ class Given:
 
 
 def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
-    """Score what is given on each benchmark, to `out`/<benchmark>.json; the summary as text.
+    """Score an encoder on each benchmark, to `out`/<benchmark>.json; return the summary as text.
 
     Raises `EmsError` before anything is encoded when a benchmark is unknown or its data are
     missing.
@@ -57,22 +52,26 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     name = given.name or _name(given)
     experiment = replace(experiment, systems={**experiment.systems, name: system})
     folders = {benchmark: _folders(experiment, benchmark, given) for benchmark in given.benchmarks}
-    encoder = make_encoder(system)
     kept = Path("results") / experiment.name / FOLDER
-    encoder = cached(encoder, kept, given.cache_mb)
-    rows = []
+    encoder = cached(make_encoder(system), kept, given.cache_mb)
+    rows = [("benchmark", "metric", name)]
     for benchmark, own in folders.items():
         names = {"system": name, "benchmark": benchmark}
         result = evaluate(encoder, experiment, names, own, out / f"{benchmark}.json")
-        rows += [
-            (f"{benchmark}, {languages}" if languages else benchmark, result.metric, mean)
-            for languages, mean in result.means()
-        ]
-    return _summary(name, rows)
+        decimals = 2 if result.metric in RANGES else 1
+        for languages, mean in result.means():
+            label = f"{benchmark}, {languages}" if languages else benchmark
+            rows.append((label, result.metric, f"{mean:.{decimals}f}"))
+    first, second, third = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}\n" for a, b, c in rows)
 
 
 def _system(experiment: Experiment, given: Given) -> dict[str, Any]:
-    """The entry under `systems` that says what is given."""
+    """Return the entry under `systems` for a model or a command.
+
+    A folder with a model.json is a model of ours and has the languages that it was trained for;
+    anything else is for sentence-transformers.
+    """
     if (given.model is None) == (given.command is None):
         raise EmsError("ems eval: give either --model or --command")
     placed = {"vocabulary": SHARED, "languages": list(experiment.languages)}
@@ -92,14 +91,14 @@ def _system(experiment: Experiment, given: Given) -> dict[str, Any]:
 
 
 def _name(given: Given) -> str:
-    """The last part of a model's path or name, or the program of a command."""
+    """Return the last part of a model's path or name, or the program of a command."""
     if given.model is not None:
         return Path(given.model).resolve().name or "model"
     return Path((given.command or "").partition(" ")[0]).name or "command"
 
 
 def _folders(experiment: Experiment, benchmark: str, given: Given) -> dict[str, Path]:
-    """Evaluation set -> where it lies, of each that a benchmark reads."""
+    """Return the folder of each evaluation set of a benchmark."""
     if benchmark not in benchmarks():
         known = ", ".join(benchmarks())
         raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {known}")
@@ -107,7 +106,7 @@ def _folders(experiment: Experiment, benchmark: str, given: Given) -> dict[str, 
 
 
 def _folder(experiment: Experiment, name: str, given: Given) -> Path:
-    """Where an evaluation set lies, checked to be there."""
+    """Return the folder of an evaluation set. Raises `EmsError` if files of it are missing."""
     if name not in experiment.evalsets:
         sets = experiment.evalsets.keys()
         known = ", ".join(bench for bench in benchmarks() if sets >= set(sets_of(bench)))
@@ -117,30 +116,12 @@ def _folder(experiment: Experiment, name: str, given: Given) -> Path:
         )
     folder = given.folders.get(name) or default_folder(experiment, name, given.data)
     missing = [str(p) for p in data_files(experiment, name, folder) if not p.exists()]
-    if missing:
-        raise EmsError(_how_to_fetch(experiment, name, missing, name in given.folders))
-    return folder
-
-
-def _how_to_fetch(
-    experiment: Experiment, benchmark: str, missing: list[str], elsewhere: bool
-) -> str:
+    if not missing:
+        return folder
     more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-    files = " ".join(missing[:SHOWN])
-    told = f"{benchmark}: {len(missing):,} files are not there: {files}{more}"
-    if elsewhere or experiment.evalsets[benchmark].path:
-        return f"{told}; check the folder"
-    return (
-        f"{told}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`, or "
-        "those files instead of `evalsets`"
-    )
-
-
-def _summary(name: str, rows: list[tuple[str, str, float]]) -> str:
-    """A row per benchmark, or per group of its languages: its name, its metric, its mean."""
-    cells = [("benchmark", "metric", name)]
-    cells += [(b, metric, f"{mean:.{2 if metric in RANGES else 1}f}") for b, metric, mean in rows]
-    widths = [max(len(row[at]) for row in cells) for at in range(3)]
-    return "".join(
-        f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}\n" for row in cells
+    files = f"{name}: {len(missing):,} files are not there: {' '.join(missing[:SHOWN])}{more}"
+    if name in given.folders or experiment.evalsets[name].path:
+        raise EmsError(f"{files}; check the folder")
+    raise EmsError(
+        f"{files}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`"
     )

@@ -1,10 +1,8 @@
 """Embeddings of hundreds of thousands of sentences, encoded in parts.
 
-Notable choices:
-- up to LIMIT bytes they are in memory; more of them lie in a file beside the scores, memory-mapped,
-  of which the kernel keeps as much as it has room for. The file has no name: whatever ends the
-  process, nothing is left of it;
-- its space is claimed at once: a full disk is an error, not a crash in the middle.
+Up to LIMIT bytes they are in memory; more of them lie memory-mapped in a file beside the scores.
+The file has no name, so nothing is left of it whatever ends the process, and its space is claimed
+at once, so that a full disk is an error and not a crash later.
 """
 
 import os
@@ -21,9 +19,9 @@ LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memory
 
 
 def embedded(task: Task, lines: list[str], language: str, where: str) -> np.ndarray:
-    """Embeddings of length 1, float32[len(lines), d], in memory or mapped.
+    """Return embeddings of length 1, float32[len(lines), d], in memory or mapped.
 
-    Raises `EmsError` as `Task.vectors`, and for a disk without room.
+    Raises `EmsError` as `Task.vectors` does, and for a disk without room.
     """
     vectors = None
     for start in range(0, len(lines), PART):
@@ -36,7 +34,7 @@ def embedded(task: Task, lines: list[str], language: str, where: str) -> np.ndar
 
 
 def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
-    """float32 of a shape, in memory, or above LIMIT bytes in a file without a name in `scratch`."""
+    """Return float32 of a shape, in memory, or above LIMIT bytes in a file in `scratch`."""
     size = 4 * shape[0] * shape[1]
     if size <= LIMIT:
         return np.empty(shape, np.float32)

@@ -16,32 +16,27 @@ from typing import Any
 
 from ems.bench.task import LineEncoder
 from ems.config.systems import LOCATED
+from ems.files import visible_files
 
 OURS = ("model.json", "model.safetensors", "vocabulary.model")  # what encoding reads
-MODULES = {
-    "encoder": "ems.encode",
-    "folder": "ems.encode",
-    "sentence-transformers": "ems.bench.peers",
-    "command": "ems.bench.peers",
-    "char-ngram": "ems.bench.baselines",
-}
 CLASSES = {
-    "encoder": "SentenceEncoder",
-    "folder": "SentenceEncoder",
-    "sentence-transformers": "SentenceTransformersEncoder",
-    "command": "CommandEncoder",
-    "char-ngram": "CharNgramEncoder",
+    "encoder": "ems.encode.SentenceEncoder",
+    "folder": "ems.encode.SentenceEncoder",
+    "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
+    "command": "ems.bench.peers.CommandEncoder",
+    "char-ngram": "ems.bench.baselines.CharNgramEncoder",
 }
+MODULES = {kind: name.rpartition(".")[0] for kind, name in CLASSES.items()}
 
 
 def make_encoder(system: dict[str, Any], trained: Path | None = None) -> LineEncoder:
-    """The encoder of a system; `trained` is the model folder of one that the experiment trains.
+    """Return the encoder of a system; `trained` is the model folder of one trained here.
 
     Raises `EmsError` when it cannot be loaded, or what it needs is not installed.
     """
-    kind = system["kind"]
-    cls = getattr(import_module(MODULES[kind]), CLASSES[kind])
-    match kind:
+    module, _, name = CLASSES[system["kind"]].rpartition(".")
+    cls = getattr(import_module(module), name)
+    match system["kind"]:
         case "encoder":
             return cls(trained)
         case "folder":
@@ -54,16 +49,13 @@ def make_encoder(system: dict[str, Any], trained: Path | None = None) -> LineEnc
 
 
 def model_files(system: dict[str, Any]) -> list[str]:
-    """The files here that a system which is not trained here is made of: those of the folder that
-    it names (no hidden ones, of our model folders those that are read), or that its command names.
+    """Local files that an external system depends on: its model folder, or files of its command.
+
+    Hidden files do not count, and of our model folders only the files that encoding reads.
     """
     named = system[LOCATED[system["kind"]]] if system["kind"] in LOCATED else ""
     if system["kind"] == "command":
         return [word for word in named.split() if Path(word).is_file()]
-    folder = Path(named)
     if system["kind"] == "folder":
-        return [str(folder / name) for name in OURS]
-    found = sorted(path for path in folder.rglob("*") if path.is_file()) if named else []
-    return [
-        str(p) for p in found if not any(n.startswith(".") for n in p.relative_to(folder).parts)
-    ]
+        return [str(Path(named) / name) for name in OURS]
+    return [str(path) for path in visible_files(Path(named))] if named else []

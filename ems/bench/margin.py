@@ -1,15 +1,11 @@
-"""Translations found by margin: how much nearer two sentences are than their neighbourhoods.
+"""Margin-based mining: how much nearer two sentences are than their neighbourhoods.
 
     score(x, y) = margin(cos(x, y), b),  b the mean of cos(x, z) over the k nearest z of x in the
     other set and of cos(y, z) over those of y, half each
 
 Source: Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with Multilingual Sentence
-Embeddings" (ACL 2019), Eq. 2-3, k = 4: the ratio is the paper's best.
-
-Notable choices:
-- a pair is mined as in LASER and sentence-transformers: each sentence of either set has a best
-  candidate among its k neighbours; all of these, best first, and a sentence is used once;
-- where no neighbourhood is above 0 a ratio would mean nothing, and is 0.
+Embeddings" (ACL 2019), Eq. 2-3, k = 4: the ratio is the paper's best. A ratio over a neighbourhood
+that is not above 0 would mean nothing, and is 0 here.
 """
 
 from collections.abc import Callable
@@ -37,9 +33,7 @@ MARGINS: dict[str, Margin] = {
 
 @dataclass(frozen=True)
 class Mined:
-    """Pairs of two sets, the best first: where they are, `first` and `second` int64[P], and
-    `score` float64[P].
-    """
+    """Pairs of two sets, the best first: rows `first` and `second` int64[P], `score` float64[P]."""
 
     first: np.ndarray
     second: np.ndarray
@@ -54,9 +48,10 @@ def mine(
     device: str = "auto",
     what: str = "mine",
 ) -> Mined:
-    """Pairs of first[N, d] and second[M, d], each row in at most one of them.
+    """Mine pairs of first[N, d] and second[M, d], as LASER and sentence-transformers do.
 
-    Both are float32 with rows of length 1, in memory or mapped: see `nearest`.
+    The candidates are the best neighbour of each row of either set. They are taken best first, and
+    each row once. Both sets are float32 with rows of length 1, in memory or mapped: see `nearest`.
     """
     forward, backward = nearest(first, second, k, device, what)
     there, score = _best(forward, backward, margin)
@@ -77,7 +72,7 @@ def best_by_margin(
     margin: str = "ratio",
     device: str = "auto",
 ) -> np.ndarray:
-    """The best-scoring candidate[M, d] of each query[N, d], among its k nearest: int64[N].
+    """Return the best-scoring candidate[M, d] among the k nearest of each query[N, d]: int64[N].
 
     Of equal ones the nearest, then the first, wins. Both sets are as in `mine`.
     """
@@ -85,7 +80,7 @@ def best_by_margin(
 
 
 def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, np.ndarray]:
-    """Of each item the neighbour with the highest score, int64[N], and that score, float64[N]."""
+    """Return the neighbour with the highest score of each row, int64[N], and the score."""
     around = (own.mean[:, None] + other.mean[own.index]) / 2  # [N, k]
     scores = MARGINS[margin](own.similarity.astype(np.float64), around)
     best = scores.argmax(axis=1)[:, None]
@@ -94,7 +89,7 @@ def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, 
 
 
 def _each_once(pairs: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
-    """bool[P]: of pairs[2, P], those of which no item is in one before that is kept."""
+    """Return bool[P]: the pairs[2, P] of which no row is in an earlier kept one."""
     free = [bytearray(b"\1") * count for count in counts]
     kept = np.zeros(pairs.shape[1], bool)
     for at, (one, other) in enumerate(zip(*pairs.tolist(), strict=True)):
@@ -112,17 +107,17 @@ def best_candidates(
     margin: str = "ratio",
     device: str = "auto",
 ) -> np.ndarray:
-    """Of each query[N, d] the candidate[M, d] with the highest score, the first of equals.
+    """Return the candidate[M, d] with the highest score of each query[N, d], the first of equals.
 
-    int64[N]. Every candidate is scored, not only the nearest. Both sets are as in `mine`; the
-    neighbours of a candidate are queries. N x COLUMNS scores are in memory at a time.
+    int64[N]. Every candidate is scored, not only the nearest; the neighbours of a candidate are
+    queries, as in MUSE's CSLS. N x COLUMNS scores are in memory at a time.
     """
     around = np.zeros(len(queries)), np.zeros(len(candidates))
     if margin != "absolute":
-        around = tuple(found.mean for found in nearest(queries, candidates, k, device))
+        around = tuple(side.mean for side in nearest(queries, candidates, k, device))
     place = choose_device(device)
     asked = block(queries, 0, len(queries), place)
-    best, found = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
+    best, winner = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
     for start in range(0, len(candidates), COLUMNS):
         tile = (asked @ block(candidates, start, COLUMNS, place).T).cpu().numpy()  # [N, COLUMNS]
         beside = (around[0][:, None] + around[1][start : start + COLUMNS]) / 2
@@ -130,5 +125,5 @@ def best_candidates(
         at = scores.argmax(axis=1)
         highest = scores[np.arange(len(queries)), at]
         better = highest > best
-        best[better], found[better] = highest[better], start + at[better]
-    return found
+        best[better], winner[better] = highest[better], start + at[better]
+    return winner

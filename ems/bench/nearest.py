@@ -1,17 +1,13 @@
 """Exact nearest neighbours by cosine between two large sets, in both directions at once.
 
-Notable choices:
-- blocked matrix products of PyTorch, which is here anyway and has a GPU where there is one; an
-  index library (FAISS, IndexFlatIP) does the same products once for each direction, keeps a copy of
-  the candidates and leaves open which of equals comes first;
-- the similarity of x to y is that of y to x: each tile of the matrix is made once, serves both
-  directions, and goes;
-- memory: the sets where they are (arrays, or memory maps larger than the memory), one tile
-  (ROWS x COLUMNS, 134 MB), and 8 bytes for each neighbour;
-- a neighbour is one int64: its similarity above, as an integer of the same order, and its index
-  below, the lower the larger. The largest is the nearest, of equals the first, whatever the tiles;
-- the best k of a row lie in the k groups of GROUP columns with the highest maxima, so only those
-  are looked at.
+Blocked matrix products: each tile of similarities is made once and serves both directions. FAISS's
+IndexFlatIP does the same products once for each direction, keeps a copy of the candidates and
+leaves open which of equals comes first. The sets stay where they are (arrays, or memory maps larger
+than the memory), beside one tile (ROWS x COLUMNS, 134 MB) and 8 bytes for each neighbour.
+
+A neighbour is one int64 key: its similarity above, as an integer of the same order, and its index
+below, the lower the larger. So the largest key is the nearest, of equals the first, whatever the
+tiles. The best k of a row lie in the k groups of GROUP columns with the highest maxima.
 """
 
 from dataclasses import dataclass
@@ -32,8 +28,8 @@ _NONE = -(1 << 63)  # below every key
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The k nearest of each of N items, nearest first: `similarity` float32[N, k], and where they
-    are in the other set, `index` int64[N, k].
+    """The k nearest rows of the other set, nearest first: `similarity` float32[N, k] and `index`
+    int64[N, k].
     """
 
     similarity: np.ndarray
@@ -41,7 +37,7 @@ class Neighbours:
 
     @property
     def mean(self) -> np.ndarray:
-        """Mean similarity of each item to its neighbours, float64[N]."""
+        """Mean similarity of each row to its neighbours, float64[N]."""
         return self.similarity.mean(axis=1, dtype=np.float64)
 
 
@@ -49,10 +45,10 @@ class Neighbours:
 def nearest(
     first: np.ndarray, second: np.ndarray, k: int, device: str = "auto", what: str = "search"
 ) -> tuple[Neighbours, Neighbours]:
-    """The k nearest in `second` of each of `first`, and the other way round.
+    """Return the k nearest rows in `second` of each row of `first`, and the reverse.
 
     first[N, d] and second[M, d] are float32 with rows of length 1, in memory or mapped, fewer than
-    2^32 rows. Of fewer than k items all are neighbours. Of equally near ones the first is nearer.
+    2^32 rows. Of fewer than k rows all are neighbours. Of equally near ones the first is nearer.
     """
     place = choose_device(device)
     of_second = _nothing(len(second), min(k, len(first)), place)
@@ -61,22 +57,22 @@ def nearest(
     progress = Progress(f"{what}: {len(first):,} x {len(second):,}", tiles, "tiles")
     for top in range(0, len(first), ROWS):
         queries = block(first, top, ROWS, place)
-        found = _nothing(len(queries), min(k, len(second)), place)
+        keys = _nothing(len(queries), min(k, len(second)), place)
         for left in range(0, len(second), COLUMNS):
             candidates = block(second, left, COLUMNS, place)
             tile = _whole_groups(queries @ candidates.T)  # [ROWS, COLUMNS], less at the ends
-            found = _nearer(found, tile[: len(queries)], left)
+            keys = _nearer(keys, tile[: len(queries)], left)
             part = slice(left, left + len(candidates))
             of_second[part] = _nearer(of_second[part], tile.T[: len(candidates)], top)
             del tile  # before the next one is made
             progress.add()
-        of_first.append(found)
+        of_first.append(keys)
     progress.close()
     return _decoded(torch.cat(of_first)), _decoded(of_second)
 
 
 def block(vectors: np.ndarray, start: int, size: int, place: torch.device) -> Tensor:
-    """Rows `start` to `start + size` of float32[N, d], copied onto a device."""
+    """Copy rows `start` to `start + size` of float32[N, d] to a device."""
     return torch.from_numpy(np.array(vectors[start : start + size], np.float32)).to(place)
 
 
@@ -85,14 +81,15 @@ def _nothing(count: int, k: int, place: torch.device) -> Tensor:
 
 
 def _whole_groups(tile: Tensor) -> Tensor:
-    """The tile with rows and columns of -inf up to whole groups of both."""
+    """Fill rows and columns of the tile up to whole groups with -inf."""
     rows, columns = (-size % GROUP for size in tile.shape)
     return pad(tile, (0, columns, 0, rows), value=-torch.inf) if rows or columns else tile
 
 
 def _nearer(known: Tensor, tile: Tensor, start: int) -> Tensor:
-    """The best of `known` keys int64[R, k] and of a tile float32[R, C], whose first column is item
-    `start`: int64[R, k], the largest first.
+    """Return the k best of `known` keys int64[R, k] and a tile float32[R, C], largest first.
+
+    The first column of the tile is row `start` of the other set.
     """
     k = known.shape[1]
     groups = tile.unflatten(1, (-1, GROUP))  # [R, C] -> [R, C / GROUP, GROUP]
@@ -106,28 +103,26 @@ def _nearer(known: Tensor, tile: Tensor, start: int) -> Tensor:
 
 
 def _maxima(tile: Tensor) -> Tensor:
-    """The highest value of each group of columns, [R, C / GROUP]."""
+    """Return the highest value of each group of columns, [R, C / GROUP]."""
     if tile.is_contiguous():
         return tile.unflatten(1, (-1, GROUP)).amax(2)
     return tile.T.unflatten(0, (-1, GROUP)).amax(1).T  # row by row as it lies: ten times as fast
 
 
 def _keys(values: Tensor, index: Tensor) -> Tensor:
-    """int64 keys of float32 values and the index of each: larger value first, then lower index."""
+    """Return int64 keys of float32 values and their indices: larger value, then lower index."""
     bits = (values + 0.0).view(torch.int32)  # -0 becomes 0
     return (_turned(bits).long() << 32) + (_LOW - index)
 
 
 def _parts(keys: Tensor) -> tuple[Tensor, Tensor]:
-    """The values float32 and the indices int64 that `_keys` made keys of."""
+    """Return the values float32 and the indices int64 of keys."""
     bits = _turned((keys >> 32).int())
     return bits.view(torch.float32), _LOW - (keys & _LOW)
 
 
 def _turned(bits: Tensor) -> Tensor:
-    """The int32 bits of floats as integers of the same order, and back: negative floats count
-    backwards.
-    """
+    """Turn int32 bits of floats into integers of the same order, and back."""
     return bits ^ (bits >> 31 & 0x7FFFFFFF)
 
 

@@ -1,16 +1,9 @@
 """Encoders that are not ours: any sentence-transformers model, and any command that turns lines
 into a .npy (EMS v2 section V compares with LASER, LASER2, SBERT-distill and LaBSE).
 
-Notable choices:
-- both get the lines tidied as ours (`ems.text.normalise`), so that every system reads the same
-  text, and nothing else: their own preprocessing is part of what is compared;
-- sentence-transformers is an extra, imported when such a system is scored, not before;
-- a command is split into words as a shell does, but no shell runs it: `bash -c '...'` for one. It
-  gets many lines at once, since most of its time may be loading a model;
-- what comes back is checked: as many rows as lines, float32, finite, as wide as before. A half-made
-  answer must not become a score;
-- `identity` says whose vectors these are, for the cache: a folder by its bytes, a name of the hub
-  by the revision that was loaded, a command by its words and the bytes of the files among them.
+Both get the lines tidied as ours (`ems.text.normalise`) and nothing else: their own preprocessing
+is part of what is compared. The vectors are checked, so that a half-made answer never becomes a
+score. Their `identity` is for the cache of embeddings.
 """
 
 import shlex
@@ -27,21 +20,16 @@ import numpy as np
 from ems.batches import batched
 from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
-from ems.files import sha256_file
+from ems.files import sha256_file, visible_files
 from ems.progress import Progress
 from ems.text.normalise import tidy_lines
 
 HOW_TO_INSTALL = (
     "sentence-transformers is not installed; in the folder of this project: pip install '.[peers]'"
 )
-BATCH = 64  # sentences that sentence-transformers runs at once, of like length
+BATCH = 64  # sentences of like length that sentence-transformers runs at once
 LINES = 100_000  # of one call of a command: 0.4 GB of vectors at d=1024
-TAIL = 500  # characters of a command's complaints that an error shows
-FIELDS = ("{lines}", "{language}", "{out}")
-
-
-def _source() -> str:
-    return source_hash("ems.bench.peers")
+TAIL = 500  # characters of a command's stderr that an error shows
 
 
 class SentenceTransformersEncoder:
@@ -49,12 +37,14 @@ class SentenceTransformersEncoder:
 
     def __init__(self, model: str, device: str | None = None) -> None:
         self.model, self.what = _loaded(model, device), f"sentence-transformers model {model}"
-        content = folder_hashes(Path(model)) if Path(model).is_dir() else _revision(self.model)
+        folder = Path(model)
+        content = _hashes(folder) if folder.is_dir() else _revision(self.model)
         versions = {name: version(name) for name in ("sentence-transformers", "transformers")}
-        self.identity = digest([model, content, versions, str(self.model.device), _source()])
+        device_and_source = [str(self.model.device), source_hash("ems.bench.peers")]
+        self.identity = digest([model, content, versions, *device_and_source])
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """float32[len(lines), d]; the language is for the progress line only."""
+        """Return float32[len(lines), d]; the language is for the progress line only."""
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         parts = []
         for batch in batched(tidy_lines(lines), len):
@@ -62,10 +52,10 @@ class SentenceTransformersEncoder:
             parts.append(vectors.astype(np.float32, copy=False))
             progress.add(len(batch))
         progress.close()
-        return checked(joined(parts), len(lines), self.what)
+        return checked(_joined(parts), len(lines), self.what)
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
-        """Tokens of each line, special ones left out."""
+        """Count the tokens of each line without special ones."""
         if not lines:
             return []
         cut = {"add_special_tokens": False, "truncation": False}
@@ -91,49 +81,47 @@ def _loaded(model: str, device: str | None) -> Any:
 
 
 def _revision(model: Any) -> str:
-    """The commit of the hub that a model was loaded from; '' where it does not say."""
+    """Return the commit of the hub that a model was loaded from; '' if it is unknown."""
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     return str(getattr(config, "_commit_hash", None) or "")
 
 
-def folder_hashes(folder: Path) -> dict[str, str]:
-    """sha256 of every file of a folder by its place in it; hidden files do not count."""
-    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    return {
-        str(path): sha256_file(folder / path)
-        for path in sorted(files)
-        if not any(part.startswith(".") for part in path.parts)
-    }
+def _hashes(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): sha256_file(path) for path in visible_files(folder)}
 
 
 class CommandEncoder:
     """A program that reads lines from the file `{lines}` (UTF-8, LF) and writes float32[n, d] to
     the .npy file `{out}`; `{language}` is the code of their language, "und" for one never trained
-    on.
+    on. The command is split into words as a shell does, but no shell runs it.
     """
 
     def __init__(self, command: str) -> None:
         self.words = command_words(command)
-        self.width = 0  # of its vectors, once it has given some
+        self.width = 0  # of its vectors, once there are some
         files = {word: sha256_file(Path(word)) for word in self.words if Path(word).is_file()}
-        self.identity = digest([self.words, files, _source()])
+        self.identity = digest([self.words, files, source_hash("ems.bench.peers")])
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """float32[len(lines), d]. Raises `EmsError` with the end of what a failed command said."""
+        """Return float32[len(lines), d]. Raises `EmsError` with the end of a failed command's
+        stderr.
+        """
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         tidied, parts = tidy_lines(lines), []
         for start in range(0, len(lines), LINES):
             parts.append(self._run(tidied[start : start + LINES], language))
             progress.add(len(parts[-1]))
         progress.close()
-        return joined(parts)
+        return _joined(parts)
 
     def _run(self, lines: Sequence[str], language: str) -> np.ndarray:
         with tempfile.TemporaryDirectory(prefix="ems-command-") as folder:
             source, out = Path(folder) / "lines.txt", Path(folder) / "vectors.npy"
             source.write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
-            values = dict(zip(FIELDS, (str(source), language, str(out)), strict=True))
-            call = [_filled(word, values) for word in self.words]
+            call = self.words
+            fields = {"{lines}": str(source), "{language}": language, "{out}": str(out)}
+            for field, value in fields.items():
+                call = [word.replace(field, value) for word in call]
             _call(call)
             vectors = checked(_read(out, call[0]), len(lines), f"command {call[0]}")
         if self.width and vectors.shape[1] != self.width:
@@ -145,7 +133,7 @@ class CommandEncoder:
 
 
 def command_words(command: str) -> list[str]:
-    """The words of a command. Raises `EmsError` when it cannot be split or names no file."""
+    """Split a command into words. Raises `EmsError` if that fails or a file is missing in it."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -159,14 +147,8 @@ def command_words(command: str) -> list[str]:
     return words
 
 
-def _filled(word: str, values: dict[str, str]) -> str:
-    for field, value in values.items():
-        word = word.replace(field, value)
-    return word
-
-
 def _call(call: list[str]) -> None:
-    """Run a command to its end; its stdout goes nowhere, its stderr is kept for an error."""
+    """Run a command to its end; keep its stderr for an error."""
     with tempfile.TemporaryFile() as complaints:
         try:
             done = subprocess.run(
@@ -195,18 +177,18 @@ def _read(path: Path, name: str) -> np.ndarray:
         raise EmsError(f"command {name}: what it wrote to {{out}} is no .npy: {error}") from None
 
 
-def joined(parts: list[np.ndarray]) -> np.ndarray:
-    """The rows of all parts; no row where there is no part."""
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the rows of all parts; no row if there is no part."""
     return np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
 
 
 def checked(vectors: np.ndarray, count: int, what: str) -> np.ndarray:
-    """`vectors`. Raises `EmsError` unless they are finite float32[count, d] with d at least 1."""
-    found = f"{vectors.dtype}{list(vectors.shape)}"
+    """Return `vectors`. Raises `EmsError` unless they are finite float32[count, d], d above 0."""
+    shape = f"{vectors.dtype}{list(vectors.shape)}"
     if vectors.dtype != np.float32 or vectors.ndim != 2:
-        raise EmsError(f"{what}: expected float32[{count}, d], found {found}")
+        raise EmsError(f"{what}: expected float32[{count}, d], found {shape}")
     if len(vectors) != count or (count and not vectors.shape[1]):
-        raise EmsError(f"{what}: {count:,} lines went in, found {found}; expected a row a line")
+        raise EmsError(f"{what}: {count:,} lines went in, found {shape}; expected a row a line")
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         raise EmsError(f"{what}: the vector of line {bad[0] + 1:,} is not finite")

@@ -1,29 +1,26 @@
 """Multilayer perceptrons on frozen features, trained many at a time as one batched problem.
 
-A zero-shot benchmark trains the same small network again and again: for each source language, each
-domain, each seed (EMS v2 sections V-E and V-F: means of 5 runs). Their parameters lie side by side,
-[runs, out, in], so that a step of all of them is a few batched products.
-
-The protocol is that of LASER's tasks/mldoc where the papers are silent (sent_classif.py,
-https://github.com/facebookresearch/LASER/tree/main/tasks/mldoc): hidden layers of 10 and 8, tanh,
-dropout 0.2 of the features and of each hidden layer, Adam with 1e-3, batches of 12, 500 epochs.
+A zero-shot benchmark trains the same small network for each source language, domain and seed (EMS
+v2 sections V-E and V-F: means of 5 runs). Their parameters lie side by side, [runs, out, in], so
+that a step of all of them is a few batched products. Where the papers are silent the protocol is
+that of LASER's MLDoc task (sent_classif.py, https://github.com/facebookresearch/LASER): hidden
+layers of 10 and 8, tanh, dropout 0.2 of the features and of each hidden layer, Adam with 1e-3,
+batches of 12, 500 epochs. The epoch is chosen by the accuracy on the run's validation part, the
+first of equals.
 
 Notable choices:
-- start values, order of the data and dropout of a run come from three streams of its own seed, and
-  no product mixes runs: its result does not depend on the runs beside it, not by a bit. A product
-  may round by where its operands lie (MKL: within 64 bytes), so that batches and the columns of
-  weights are filled up with zeros to multiples of 16: each run then lies as it does alone;
-- the epoch is chosen by the accuracy on the run's validation part, the source language's; of equals
-  the first one. A run without a mistake there cannot get better and counts as finished;
-- features are made as they are needed (`Pool.take`): those of pairs would not fit into memory;
-- dropout's rate is rounded to a multiple of 1/65,536.
+- the result of a run does not depend on the runs beside it, not by a bit: start values, order of
+  the data and dropout come from three streams of its own seed, and no product mixes runs. A product
+  may round by where its operands lie (MKL: within 64 bytes), so batches and the columns of weights
+  are filled up with zeros to multiples of 16;
+- a run without a mistake on validation cannot get better and counts as finished.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,13 +31,11 @@ from ems.progress import Progress
 
 BLOCK = 4096  # rows classified at once
 MOST = 1 << 24  # parameters trained at once; with gradients and Adam's moments 16 bytes each
-STEPS = 1 << 16  # of dropout's rate
+STEPS = 1 << 16  # of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
-Layers = list[
-    tuple[Tensor, Tensor]
-]  # weights [out, in] and biases [out]; of runs [R, out, in filled up]
+Layers = list[tuple[Tensor, Tensor]]  # weights [out, in], biases [out]; before them runs [R]
 
 
 @dataclass(frozen=True)
@@ -57,55 +52,32 @@ class Probe:
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> "Probe":
-        """From an entry of `probes` in an experiment, whose other keys are the benchmark's."""
+        """Return the probe of an entry of `probes`, whose other keys are the benchmark's."""
         own = {name: settings[name] for name in cls.__dataclass_fields__}
         return cls(**{**own, "hidden": tuple(own["hidden"])})
 
 
-class Pool(Protocol):
-    """All examples of some runs, by row."""
-
-    @property
-    def width(self) -> int:
-        """Features of an example."""
-        ...
-
-    @property
-    def device(self) -> torch.device:
-        """Where they are, and where the networks are trained."""
-        ...
-
-    def take(self, rows: Tensor) -> Tensor:
-        """float32[*rows.shape, width]: a copy of the features of int64 `rows`."""
-        ...
-
-
 @dataclass(frozen=True)
-class Vectors:
-    """Examples whose features are embeddings: float32[N, width]."""
+class Pool:
+    """All examples of some runs, by row.
 
-    vectors: Tensor
+    `take` returns a copy of the features of int64 rows, float32[*rows.shape, width]. It may make
+    them as they are needed: those of pairs of sentences would not fit into memory.
+    """
 
-    @property
-    def width(self) -> int:
-        """Features of an example."""
-        return self.vectors.shape[1]
+    take: Callable[[Tensor], Tensor]
+    width: int
+    device: torch.device
 
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
-        return self.vectors.device
-
-    def take(self, rows: Tensor) -> Tensor:
-        """float32[*rows.shape, width]."""
-        return self.vectors[rows]
+    @classmethod
+    def of(cls, vectors: Tensor) -> "Pool":
+        """Return a pool whose features are embeddings, float32[N, width]."""
+        return cls(vectors.__getitem__, vectors.shape[1], vectors.device)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One network to train: the rows of the pool that it learns from, and those that choose its
-    epoch. `seed` may be several numbers.
-    """
+    """One network to train: the rows that it learns from, and those that choose its epoch."""
 
     seed: tuple[int, ...]
     train: range
@@ -124,17 +96,17 @@ class Classifier:
     weight_decay: float
 
     def predict(self, pool: Pool, rows: range) -> np.ndarray:
-        """The class of each of `rows`, int64[N]."""
-        found = [self._classes(features) for _, features in _blocks(pool, rows)]
-        return torch.cat(found).cpu().numpy()
-
-    def _classes(self, features: Tensor) -> Tensor:
-        return _plain(features, self.layers, self.activation).argmax(1)
+        """Return the class of each of `rows`, int64[N]."""
+        classes = [
+            _plain(features, self.layers, self.activation).argmax(1)
+            for _, features in _blocks(pool, rows)
+        ]
+        return torch.cat(classes).cpu().numpy()
 
 
 @dataclass(frozen=True)
 class Streams:
-    """The chance of one run: its start values, the order of its data, its dropout."""
+    """Random streams of one run: its start values, the order of its data, its dropout."""
 
     start: np.random.Generator
     order: np.random.Generator
@@ -142,7 +114,7 @@ class Streams:
 
     @classmethod
     def of(cls, seed: tuple[int, ...]) -> "Streams":
-        """Three independent streams of one seed."""
+        """Return three independent streams of one seed."""
         start, order, dropout = np.random.SeedSequence(seed).spawn(3)
         generators = [np.random.Generator(np.random.PCG64(child)) for child in (start, order)]
         return cls(*generators, np.random.SFC64(dropout))
@@ -151,22 +123,22 @@ class Streams:
 def train(
     pool: Pool, labels: Tensor, classes: int, runs: Sequence[Run], probe: Probe, what: str
 ) -> list[Classifier]:
-    """Train every run and give each one's network of its best epoch.
+    """Train every run and return each one's network of its best epoch.
 
     `labels`: int64[N], the class of each row of the pool; `what` names the work in the log.
     """
     sizes = [pool.width, *probe.hidden, classes]
     each = sum(first * second + second for first, second in pairwise(sizes))
-    found: dict[int, Classifier] = {}
+    classifiers: dict[int, Classifier] = {}
     for members in _together(runs, each):
         progress = Progress(f"{what}, {len(members)} runs", probe.epochs, "epochs")
         trained = _Batched(pool, labels, sizes, [runs[at] for at in members], probe).fit(progress)
-        found.update(zip(members, trained, strict=True))
-    return [found[at] for at in range(len(runs))]
+        classifiers.update(zip(members, trained, strict=True))
+    return [classifiers[at] for at in range(len(runs))]
 
 
 def _together(runs: Sequence[Run], each: int) -> Iterator[list[int]]:
-    """Numbers of runs that can share their steps: as many examples, and not too many parameters."""
+    """Group the runs that can share their steps: equally many examples, up to MOST parameters."""
     alike = defaultdict(list)
     for number, run in enumerate(runs):
         alike[len(run.train)].append(number)
@@ -176,7 +148,7 @@ def _together(runs: Sequence[Run], each: int) -> Iterator[list[int]]:
 
 
 class _Batched:
-    """R runs of equally many examples: their parameters, and the best of each so far."""
+    """R runs of equally many examples: their parameters, and the best network of each so far."""
 
     def __init__(
         self, pool: Pool, labels: Tensor, sizes: list[int], runs: list[Run], probe: Probe
@@ -193,7 +165,7 @@ class _Batched:
         self.best: list[Classifier | None] = [None] * len(runs)
 
     def fit(self, progress: Progress) -> list[Classifier]:
-        """Train until the last epoch, or until no run can or may get better."""
+        """Train until the last epoch, or until every run has finished."""
         for epoch in range(1, self.probe.epochs + 1):
             self._epoch()
             self._choose(epoch)
@@ -201,22 +173,18 @@ class _Batched:
             if not any(self._going(at, epoch) for at in range(len(self.runs))):
                 break
         progress.close()
-        return [found for found in self.best if found]
+        return [best for best in self.best if best]
 
     def _epoch(self) -> None:
         count = len(self.runs[0].train)
-        order = np.stack(
-            [
-                run.train.start + streams.order.permutation(count)
-                for run, streams in zip(self.runs, self.streams, strict=True)
-            ]
-        )
-        rows = torch.from_numpy(order).to(self.pool.device)  # [R, N]
+        both = zip(self.runs, self.streams, strict=True)
+        order = [run.train.start + streams.order.permutation(count) for run, streams in both]
+        rows = torch.from_numpy(np.stack(order)).to(self.pool.device)  # [R, N]
         for start in range(0, count, self.probe.batch):
             self._step(rows[:, start : start + self.probe.batch])
 
     def _step(self, rows: Tensor) -> None:
-        """One step of every run on its own `rows` [R, B]."""
+        """Take one step of every run on its own `rows` [R, B]."""
         features = self.pool.take(rows)  # [R, B, width]
         kept = draw_kept(self.streams, features.shape, self.probe, features.device)
         logits = forward(features, self.layers, self.probe.activation, kept)  # [R, B, classes]
@@ -240,7 +208,7 @@ class _Batched:
                 self.best[at] = Classifier(layers, self.probe.activation, epoch, correct, decay)
 
     def _going(self, at: int, epoch: int) -> bool:
-        """Whether a run may still change after so many epochs; what it was then stays."""
+        """True if a run may still change after so many epochs."""
         best, patience = self.best[at], self.probe.patience
         if best is None:
             return True
@@ -248,7 +216,7 @@ class _Batched:
         return not perfect and not (patience and epoch - best.epoch >= patience)
 
     def _layers(self, at: int) -> Layers:
-        """The parameters of one run, without what fills them up."""
+        """Return the parameters of one run without their padding."""
         sizes = self.sizes[:-1]
         layers = zip(self.layers, sizes, strict=True)
         return [
@@ -256,20 +224,21 @@ class _Batched:
         ]
 
     def _correct(self, going: list[int]) -> dict[int, int]:
-        """Hits on validation of the runs that are still going on."""
+        """Count the hits on validation of unfinished runs."""
         correct = dict.fromkeys(going, 0)
         for valid in dict.fromkeys(self.runs[at].valid for at in going):
             members = [at for at in going if self.runs[at].valid == valid]
             for rows, features in _blocks(self.pool, valid):
                 for at in members:
-                    found = _plain(features, self._layers(at), self.probe.activation).argmax(1)
-                    correct[at] += int((found == self.labels[rows]).sum())
+                    classes = _plain(features, self._layers(at), self.probe.activation).argmax(1)
+                    correct[at] += int((classes == self.labels[rows]).sum())
         return correct
 
 
 def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
-    """Parameters of R runs, uniform within 1 / sqrt(in) as those of `torch.nn.Linear`, the weights
-    filled up to [R, out, a multiple of ALIGNED].
+    """Draw parameters of R runs, uniform within 1 / sqrt(in) as those of `torch.nn.Linear`.
+
+    Weights are filled up to [R, out, a multiple of ALIGNED].
     """
     layers = []
     for first, second in pairwise(sizes):
@@ -287,9 +256,9 @@ def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.dev
 def forward(
     features: Tensor, layers: Layers, activation: str, kept: list[Tensor] | None = None
 ) -> Tensor:
-    """Logits [R, B, classes] of `features` [R, B, width], each run with its own parameters.
+    """Return logits [R, B, classes] of `features` [R, B, width], each run by its own parameters.
 
-    `kept`: for each layer what dropout leaves of its input, as factors [R, B, in].
+    `kept`: dropout factors [R, B, in] of the input of each layer.
     """
     count = features.shape[1]
     missing = -count % ALIGNED
@@ -309,9 +278,10 @@ def forward(
 def draw_kept(
     streams: Sequence[Streams], shape: torch.Size, probe: Probe, device: torch.device
 ) -> list[Tensor] | None:
-    """Factors of dropout for a step on features of `shape` [R, B, width]; None without dropout.
+    """Return dropout factors for a step on features of `shape` [R, B, width]; None without it.
 
-    Each run draws its own 16 bits for each input of each layer.
+    Each run draws its own 16 bits for each input of each layer, so the rate is a multiple of
+    1/65,536.
     """
     if not probe.dropout:
         return None
@@ -330,7 +300,7 @@ def draw_kept(
 
 
 def _plain(features: Tensor, layers: Layers, activation: str) -> Tensor:
-    """Logits [N, classes] of one run, without dropout."""
+    """Return logits [N, classes] of one run, without dropout."""
     hidden = features
     for number, (weight, bias) in enumerate(layers):
         if number:
@@ -340,7 +310,7 @@ def _plain(features: Tensor, layers: Layers, activation: str) -> Tensor:
 
 
 def _blocks(pool: Pool, rows: range) -> Iterator[tuple[Tensor, Tensor]]:
-    """Rows and their features, BLOCK rows at a time."""
+    """Yield rows and their features, BLOCK rows at a time."""
     for start in range(rows.start, rows.stop, BLOCK):
         part = torch.arange(start, min(start + BLOCK, rows.stop), device=pool.device)
         yield part, pool.take(part)

@@ -1,4 +1,4 @@
-"""Scores a system on a benchmark: the module that its record names does it, imported then."""
+"""Score a system on a benchmark by the module that the benchmark's record names."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -18,26 +18,20 @@ def evaluate(
     folder: Path | Mapping[str, Path],
     out: Path,
 ) -> Result:
-    """Score `encoder` on a benchmark; write the score file and return what was measured.
+    """Score `encoder` on a benchmark; write the score file and return the result.
 
-    `names`: the `system` and the `benchmark`; `folder`: where its evaluation set lies, or each of
-    its sets by name. Raises `EmsError` for a set without a folder.
+    `names`: the `system` and the `benchmark`; `folder`: the folder of its evaluation set, or of
+    each of its sets by name. Raises `EmsError` for a set without a folder.
     """
-    folders = _folders(names["benchmark"], folder)
+    sets = sets_of(names["benchmark"])
+    folders = dict.fromkeys(sets[:1], folder) if isinstance(folder, Path) else folder
+    if missing := [name for name in sets if name not in folders]:
+        raise EmsError(
+            f"benchmark {names['benchmark']}: expected the folder of {' and of '.join(missing)}; "
+            "name each of its sets, --evalset NAME=FOLDER"
+        )
     task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
-    header = task.header()  # first: it is checked that the files are those that were fetched
+    header = task.header()  # first: it checks that the files are those that were fetched
     result = import_module(score_module(task.benchmark)).score(task)
     write_scores(out, header, result)
     return result
-
-
-def _folders(benchmark: str, folder: Path | Mapping[str, Path]) -> Mapping[str, Path]:
-    sets = sets_of(benchmark)
-    folders = dict.fromkeys(sets[:1], folder) if isinstance(folder, Path) else folder
-    missing = [name for name in sets if name not in folders]
-    if missing:
-        raise EmsError(
-            f"benchmark {benchmark}: expected the folder of {' and of '.join(missing)}; name "
-            "each of its sets, --evalset NAME=FOLDER"
-        )
-    return folders

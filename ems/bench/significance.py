@@ -1,16 +1,14 @@
 """Is one system better than another on the same sentences?
 
-Notable choices:
-- a language is judged by McNemar's exact test: of the sentences that just one system gets right, is
-  the share of either system's other than a half? (McNemar 1947; the exact form is a binomial test);
-- the p-values of a benchmark's languages are corrected by Holm's step-down method (Holm 1979),
-  which needs no independence: among 62 languages three would be "significant" at 5 % by chance;
-- a mean over languages is judged by the paired bootstrap over sentences (Koehn 2004): both systems
-  are resampled alike, so that what is hard for both cancels;
-- a sentence's part in a mean of ways takes few values (-1, -1/2, 0, 1/2, 1), so resampling N
-  sentences is one multinomial draw of their counts: the same distribution, a thousand times faster;
-- where all languages have the same sentences (FLORES-200), a draw takes a sentence in all of them,
-  since they are right or wrong together; elsewhere each language is drawn by itself.
+A language is judged by McNemar's exact test (McNemar 1947): of the sentences that just one system
+gets right, is the share of either a half? The p-values of a benchmark's languages are corrected by
+Holm's step-down method (Holm 1979): among 62 languages three would be "significant" at 5 % by
+chance.
+
+A mean over languages is judged by the paired bootstrap over sentences (Koehn 2004). Where all
+languages have the same sentences (FLORES-200), a draw takes a sentence in all of them. A sentence
+adds one of few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of their counts:
+the same distribution, a thousand times faster.
 """
 
 from collections.abc import Mapping
@@ -35,13 +33,13 @@ class Change:
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """The exact two-sided p of bool[N] and bool[N]; 1 where they never differ."""
+    """Return the exact two-sided p of bool[N] and bool[N]; 1 if they never differ."""
     better, worse = int((~first & second).sum()), int((first & ~second).sum())
     return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
 
 
 def holm(values: list[float]) -> list[float]:
-    """p-values corrected for how many there are, in their order, at most 1."""
+    """Correct p-values for their number; they keep their order and are at most 1."""
     order = sorted(range(len(values)), key=values.__getitem__)
     corrected, least = [0.0] * len(values), 0.0
     for rank, at in enumerate(order):
@@ -51,15 +49,15 @@ def holm(values: list[float]) -> list[float]:
 
 
 def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> np.ndarray:
-    """What each sentence adds to the difference: float64[N] in -1..1, the mean over the ways."""
+    """Return what each sentence adds to the difference: float64[N] in -1..1, mean over the ways."""
     parts = [second[way].astype(np.float64) - first[way] for way in first]
     return np.mean(parts, axis=0)
 
 
 def of_mean(gains: list[np.ndarray], together: bool) -> Change:
-    """The change of the mean over languages; `gains`: that of each sentence, of each language.
+    """Return the change of the mean over languages; `gains`: `gain` of each language.
 
-    `together`: the languages have the same sentences, so they are drawn together.
+    `together`: the languages have the same sentences, which are drawn together.
     """
     draw = np.random.default_rng(SEED)
     if together:
@@ -75,7 +73,7 @@ def of_mean(gains: list[np.ndarray], together: bool) -> Change:
 
 
 def _means(gains: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """DRAWS means of N of the N values, drawn with replacement."""
+    """Return DRAWS means of N of the N values, drawn with replacement."""
     values, counts = np.unique(gains, return_counts=True)
     drawn = draw.multinomial(len(gains), counts / len(gains), DRAWS)  # (DRAWS, values)
     return drawn @ values / len(gains)

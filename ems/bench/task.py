@@ -1,6 +1,6 @@
-"""What a benchmark is given, and what every score file says whatever was measured."""
+"""What a benchmark is given, and the header of every score file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -29,7 +29,8 @@ class LineEncoder(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """An encoder, the system that it is of, and the benchmark, whose sets lie in `folders`;
+    """An encoder, its system, and the benchmark, whose sets lie in `folders`.
+
     `scratch` is a folder on disk for what does not fit into memory.
     """
 
@@ -42,7 +43,7 @@ class Task:
 
     @property
     def record(self) -> Benchmark:
-        """What the benchmark says of itself."""
+        """The record of the benchmark."""
         return benchmark(self.benchmark)
 
     @property
@@ -52,17 +53,17 @@ class Task:
 
     @property
     def folder(self) -> Path:
-        """Where the first of its sets lies."""
+        """The folder of the first set."""
         return self.folders[self.sets[0]]
 
     @property
     def evalset(self) -> EvalSet:
-        """The first of its sets as the experiment uses it."""
+        """The first set as the experiment uses it."""
         return self.experiment.evalsets[self.sets[0]]
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """The settings of how it is scored."""
+        """The settings of the scoring."""
         return protocol_of(self.experiment, self.benchmark)
 
     @property
@@ -72,18 +73,18 @@ class Task:
 
     @property
     def trained(self) -> dict[str, str]:
-        """Those of `spoken` that the system is trained on."""
+        """The part of `spoken` that the system is trained on."""
         return {code: name for code, name in self.spoken.items() if name != UNSEEN}
 
     def vectors(self, lines: list[str], language: str, where: str) -> np.ndarray:
-        """Embeddings of length 1, float32[len(lines), d]; `where` says in words what they are of.
+        """Return embeddings of length 1, float32[len(lines), d]; `where` names the lines.
 
         Raises `EmsError` for a sentence whose embedding is zero or not finite.
         """
         return normalised(self.encoder.encode(lines, language, f"encode {where}"), where)
 
     def features(self, lines: list[str], language: str, where: str) -> np.ndarray:
-        """Embeddings as they come, float32[len(lines), d], for a classifier.
+        """Return embeddings as they are, float32[len(lines), d], for a classifier.
 
         Raises `EmsError` for a sentence whose embedding is not finite.
         """
@@ -97,24 +98,21 @@ class Task:
         return vectors
 
     def header(self) -> dict[str, Any]:
-        """Of which data and which system a score file is."""
+        """Return the data and the system that a score file is of."""
         names = {"system": self.system, "benchmark": self.benchmark}
         versions = [_version(self.experiment.evalsets[name]) for name in self.sets]
+        contents = {}
+        for name in self.sets:
+            for path in data_files(self.experiment, name, self.folders[name]):
+                contents[path.relative_to(self.folders[name]).as_posix()] = _content(path)
         return {
             "benchmark": self.benchmark,
             "version": ", ".join(dict.fromkeys(versions)),
             "system": self.system,
             "system_hash": stage_hash(self.experiment, "bench", **names),
-            "data_sha256": digest({name: _content(path) for name, path in self._files()}),
+            "data_sha256": digest(contents),
             "versions": {name: version_of(name) for name in ("ems", "numpy", "torch")},
         }
-
-    def _files(self) -> Iterator[tuple[str, Path]]:
-        """Every file that the scores depend on, by its name in the folder of its set."""
-        for name in self.sets:
-            folder = self.folders[name]
-            for path in data_files(self.experiment, name, folder):
-                yield path.relative_to(folder).as_posix(), path
 
 
 def _version(evalset: EvalSet) -> str:
@@ -122,9 +120,9 @@ def _version(evalset: EvalSet) -> str:
 
 
 def _content(path: Path) -> Any:
-    """The SHA-256 of a file; of a folder (Reuters' news, a million files) names and sizes.
+    """Return the SHA-256 of a file, or a digest of the names and sizes below a folder.
 
-    Raises `EmsError` when it is not there.
+    A folder is Reuters' news, a million files. Raises `EmsError` when it is not there.
     """
     if not path.exists():
         raise EmsError(f"{path}: {MISSING}")

@@ -3,7 +3,7 @@
     __init__.py   the record `BENCHMARK` (ems.benchmarks.record), light to import
     data.py       its files: which, where from (units.tsv), how they are read
     settings.yaml what an experiment may set of it, a part of the schema of experiments
-    score.py      the protocol, `score(task)`, where no family does it
+    score.py      the protocol, `score(task)`, where none of `families` does it
     table.py      its tables, `TABLES`
     demo.py       data of its form for the demo, `made(material)`
 
@@ -24,33 +24,34 @@ from ems.benchmarks.record import Benchmark
 from ems.errors import EmsError
 
 EXTENSIONS = Path("extensions/benchmarks")  # below the project's folder
+FAMILIES = "families"
 __path__.append(str(EXTENSIONS.absolute()))
 
 
 @cache
 def benchmarks() -> dict[str, Benchmark]:
-    """Every benchmark by name. Raises `EmsError` for a folder without a record."""
-    names = sorted(module.name for module in iter_modules(__path__) if module.ispkg)
-    return {name: _record(name) for name in names}
+    """Return every benchmark by name. Raises `EmsError` for a folder without a record."""
+    names = {module.name for module in iter_modules(__path__) if module.ispkg} - {FAMILIES}
+    return {name: _record(name) for name in sorted(names)}
 
 
 def _record(name: str) -> Benchmark:
-    module = import_module(f"{__name__}.{name}")
-    record = getattr(module, "BENCHMARK", None)
+    package = import_module(f"{__name__}.{name}")
+    record = getattr(package, "BENCHMARK", None)
     if not isinstance(record, Benchmark):
-        raise EmsError(f"{module.__file__}: expected BENCHMARK, a record of ems.benchmarks.record")
+        raise EmsError(f"{package.__file__}: expected BENCHMARK, a record of ems.benchmarks.record")
     return record
 
 
 def benchmark(name: str) -> Benchmark:
-    """The record of a benchmark. Raises `EmsError` with the names that there are."""
+    """Return the record of a benchmark. Raises `EmsError` with the allowed names."""
     if name not in benchmarks():
         raise EmsError(f"unknown benchmark {name!r}; allowed: {', '.join(benchmarks())}")
     return benchmarks()[name]
 
 
 def module_name(name: str, part: str) -> str:
-    """The module of a benchmark's folder for a `part`: "data", "score", "table", "demo"."""
+    """Return the module of a benchmark's folder for a `part`: "data", "score", "table", "demo"."""
     return f"{__name__}.{name}.{part}"
 
 
@@ -60,7 +61,7 @@ def has(name: str, part: str) -> bool:
 
 
 def module(name: str, part: str) -> ModuleType:
-    """A part of a benchmark, imported."""
+    """Import a part of a benchmark."""
     return import_module(module_name(name, part))
 
 
@@ -73,33 +74,31 @@ def joining(output: str) -> list[str]:
 
 
 def folder(name: str) -> Path:
-    """The folder of a benchmark."""
+    """Return the folder of a benchmark."""
     return Path(str(import_module(f"{__name__}.{name}").__file__)).parent
 
 
 @cache
 def settings_of(name: str) -> dict[str, Any]:
-    """What an experiment may set: `protocol` of its data, `probe` of its classifier."""
+    """Return what an experiment may set: `protocol` of its data, `probe` of its classifier."""
     path = folder(name) / "settings.yaml"
     return dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
-def scored() -> dict[str, tuple[str, ...]]:
-    """The benchmarks that can be scored -> the data that each reads."""
-    return {name: sets_of(name) for name in benchmarks()}
-
-
 def sets_of(name: str) -> tuple[str, ...]:
-    """The data that a benchmark reads; the first have the languages."""
+    """Return the data that a benchmark reads; the first of them have the languages."""
     sets = benchmark(name).sets
     return (name,) if sets is None else sets
 
 
 def sets() -> list[str]:
-    """The benchmarks that have data of their own."""
+    """Return the benchmarks that have data of their own."""
     return [name for name in benchmarks() if has(name, "data")]
 
 
 def score_module(name: str) -> str:
-    """The module whose `score(task)` scores a benchmark."""
-    return benchmark(name).score or module_name(name, "score")
+    """Return the module whose `score(task)` scores a benchmark."""
+    family = benchmark(name).family
+    if family and family not in benchmarks():
+        return module_name(FAMILIES, family)
+    return module_name(family or name, "score")

@@ -1,8 +1,7 @@
-"""What a benchmark says of itself: the record that its folder's `__init__.py` holds.
+"""The record of a benchmark, which its folder's `__init__.py` holds.
 
-A record is light to import: the experiment, the rules and the command line read it. What needs
-libraries stands in the folder's other modules: `data` (files, readers), `score` (protocol), `table`
-(declarations) and `demo` (generated data).
+A record is light to import: the experiment, the rules and the command line read it. Modules of the
+folder that need libraries are `data`, `score`, `table` and `demo`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,8 +16,9 @@ if TYPE_CHECKING:
 class Shown:
     """A table of a benchmark, as the PDF and the report introduce it.
 
-    `place`: tables stand in this order, that of the papers. `paper`: the papers' table that it is
-    made after; `report`: a paragraph of reStructuredText.
+    `place` orders the tables as the papers do; `paper` is the paper table that it reproduces;
+    `report` is a paragraph of reStructuredText; `among` selects its systems; `first` shows only the
+    first of them.
     """
 
     caption: str
@@ -29,7 +29,7 @@ class Shown:
     first: bool = False
 
     def of(self, experiment: "Experiment") -> list[str]:
-        """The systems of the table, in their order."""
+        """Return the systems of the table, in their order."""
         return experiment.shown if self.among is None else self.among(experiment)
 
 
@@ -37,47 +37,53 @@ class Shown:
 class Benchmark:
     """One benchmark, or data that only decontamination looks at.
 
-    Its data: `status` (open, closed, withdrawn), `licence`, `home`, how to `obtain` what is not
-    open, what `source` a user may name, and where its files are `published` if not in units.tsv.
-    `codes` are the languages by our codes, or the column of the language table that has them;
-    `english` is false where English is the other side of every pair. `corpus` is the OPUS corpus
-    that the data are (or, with `drawn`, are drawn from: then no experiment may train on it).
+    Its data: `status` (open, closed, withdrawn), `licence`, how to `obtain` what is not open, what
+    `source` a user may name, and where its files are `published` if not in units.tsv. `codes` are
+    the languages by our codes, or the column of the language table that has them. `corpus` is the
+    OPUS corpus that the data are or, with `drawn`, are drawn from (no experiment may train on
+    that). `demo` is the demo's folder, where several benchmarks share one.
 
-    Its scores: `sets` are the data that it reads, most often its own; `score` is the module that
-    scores, where it is not the folder's own; `between` says which languages a system needs two of
-    ("" any two, "en" English and another); `parallel`, that all languages have the same sentences.
-    `hours` is the time limit of a job without a GPU. `joins`: table or figure that is of no single
-    benchmark -> the place of this one among those that it is made of.
+    Its scores: `sets` are the data that it reads, most often its own; `family` is the protocol of
+    ems.benchmarks.families that scores it, or the benchmark whose `score` does, which then shows
+    both in its tables; `between` says which languages a system needs two of ("" any two, "en"
+    English and another); `parallel` is true if all languages have the same sentences. `hours` is
+    the time limit of a job without a GPU. `joins` maps a table or figure of several benchmarks to
+    the place of this one in it.
     """
 
     title: str
     status: str = "open"
     licence: str = ""
-    home: str = ""
     obtain: str = ""
     source: str = ""
     published: str = ""
     codes: Mapping[str, str] | str = "iso1"
-    english: bool = True
     unseen: bool = False
     by_language: bool = False
     corpus: str = ""
     drawn: bool = False
-    parts: bool = False
     dev: bool = False
+    demo: str = ""
     sets: tuple[str, ...] | None = None
-    score: str = ""
+    family: str = ""
     between: str | None = None
     parallel: bool = False
     hours: int = 1
-    shares: str = ""
-    demo: str = ""
-    demo_place: int = 1000
     tables: Mapping[str, Shown] = field(default_factory=dict)
     figures: Mapping[str, Shown] = field(default_factory=dict)
     joins: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def english(self) -> bool:
+        """True if English is a language of the set, false if it is one side of every pair."""
+        return self.family != "retrieval"
+
+    @property
+    def parts(self) -> bool:
+        """True if an experiment may use one part of the set's documents and train on others."""
+        return bool(self.corpus) and not self.drawn
+
 
 def same(codes: str) -> dict[str, str]:
-    """Languages whose codes in a benchmark are ours, of "de en fr"."""
+    """Map the languages of "de en fr" to the same codes in the benchmark."""
     return {code: code for code in codes.split()}

@@ -103,12 +103,14 @@ def fetch_evalset(
     code: Annotated[str, "language or archive", Mark.NAME],
     out: common.OutFolder,
     source: Annotated[
-        str, "directory or address to fetch from (default: the publisher's)", Mark.PLACE
+        str, "directory, address, or `embedded` (default: the publisher's)", Mark.PLACE
     ] = "",
-    generated: common.Generated = False,
 ) -> None:
     """Fetch one language, or one archive, of an evaluation set."""
+    from ems.config import EMBEDDED
     from ems.evalsets import fetch
 
-    count = fetch.fetch_evalset(evalset, source, code, out, not generated, common.downloads())
+    generated = source == EMBEDDED
+    place = f"{common.site_settings()['data']}/{EMBEDDED}/{evalset}" if generated else source
+    count = fetch.fetch_evalset(evalset, place, code, out, not generated, common.downloads())
     common.log.info("%s %s: %s read in %s", evalset, code, count, out)

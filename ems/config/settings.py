@@ -110,7 +110,8 @@ def _probe(experiment: Experiment, benchmark: str) -> dict[str, Any]:
     """What the classifiers of a benchmark depend on; nothing for a benchmark without any."""
     if benchmark not in experiment.probes:
         return {}
-    documents = {} if benchmark == "xnli" else {"documents": experiment.documents}
+    split = record_of(benchmark).family == "classification"  # of sentences, not of documents, else
+    documents = {"documents": experiment.documents} if split else {}
     return {"probe": experiment.probes[benchmark], "seed": experiment.seed, **documents}
 
 

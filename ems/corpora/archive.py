@@ -1,14 +1,12 @@
-"""Unpack zip, tar (plain, .gz, .bz2) and single .gz or .bz2 files that a stranger made.
+"""Unpack zip, tar (plain, .gz, .bz2) and single .gz or .bz2 files that others made.
 
-Notable choices:
-- what an archive is, its first bytes say: a temporary file has no telling name;
-- a name is refused for what it is, wanted or not: an archive that holds `../x` is not the one that
-  was meant. `wanted` sees names tidied ("./a//b" as "a/b") and chooses the name on disk;
-- everything streams within the limits of `packed`; of a tar, members that nobody wants count too;
-- a tar must end with its end mark, since Python's reader takes a spoilt header for the end.
+The first bytes say what an archive is, since a temporary file has no telling name. Everything
+streams within the limits of `packed`; all members of a compressed tar count, wanted or not, and a
+tar must end with its end mark, since Python's reader takes a damaged header for the end. A member
+is refused for its name or type even if it is not wanted: an archive that holds `../x` is not the
+one that was meant.
 """
 
-import io
 import re
 import tarfile
 from collections.abc import Callable, Iterator
@@ -21,11 +19,11 @@ from ems.corpora.packed import (
     REFUSED,
     Budget,
     Limits,
-    check_info,
+    check_member,
     decompressed,
     first_bytes,
-    metered,
-    open_info,
+    guarded,
+    open_member,
     open_zip,
     reading,
 )
@@ -44,16 +42,17 @@ def unpack(
 ) -> list[Path]:
     """Write the members that `wanted` names to `out`; return the files in the archive's order.
 
-    `wanted` gets each member's name and returns its place below `out`, or None to leave it out; a
-    single .gz or .bz2 has one member, its own name without the suffix. `out` is a temporary folder
-    of the caller's, who removes it after an error. Raises `EmsError` for links, devices, names that
-    lead elsewhere, two members for one place, too much data, damage, and when nothing is wanted.
+    `wanted` gets each member's name, tidied ("./a//b" as "a/b"), and returns its place below `out`,
+    or None to leave it out; a single .gz or .bz2 has one member, its own name without the suffix.
+    `out` is a temporary folder of the caller's, who removes it after an error. Raises `EmsError`
+    for links, devices, names that lead elsewhere, two members for one place, too much data, damage,
+    and if nothing is wanted.
     """
     read = {"zip": _read_zip, "tar": _read_tar, "single": _read_single}[_kind(archive)]
     choice = _Choice(archive, wanted, limits)
     written = [
-        _write(stream, out / target, archive)
-        for target, stream in read(choice, Budget(archive, limits))
+        _write(stream, out / place, archive)
+        for place, stream in read(choice, Budget(archive, limits))
     ]
     if not written:
         raise EmsError(
@@ -87,55 +86,45 @@ class _Choice:
             raise EmsError(
                 f"{self.archive}: has more than {self.limits.max_members:,} members; {REFUSED}"
             )
-        _check_name(self.archive, name)
+        name = self._checked(name, folder)
         if folder:
             return None
-        name = _tidy(self.archive, name)
         self.example = self.example or f" (the first is {name!r})"
-        target = self.wanted(name)
-        if target is not None:
-            _check_name(self.archive, target)
-            _tidy(self.archive, target)
-        return target
+        place = self.wanted(name)
+        return place if place is None else self._checked(place)
 
+    def _checked(self, name: str, folder: bool = False) -> str:
+        """Return a name without `.` and double slashes.
 
-def _check_name(archive: Path, name: str) -> None:
-    """Raise `EmsError` for a name that could lead out of a folder, here or on another system."""
-    wrong = {
-        "an absolute name": name.startswith("/"),
-        "a name with `..`": ".." in name.split("/"),
-        "a name with a backslash": "\\" in name,
-        "a name with a drive letter": re.match(r"[A-Za-z]:", name) is not None,
-        "a name with control characters": any(ord(c) < 32 or ord(c) == 127 for c in name),
-    }
-    for what, found in wrong.items():
-        if found:
-            raise EmsError(f"{archive}: holds {what}, {name!r}; {REFUSED}")
-
-
-def _tidy(archive: Path, name: str) -> str:
-    """The name without `.` and double slashes."""
-    tidy = str(PurePosixPath(name))
-    if tidy == ".":
-        raise EmsError(f"{archive}: holds a file without a name; {REFUSED}")
-    return tidy
-
-
-# --- which kind
+        Raises `EmsError` for one that could lead out of a folder, here or on another system.
+        """
+        problems = {
+            "an absolute name": name.startswith("/"),
+            "a name with `..`": ".." in name.split("/"),
+            "a name with a backslash": "\\" in name,
+            "a name with a drive letter": re.match(r"[A-Za-z]:", name) is not None,
+            "a name with control characters": any(ord(c) < 32 or ord(c) == 127 for c in name),
+        }
+        for problem, is_so in problems.items():
+            if is_so:
+                raise EmsError(f"{self.archive}: holds {problem}, {name!r}; {REFUSED}")
+        tidy = str(PurePosixPath(name))
+        if tidy == "." and not folder:
+            raise EmsError(f"{self.archive}: holds a file without a name; {REFUSED}")
+        return tidy
 
 
 def _kind(archive: Path) -> str:
     start = first_bytes(archive)
     if start.startswith(b"PK"):
         return "zip"
-    name = archive.name.lower()
-    packed = start.startswith((b"\x1f\x8b", b"BZh"))
-    if packed:
+    compressed = start.startswith((b"\x1f\x8b", b"BZh"))
+    if compressed:
         with reading(archive), decompressed(archive) as stream:
             start = stream.read(512)
-    if start[257:262] == b"ustar" or TAR.search(name):
+    if start[257:262] == b"ustar" or TAR.search(archive.name.lower()):
         return "tar"
-    if packed:
+    if compressed:
         return "single"
     raise Damaged(
         archive, f"expected a zip, tar, gz or bz2, found a file that begins with {start[:16]!r}"
@@ -143,40 +132,35 @@ def _kind(archive: Path) -> str:
 
 
 def _read_single(choice: _Choice, budget: Budget) -> Members:
-    target = choice(budget.archive.name.removesuffix(".gz").removesuffix(".bz2"))
-    if target is not None:
-        with metered(decompressed(budget.archive), budget) as stream:
-            yield target, stream
-
-
-# --- zip
+    archive = budget.archive
+    place = choice(archive.name.removesuffix(".gz").removesuffix(".bz2"))
+    if place is not None:
+        with guarded(decompressed(archive), archive, budget) as stream:
+            yield place, stream
 
 
 def _read_zip(choice: _Choice, budget: Budget) -> Members:
     with open_zip(budget.archive, budget.limits) as packed:
         chosen = []
         for info in packed.infolist():  # all are checked before one is written
-            check_info(budget.archive, info)
+            check_member(budget.archive, info)
             chosen.append((choice(info.filename, info.is_dir()), info))
-        for target, info in chosen:
-            if target is not None:
-                with open_info(packed, info, budget) as stream:
-                    yield target, stream
-
-
-# --- tar
+        for place, info in chosen:
+            if place is not None:
+                with open_member(packed, info, budget) as stream:
+                    yield place, stream
 
 
 class _Tape:
-    """A tar as tarfile reads it: forwards only, at most HEADER bytes of headers to a member."""
+    """A tar as tarfile reads it: forwards only, and at most `left` bytes at a time."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self.stream, self.place, self.last, self.headers = stream, 0, b"", 0
+        self.stream, self.place, self.last, self.left = stream, 0, b"", HEADER
 
     def read(self, size: int = -1) -> bytes:
-        self.headers += size
-        if size < 0 or self.headers > HEADER:
-            raise tarfile.ReadError(f"headers of {self.headers:,} bytes")
+        self.left -= size
+        if size < 0 or self.left < 0:
+            raise tarfile.ReadError(f"headers of {HEADER - self.left:,} bytes")
         return self.take(size)
 
     def take(self, size: int) -> bytes:
@@ -201,37 +185,19 @@ class _Tape:
             pass
 
 
-class _Piece(io.RawIOBase):
-    """The bytes of one member, of which `left` are still on the tape."""
-
-    def __init__(self, tape: _Tape, archive: Path, left: int) -> None:
-        self.tape, self.archive, self.left = tape, archive, left
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        with reading(self.archive):
-            block = self.tape.take(min(len(buffer), self.left, BLOCK))
-            if self.left and not block:
-                raise EOFError(f"{self.left:,} bytes of a member are missing")
-        self.left -= len(block)
-        buffer[: len(block)] = block
-        return len(block)
-
-
 def _read_tar(choice: _Choice, budget: Budget) -> Members:
     archive = budget.archive
-    with reading(archive), metered(decompressed(archive), budget) as stream:
+    with reading(archive), guarded(decompressed(archive), archive, budget) as stream:
         tape = _Tape(stream)
         with tarfile.open(fileobj=tape, mode="r:") as packed:  # type: ignore[call-overload]
             while (member := packed.next()) is not None:
-                packed.members, tape.headers = [], 0  # members would all stay in memory
+                packed.members = []  # they would all stay in memory
                 _check_type(archive, member)
-                target = choice(member.name, member.isdir())
-                if target is not None:
-                    tape.seek(member.offset_data)
-                    yield target, io.BufferedReader(_Piece(tape, archive, member.size), BLOCK)
+                place = choice(member.name, member.isdir())
+                if place is not None:
+                    tape.left = member.size
+                    yield place, guarded(packed.extractfile(member), archive)
+                tape.left = HEADER
         tape.finish()
 
 

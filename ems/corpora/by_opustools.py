@@ -1,12 +1,9 @@
-"""The Moses zips of OPUS through the OpusTools package, an optional second way to them.
+"""The Moses zips of OPUS through the package OpusTools, an optional second way to them.
 
-Notable choices:
-- OpusTools asks the OPUS API for the address and downloads by itself; its host cannot be set. What
-  it brings passes the same checks and the same lock as every other file;
-- it runs in a folder of its own, since it names its files itself (`<corpus>_<version>_moses_...`);
-- it prints its failures and returns, or ends in a traceback: what it printed is kept for the error,
-  and only a file that is there counts as success;
-- it never gives up on a silent server, so the sockets get a timeout while it runs.
+OpusTools asks the OPUS API for the address and downloads by itself, from a host that cannot be set,
+to a file that it names itself: it gets a folder of its own. It prints its failures and returns, or
+ends in a traceback, so only a file that is there counts as success, and its last line goes into the
+error. It never gives up on a silent server, so sockets get a timeout while it runs.
 """
 
 import contextlib
@@ -18,39 +15,35 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ems.config import OPUSTOOLS
-from ems.corpora.download import DOWNLOADS, Downloads
-from ems.corpora.slots import default_folder, slot
+from ems.corpora.download import Downloads
+from ems.corpora.locations import opus_location
+from ems.corpora.slots import slot
 from ems.errors import EmsError
 from ems.progress import log
 
 
-def opustools_location(corpus: str, version: str, pair: str) -> str:
-    """How the lock and the errors name such a file."""
-    return f"{OPUSTOOLS}:{corpus}/{version}/moses/{pair}.txt.zip"
-
-
 @contextmanager
 def moses_by_opustools(
-    corpus: str, version: str, pair: str, out: Path, how: Downloads = DOWNLOADS
+    corpus: str, version: str, pair: str, out: Path, downloads: Downloads
 ) -> Iterator[Path]:
     """Yield the Moses zip of a pair in a temporary folder beside `out`.
 
-    Raises `EmsError` when the package is absent, or brings nothing.
+    Raises `EmsError` if the package is absent, fails, or brings nothing.
     """
     folder = out.with_name(f".{out.name}.{OPUSTOOLS}")
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
     folder.mkdir(parents=True)
     try:
-        with slot(OPUSTOOLS, how.per_host, how.slots or default_folder()):
-            printed = _get(corpus, version, pair, folder, how.stall)
-        found = sorted(folder.rglob("*.zip"))
-        if len(found) != 1:
-            where = opustools_location(corpus, version, pair)
+        with slot(OPUSTOOLS, downloads.per_host, downloads.slots):
+            printed = _get(corpus, version, pair, folder, downloads.stall)
+        files = sorted(folder.rglob("*.zip"))
+        if len(files) != 1:
+            where = opus_location(OPUSTOOLS, corpus, version, pair)
             raise EmsError(
-                f"{where}: OpusTools brought {len(found)} files instead of one ({printed}); check "
+                f"{where}: OpusTools brought {len(files)} files instead of one ({printed}); check "
                 "the network, the corpus, its version and the pair"
             )
-        yield found[0]
+        yield files[0]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -59,7 +52,7 @@ def _get(corpus: str, version: str, pair: str, folder: Path, stall: float) -> st
     """Let OpusTools download into `folder`; return the last line that it printed."""
     get = opus_get()
     first, second = pair.split("-")
-    printed, before = io.StringIO(), socket.getdefaulttimeout()
+    printed, timeout = io.StringIO(), socket.getdefaulttimeout()
     socket.setdefaulttimeout(stall)
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -72,22 +65,22 @@ def _get(corpus: str, version: str, pair: str, folder: Path, stall: float) -> st
                 download_dir=str(folder),
                 suppress_prompts=True,
             ).get_files()
-    except (Exception, SystemExit) as error:  # of a library that lets anything through
-        where = opustools_location(corpus, version, pair)
+    except (Exception, SystemExit) as error:  # a library that lets anything through
+        where = opus_location(OPUSTOOLS, corpus, version, pair)
         raise EmsError(
             f"{where}: OpusTools failed ({type(error).__name__}: {error}); check the network, or "
             "set `sources` in config.yaml to a host or a directory"
         ) from None
     finally:
-        socket.setdefaulttimeout(before)
+        socket.setdefaulttimeout(timeout)
     lines = [line.strip() for line in printed.getvalue().replace("\r", "\n").split("\n")]
-    told = [line for line in lines if line]
-    log.info("OpusTools: %s", told[-1] if told else "nothing printed")
-    return told[-1] if told else "it printed nothing"
+    last = next((line for line in reversed(lines) if line), "it printed nothing")
+    log.info("OpusTools: %s", last)
+    return last
 
 
 def opus_get() -> type:
-    """The downloader of the package. Raises `EmsError` that names the package when it is absent."""
+    """Return the downloader of the package. Raises `EmsError` if the package is absent."""
     try:
         from opustools import OpusGet
     except ImportError as error:

@@ -1,8 +1,8 @@
 """The corpora that EMS knows by name, with their versions and licences (catalogue.tsv).
 
-Source: the OPUS database in OpusTools 1.9.0 for OPUS releases. A corpus of the user's own needs no
-entry: it gives its `source:` directory instead. Of the version in the column `counted` the files
-are listed in ems/languages/opus.tsv.
+Source: the OPUS database in OpusTools 1.9.0. A corpus of the user's own needs no entry: it gives
+its `source:` directory instead. ems/languages/opus.tsv lists the files of the version in the column
+`counted`.
 """
 
 import csv
@@ -25,7 +25,7 @@ class Known:
 
 @cache
 def catalogue() -> dict[str, Known]:
-    """The corpora of the catalogue by name."""
+    """Return the corpora of the catalogue by name."""
     text = files("ems.corpora").joinpath("catalogue.tsv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     return {

@@ -1,5 +1,6 @@
-"""Whether a file begins as its name promises, and is what it was when it first came: a page that
-says "sorry" never becomes data.
+"""Checks of a file's content: it begins as its name promises, and is what its lock remembers.
+
+A web page that says "sorry" never becomes data.
 """
 
 from pathlib import Path
@@ -11,12 +12,14 @@ from ems.shapes import COUNT, TEXT, named, record
 
 LOCKED = named(f"*{LOCK}", record({"url": TEXT, "bytes": COUNT, "sha256": TEXT}))
 START = 512  # bytes of a file that are looked at
-MAGIC = {  # suffix -> (where, what stands there, what that is)
+GZIP = (0, (b"\x1f\x8b",), "a gzip file")
+BZIP2 = (0, (b"BZh",), "a bzip2 file")
+MAGIC = {  # suffix -> (offset, the bytes that may stand there, the kind of file)
     ".zip": (0, (b"PK\x03\x04", b"PK\x05\x06"), "a zip archive"),
-    ".gz": (0, (b"\x1f\x8b",), "a gzip file"),
-    ".tgz": (0, (b"\x1f\x8b",), "a gzip file"),
-    ".bz2": (0, (b"BZh",), "a bzip2 file"),
-    ".tbz2": (0, (b"BZh",), "a bzip2 file"),
+    ".gz": GZIP,
+    ".tgz": GZIP,
+    ".bz2": BZIP2,
+    ".tbz2": BZIP2,
     ".tar": (257, (b"ustar",), "a tar archive"),
 }
 MARKUP = {".html": "html", ".htm": "html", ".xml": "xml", ".tmx": "xml"}
@@ -25,12 +28,12 @@ WAY_OUT = "look at the address in a browser, or set `sources` to a mirror direct
 
 
 def lock_of(path: Path) -> Path:
-    """The file beside a download that says what it was when it first came."""
+    """Return the file beside a download that says what it was when it first came."""
     return path.with_name(path.name + LOCK)
 
 
 def check_lock(path: Path) -> str:
-    """The SHA-256 of a file. Raises `Damaged` when its lock, if it has one, says another."""
+    """Return the SHA-256 of a file. Raises `Damaged` if its lock, if it has one, says another."""
     if not path.is_file():
         raise Damaged(path, "no such file")
     sha256, lock = sha256_file(path), lock_of(path)
@@ -42,36 +45,34 @@ def check_lock(path: Path) -> str:
 def check_start(start: bytes, name: str, where: str) -> None:
     """Raise `EmsError` that names `where` unless a file `name` may begin with these bytes.
 
-    Archives by the magic bytes of their suffix; everything else must not be an HTML or XML page
-    (whether it may be empty is its reader's question).
+    An archive must have the magic bytes of its suffix; any other file must not be an HTML or XML
+    page, and may be empty: its reader checks that.
     """
     suffix = Path(name).suffix.lower()
-    place, allowed, what = MAGIC.get(suffix, (0, (b"",), "a file"))
+    offset, allowed, kind = MAGIC.get(suffix, (0, (b"",), "a file"))
+    letters = start.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")  # UTF-16, BOMs
     if not start and suffix in MAGIC:
-        found = "nothing (it is empty)"
-    elif _is_page(start) and suffix not in MARKUP:
-        found = f"a web page ({start[:40]!r}…)"
-    elif not start[place:].startswith(allowed):
-        found = f"{start[:16]!r}"
+        problem = "nothing (it is empty)"
+    elif letters.lower().startswith(PAGES) and suffix not in MARKUP:
+        problem = f"a web page ({start[:40]!r}…)"
+    elif not start[offset:].startswith(allowed):
+        problem = f"{start[:16]!r}"
     else:
         return
-    expected = f"not {what}" if suffix in MAGIC else f"expected {what}"
-    raise EmsError(f"{where}: {expected}, found {found}; {WAY_OUT}")
+    expected = f"not {kind}" if suffix in MAGIC else f"expected {kind}"
+    raise EmsError(f"{where}: {expected}, found {problem}; {WAY_OUT}")
 
 
-def check_type(kind: str, name: str, where: str) -> None:
-    """Raise `EmsError` when a server calls a file that is no page one (its `Content-Type`)."""
-    page = next((word for word in ("html", "xml") if word in kind.lower()), None)
+def check_type(content_type: str, name: str, where: str) -> None:
+    """Raise `EmsError` if a server calls a file a page (its `Content-Type`) that is none."""
+    page = next((word for word in ("html", "xml") if word in content_type.lower()), None)
     if page and MARKUP.get(Path(name).suffix.lower()) != page:
-        raise EmsError(f"{where}: expected a file, found a web page ({short(kind)}); {WAY_OUT}")
+        raise EmsError(
+            f"{where}: expected a file, found a web page ({short(content_type)}); {WAY_OUT}"
+        )
 
 
 def short(text: str, limit: int = 100) -> str:
-    """A server's words for a message: one line of at most `limit` characters."""
+    """Return a server's words for a message: one line of at most `limit` characters."""
     words = " ".join(text.split())
     return words if len(words) <= limit else f"{words[:limit]}…"
-
-
-def _is_page(start: bytes) -> bool:
-    letters = start.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")  # UTF-16, BOMs
-    return letters.lower().startswith(PAGES)

@@ -1,11 +1,9 @@
 """Bring one file from a source (directory, http or https host) to its place, whole and checked.
 
-Notable choices:
-- a source is a setting, never an address in code: the same call serves OPUS, a mirror and the demo;
-- trust on first use: url, bytes and sha256 go into `<file>.lock.json` beside the file, which stays
-  when the file is deleted; a later download that differs is an error (DESIGN "On disk");
-- what ems generates itself (the demo) is not locked: there the source code is the version;
-- the file gets its name only after its check passed, so an error page never becomes data.
+A source is a setting, so the same call serves OPUS, a mirror and the demo. Downloads are trusted on
+first use: url, bytes and sha256 go into `<file>.lock.json` beside the file, which stays when the
+file is deleted, and a later download that differs is an error. What ems generates itself (the demo)
+is not compared with its lock.
 """
 
 import math
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.config import OPUSTOOLS
-from ems.corpora.by_opustools import moses_by_opustools, opustools_location
+from ems.corpora.by_opustools import moses_by_opustools
 from ems.corpora.content import LOCKED, START, check_start, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads, download
 from ems.corpora.locations import (
@@ -38,15 +36,16 @@ from ems.files import atomic_path, check_readable, read_json, sha256_file, write
 from ems.progress import Progress
 
 BLOCK = 1 << 18  # bytes
-Check = Callable[[Path], dict[str, Any]]  # raises EmsError for a bad file, else what to remember
+Lock = dict[str, Any]  # "url", "bytes", "sha256", and what a check adds
+Check = Callable[[Path], Lock]  # returns what to add to the lock; raises EmsError for a bad file
 
 
 def fetch_documents(
-    source: str, corpus: str, version: str, out: Path, how: Downloads = DOWNLOADS
-) -> dict[str, Any]:
+    source: str, corpus: str, version: str, out: Path, downloads: Downloads = DOWNLOADS
+) -> Lock:
     """Fetch the file of a corpus that names each line's document; it lies beside `moses/`."""
     location = f"{corpus_location(source, corpus, version)}/{out.name}"
-    return fetch(location, out, lambda path: {"lines": len(read_documents(path))}, how=how)
+    return fetch(location, out, lambda path: {"lines": len(read_documents(path))}, True, downloads)
 
 
 def fetch_moses(
@@ -56,31 +55,32 @@ def fetch_moses(
     pair: str,
     out: Path,
     locked: bool = True,
-    how: Downloads = DOWNLOADS,
-) -> dict[str, Any]:
-    """Fetch and validate one Moses zip; return its lock entry with the number of `pairs`.
+    downloads: Downloads = DOWNLOADS,
+) -> Lock:
+    """Fetch and check one Moses zip; return its lock with the number of `pairs`.
 
-    The source `opustools` is no place: the package of that name brings the file.
+    With the source `opustools` the package of that name brings the file.
     """
 
-    def check(path: Path) -> dict[str, Any]:
+    def check(path: Path) -> Lock:
         return {"pairs": count_pairs(path, corpus, pair)}
 
+    location = opus_location(source, corpus, version, pair)
     if source == OPUSTOOLS:
-        brought = moses_by_opustools(corpus, version, pair, out, how)
-        return _settle(brought, opustools_location(corpus, version, pair), out, check, locked)
-    return fetch(opus_location(source, corpus, version, pair), out, check, locked, how)
+        brought = moses_by_opustools(corpus, version, pair, out, downloads)
+        return _settle(brought, location, out, check, locked)
+    return fetch(location, out, check, locked, downloads)
 
 
 def fetch_mined(
-    source: str, pair: str, out: Path, locked: bool = True, how: Downloads = DOWNLOADS
-) -> dict[str, Any]:
-    """Fetch and validate one mined file; return its lock entry with `pairs` of any score."""
+    source: str, pair: str, out: Path, locked: bool = True, downloads: Downloads = DOWNLOADS
+) -> Lock:
+    """Fetch and check one mined file; return its lock with the number of `pairs` of any score."""
 
-    def check(path: Path) -> dict[str, Any]:
+    def check(path: Path) -> Lock:
         return {"pairs": count_mined(path, -math.inf)}
 
-    return fetch(mined_location(source, pair), out, check, locked, how)
+    return fetch(mined_location(source, pair), out, check, locked, downloads)
 
 
 def fetch(
@@ -88,48 +88,60 @@ def fetch(
     out: Path,
     check: Check,
     locked: bool = True,
-    how: Downloads = DOWNLOADS,
-) -> dict[str, Any]:
-    """Copy or download `location` to `out` after `check(temporary)` passed; return the lock entry.
+    downloads: Downloads = DOWNLOADS,
+) -> Lock:
+    """Copy or download `location` to `out` after `check(temporary)` passed; return the lock.
 
-    Raises `EmsError` when the source is missing or unreadable, the check fails, or the content
+    Raises `EmsError` if the source is missing or unreadable, the check fails, or the content
     differs from what the lock beside `out` remembers; `out` and the lock are then as they were.
     """
+    return _settle(bring(location, out, downloads), location, out, check, locked)
+
+
+def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextManager[Path]:
+    """Copy or download `location` to a temporary file beside `out`, for the caller to move."""
     if is_remote(location):
-        brought = download(location, out, how)
-    else:
-        brought = _copied(local_path(location), out)
-    return _settle(brought, location, out, check, locked)
+        return download(location, out, downloads)
+    return _copied(local_path(location), out)
 
 
 def _settle(
     brought: AbstractContextManager[Path], location: str, out: Path, check: Check, locked: bool
-) -> dict[str, Any]:
-    """Give what was brought its name and its lock, once it is good and what it was."""
+) -> Lock:
+    """Check what was brought and give it its name and its lock."""
     with brought as path:
-        entry = _checked(path, out, location, check, locked)
+        lock = lock_entry(path, out, location, check, locked)
         with atomic_path(out) as temporary:
             os.replace(path, temporary)
-        write_json(lock_of(out), {"url": location, **entry})
-    return entry
+        write_json(lock_of(out), lock)
+    return lock
 
 
-def _checked(path: Path, out: Path, location: str, check: Check, locked: bool) -> dict[str, Any]:
-    """The lock entry of what came from `location`, if it is good and what it was."""
+def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool = True) -> Lock:
+    """Return the lock for `out` of a file that came from `location`.
+
+    Raises `EmsError` if the check fails, or with `locked` if the lock beside `out` differs.
+    """
     with open(path, "rb") as reader:
         check_start(reader.read(START), out.name, location)
     try:
-        found = check(path)
+        added = check(path)
     except EmsError as error:
         raise _at_source(location, error.finding.replace(str(path), location), error) from None
-    entry = {"bytes": path.stat().st_size, "sha256": sha256_file(path), **found}
+    lock = {"url": location, "bytes": path.stat().st_size, "sha256": sha256_file(path), **added}
     if locked and lock_of(out).exists():
-        _compare(read_json(lock_of(out), LOCKED), entry, location, lock_of(out))
-    return entry
+        first = read_json(lock_of(out), LOCKED)
+        if first["sha256"] != lock["sha256"]:
+            raise EmsError(
+                f"{location}: sha256 {lock['sha256'][:12]}… ({lock['bytes']:,} bytes), but the "
+                f"first download had {first['sha256'][:12]}… ({first['bytes']:,} bytes): the "
+                f"source changed. If that is right, delete {lock_of(out)} and run again"
+            )
+    return lock
 
 
 def _at_source(location: str, text: str, error: EmsError) -> EmsError:
-    """The error of a check, of what came, as one of its source: what came is gone."""
+    """Turn the error of a check, whose file is going to be removed, into one of the source."""
     if not isinstance(error, Damaged):
         return EmsError(text)
     if is_remote(location):
@@ -137,18 +149,9 @@ def _at_source(location: str, text: str, error: EmsError) -> EmsError:
     return Damaged(local_path(location), text.removeprefix(f"{location}: "))
 
 
-def _compare(locked: dict[str, Any], entry: dict[str, Any], location: str, lock: Path) -> None:
-    if locked["sha256"] != entry["sha256"]:
-        raise EmsError(
-            f"{location}: sha256 {entry['sha256'][:12]}… ({entry['bytes']:,} bytes), but the first "
-            f"download had {locked['sha256'][:12]}… ({locked['bytes']:,} bytes): "
-            f"the source changed. If that is right, delete {lock} and run again"
-        )
-
-
 @contextmanager
 def _copied(source: Path, out: Path) -> Iterator[Path]:
-    """Yield a copy of `source` beside `out`; it goes when nobody moves it."""
+    """Yield a copy of `source` beside `out`, which is removed unless the caller moves it."""
     path = part_path(out)
     with held(path) as writer:
         try:

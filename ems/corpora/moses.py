@@ -1,12 +1,8 @@
 """Moses zips of OPUS: `<corpus>/<version>/moses/<a>-<b>.txt.zip`, checked and streamed.
 
-Notable choices:
-- only the two expected members `<corpus>.<a>-<b>.<a>` and `.<b>` are read, by name: nothing else in
-  an archive is ever looked at or unpacked to disk;
-- a line ends at LF and nowhere else, so a stray U+2028 or CR cannot shift one side against the
-  other;
-- both sides are counted before anything is used: unequal counts are an error, never a truncation;
-- the two are read within the limits of `packed`: a bomb is an error, not a full memory or disk.
+Only the members `<corpus>.<a>-<b>.<a>` and `.<b>` are read, within the limits of `packed`, and
+nothing is unpacked to disk. A line ends at LF and nowhere else, so a stray U+2028 or CR cannot
+shift one side against the other; unequal line counts are an error, never a truncation.
 """
 
 from collections.abc import Iterator
@@ -31,14 +27,15 @@ LINES = 1000  # decoded at once
 
 
 def members(corpus: str, pair: str) -> tuple[str, str]:
-    """The names of the two text members of a pair's archive."""
+    """Return the names of the two text members of a pair's archive."""
     first, second = pair.split("-")
     return f"{corpus}.{pair}.{first}", f"{corpus}.{pair}.{second}"
 
 
 def count_pairs(path: Path, corpus: str, pair: str, limits: Limits = LIMITS) -> int:
-    """Number of sentence pairs. Raises `EmsError` on a bad archive, one beyond the limits, or
-    unequal sides.
+    """Return the number of sentence pairs.
+
+    Raises `EmsError` for a bad archive, one beyond the limits, or unequal sides.
     """
     names = members(corpus, pair)
     with _open(path, names, limits) as sides:
@@ -56,21 +53,20 @@ def count_pairs(path: Path, corpus: str, pair: str, limits: Limits = LIMITS) -> 
 def read_pairs(
     path: Path, corpus: str, pair: str, undecodable: str = "error"
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Stream the pairs of an archive as text, line ends removed.
+    """Yield the pairs of an archive as text, line ends removed.
 
-    Raises `EmsError` on text that is not UTF-8, with the member and the line number; with
+    Raises `EmsError` with member and line number for text that is not UTF-8; with
     `undecodable="drop"` such a side is None, and the caller counts the pair.
     """
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        streams = zip(sides, names, strict=True)
-        lines = [read_lines_of(member, f"{path}: {name}") for member, name in streams]
+        lines = [
+            read_lines_of(side, f"{path}: {name}") for side, name in zip(sides, names, strict=True)
+        ]
         number = 1
         for batch in batched(zip(*lines, strict=True), _length, LINES):
-            texts = [
-                _decode_all(side, undecodable, f"of {name}", path, number)
-                for name, side in zip(names, zip(*batch, strict=True), strict=True)
-            ]
+            columns = zip(names, zip(*batch, strict=True), strict=True)
+            texts = [_decode_all(side, undecodable, name, path, number) for name, side in columns]
             yield from zip(*texts, strict=True)
             number += len(batch)
 
@@ -82,7 +78,7 @@ def _length(pair: tuple[bytes, bytes]) -> int:
 def _decode_all(
     lines: tuple[bytes, ...], undecodable: str, member: str, path: Path, number: int
 ) -> list[str | None]:
-    """The texts of some lines, the first of which has this number."""
+    """Decode lines, the first of which has this number; at once if none of them is suspect."""
     try:
         text = b"".join(lines).decode()
         suspect = "\0" in text
@@ -98,34 +94,31 @@ def _decode_all(
 def _decode(line: bytes, undecodable: str, member: str, path: Path, number: int) -> str | None:
     try:
         text = line.decode("utf-8").rstrip("\r\n")
-        found = "UTF-16: every other character is NUL" if _is_utf16(text) else ""
+        # ASCII in UTF-16, without its byte order mark, can be read as UTF-8
+        utf16 = len(text) >= 4 and (set(text[::2]) == {"\0"}) != (set(text[1::2]) == {"\0"})
+        problem = "UTF-16: every other character is NUL" if utf16 else ""
     except UnicodeDecodeError as error:
-        found = error.reason
-    if not found:
+        problem = error.reason
+    if not problem:
         return text
     if undecodable == "drop":
         return None
     raise EmsError(
-        f"{path}: line {number:,} {member} is not UTF-8 ({found}); convert the corpus to UTF-8, "
-        "or set clean.undecodable: drop"
+        f"{path}: line {number:,} of {member} is not UTF-8 ({problem}); convert the corpus to "
+        "UTF-8, or set clean.undecodable: drop"
     )
-
-
-def _is_utf16(text: str) -> bool:
-    """Whether a line of ASCII in UTF-16, without its byte order mark, was read as UTF-8."""
-    return len(text) >= 4 and (set(text[::2]) == {"\0"}) != (set(text[1::2]) == {"\0"})
 
 
 @contextmanager
 def _open(
     path: Path, names: tuple[str, str], limits: Limits = LIMITS
 ) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Both members of an archive as streams, within one budget."""
+    """Open both members of an archive as streams, within one budget."""
     with open_zip(path, limits) as archive:
         missing = [name for name in names if name not in archive.namelist()]
         if missing:
-            found = ", ".join(sorted(archive.namelist())[:SHOWN]) or "nothing"
-            raise EmsError(f"{path}: expected the member {missing[0]}, found {found}")
+            present = ", ".join(sorted(archive.namelist())[:SHOWN]) or "nothing"
+            raise EmsError(f"{path}: expected the member {missing[0]}, found {present}")
         budget = Budget(path, limits)
         with (
             open_member(archive, names[0], budget) as left,

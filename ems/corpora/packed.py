@@ -1,11 +1,9 @@
-"""Read what a stranger packed (.zip, .gz, .bz2) as a stream, within limits.
+"""Read archives and compressed files (.zip, .gz, .bz2) that others made as streams, within limits.
 
-Notable choices:
-- sizes in headers are never believed: every byte that comes out is counted, and the count is held
-  against the limits before anyone sees the byte;
-- a zip's table of contents, which Python reads whole, is bounded too, and so is a line: no archive
-  decides how much memory it takes;
-- only stored and deflated members of zips: Python unpacks the other methods without a bound.
+Sizes in headers are never believed: every byte that comes out is counted against the limits before
+anyone sees it. A zip's table of contents, which Python reads whole, and the length of a line are
+bounded too, so no archive decides how much memory it takes. Members of zips must be stored or
+deflated: Python unpacks the other methods without a bound.
 """
 
 import bz2
@@ -33,8 +31,8 @@ ENTRY = 256  # bytes of an entry in a zip's table, more than names need
 END = 22  # bytes of a zip's last record, without its comment
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 REFUSED = "it is not unpacked: check where it came from"
-# what the readers raise for a spoilt archive: RuntimeError (RecursionError too) for a zip's unknown
-# version or flag and for headers within headers, ValueError and KeyError for odd numbers and codes
+# What the readers raise for a damaged archive: RuntimeError (RecursionError too) for an unknown
+# version or flag of a zip and for headers within headers, ValueError and KeyError for odd numbers
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, OSError)
 DAMAGED += (RuntimeError, ValueError, KeyError, OverflowError)
 
@@ -52,14 +50,14 @@ LIMITS = Limits()
 
 
 class Budget:
-    """Counts what comes out of an archive against its limits."""
+    """Counts the bytes that come out of an archive against its limits."""
 
     def __init__(self, archive: Path, limits: Limits = LIMITS) -> None:
         self.archive, self.limits, self.used = archive, limits, 0
         self.packed = archive.stat().st_size
 
     def spend(self, count: int) -> None:
-        """Count `count` bytes more. Raises `EmsError` when that is beyond a limit."""
+        """Count `count` bytes more. Raises `EmsError` if that is beyond a limit."""
         self.used += count
         if self.used > self.limits.max_bytes:
             limit = f"the limit of {self.limits.max_bytes:,} bytes"
@@ -72,7 +70,7 @@ class Budget:
 
 @contextmanager
 def reading(archive: Path) -> Iterator[None]:
-    """Turns what a reader raises for a spoilt archive into one line. Writing must stay outside."""
+    """Raise `Damaged` for what a reader raises for a damaged archive. Write outside of it."""
     try:
         yield
     except DAMAGED as error:
@@ -80,19 +78,20 @@ def reading(archive: Path) -> Iterator[None]:
         raise Damaged(archive, f"damaged or cut short ({reason})") from None
 
 
-class _Metered(io.RawIOBase):
-    """Bytes that come out of an archive, each counted, damage told as one line."""
+class _Guarded(io.RawIOBase):
+    """A stream out of an archive whose damage is raised as `Damaged`, and which spends a budget."""
 
-    def __init__(self, stream: BinaryIO, budget: Budget) -> None:
-        self.stream, self.budget = stream, budget
+    def __init__(self, stream: BinaryIO, archive: Path, budget: Budget | None) -> None:
+        self.stream, self.archive, self.budget = stream, archive, budget
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        with reading(self.budget.archive):
+        with reading(self.archive):
             block = self.stream.read(min(len(buffer), BLOCK))
-        self.budget.spend(len(block))
+        if self.budget:
+            self.budget.spend(len(block))
         buffer[: len(block)] = block
         return len(block)
 
@@ -101,8 +100,13 @@ class _Metered(io.RawIOBase):
         super().close()
 
 
+def guarded(stream: BinaryIO, archive: Path, budget: Budget | None = None) -> BinaryIO:
+    """Return a stream of `archive` that raises `Damaged`, and counts its bytes in `budget`."""
+    return io.BufferedReader(_Guarded(stream, archive, budget), BLOCK)
+
+
 def read_lines_of(stream: BinaryIO, where: str) -> Iterator[bytes]:
-    """The lines of a stream with their ends; only LF ends a line.
+    """Yield the lines of a stream with their ends; only LF ends a line.
 
     Raises `EmsError` that names `where` for a line longer than LONGEST.
     """
@@ -118,7 +122,7 @@ def read_lines_of(stream: BinaryIO, where: str) -> Iterator[bytes]:
 
 
 def first_bytes(archive: Path) -> bytes:
-    """The first 512 bytes of a file. Raises `EmsError` when there is none."""
+    """Return the first 512 bytes of a file. Raises `EmsError` if it cannot be read."""
     try:
         with open(archive, "rb") as reader:
             return reader.read(512)
@@ -127,7 +131,7 @@ def first_bytes(archive: Path) -> bytes:
 
 
 def decompressed(archive: Path) -> BinaryIO:
-    """The bytes of a .gz, a .bz2 or a plain file, by its first bytes."""
+    """Open a .gz, a .bz2 or a plain file, told apart by its first bytes, for its content."""
     start = first_bytes(archive)
     if start.startswith(b"\x1f\x8b"):
         return gzip.open(archive, "rb")
@@ -135,22 +139,17 @@ def decompressed(archive: Path) -> BinaryIO:
 
 
 def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
-    """The content of a .gz, a .bz2 or a plain file as a stream, within the limits."""
+    """Open the content of a .gz, a .bz2 or a plain file as a stream, within the limits."""
     if not first_bytes(archive):
         raise Damaged(archive, "is empty")
-    return metered(decompressed(archive), Budget(archive, limits))
-
-
-def metered(stream: BinaryIO, budget: Budget) -> BinaryIO:
-    """`stream` as one whose bytes are counted in `budget`."""
-    return io.BufferedReader(_Metered(stream, budget), BLOCK)
+    return guarded(decompressed(archive), archive, Budget(archive, limits))
 
 
 # --- zip
 
 
 class _Bounded(io.FileIO):
-    """A file of which nothing is read in larger pieces than `most` bytes."""
+    """A file that refuses to read pieces of more than `most` bytes."""
 
     most = 0
 
@@ -165,7 +164,7 @@ class _Bounded(io.FileIO):
 
 @contextmanager
 def open_zip(archive: Path, limits: Limits = LIMITS) -> Iterator[zipfile.ZipFile]:
-    """A zip that is open for `open_member`. Raises `EmsError` when there is none."""
+    """Open a zip for `open_member`. Raises `EmsError` if it is none."""
     first_bytes(archive)
     with _Bounded(str(archive)) as file:
         file.most = max(1 << 20, limits.max_members * ENTRY)
@@ -181,7 +180,7 @@ def open_zip(archive: Path, limits: Limits = LIMITS) -> Iterator[zipfile.ZipFile
 def _check_table(archive: Path, file: _Bounded, packed: zipfile.ZipFile) -> None:
     """Raise `EmsError` unless the end record counts as many members as the table has.
 
-    Python does not look at that number, and a spoilt length in the table hides the next member.
+    Python does not check that number, and a damaged length in the table hides the next member.
     """
     file.seek(-END - len(packed.comment), io.SEEK_END)
     record, count = file.read(END), len(packed.infolist())
@@ -192,27 +191,24 @@ def _check_table(archive: Path, file: _Bounded, packed: zipfile.ZipFile) -> None
         )
 
 
-def open_member(packed: zipfile.ZipFile, name: str, budget: Budget) -> BinaryIO:
-    """The one member of that name as a stream. Raises `EmsError` if there are two, or for a link,
-    encryption, or a method that is not stored or deflated.
+def open_member(packed: zipfile.ZipFile, member: str | zipfile.ZipInfo, budget: Budget) -> BinaryIO:
+    """Open a member of a zip as a stream. Raises `EmsError` if a name has not exactly one member,
+    and for what `check_member` refuses.
     """
-    found = [info for info in packed.infolist() if info.filename == name]
-    if len(found) != 1:
-        raise EmsError(
-            f"{budget.archive}: expected one member {name}, found {len(found)}; {REFUSED}"
-        )
-    return open_info(packed, found[0], budget)
-
-
-def open_info(packed: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget) -> BinaryIO:
-    """A member of a zip as a stream, checked by `check_info`."""
-    check_info(budget.archive, info)
+    if isinstance(member, str):
+        members = [info for info in packed.infolist() if info.filename == member]
+        if len(members) != 1:
+            raise EmsError(
+                f"{budget.archive}: expected one member {member}, found {len(members)}; {REFUSED}"
+            )
+        member = members[0]
+    check_member(budget.archive, member)
     with reading(budget.archive):
-        stream = packed.open(info)
-    return metered(stream, budget)
+        stream = packed.open(member)
+    return guarded(stream, budget.archive, budget)
 
 
-def check_info(archive: Path, info: zipfile.ZipInfo) -> None:
+def check_member(archive: Path, info: zipfile.ZipInfo) -> None:
     """Raise `EmsError` for a link, a device, encryption, or a method without a bound."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):

@@ -1,19 +1,15 @@
 """What an experiment is going to download, without a network: files, sentence pairs, KB.
 
-Notable choices:
-- counts are those of ems/languages/opus.tsv; what it does not list (a corpus of one's own, another
-  release) is None, never 0;
-- of LASER's mined files only a bound is known: OPUS's release is the same corpus at the lower
-  threshold of 1.04, so a mined pair has at most as many;
-- the parts of a corpus share their files, so the first of them counts the KB;
-- of evaluation sets only those that are drawn of whole corpora are listed: the others are small.
+Counts are those of ems/languages/opus.tsv; what it does not list (a corpus of one's own, another
+release) is None, never 0. LASER's mined files only have an upper bound: OPUS's release is the same
+corpus at the lower threshold of 1.04. Of evaluation sets only those that are drawn from whole
+corpora are listed: the others are small.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ems.benchmarks import benchmark
 from ems.config import Corpus, Experiment, Split, pair_name
-from ems.config.experiment import EvalSet
 from ems.corpora.catalogue import catalogue
 from ems.corpora.split import span_of_part
 from ems.languages.opus import opus_files
@@ -21,20 +17,21 @@ from ems.languages.opus import opus_files
 
 @dataclass(frozen=True)
 class PairSize:
-    """One language pair of one corpus of an experiment.
+    """One language pair of one corpus of an experiment; None: not known.
 
     `lines` are all sentence pairs of its files, `used` those of the part under the cap; `at_most`
-    bounds `used` where that is not known. None: not known.
+    bounds `used` if that is not known. `shared`: the parts of a corpus share their files, which
+    count for another one.
     """
 
     role: str
     corpus: Corpus
     pair: str
-    lines: int | None
-    used: int | None
-    at_most: int | None
-    kilobytes: int | None
-    shared: bool = False  # its files are counted for another part
+    lines: int | None = None
+    used: int | None = None
+    at_most: int | None = None
+    kilobytes: int | None = None
+    shared: bool = False
 
     @property
     def language(self) -> str:
@@ -43,13 +40,27 @@ class PairSize:
 
     @property
     def licence(self) -> str:
-        """What the catalogue says of the corpus."""
+        """The licence of the corpus by the catalogue."""
         known = None if self.corpus.own else catalogue().get(self.corpus.name)
         return known.licence if known else "yours"
 
 
+@dataclass(frozen=True)
+class SetSize:
+    """An evaluation set that needs the whole files of a corpus, with their number, sentence pairs
+    and KB (None: not known).
+    """
+
+    evalset: str
+    corpus: str
+    version: str
+    files: int
+    lines: int | None = None
+    kilobytes: int | None = None
+
+
 def pair_sizes(experiment: Experiment) -> list[PairSize]:
-    """Every language pair of every corpus, in the order of the experiment."""
+    """Return every language pair of every corpus, in the order of the experiment."""
     counted: set[tuple[str, str, str]] = set()
     sizes = []
     for role, corpus in experiment.all_corpora():
@@ -61,17 +72,18 @@ def pair_sizes(experiment: Experiment) -> list[PairSize]:
     return sizes
 
 
-def _size(role: str, corpus: Corpus, pair: str, split: Split | None, again: bool) -> PairSize:
+def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: bool) -> PairSize:
     known = opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(pair)]
+    kilobytes = 0 if shared else None
     if corpus.own or None in files:
-        return PairSize(role, corpus, pair, None, None, None, 0 if again else None, again)
-    lines = [file.pairs for file in files]
-    used = sum(_used(corpus, pair, split, count) for count in lines)
+        return PairSize(role, corpus, pair, kilobytes=kilobytes, shared=shared)
+    used = sum(_used(corpus, pair, split, file.pairs) for file in files)
     if corpus.mined:
-        return PairSize(role, corpus, pair, None, None, used, 0 if again else None, again)
-    kilobytes = 0 if again else sum(file.kilobytes for file in files)
-    return PairSize(role, corpus, pair, sum(lines), used, used, kilobytes, again)
+        return PairSize(role, corpus, pair, at_most=used, kilobytes=kilobytes, shared=shared)
+    lines = sum(file.pairs for file in files)
+    kilobytes = 0 if shared else sum(file.kilobytes for file in files)
+    return PairSize(role, corpus, pair, lines, used, used, kilobytes, shared)
 
 
 def _used(corpus: Corpus, pair: str, split: Split | None, lines: int) -> int:
@@ -84,34 +96,18 @@ def _used(corpus: Corpus, pair: str, split: Split | None, lines: int) -> int:
     return lines if cap is None else min(lines, cap)
 
 
-@dataclass(frozen=True)
-class SetSize:
-    """An evaluation set that is drawn of a corpus, and so needs the whole files of its languages:
-    how many, their sentence pairs and KB. None: not known.
-    """
-
-    evalset: str
-    corpus: str
-    version: str
-    files: int
-    lines: int | None
-    kilobytes: int | None
-
-
 def set_sizes(experiment: Experiment) -> list[SetSize]:
-    """The sets of an experiment that are drawn of a corpus, but for copies that are there."""
-    return [
-        _set_size(evalset)
-        for name, evalset in experiment.evalsets.items()
-        if benchmark(name).drawn and not (evalset.path or evalset.embedded)
-    ]
-
-
-def _set_size(evalset: EvalSet) -> SetSize:
-    corpus, version = benchmark(evalset.name).corpus, evalset.version
-    known = opus_files(corpus, version)
-    files = [known.get(pair_name("en", code)) for code in evalset.languages]
-    if None in files:
-        return SetSize(evalset.name, corpus, version, len(files), None, None)
-    lines, kilobytes = sum(file.pairs for file in files), sum(file.kilobytes for file in files)
-    return SetSize(evalset.name, corpus, version, len(files), lines, kilobytes)
+    """Return the evaluation sets that are drawn from a corpus and not used in place."""
+    sizes = []
+    for name, evalset in experiment.evalsets.items():
+        corpus = benchmark(name).corpus
+        if not benchmark(name).drawn or evalset.path or evalset.embedded:
+            continue
+        known = opus_files(corpus, evalset.version)
+        files = [known.get(pair_name("en", code)) for code in evalset.languages]
+        size = SetSize(name, corpus, evalset.version, len(files))
+        if None not in files:
+            totals = (sum(f.pairs for f in files), sum(f.kilobytes for f in files))
+            size = replace(size, lines=totals[0], kilobytes=totals[1])
+        sizes.append(size)
+    return sizes

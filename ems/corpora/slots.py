@@ -1,10 +1,9 @@
 """Locks between the processes that download: so many connections to a host, one writer to a file.
 
-Notable choices:
-- each fetch job is a process of its own, so the limit is held by `flock` on files: the kernel
-  releases a lock when its process dies, however it dies;
-- a lock file stays, since removing one that another process has open would give two the same slot;
-- some file systems of clusters have no locks: then downloads go on without a limit, and say so.
+Each fetch job is a process of its own, so the locks are `flock`s on files, which the kernel
+releases however a process dies. The files of the connections stay: if one were removed while
+another process has it open, two could hold the same slot. Where a file system has no locks,
+downloads go on without a limit and log it.
 """
 
 import fcntl
@@ -20,47 +19,47 @@ from pathlib import Path
 
 from ems.progress import log
 
-LOOK = 0.2  # seconds between two looks for a free slot
-
-
-def default_folder() -> Path:
-    """Where the locks lie unless a setting says so: this machine's, this user's."""
-    return Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
+PAUSE = 0.2  # seconds between two attempts to get a slot
 
 
 @contextmanager
-def slot(host: str, limit: int, folder: Path) -> Iterator[None]:
-    """Hold one of the `limit` connections to a host; wait until one is free."""
+def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
+    """Hold one of the `limit` connections to a host; wait until one is free.
+
+    The locks lie in `folder` (None: a temporary folder of this machine and user).
+    """
+    folder = folder or Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:200]
-    handle, told = _free(folder, name, limit), False
+    paths = [folder / f"{name}.{number}.lock" for number in range(limit)]
+    handle = _first_free(paths)
+    if handle is None:
+        log.info("waiting for one of the %s connections to %s", limit, host)
     while handle is None:
-        if not told:
-            log.info("waiting for one of the %s connections to %s", limit, host)
-        told = True
-        time.sleep(LOOK * random.uniform(0.5, 1.5))
-        handle = _free(folder, name, limit)
+        time.sleep(PAUSE * random.uniform(0.5, 1.5))
+        handle = _first_free(paths)
     with handle:
         yield
 
 
-def _free(folder: Path, name: str, limit: int) -> io.FileIO | None:
-    for number in range(limit):
-        handle = _open(folder / f"{name}.{number}.lock")
-        if _lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
+def _first_free(paths: list[Path]) -> io.FileIO | None:
+    for path in paths:
+        handle = _open(path)
+        if _lock(handle):
             return handle
         handle.close()
     return None
 
 
 def _open(path: Path) -> io.FileIO:
-    """For reading and writing from the start, made if it is not there."""
+    """Open a file for reading and writing from its start; make it if it is absent."""
     return io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
 
 
-def _lock(handle: io.FileIO, how: int) -> bool:
+def _lock(handle: io.FileIO, wait: bool = False) -> bool:
+    """Lock a file; return False if another process holds it and `wait` is not set."""
     try:
-        fcntl.flock(handle, how)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError as error:
@@ -70,13 +69,12 @@ def _lock(handle: io.FileIO, how: int) -> bool:
 
 @contextmanager
 def held(path: Path) -> Iterator[io.FileIO]:
-    """`path`, made if it is not there, open for reading and writing by this process alone.
+    """Open `path` for reading and writing by this process alone; make it if it is absent.
 
-    Waits for another process that holds it. An empty file is removed in the end.
+    Waits while another process holds it. A file that is empty at the end is removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = _own(path)
-    with handle:
+    with _lock_path(path) as handle:
         try:
             yield handle
         finally:
@@ -84,12 +82,12 @@ def held(path: Path) -> Iterator[io.FileIO]:
                 path.unlink(missing_ok=True)
 
 
-def _own(path: Path) -> io.FileIO:
+def _lock_path(path: Path) -> io.FileIO:
     while True:
         handle = _open(path)
-        if not _lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        if not _lock(handle):
             log.info("%s: another process is writing it; waiting", path)
-            _lock(handle, fcntl.LOCK_EX)
+            _lock(handle, wait=True)
         if path.exists() and os.path.samestat(path.stat(), os.fstat(handle.fileno())):
             return handle
-        handle.close()  # the other one has moved or removed it
+        handle.close()  # the other process moved or removed the file

@@ -1,13 +1,12 @@
-"""A corpus divided by document: each line's part, the same in all languages; or by position.
+"""A corpus divided into parts, by document or by position; the same lines in all languages.
 
-Notable choices:
-- whole documents go to a part, since sentences of one document give each other away;
-- the order of documents is that of the SHA-256 of their names: it depends on nothing else, so every
-  language, experiment and seed has the same test part;
-- the file of documents has one name a line, for each line of the corpus: line counts must agree.
+Whole documents go to a part, since sentences of one document give each other away. Documents are
+ordered by the SHA-256 of their names and by nothing else, so every language, experiment and seed
+has the same test part. The file of documents has one name a line, for each line of the corpus.
 """
 
 import hashlib
+from collections import Counter
 from pathlib import Path
 
 from ems.config import Split
@@ -18,7 +17,7 @@ from ems.files import read_lines
 
 
 def read_documents(path: Path) -> list[str]:
-    """The document of each line of a corpus. Raises `EmsError` when there is no such file."""
+    """Return the document of each line of a corpus. Raises `Damaged` for a bad or absent file."""
     lines = read_lines(path)
     names = [line.strip(" \t\r") for line in lines]
     if not (names and all(names)):
@@ -27,23 +26,21 @@ def read_documents(path: Path) -> list[str]:
 
 
 def part_of_line(documents: list[str], parts: dict[str, float]) -> list[str]:
-    """The part of each line, whose share of the lines is close to that in `parts`.
+    """Return the part of each line; a part's share of the lines is close to that in `parts`.
 
-    Documents stand in the order of their hashes; one whose middle line falls into the share of a
-    part belongs to it.
+    A document, in the order of hashes, belongs to the part whose share its middle line falls into;
+    parts are ordered by name.
     """
-    sizes: dict[str, int] = {}
-    for name in documents:
-        sizes[name] = sizes.get(name, 0) + 1
+    sizes = Counter(documents)
     part, before = {}, 0
     for name in sorted(sizes, key=lambda text: hashlib.sha256(text.encode()).digest()):
-        part[name] = _at((before + sizes[name] / 2) / len(documents), parts)
+        part[name] = _part_at((before + sizes[name] / 2) / len(documents), parts)
         before += sizes[name]
     return [part[name] for name in documents]
 
 
-def _at(place: float, parts: dict[str, float]) -> str:
-    """The part whose share holds `place` (0 to 1); parts stand in the order of their names."""
+def _part_at(place: float, parts: dict[str, float]) -> str:
+    """Return the part whose share holds `place` (0 to 1)."""
     end = 0.0
     for name, share in sorted(parts.items()):
         end += share
@@ -53,7 +50,10 @@ def _at(place: float, parts: dict[str, float]) -> str:
 
 
 def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: Path) -> list[bool]:
-    """Which of the `lines` of `corpus` belong to `part`. Raises `EmsError` when counts differ."""
+    """Return for each of the `lines` of `corpus` if it belongs to `part`.
+
+    Raises `EmsError` if the file of documents has another number of lines.
+    """
     check_lock(documents)
     names = read_documents(documents)
     if len(names) != lines:
@@ -65,9 +65,9 @@ def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: 
 
 
 def span_of_part(split: Split, part: str, lines: int) -> tuple[int, int]:
-    """Where a part of a corpus divided by position starts and ends: lines from 0, end excluded.
+    """Return where a part of a corpus divided by position starts and ends (excluded), from 0.
 
-    A file that is no longer than its first parts has nothing left for the rest: an empty span.
+    A file that is no longer than its first parts has an empty span for the rest.
     """
     start = 0
     for name, count in split.first.items():

@@ -5,11 +5,8 @@ Source: Schwenk et al., "WikiMatrix" (EACL 2021); the margin score is that of Ar
 WikiMatrix" of EMS v2 section IV-A is this file at 1.075, less its first 1,000 pairs, which
 validate, is inferred from the paper's counts; OPUS has the same corpus as Moses zips, at 1.04.
 
-Notable choices:
-- the file stands best first, but nothing here relies on it: every line is read, so that a spoilt
-  end is an error and never a shorter corpus;
-- one file serves every threshold, so the threshold is no part of what is fetched (fetch.py; reading
-  must not depend on how files are fetched, or an edit there would clean every corpus again).
+Every line is read, best first or not, so a damaged end is an error and never a shorter corpus. One
+file serves every threshold, so fetching knows none.
 """
 
 import math
@@ -25,7 +22,7 @@ COLUMNS = 3  # score, text of the first language, text of the second
 
 
 def count_mined(path: Path, threshold: float = THRESHOLD) -> int:
-    """Number of pairs with a score of `threshold` or more. Raises `EmsError` when there is none."""
+    """Return the number of pairs with a score of `threshold` or more. Raises `EmsError` for 0."""
     count = sum(1 for _ in read_mined(path, threshold))
     if not count:
         raise EmsError(f"{path}: no pair in it has a score of {threshold:g} or more")
@@ -33,9 +30,9 @@ def count_mined(path: Path, threshold: float = THRESHOLD) -> int:
 
 
 def read_mined(path: Path, threshold: float = THRESHOLD) -> Iterator[tuple[str, str]]:
-    """Stream the pairs with a score of `threshold` or more, in the file's order, line ends removed.
+    """Yield the pairs with a score of `threshold` or more, in the file's order, line ends removed.
 
-    Raises `EmsError` with the number of the line for one that is not of three columns, has no
+    Raises `Damaged` with the number of the line for one that is not of three columns, has no
     number for its score, or is not UTF-8.
     """
     with open_packed(path) as stream:
@@ -52,14 +49,10 @@ def _columns(line: bytes, path: Path, where: str) -> tuple[float, str, str]:
         raise Damaged(path, f"{where} is not UTF-8 ({error.reason})") from None
     if len(columns) != COLUMNS:
         raise Damaged(path, f"{where} has {len(columns)} columns, expected score, text and text")
-    return _score(columns[0], path, where), columns[1], columns[2]
-
-
-def _score(text: str, path: Path, where: str) -> float:
     try:
-        score = float(text)
+        score = float(columns[0])
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise Damaged(path, f"{where} begins with {text[:40]!r}, expected a score")
-    return score
+        raise Damaged(path, f"{where} begins with {columns[0][:40]!r}, expected a score")
+    return score, columns[1], columns[2]

@@ -1,12 +1,10 @@
 """Documents of a benchmark: reviews and news, with a class each, and their sentences.
 
-Notable choices:
-- decontamination looks for the whole text, its title, each line and each sentence: parallel corpora
-  hold sentences, so a document as a whole would never be found in one;
-- sentences end at . ! ? … before white space, at 。！？ and at line ends. This cuts too often
-  (after "Mr."), which costs a few more keys; it needs no model and is the same everywhere;
-- no part is too short to be a key: "Super!" goes from training when a review says it. A corpus of
-  subtitles loses such phrases, and the decontamination report counts them.
+Decontamination takes the whole text, its title, each line and each sentence: parallel corpora hold
+sentences, so they never hold a document as a whole. Sentences end at . ! ? … before white space, at
+。！？ and at line ends. This cuts too often (after "Mr."), which costs a few more keys, but needs
+no model. No part is too short to be a key: training loses "Super!" if a review says it, and the
+decontamination report counts that.
 """
 
 import re
@@ -23,6 +21,18 @@ class Document:
     label: str
     title: str
     text: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """One part of a set of documents: language (its code in the set), domain ('' for none), part.
+
+    The part is "train", "valid" or "test".
+    """
+
+    code: str
+    domain: str
+    part: str
 
 
 def sentences(text: str) -> list[str]:

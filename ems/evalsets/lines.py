@@ -1,4 +1,4 @@
-"""Lines and columns of a benchmark's text files, streamed, each mistake told by file and line.
+"""Lines and columns of a benchmark's text files, streamed; errors name the file and the line.
 
 Only LF ends a line; a CR before it is no part of the text. Nothing is quoted: a quotation mark is a
 character like any other (XNLI, PAWS-X and BUCC hold single ones).
@@ -16,7 +16,7 @@ MISSING = "no such file; fetch the benchmark again, or check the `path` of its e
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file of a benchmark to read. Raises `EmsError` when it is not there."""
+    """Open a file of a benchmark. Raises `EmsError` if it is absent."""
     try:
         return open(path, "rb")
     except FileNotFoundError:
@@ -24,7 +24,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(number, text) of each line. Raises `EmsError` for a missing file or one not in UTF-8."""
+    """Yield (number, text) of each line. Raises `EmsError` for a missing file or one not UTF-8."""
     with opened(path) as reader:
         for number, line in enumerate(reader, start=1):
             try:
@@ -34,18 +34,22 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def rows(path: Path, columns: int) -> Columns:
-    """(number, columns) of each line of a tab-separated file that has so many of them."""
+    """Yield (number, columns) of each line of a tab-separated file with so many columns."""
     for number, line in numbered_lines(path):
-        found = line.split("\t")
-        if len(found) != columns:
-            raise EmsError(f"{path}: line {number} has {len(found)} columns, expected {columns}")
-        yield number, found
+        yield number, _split(path, number, line, columns)
+
+
+def _split(path: Path, number: int, line: str, expected: int) -> list[str]:
+    columns = line.split("\t")
+    if len(columns) != expected:
+        raise EmsError(f"{path}: line {number} has {len(columns)} columns, expected {expected}")
+    return columns
 
 
 def named_rows(path: Path, names: tuple[str, ...]) -> Columns:
-    """(number, the columns `names`) of each line below the header of a tab-separated file."""
-    lines = ((number, line.split("\t")) for number, line in numbered_lines(path))
-    _, header = next(lines, (0, []))
+    """Yield (number, the columns `names`) of each line below a tab-separated file's header."""
+    lines = numbered_lines(path)
+    header = next(lines, (0, ""))[1].split("\t")
     missing = [name for name in names if name not in header]
     if missing:
         raise EmsError(
@@ -53,25 +57,21 @@ def named_rows(path: Path, names: tuple[str, ...]) -> Columns:
             "line"
         )
     places = [header.index(name) for name in names]
-    for number, found in lines:
-        if len(found) != len(header):
-            raise EmsError(
-                f"{path}: line {number} has {len(found)} columns, expected {len(header)}"
-            )
-        yield number, [found[place] for place in places]
+    for number, line in lines:
+        columns = _split(path, number, line, len(header))
+        yield number, [columns[place] for place in places]
 
 
-def some(found: int, path: Path, what: str) -> None:
-    """Raise `EmsError` when a file held nothing of what it should."""
-    if not found:
+def some(count: int, path: Path, what: str) -> None:
+    """Raise `EmsError` if a file held none of what it should."""
+    if not count:
         raise EmsError(f"{path}: expected {what}, found none; fetch the benchmark again")
 
 
 def read_sentences(path: Path) -> list[str]:
-    """The lines of one benchmark file; only LF ends a line. Raises `EmsError` for a bad file."""
+    """Return the lines of a benchmark's file. Raises `EmsError` for a bad file or an empty line."""
     lines = read_lines(path)
-    empty = next((at for at, line in enumerate(lines, start=1) if not line.strip()), None)
-    empty = empty if lines else 1
-    if empty is not None:
-        raise EmsError(f"{path}: line {empty} is empty; expected one sentence on every line")
+    for number, line in enumerate(lines or [""], start=1):
+        if not line.strip():
+            raise EmsError(f"{path}: line {number} is empty; expected one sentence on every line")
     return [line.rstrip("\r") for line in lines]

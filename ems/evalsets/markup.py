@@ -1,7 +1,7 @@
-"""XML of strangers: flat records as a stream, and small documents; entities of their own refused.
+"""XML that others made: flat records as a stream, and small documents.
 
-Expat is read directly where a file is large: it alone says on which line a record begins. An entity
-declaration is refused, since a few lines of them can grow to gigabytes; no benchmark has one.
+Expat is read directly where a file is large: it alone says on which line a record begins. Entity
+declarations are refused, since a few lines of them can grow to gigabytes; no benchmark has one.
 """
 
 import xml.etree.ElementTree as ElementTree
@@ -13,6 +13,7 @@ from ems.errors import EmsError
 from ems.evalsets.lines import opened
 
 BLOCK = 1 << 16  # bytes
+ENTITIES = "declares entities of its own; check where it came from"
 
 Record = tuple[int, dict[str, str]]  # (line where it begins, its fields)
 
@@ -22,7 +23,7 @@ class _Records:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
-        self.found: list[Record] = []
+        self.complete: list[Record] = []
         self.record: Record | None = None
         self.field, self.text = "", [""]
         self.parser = expat.ParserCreate()
@@ -44,45 +45,45 @@ class _Records:
 
     def end(self, name: str) -> None:
         if name == self.name and self.record is not None:
-            self.found.append(self.record)
+            self.complete.append(self.record)
             self.record = None
         elif self.record is not None and name == self.field:
             self.record[1][name] = "".join(self.text).strip()
             self.field = ""
 
     def refuse(self, *_: object) -> None:
-        raise EmsError(f"{self.path}: declares entities of its own; check where it came from")
+        raise EmsError(f"{self.path}: {ENTITIES}")
 
-    def parse(self, block: bytes, last: bool) -> list[Record]:
+    def parse(self, block: bytes) -> list[Record]:
+        """Parse a block (b"" ends the file); return the records that it completes."""
         try:
-            self.parser.Parse(block, last)
+            self.parser.Parse(block, not block)
         except expat.ExpatError as error:
-            what = expat.errors.messages.get(error.code, "spoilt")
-            raise EmsError(f"{self.path}: line {error.lineno}: not valid XML ({what})") from None
-        found, self.found = self.found, []
-        return found
+            problem = expat.errors.messages.get(error.code, "damaged")
+            raise EmsError(f"{self.path}: line {error.lineno}: not valid XML ({problem})") from None
+        complete, self.complete = self.complete, []
+        return complete
 
 
 def records(path: Path, name: str) -> Iterator[Record]:
-    """Each element `name` of a file: the line where it begins, and its children's text by name.
+    """Yield each element `name` of a file: the line where it begins, its children's text by name.
 
     Raises `EmsError` with the line for a file that is no XML.
     """
     collector = _Records(path, name)
     with opened(path) as reader:
         while block := reader.read(BLOCK):
-            yield from collector.parse(block, False)
-        yield from collector.parse(b"", True)
+            yield from collector.parse(block)
+        yield from collector.parse(b"")
 
 
 def tree(path: Path) -> ElementTree.Element:
-    """A small document as a whole. Raises `EmsError` with the line for one that is no XML."""
+    """Return a small document. Raises `EmsError` with the line for a file that is no XML."""
     with opened(path) as reader:
         content = reader.read()
     if b"<!ENTITY" in content:
-        raise EmsError(f"{path}: declares entities of its own; check where it came from")
+        raise EmsError(f"{path}: {ENTITIES}")
     try:
         return ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
-        line = error.position[0]
-        raise EmsError(f"{path}: line {line}: not valid XML ({error})") from None
+        raise EmsError(f"{path}: line {error.position[0]}: not valid XML ({error})") from None

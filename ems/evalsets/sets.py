@@ -1,13 +1,12 @@
-"""The files and the sentences of evaluation sets, asked of the modules `data` of the benchmarks.
+"""The files and the sentences of an experiment's evaluation sets, asked of their `data` modules.
 
-What decontamination takes of a set is every sentence of every split that a benchmark evaluates on
-(`read_sides`; each reader says which); what only trains a classifier stays out, and so do corpora
-of which a benchmark draws its sentences. A set that is downloaded in archives stands in the
-workflow by the manifests of its units, except under `path`: a copy of the user's is used in place,
-file by file, and so is the embedded one.
+Decontamination takes every sentence of every split that a benchmark evaluates on (`read_sides`),
+not what only trains a classifier, nor whole corpora that a benchmark draws its sentences from. A
+copy of the user's (`path`) and the embedded sets are used in place, file by file; any other set is
+fetched in units, each with a manifest, or lies among the corpora.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +15,20 @@ from ems.config import Experiment
 from ems.config.experiment import EMBEDDED
 
 Sides = Iterable[Iterable[str]]
-Names = Callable[[str], tuple[str, ...]]  # of a language's code in the set
-
-
-def _names(name: str, function: str) -> Names:
-    """A function of a set's `data` that names files or units of a language; none where absent."""
-    return getattr(module(name, "data"), function, lambda code: ())
 
 
 def read_bitext(experiment: Experiment, name: str, folder: Path, code: str) -> list[list[str]]:
-    """[sentences, English sentences] of one language of a set of translations, line by line."""
-    return list(module(name, "data").read_language(folder, code, **_how(experiment, name)))
+    """Return [sentences, English sentences] of one language of a set of translations, aligned."""
+    return list(module(name, "data").read_language(folder, code, **_parts(experiment, name)))
 
 
 def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> Sides:
-    """All sentences of one language of a set: both sides of translations, else one side."""
-    return module(name, "data").read_sides(folder, code, **_how(experiment, name))
+    """Return all sentences of one language of a set: both sides of translations, else one side."""
+    return module(name, "data").read_sides(folder, code, **_parts(experiment, name))
 
 
-def _how(experiment: Experiment, name: str) -> dict[str, Any]:
-    """Which parts of a set an experiment uses, of those that leave a choice."""
+def _parts(experiment: Experiment, name: str) -> dict[str, Any]:
+    """The arguments that choose a part of a set, for sets that have parts."""
     record, evalset = benchmark(name), experiment.evalsets[name]
     if record.dev:
         return {"dev": evalset.dev}
@@ -45,86 +38,103 @@ def _how(experiment: Experiment, name: str) -> dict[str, Any]:
     return {"split": split, "part": evalset.part}
 
 
-def units_of(experiment: Experiment, name: str) -> list[str]:
-    """The downloads that an experiment needs of a set; none of one that is fetched by language.
-
-    What only trains a classifier is needed where the set is one of the benchmarks.
-    """
-    kinds = [] if benchmark(name).by_language else [_names(name, "units")]
-    if _in_archive(experiment, name):
-        kinds = [_names(name, "units")]
-    if name in experiment.benchmarks:
-        kinds.append(_names(name, "training_units"))
-    codes = experiment.evalsets[name].languages
-    return list(dict.fromkeys(unit for kind in kinds for code in codes for unit in kind(code)))
+def _names(name: str, function: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
+    """The files or units that a function of a set's `data` module names; none if it is absent."""
+    names = getattr(module(name, "data"), function, None)
+    return names(*arguments, **options) if names else ()
 
 
 def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
-    """Where a set lies: the user's copy, or below `data` the demo's, among the corpora, or by
-    itself.
+    """Return the folder of a set: the user's copy, or one below `data`: the demo's, the corpus's,
+    or its own.
     """
-    evalset = experiment.evalsets[name]
+    evalset, record = experiment.evalsets[name], benchmark(name)
     if evalset.path:
         return Path(evalset.path)
     if evalset.embedded:
-        return data / EMBEDDED / (benchmark(name).demo or name)
-    corpus = benchmark(name).corpus
-    place = f"opus/{corpus}" if corpus else f"evalsets/{name}"
+        return data / EMBEDDED / (record.demo or name)
+    place = f"opus/{record.corpus}" if record.corpus else f"evalsets/{name}"
     return data / place / evalset.version
 
 
-def manifest_name(unit: str) -> str:
-    """The file that says a unit is there, in the set's folder."""
-    return f"{unit}.manifest.json"
-
-
 def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    """The files of a set that lies in `folder`, in the layout that is there.
+    """Return the files of a set that lies in `folder`, in the layout that is there.
 
-    What only trains a classifier is one of them where the set is one of the benchmarks.
+    What only trains a classifier is included if the set is one of the benchmarks.
     """
     evalset = experiment.evalsets[name]
     paths = [path for code in evalset.languages for path in _files(evalset.dev, name, folder, code)]
     if name in experiment.benchmarks:
-        paths += [folder / path for path in _training_files(experiment, name)]
+        settings = experiment.probes.get(name, {})
+        for code in evalset.languages:
+            paths += [folder / path for path in _names(name, "training_files", code, settings)]
     if evalset.part:
         paths.append(folder / experiment.splits[benchmark(name).corpus].documents)
     return list(dict.fromkeys(paths))
 
 
-def _training_files(experiment: Experiment, name: str) -> list[str]:
-    """The files that only train a classifier, which may depend on its settings."""
-    names = getattr(module(name, "data"), "training_files", None)
-    if names is None:
-        return []
-    settings = experiment.probes.get(name, {})
-    return [path for code in experiment.evalsets[name].languages for path in names(code, settings)]
-
-
 def _files(dev: bool, name: str, folder: Path, code: str) -> list[Path]:
-    names, chosen = _names(name, "file_names"), {"dev": dev} if benchmark(name).dev else {}
-    paths = [folder / path for path in names(code, **chosen)]
-    others = [folder / path for path in _names(name, "other_names")(code)]
-    there = any(path.exists() for path in paths)
-    return others if not there and any(path.exists() for path in others) else paths
+    chosen = {"dev": dev} if benchmark(name).dev else {}
+    paths = [folder / path for path in _names(name, "file_names", code, **chosen)]
+    others = [folder / path for path in _names(name, "other_names", code)]
+    use_others = any(path.exists() for path in others) and not any(path.exists() for path in paths)
+    return others if use_others else paths
+
+
+def units_of(experiment: Experiment, name: str) -> list[str]:
+    """Return the units to fetch for a set: one for each language, or those of its units.tsv.
+
+    What only trains a classifier is included if the set is one of the benchmarks. A set that is
+    used in place, or lies among the corpora, has no units.
+    """
+    evalset = experiment.evalsets[name]
+    if evalset.path or evalset.embedded:
+        return []
+    if _by_language(experiment, name):
+        return list(evalset.languages)
+    kinds = ["units", "training_units"] if name in experiment.benchmarks else ["units"]
+    return list(
+        dict.fromkeys(
+            unit
+            for kind in kinds
+            for code in evalset.languages
+            for unit in _names(name, kind, code)
+        )
+    )
+
+
+def fetched_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
+    """Return the files that the workflow makes or finds for a set: the manifests of its units, or
+    the files of one that has no units.
+    """
+    manifests = [folder / manifest_name(unit) for unit in units_of(experiment, name)]
+    return manifests or set_files(experiment, name, folder)
 
 
 def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    """Every file that the scores of a benchmark depend on."""
-    evalset = experiment.evalsets[name]
-    units = [] if evalset.path or evalset.embedded else units_of(experiment, name)
-    if units:
-        return [folder / manifest_name(unit) for unit in units]
-    return set_files(experiment, name, folder)
+    """Return the files that scores depend on: those of each language, or manifests of archives."""
+    if _by_language(experiment, name):
+        return set_files(experiment, name, folder)
+    return fetched_files(experiment, name, folder)
+
+
+def manifest_name(unit: str) -> str:
+    """Return the name of the file, in the set's folder, that is written once a unit is there."""
+    return f"{unit}.manifest.json"
 
 
 def unit_source(experiment: Experiment, name: str) -> str:
-    """Where the units of a set come from: its entry under `sources`, or '' for as published."""
+    """Return where the units of a set come from: its entry under `sources`, '' for as published."""
     source = experiment.sources.get(name, "")
-    return source.rpartition("/")[0] or "." if _in_archive(experiment, name) else source
+    return source.rpartition("/")[0] or "." if _is_archive(name, source) else source
 
 
-def _in_archive(experiment: Experiment, name: str) -> bool:
-    """True if a set that has a file a language comes as an archive of all of them."""
+def _by_language(experiment: Experiment, name: str) -> bool:
+    """True for a set that is fetched language by language."""
+    return benchmark(name).by_language and not _is_archive(name, experiment.sources.get(name, ""))
+
+
+def _is_archive(name: str, source: str) -> bool:
+    """True if a source is the one archive of a set that may also come language by language."""
     archive = getattr(module(name, "data"), "ARCHIVE", None)
-    return bool(archive) and experiment.sources.get(name, "").endswith(archive)
+    return bool(archive) and source.endswith(archive)

@@ -1,11 +1,10 @@
-"""Where the files of a benchmark come from: units.tsv in its folder.
+"""The downloads of a benchmark: units, listed in units.tsv of its folder or one for each language.
 
-A unit is what is downloaded at a time: an archive, or a file of one language. `members` is a
-pattern for the names inside an archive; its first group is the file's place in the set's folder, so
-that a folder which the archive puts around everything goes. Documented checksums are those of
-TensorFlow Datasets, Hugging Face Datasets or another public repository.
-
-No stage but the fetcher reads this: another address must not make anything stale.
+A unit is fetched as a whole: an archive, or one or more files. In units.tsv, `members` is a pattern
+for the names inside an archive; its first group is the file's place in the set's folder, which
+drops a folder that the archive puts around everything. Documented checksums are those of TensorFlow
+Datasets, Hugging Face Datasets or another public repository. Only the fetcher and the check of
+sources read this: a new address must not make results stale.
 """
 
 import csv
@@ -13,46 +12,50 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from ems.benchmarks import folder
+from ems.benchmarks import benchmark, folder, module
 from ems.errors import EmsError
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One download of a set: `base`/`file`, its sha256 ('' where none is documented)."""
+    """One unit: `files` of the address `base` ('': none is published), with the documented sha256
+    of the only file ('': none is documented).
+    """
 
     set: str
     unit: str
     base: str
-    file: str
-    sha256: str
-    members: str
+    files: tuple[str, ...]
+    sha256: str = ""
+    members: str = ""
 
     @property
     def is_archive(self) -> bool:
-        """Whether it is unpacked, or is itself the file that the readers read."""
+        """True if the file is unpacked; False if the readers read it as it is."""
         return bool(self.members)
 
     def place(self, member: str) -> str | None:
-        """Where a member of the archive lies in the set's folder; None for one of no use."""
-        found = re.fullmatch(self.members, member)
-        return found[1] if found else None
+        """Return the place of an archive's member in the set's folder; None if it is not needed."""
+        match = re.fullmatch(self.members, member)
+        return match[1] if match else None
 
 
 @cache
 def units(name: str) -> dict[str, Unit]:
-    """The units of a set by their names; none of one that is not downloaded in units."""
+    """Return the units in a benchmark's units.tsv by name; none if it has no such file."""
     path = folder(name) / "units.tsv"
     if not path.is_file():
         return {}
     with open(path, encoding="utf-8", newline="") as reader:
         rows = csv.DictReader(reader, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return {row["unit"]: Unit(set=name, **row) for row in rows}
+        return {row["unit"]: Unit(set=name, files=(row.pop("file"),), **row) for row in rows}
 
 
 def unit(name: str, code: str) -> Unit:
-    """A unit of a set. Raises `EmsError` with those that there are."""
-    if code not in units(name):
-        known = ", ".join(units(name)) or "none"
-        raise EmsError(f"{name} has no download {code!r}; allowed values: {known}")
-    return units(name)[code]
+    """Return a unit of a set: one of units.tsv, or a language's. Raises `EmsError` for another."""
+    if code in units(name):
+        return units(name)[code]
+    if benchmark(name).by_language:
+        return Unit(name, code, "", tuple(module(name, "data").file_names(code)))
+    known = ", ".join(units(name)) or "none"
+    raise EmsError(f"{name} has no download {code!r}; allowed values: {known}")

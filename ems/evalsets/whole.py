@@ -1,7 +1,6 @@
-"""Are the files of an evaluation set those that were fetched? Their checksums lie beside them.
+"""Check that the files of an evaluation set are those that were fetched, by their checksums.
 
-Sentences that a disk changed would be scored, and let into the training data, without a word. A
-copy of the user's has no checksums: its readers say what is wrong with it.
+A copy of the user's has no checksums: its readers say what is wrong with it.
 """
 
 from collections.abc import Iterable
@@ -16,21 +15,18 @@ UNIT = record({"files": mapping(record({"bytes": COUNT, "sha256": TEXT}), BELOW)
 
 
 def check_files(paths: Iterable[Path]) -> None:
-    """Raise `Damaged` for a file that is not as it was fetched, or not there."""
+    """Raise `Damaged` for a file that is absent or is not as it was fetched."""
     for path in paths:
         check_file(path)
 
 
 def check_file(path: Path) -> str:
-    """The SHA-256 of a file, checked against its lock; of a manifest, the files that it lists."""
+    """Return the SHA-256 of a file, checked against its lock; check the files of a manifest too."""
     if path.name.endswith(MANIFEST):
         for name, entry in read_json(path, UNIT)["files"].items():
-            _check(path.parent / name, entry["bytes"], entry["sha256"])
+            file = path.parent / name
+            if not file.is_file():
+                raise Damaged(file, "no such file")
+            if file.stat().st_size != entry["bytes"] or sha256_file(file) != entry["sha256"]:
+                raise Damaged(file, "not the file that its manifest lists")
     return check_lock(path)
-
-
-def _check(path: Path, size: int, sha256: str) -> None:
-    if not path.is_file():
-        raise Damaged(path, "no such file")
-    if path.stat().st_size != size or sha256_file(path) != sha256:
-        raise Damaged(path, "not the file that its manifest lists")

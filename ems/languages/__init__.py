@@ -1,11 +1,8 @@
 """The language table: the 62 languages of the EMS papers and their codes elsewhere (languages.tsv).
 
-Notable choices:
-- the two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code is a column;
-- what OPUS calls a language differs from corpus to corpus: opus.py and its tables know;
-- an empty benchmark code means that the benchmark does not have the language;
-- an experiment may define further languages of its own, so the table is a
-  starting point, not a limit.
+The two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code is a column,
+empty if the benchmark does not have the language; what OPUS calls it differs from corpus to corpus
+(opus.py). An experiment may define further languages of its own.
 """
 
 import csv
@@ -29,7 +26,7 @@ class Language:
 
 @cache
 def load_languages() -> dict[str, Language]:
-    """All languages of the table by their iso1 code, in the table's order. `-` codes become ''."""
+    """Return all languages of the table by their iso1 code, in its order; `-` becomes ''."""
     text = files("ems.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     return {row["iso1"]: _language(row) for row in rows}
@@ -37,7 +34,7 @@ def load_languages() -> dict[str, Language]:
 
 @cache
 def load_tatoeba_codes() -> tuple[str, ...]:
-    """The 112 languages of LASER's Tatoeba v1 by its own codes: ours and 54 that EMS never saw."""
+    """Return LASER's own codes of its Tatoeba v1: 112 languages, 54 of which EMS never saw."""
     text = files("ems.languages").joinpath("tatoeba_v1.txt").read_text(encoding="utf-8")
     return tuple(text.split())
 

@@ -196,7 +196,7 @@ def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
     """A table of a benchmark, of its scores and of those that share it."""
 
     def sources(experiment: Experiment) -> list[str]:
-        names = [name, *(other for other, of in benchmarks().items() if of.shares == name)]
+        names = [name, *(other for other, of in benchmarks().items() if of.family == name)]
         files = [file for each in names for file in scores(experiment, each, shown.of(experiment))]
         return files[:1] if shown.first else files
 

@@ -6,11 +6,10 @@ from ems.papers import of_ems
 BENCHMARK = Benchmark(
     title="BUCC 2018",
     licence="none stated; for research",
-    home="https://comparable.limsi.fr/bucc2018",
     source="a directory or a URL with bucc2018-de-en.training-gold.tar.bz2",
     codes=same("de fr ru zh"),
+    family="mining",
     hours=24,
-    demo_place=5,
     tables={
         "bucc_missed": Shown(
             first=True,

@@ -1,13 +1,11 @@
 """BUCC 2018: find the translations in two comparable corpora, de fr ru zh with en.
 
-`<xx>-en/<xx>-en.<part>.<xx>` and `.en` hold `id<TAB>sentence` lines, `.gold` the pairs
-`id<TAB>id`. Source: Zweigenbaum, Sharoff and Rapp (2018), https://comparable.limsi.fr/bucc2018. EMS
-v2 section V-C (Table IX).
+`<xx>-en/<xx>-en.<part>.<xx>` and `.en` hold `id<TAB>sentence` lines (a sentence may hold tabs),
+`.gold` the pairs `id<TAB>id`. Source: Zweigenbaum, Sharoff and Rapp (2018),
+https://comparable.limsi.fr/bucc2018. EMS v2 section V-C (Table IX).
 
-Notable choices:
-- the parts are `sample` and `training`; the gold of `test` was never published, so that benchmarks
-  evaluate on `training` (XTREME, LASER) and choose on `sample`, as dev;
-- a sentence may hold a tab: only the first one of a line separates.
+The parts are `sample` and `training`; the gold of `test` was never published, so benchmarks
+evaluate on `training` and choose on `sample` (XTREME, LASER).
 """
 
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ PARTS = ("sample", "training")
 
 @dataclass(frozen=True)
 class Mining:
-    """One part of one language: sentences by id, of it and of English, and the pairs of ids."""
+    """One part of one language: its sentences and the English ones by id, and the gold pairs."""
 
     sentences: dict[str, str]
     english: dict[str, str]
@@ -30,23 +28,23 @@ class Mining:
 
 
 def part_files(code: str, part: str) -> tuple[str, str, str]:
-    """The files of one part: sentences, English sentences, gold."""
+    """Return the files of one part: sentences, English sentences, gold."""
     stem = f"{code}-en/{code}-en.{part}"
     return f"{stem}.{code}", f"{stem}.en", f"{stem}.gold"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The files of one language (its iso1 code, like "de")."""
+    """Return the files of one language (its iso1 code, like "de")."""
     return tuple(name for part in PARTS for name in part_files(code, part))
 
 
 def units(code: str) -> tuple[str, ...]:
-    """The archives of one language."""
+    """Return the archives of one language."""
     return tuple(f"{code}-en.{part}" for part in PARTS)
 
 
 def read_sentences(path: Path) -> Iterator[tuple[int, str, str]]:
-    """(line, id, sentence) of each line. Raises `EmsError` for a line that is not of that form."""
+    """Yield (line, id, sentence) of each line. Raises `EmsError` for a line of another form."""
     for number, line in numbered_lines(path):
         name, tab, sentence = line.partition("\t")
         if not name.strip() or not tab:
@@ -55,20 +53,20 @@ def read_sentences(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def read_part(folder: Path, code: str, part: str) -> Mining:
-    """One part of one language. Raises `EmsError` for a bad line, a double or an unknown id."""
+    """Read one part of a language. Raises `EmsError` for a bad line, a double or unknown id."""
     first, second, gold = (folder / name for name in part_files(code, part))
     sides = (_by_id(first), _by_id(second))
     return Mining(*sides, _read_gold(gold, sides))
 
 
 def _by_id(path: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for number, name, sentence in read_sentences(path):
-        if name in found:
+        if name in sentences:
             raise EmsError(f"{path}: line {number}: the id {name} is there twice")
-        found[name] = sentence
-    some(len(found), path, "sentences")
-    return found
+        sentences[name] = sentence
+    some(len(sentences), path, "sentences")
+    return sentences
 
 
 def _read_gold(path: Path, sides: tuple[dict[str, str], dict[str, str]]) -> list[tuple[str, str]]:
@@ -85,12 +83,12 @@ def _read_gold(path: Path, sides: tuple[dict[str, str], dict[str, str]]) -> list
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """The sentences of both sides of both parts: all are candidates that a benchmark searches."""
+    """Return the sentences of both sides of both parts: a benchmark searches them all."""
     files = [name for part in PARTS for name in part_files(code, part)[:2]]
     return [(sentence for _, _, sentence in read_sentences(folder / name)) for name in files]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """The number of sentences of one part of a language that was fetched."""
+    """Count the sentences of one part of a language that was fetched."""
     code, _, part = unit.partition("-en.")
     return len(read_part(folder, code, part).sentences)

@@ -1,21 +1,17 @@
-"""The demo's BUCC 2018: comparable corpora of de fr ru zh with English, and which pairs are hidden.
+"""The demo's BUCC 2018: comparable corpora of de fr ru zh with English, and the hidden pairs.
 
-Notable choices:
-- of one part each language has the same sentences, but others of them are the translated ones, and
-  others are in English only: its own halves of a shuffled pool;
-- three or four sentences of ten have a translation, where BUCC has two or three of a hundred:
-  with as few here, one pair would be some percent of F1.
+In one part each language has the same sentences, but other ones of them are translated: its own
+halves of a shuffled pool. Three or four sentences of ten have a translation, where BUCC has two or
+three of a hundred: with as few here, one pair would be some percent of F1.
 """
 
 from ems.corpora.demo.draw import Sentence
 from ems.corpora.demo.layout import lines
 from ems.corpora.demo.material import Files, Material
 
+PLACE = 5
 LANGUAGES = ("de", "fr", "ru", "zh")
-PARTS = {  # pairs, and sentences of either side without a translation
-    "sample": (40, 60),
-    "training": (100, 200),
-}
+PARTS = {"sample": (40, 60), "training": (100, 200)}  # pairs, other sentences of either side
 
 
 def made(material: Material) -> Files:
@@ -25,35 +21,20 @@ def made(material: Material) -> Files:
         pool = material.any(pairs + 2 * alone)
         for language in LANGUAGES:
             own = material.shuffled(pool)
-            both, english = own[:pairs], own[pairs:][:alone]
-            files |= _part(material, language, part, both, own[pairs + alone :], english)
+            both, english, other = own[:pairs], own[pairs:][:alone], own[pairs + alone :]
+            first = _numbered(language, material.shuffled([*both, *other]))
+            second = _numbered("en", material.shuffled([*both, *english]))
+            gold = sorted(f"{first[id(pair)][0]}\t{second[id(pair)][0]}" for pair in both)
+            stem = f"{language}-en/{language}-en.{part}"
+            files[f"{stem}.{language}"] = lines(["\t".join(row) for row in first.values()])
+            files[f"{stem}.en"] = lines(["\t".join(row) for row in second.values()])
+            files[f"{stem}.gold"] = lines(gold)
     return files
 
 
-def _part(
-    material: Material,
-    language: str,
-    part: str,
-    both: list[Sentence],
-    other_alone: list[Sentence],
-    english_alone: list[Sentence],
-) -> Files:
-    stem = f"{language}-en/{language}-en.{part}"
-    first = _numbered(language, material.shuffled([*both, *other_alone]))
-    second = _numbered("en", material.shuffled([*both, *english_alone]))
-    gold = sorted(f"{first[id(pair)]}\t{second[id(pair)]}" for pair in both)
-    by_id = {id(sentence): sentence for sentence in [*both, *other_alone, *english_alone]}
-
-    def text(language: str, names: dict[int, str]) -> str:
-        return lines([f"{name}\t{by_id[key].texts[language]}" for key, name in names.items()])
-
+def _numbered(language: str, sentences: list[Sentence]) -> dict[int, tuple[str, str]]:
+    """Return (id, text) of each sentence, by the sentence's identity: ("de-000000001", "...")."""
     return {
-        f"{stem}.{language}": text(language, first),
-        f"{stem}.en": text("en", second),
-        f"{stem}.gold": lines(gold),
+        id(sentence): (f"{language}-{at:09}", sentence.texts[language])
+        for at, sentence in enumerate(sentences, start=1)
     }
-
-
-def _numbered(language: str, sentences: list[Sentence]) -> dict[int, str]:
-    """The id of each sentence, by its identity: `de-000000001`."""
-    return {id(sentence): f"{language}-{at:09}" for at, sentence in enumerate(sentences, start=1)}

@@ -7,12 +7,10 @@ BENCHMARK = Benchmark(
     title="Amazon reviews, version 1 (CLS)",
     status="closed",
     licence="Amazon reviews, for research",
-    home="https://zenodo.org/record/3251672",
     obtain="ask for cls-acl10-unprocessed.tar.gz at https://zenodo.org/record/3251672",
     source="a directory or a URL with cls-acl10-unprocessed.tar.gz",
     codes=same("de en fr") | {"ja": "jp"},
-    demo_place=10,
-    score="ems.bench.documents",
+    family="classification",
     tables={
         "cls": Shown(
             place=140,

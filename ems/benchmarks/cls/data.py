@@ -5,47 +5,46 @@ review with `<rating>`, `<summary>`, `<text>` and more; 2,000 reviews in train a
 Prettenhofer and Stein, "Cross-Language Text Classification using Structural Correspondence
 Learning" (ACL 2010), https://zenodo.org/record/3251672. EMS v2 section V-F (Table XII).
 
-Notable choices:
-- more than three stars are positive, fewer negative; train and test hold no review of three;
-- the Japanese folder is `jp`, as published;
-- decontamination takes train and test, of which a benchmark draws its validation part, and leaves
-  out `unlabeled`, which no benchmark reads.
+More than three stars are positive, fewer negative; train and test hold no review of three. The
+validation part is the test part of the *source* language (2,000), since nothing else of it has
+labels; so decontamination takes train and test. No benchmark reads `unlabeled`.
 """
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from ems.errors import EmsError
-from ems.evalsets.documents import Document, parts
+from ems.evalsets.documents import Document, Place, parts
 from ems.evalsets.lines import some
 from ems.evalsets.markup import records
 
-CODES = ("en", "de", "fr", "jp")
+CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published
 DOMAINS = ("books", "dvd", "music")
 SPLITS = ("train", "test")
-LABELS = ("negative", "positive")
+CLASSES = ("negative", "positive")
 
 
 def file_name(code: str, domain: str, split: str) -> str:
-    """The file of one language, domain and split ("train", "test" or "unlabeled")."""
+    """Return the file of one language, domain and split ("train", "test" or "unlabeled")."""
     return f"{code}/{domain}/{split}.review"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The files of one language ("en", "de", "fr", "jp") with a rating each: train and test."""
-    return tuple(file_name(code, domain, split) for domain in DOMAINS for split in SPLITS)
+    """Return the files of one language ("en", "de", "fr", "jp"), train and test."""
+    return tuple(file_name(code, *which) for which in product(DOMAINS, SPLITS))
 
 
 def units(code: str) -> tuple[str, ...]:
-    """The archive, which holds all languages."""
+    """Return the archive, which holds all languages."""
     return ("cls",)
 
 
 def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Document]:
-    """The reviews of one file. Raises `EmsError` with the line of a review without text or class.
-
-    A review of `unlabeled` has the class that its rating tells, '' for three stars or none.
+    """Yield the reviews of one file. Raises `EmsError` with the line of a review without text or
+    class.
     """
     path, count = folder / file_name(code, domain, split), 0
     for line, fields in records(path, "item"):
@@ -64,26 +63,28 @@ def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Doc
 
 
 def _label(rating: str) -> str:
+    """Return the class of a rating, '' for three stars or none."""
     try:
         stars = float(rating)
     except ValueError:
         return ""
-    return "" if stars == 3 or not math.isfinite(stars) else LABELS[stars > 3]
+    return "" if stars == 3 or not math.isfinite(stars) else CLASSES[stars > 3]
+
+
+def read_part(
+    folder: Path, place: Place, settings: dict[str, Any]
+) -> tuple[Path, Iterator[Document]]:
+    """Return the file of one part and its reviews."""
+    where = place.code, place.domain, "train" if place.part == "train" else "test"
+    return folder / file_name(*where), read_split(folder, *where)
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """What training must not see of the reviews of one language, of all domains."""
-    return [
-        parts(read_split(folder, code, domain, split)) for domain in DOMAINS for split in SPLITS
-    ]
+    """Return what training must not see of the reviews of one language, of all domains."""
+    return [parts(read_split(folder, code, *which)) for which in product(DOMAINS, SPLITS)]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """The number of reviews of the archive, of all languages."""
-    return sum(
-        1
-        for code in CODES
-        for domain in DOMAINS
-        for split in SPLITS
-        for _ in read_split(folder, code, domain, split)
-    )
+    """Count the reviews of the archive, of all languages."""
+    files = product(CODES, DOMAINS, SPLITS)
+    return sum(1 for which in files for _ in read_split(folder, *which))

@@ -1,4 +1,4 @@
-"""The demo's CLS: reviews as XML, without the files `unlabeled`, which nobody reads."""
+"""The demo's CLS: reviews as XML, without the files `unlabeled`, which no benchmark reads."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,9 @@ from xml.sax.saxutils import escape
 from ems.corpora.demo.material import Files, Material
 from ems.corpora.demo.reviews import Review, plan, reviews_of
 
+PLACE = 10
 CODES = {"en": "en", "de": "de", "fr": "fr", "ja": "jp"}
-SPLITS = {"train": 100, "test": 100}  # reviews of each domain, half of either class
+EACH = 50  # reviews of either class, in each domain and split
 STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 
 
@@ -17,10 +18,10 @@ def made(material: Material) -> Files:
     files: Files = {}
     domains: dict[str, dict[str, Any]] = plan()["domains"]
     for domain, kind in domains.items():
-        for split, count in SPLITS.items():
+        for split in ("train", "test"):
             reviews = []
             for label, stars in STARS.items():
-                ratings = [stars[at % 2] for at in range(count // 2)]
+                ratings = [stars[at % 2] for at in range(EACH)]
                 reviews += reviews_of(material, (label, label), ratings, kind)
             mixed = material.shuffled(reviews)
             for language, code in CODES.items():
@@ -29,7 +30,7 @@ def made(material: Material) -> Files:
 
 
 def _items(reviews: Sequence[Review], language: str, domain: str) -> str:
-    """The reviews as CLS writes them."""
+    """Return the reviews as CLS writes them."""
     items = [
         f"<item><category>{domain}</category><rating>{review.rating}</rating><asin>{at:010}</asin>\n"
         f"<text>{escape(review.text(language))}</text>\n"

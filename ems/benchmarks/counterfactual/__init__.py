@@ -6,11 +6,9 @@ from ems.papers import ZERO_SHOT
 BENCHMARK = Benchmark(
     title="Amazon counterfactual sentences",
     licence="CC BY-SA 4.0",
-    home="https://github.com/amazon-science/amazon-multilingual-counterfactual-dataset",
     source="a directory or a URL with EN_train.tsv",
     codes={"en": "EN", "de": "DE", "ja": "JP"},
-    demo_place=14,
-    score="ems.bench.documents",
+    family="classification",
     tables={
         "counterfactual": Shown(
             place=220,

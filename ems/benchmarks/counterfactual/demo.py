@@ -1,9 +1,9 @@
 """The demo's Amazon counterfactual sentences: what was not the case, or was; en de ja.
 
 The class is that of the sentence's frame (demo.yaml beside this file). Each frame of either class
-has one of the other beside it, with words of the same categories, so that what tells the class is
-how something is said and not of what. Unlike the real set, both classes have equally many sentences
-and every language has the same ones.
+has one of the other beside it, with words of the same categories, so that the class lies in how
+something is said. Unlike the real set, both classes have equally many sentences and every language
+has the same ones.
 """
 
 from pathlib import Path
@@ -12,10 +12,11 @@ from ems.corpora.demo.draw import draw_evenly
 from ems.corpora.demo.grammar import read_frames, read_lexicon
 from ems.corpora.demo.material import Files, Material, table
 
+PLACE = 14
 FRAMES = Path(__file__).with_name("demo.yaml")
 CODES = {"en": "EN", "de": "DE", "ja": "JP"}
 PER_CLASS = {"train": 60, "valid": 20, "test": 50}
-CLASSES = {  # is_counterfactual -> frames, each beside what in fact was
+CLASSES = {  # is_counterfactual -> frames
     "1": (
         *("had_had_money", "wishes_bought", "better_to_chore", "would_with_time"),
         "would_be_happier",
@@ -29,15 +30,14 @@ def made(material: Material) -> Files:
     """Return `<XX>_{train,valid,test}.tsv` of each language."""
     frames = read_frames(FRAMES, True, read_lexicon(), tuple(CODES))
     templates = {template.name: template for template in frames}
-    classes = {label: [templates[name] for name in names] for label, names in CLASSES.items()}
     files: Files = {}
     for split, count in PER_CLASS.items():
-        found = [
+        labelled = [
             (label, sentence)
-            for label, kinds in classes.items()
-            for sentence in draw_evenly(material.drawer, kinds, count)
+            for label, names in CLASSES.items()
+            for sentence in draw_evenly(material.drawer, [templates[n] for n in names], count)
         ]
-        mixed = material.shuffled(found)
+        mixed = material.shuffled(labelled)
         for language, code in CODES.items():
             rows = [(sentence.texts[language], label) for label, sentence in mixed]
             files[f"{code}_{split}.tsv"] = table([HEADER, *rows])

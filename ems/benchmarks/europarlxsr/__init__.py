@@ -5,13 +5,11 @@ from ems.benchmarks.record import Benchmark, Shown, same
 BENCHMARK = Benchmark(
     title="Europarl",
     licence="no known restrictions; see OPUS",
-    home="https://www.statmt.org/europarl",
     codes=same("de es fr it"),
     corpus="Europarl",
     drawn=True,
-    score="ems.bench.xsr",
+    family="retrieval",
     hours=24,
-    demo_place=7,
     tables={
         "europarlxsr": Shown(
             place=110,

@@ -1,4 +1,4 @@
-"""Europarl of OPUS, read as ParaCrawl is."""
+"""Europarl of OPUS (https://www.statmt.org/europarl), read as ParaCrawl is."""
 
 from ems.benchmarks.paracrawl.data import count, file_names, read_language
 

@@ -3,8 +3,9 @@
 from ems.corpora.demo.layout import moses_zips
 from ems.corpora.demo.material import Files, Material
 
+PLACE = 7
 PAIRS = 400  # of a language
-LANGUAGES = ("de", "fr", "es")  # of the demo's, those that it has
+LANGUAGES = ("de", "fr", "es")  # of the set's, those that the demo has
 
 
 def made(material: Material) -> Files:

@@ -6,7 +6,6 @@ from ems.papers import of_ems
 BENCHMARK = Benchmark(
     title="FLORES-200",
     licence="CC BY-SA 4.0",
-    home="https://github.com/facebookresearch/flores/tree/main/flores200",
     source=(
         "a directory or a URL with devtest/deu_Latn.devtest, or the URL of flores200_dataset.tar.gz"
     ),
@@ -18,7 +17,6 @@ BENCHMARK = Benchmark(
     by_language=True,
     dev=True,
     between="",
-    demo_place=1,
     parallel=True,
     joins={"ablation": 2},
     tables={

@@ -35,12 +35,9 @@ def read_sides(folder: Path, code: str, dev: bool = False) -> list[list[str]]:
     return [read_language(folder, code, dev)]
 
 
-def read_file(path: Path) -> int:
-    """The number of sentences of a file that was fetched. Raises `EmsError` for a bad one."""
-    return len(read_sentences(path))
-
-
 def read_unit(folder: Path, unit: str) -> int:
-    """The number of sentences of all languages."""
+    """Return the number of sentences of a language that was fetched, or of the archive."""
+    if unit != UNIT:
+        return len(read_language(folder, unit))
     files = sorted(path for path in folder.glob("dev*/*") if path.is_file())
     return sum(len(read_sentences(path)) for path in files)

@@ -3,6 +3,7 @@
 from ems.corpora.demo.layout import lines
 from ems.corpora.demo.material import Files, Material
 
+PLACE = 1
 CODES = {
     "en": "eng_Latn",
     "de": "deu_Latn",
@@ -13,7 +14,7 @@ CODES = {
     "ja": "jpn_Jpan",
     "ar": "arb_Arab",
 }
-SENTENCES = 200  # sentences
+SENTENCES = 200
 
 
 def made(material: Material) -> Files:

@@ -1,15 +1,8 @@
-"""Cross-lingual similarity search between all languages of FLORES-200: EMS v2 section V-B, Table
-VII.
+"""FLORES-200: P@1 between every two languages, by cosine (EMS v2 section V-B, Table VII).
 
-P@1 by cosine on devtest, 1,012 sentences that are the same in every language, in each direction
-between two languages that the system is trained on, English included.
-
-Notable choices:
-- each language is encoded once, and one matrix product serves both directions of a pair;
-- the score file keeps every bit of every direction, so that any group of directions can be compared
-  between two systems sentence by sentence: 0.96 MB for 62 languages. A direction's interval is not
-  in it, since it follows from its percentage (`ems.hits.interval`) and would make it a fifth
-  larger.
+The sentences of devtest are the same in every language. A direction's row keeps every bit, so that
+any group of directions can be compared sentence by sentence (0.96 MB for 62 languages), and no
+interval, which follows from its percentage (`ems.hits.interval`).
 """
 
 from pathlib import Path
@@ -37,23 +30,17 @@ def score(task: Task) -> Result:
     progress = Progress(what, count * (count - 1) // 2, "pairs of languages")
     hits = all_directions(vectors, progress)
     progress.close(f"mean P@1 {100 * hits.sum() / (count * (count - 1) * hits.shape[2]):.1f}")
-    rows = [
-        _row(query, candidates, found)
-        for query, of_query in zip(lines, hits, strict=True)
-        for candidates, found in zip(lines, of_query, strict=True)
-        if candidates != query
-    ]
+    rows = []
+    for query, of_query in zip(lines, hits, strict=True):
+        for candidates, own in zip(lines, of_query, strict=True):
+            if candidates != query:
+                percent = 100 * int(own.sum()) / len(own)
+                rows.append(Score(query, candidates, percent, len(own), hits=packed(own)))
     return Result("P@1", rows, task.trained, label="source", parallel=True)
 
 
-def _row(query: str, candidates: str, hits: np.ndarray) -> Score:
-    """Return a direction's row, without the interval, which would make the file a half larger."""
-    percent = 100 * int(hits.sum()) / len(hits)
-    return Score(query, candidates, percent, len(hits), hits=packed(hits))
-
-
 def read_translations(folder: Path, codes: list[str]) -> dict[str, list[str]]:
-    """Code -> the devtest sentences of FLORES-200, the same number of each language.
+    """Return the devtest sentences of each language by its code, the same number of each.
 
     Raises `EmsError` for a bad file, or when one has another number of lines than the first.
     """
@@ -70,11 +57,11 @@ def read_translations(folder: Path, codes: list[str]) -> dict[str, list[str]]:
 
 
 def _encoded(task: Task, lines: dict[str, list[str]]) -> np.ndarray:
-    """float32[languages, sentences, d], of length 1. Filled in place: they may be gigabytes."""
+    """Return float32[languages, sentences, d], of length 1, filled in place: maybe gigabytes."""
     vectors = np.empty(0, np.float32)
     for place, (code, language) in enumerate(task.trained.items()):
-        found = task.vectors(lines[code], language, f"{task.benchmark} {code}")
+        part = task.vectors(lines[code], language, f"{task.benchmark} {code}")
         if not place:
-            vectors = np.empty((len(lines), *found.shape), np.float32)
-        vectors[place] = found
+            vectors = np.empty((len(lines), *part.shape), np.float32)
+        vectors[place] = part
     return vectors

@@ -7,15 +7,13 @@ BENCHMARK = Benchmark(
     title="Amazon reviews, version 2 (MARC)",
     status="withdrawn",
     licence="Amazon, academic research only, not to be passed on",
-    home="https://registry.opendata.aws/amazon-reviews-ml",
     obtain=(
         "Amazon withdrew it; use a copy that you got while it was offered "
         "(json/{train,dev,test}/dataset_XX_*.json)"
     ),
     source="a directory or a URL with test/dataset_de_test.json",
     codes=same("de en es fr ja zh"),
-    demo_place=11,
-    score="ems.bench.documents",
+    family="classification",
     tables={
         "marc": Shown(
             place=150,

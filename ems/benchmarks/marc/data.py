@@ -2,13 +2,13 @@
 
 `<split>/dataset_<xx>_<split>.json`, a JSON object a line with stars, review_title, review_body and
 language; train 200,000, dev 5,000, test 5,000 of each language, a fifth for each number of stars.
-Source: Keung et al., "The Multilingual Amazon Reviews Corpus" (EMNLP 2020); Amazon withdrew it. EMS
-v2 section V-F (Table XIII).
+Source: Keung et al., "The Multilingual Amazon Reviews Corpus" (EMNLP 2020),
+https://registry.opendata.aws/amazon-reviews-ml; Amazon withdrew it. EMS v2 section V-F (Table
+XIII).
 
-Notable choices:
-- more than three stars are positive, fewer negative, three have no class (''): of dev and test
-  4,000 each are left, which are the sizes that the paper states;
-- decontamination takes dev and test; train is what a classifier learns from.
+More than three stars are positive, fewer negative, three have no class: 4,000 reviews each of dev
+and test are left, the sizes that the paper states. A classifier learns from 2,000 reviews drawn
+from train, half of each class; decontamination takes dev and test.
 """
 
 from collections.abc import Iterator
@@ -16,42 +16,43 @@ from pathlib import Path
 from typing import Any
 
 from ems.errors import EmsError
-from ems.evalsets.documents import Document, parts
+from ems.evalsets.documents import Document, Place, parts
 from ems.evalsets.lines import numbered_lines, some
 from ems.files import parse_json
 
-SPLITS = ("train", "dev", "test")
 EVALUATED = ("dev", "test")
+CLASSES = ("negative", "positive")
 LABELS = {1: "negative", 2: "negative", 3: "", 4: "positive", 5: "positive"}
+DRAWN = "train"
 
 
 def file_name(code: str, split: str) -> str:
-    """The file of one language and split."""
+    """Return the file of one language and split ("train", "dev" or "test")."""
     return f"{split}/dataset_{code}_{split}.json"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The files of one language (its iso1 code) that a benchmark evaluates on."""
+    """Return the files of one language (its iso1 code) that a benchmark evaluates on."""
     return tuple(file_name(code, split) for split in EVALUATED)
 
 
 def units(code: str) -> tuple[str, ...]:
-    """The downloads of one language: a file each."""
+    """Return the downloads of one language: a file each."""
     return tuple(f"{code}.{split}" for split in EVALUATED)
 
 
 def training_units(code: str) -> tuple[str, ...]:
-    """The download that only training a classifier needs."""
+    """Return the download that only training a classifier needs."""
     return (f"{code}.train",)
 
 
 def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
-    """The file of one language that only training a classifier needs."""
+    """Return the file of one language that only training a classifier needs."""
     return (file_name(code, "train"),)
 
 
 def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
-    """The reviews of one file, one by one. Raises `EmsError` that names file and line."""
+    """Yield the reviews of one file. Raises `EmsError` that names file and line."""
     path, number = folder / file_name(code, split), 0
     for number, line in numbered_lines(path):
         entry = _entry(path, number, line)
@@ -63,13 +64,13 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
     some(number, path, "reviews")
 
 
-def _entry(path: Path, number: int, line: str) -> dict[str, Any]:
+def _entry(path: Path, number: int, line: str) -> dict[str, str]:
     try:
         entry = parse_json(line)
         texts = {name: entry[name] for name in ("review_title", "review_body", "language")}
         stars = int(entry["stars"])
         if stars in LABELS and all(isinstance(text, str) for text in texts.values()):
-            return {**texts, "stars": stars}
+            return {**texts, "stars": str(stars)}
     except (ValueError, KeyError, TypeError):
         pass
     raise EmsError(
@@ -78,12 +79,19 @@ def _entry(path: Path, number: int, line: str) -> dict[str, Any]:
     )
 
 
+def read_part(
+    folder: Path, place: Place, settings: dict[str, Any]
+) -> tuple[Path, Iterator[Document]]:
+    """Return the file of one part and its reviews; those of three stars have the class ''."""
+    split = {"valid": "dev"}.get(place.part, place.part)
+    return folder / file_name(place.code, split), read_split(folder, place.code, split)
+
+
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """What training must not see of the reviews of one language."""
+    """Return what training must not see of the reviews of one language."""
     return [parts(read_split(folder, code, split)) for split in EVALUATED]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """The number of reviews of a file that was fetched."""
-    code, split = unit.split(".")
-    return sum(1 for _ in read_split(folder, code, split))
+    """Count the reviews of a file that was fetched."""
+    return sum(1 for _ in read_split(folder, *unit.split(".")))

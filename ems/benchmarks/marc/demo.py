@@ -1,6 +1,4 @@
-"""The demo's MARC: reviews as JSON lines; those of three stars have a title and a text of two
-classes.
-"""
+"""The demo's MARC: reviews as JSON lines; those of three stars mix two classes."""
 
 import json
 from typing import Any
@@ -8,6 +6,7 @@ from typing import Any
 from ems.corpora.demo.material import Files, Material
 from ems.corpora.demo.reviews import Review, plan, reviews_of
 
+PLACE = 11
 CODES = ("de", "en", "es", "fr", "ja", "zh")
 SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews of each number of stars
 CLASSES = {  # stars -> class of the title, of the text
@@ -31,14 +30,13 @@ def made(material: Material) -> Files:
         mixed = material.shuffled(reviews)
         for code in CODES:
             entries = [_entry(review, code, split, at) for at, review in enumerate(mixed)]
-            files[f"{split}/dataset_{code}_{split}.json"] = "".join(
-                json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries
-            )
+            lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
+            files[f"{split}/dataset_{code}_{split}.json"] = "".join(lines)
     return files
 
 
 def _entry(review: Review, code: str, split: str, at: int) -> dict[str, str]:
-    """A review as MARC writes it."""
+    """Return a review as MARC writes it."""
     return {
         "review_id": f"{code}_{split}_{at:07}",
         "product_id": f"product_{code}_{at:07}",

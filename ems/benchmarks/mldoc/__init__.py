@@ -20,7 +20,6 @@ BENCHMARK = Benchmark(
     title="MLDoc",
     status="closed",
     licence="indices CC BY-NC 4.0; text Reuters, by agreement with NIST",
-    home="https://github.com/facebookresearch/MLDoc",
     obtain=(
         "ask NIST for RCV1 and RCV2 (https://trec.nist.gov/data/reuters/reuters.html) and put "
         "mldoc-indices/ of https://github.com/facebookresearch/MLDoc beside rcv1/ and "
@@ -28,8 +27,7 @@ BENCHMARK = Benchmark(
     ),
     codes=LANGUAGES,
     demo="reuters",
-    demo_place=12,
-    score="ems.bench.documents",
+    family="classification",
     joins={"ablation": 3},
     tables={
         "mldoc": Shown(

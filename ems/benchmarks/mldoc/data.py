@@ -6,11 +6,9 @@ is `RCV2_Multilingual_Corpus/french/REUTFR18/209642.xml`, `19970617-667588newsML
 Classification in Eight Languages" (LREC 2018), https://github.com/facebookresearch/MLDoc. EMS v2
 section V-E (Table XI).
 
-Notable choices:
-- MLDoc publishes the names; the text is that of the user's own Reuters corpora (`reuters`);
-- MLDoc's own script takes the paragraphs, joined by spaces, and not the headline. Here a document
-  has both, and its lines are the paragraphs, so that a benchmark can do either;
-- decontamination takes dev and test; a classifier learns from train.
+MLDoc publishes the names; the text is that of the user's own Reuters corpora (`reuters`). A
+document has the headline and the paragraphs, which MLDoc's own script takes alone. Decontamination
+takes dev and test; a classifier learns from train.
 """
 
 import re
@@ -18,49 +16,58 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ems.benchmarks.mldoc.reuters import as_document, corpus_folder, read_item
+from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
 from ems.errors import EmsError
-from ems.evalsets.documents import Document, parts
+from ems.evalsets.documents import Document, Place, parts
 from ems.evalsets.lines import numbered_lines, some
 
+__all__ = ["CLASSES"]
 EVALUATED = ("dev", "test")
-INDICES = "mldoc-indices"
 NAME = re.compile(r"(\w+)-(\w+)")  # of an item: its part and its number
 
 
 def file_name(code: str, split: str) -> str:
-    """The index of one language and split ("dev", "test", "train.1000", ...)."""
-    return f"{INDICES}/{code}.{split}"
+    """Return the index of one language and split ("dev", "test", "train.1000", ...)."""
+    return f"mldoc-indices/{code}.{split}"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The indices of one language ("german") that are evaluated on, and its corpus's folder."""
+    """Return the indices of one language ("german") that are evaluated on, and its corpus."""
     return (*(file_name(code, split) for split in EVALUATED), corpus_folder(code))
 
 
 def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
-    """The index of what a classifier learns from, of as many items as the settings say."""
+    """Return the index of what a classifier learns from, of as many items as the settings say."""
     return (file_name(code, f"train.{settings['train']}"),)
 
 
 def read_index(folder: Path, code: str, split: str) -> list[Path]:
-    """The items of one split, in order. Raises `EmsError` for a line that names none."""
-    path, found = folder / file_name(code, split), []
+    """Return the items of one split, in order. Raises `EmsError` for a line that names none."""
+    path, items = folder / file_name(code, split), []
     for number, line in numbered_lines(path):
         name = NAME.fullmatch(line.strip())
         if name is None:
             raise EmsError(f"{path}: line {number}: expected PART-NUMBER, found {line[:40]!r}")
-        found.append(folder / corpus_folder(code) / name[1] / f"{name[2]}.xml")
-    some(len(found), path, "names of news items")
-    return found
+        items.append(folder / corpus_folder(code) / name[1] / f"{name[2]}.xml")
+    some(len(items), path, "names of news items")
+    return items
 
 
 def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
-    """The documents of one split, one by one. Raises `EmsError` that names the item's file."""
+    """Yield the documents of one split. Raises `EmsError` that names the item's file."""
     for path in read_index(folder, code, split):
         yield as_document(path, read_item(path))
 
 
+def read_part(
+    folder: Path, place: Place, settings: dict[str, Any]
+) -> tuple[Path, Iterator[Document]]:
+    """Return the index of one part and its documents."""
+    names = {"train": f"train.{settings['train']}", "valid": "dev", "test": "test"}
+    split = names[place.part]
+    return folder / file_name(place.code, split), read_split(folder, place.code, split)
+
+
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """What training must not see of the documents of one language."""
+    """Return what training must not see of the documents of one language."""
     return [parts(read_split(folder, code, split)) for split in EVALUATED]

@@ -1,14 +1,10 @@
 """The demo's Reuters news: RCV1 and RCV2 as a user's own corpora, with MLDoc's indices beside them.
 
-Notable choices:
-- one folder serves both sets: MLDoc reads the items that its indices name, RCV2 all headlines;
-- the class is that of the frames of headline and paragraphs (demo.yaml), several frames each,
-  equally many items of each class in each split;
-- every language has items of its own, so that no test item is the translation of a training one,
-  however RCV2's are drawn;
-- the training index is `train.80`, where MLDoc's are of 1,000 to 10,000 items: its name is its
-  size;
-- some test items are long, over the 120 tokens from which a document is split.
+One folder serves both sets: MLDoc reads the items that its indices name, RCV2 all headlines. The
+class is that of the frames of headline and paragraphs (demo.yaml), equally many items of each in
+each split. Every language has items of its own, so that no test item translates a training one. The
+training index is `train.80`, where MLDoc's have 1,000 to 10,000 items. Some test items are longer
+than the 120 tokens above which a document is split.
 """
 
 from collections.abc import Sequence
@@ -19,6 +15,7 @@ from ems.corpora.demo.draw import Sentence
 from ems.corpora.demo.layout import lines
 from ems.corpora.demo.material import Files, Material, labels_beside
 
+PLACE = 12
 LANGUAGES = {
     "en": "english",
     "de": "german",
@@ -55,19 +52,21 @@ def made(material: Material) -> Files:
     numbers = count(2000)
     for language, name in LANGUAGES.items():
         for split, each in SPLITS.items():
-            found: list[str] = []
+            index: list[str] = []
             for label, sentences in _stories(material, split, each):
                 number = next(numbers)
-                part, file = _place(language, number)
-                found.append(f"{part}-{file}")
+                english = (DAY, f"{number}newsML")
+                part, file = english if language == "en" else (f"REUT{language.upper()}1", number)
+                index.append(f"{part}-{file}")
                 item = _item(number, language, label, sentences)
-                files[f"{_corpus(name)}/{part}/{file}.xml"] = item
-            files[f"mldoc-indices/{name}.{split}"] = lines(found)
+                corpus = "rcv1" if language == "en" else f"RCV2_Multilingual_Corpus/{name}"
+                files[f"{corpus}/{part}/{file}.xml"] = item
+            files[f"mldoc-indices/{name}.{split}"] = lines(index)
     return files
 
 
 def _stories(material: Material, split: str, each: int) -> list[Story]:
-    """`each` items of each class, in random order."""
+    """Return `each` items of each class, in random order."""
     stories: list[Story] = []
     for label, names in labels_beside(__file__).items():
         sizes = [1 + PARAGRAPHS] * each
@@ -78,23 +77,9 @@ def _stories(material: Material, split: str, each: int) -> list[Story]:
     return material.shuffled(stories)
 
 
-def _place(language: str, number: int) -> tuple[str, str]:
-    """The part and the file's stem of an item."""
-    if language == "en":
-        return DAY, f"{number}newsML"
-    return f"REUT{language.upper()}1", str(number)
-
-
-def _corpus(name: str) -> str:
-    return "rcv1" if name == "english" else f"RCV2_Multilingual_Corpus/{name}"
-
-
 def _item(number: int, language: str, label: str, sentences: Sequence[Sentence]) -> str:
     headline, *paragraphs = (escape(sentence.texts[language]) for sentence in sentences)
+    body = "".join(f"<p>{paragraph}</p>\n" for paragraph in paragraphs)
     return ITEM.format(
-        number=number,
-        language=language,
-        headline=headline,
-        paragraphs="".join(f"<p>{paragraph}</p>\n" for paragraph in paragraphs),
-        label=label,
+        number=number, language=language, headline=headline, paragraphs=body, label=label
     )

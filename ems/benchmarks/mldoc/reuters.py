@@ -12,13 +12,13 @@ from ems.errors import EmsError
 from ems.evalsets.documents import Document
 from ems.evalsets.markup import tree
 
-LABELS = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
+CLASSES = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
 TOPICS = ".//codes[@class='bip:topics:1.0']/code"
 
 
 @dataclass(frozen=True)
 class Item:
-    """One news item: those of LABELS that it has, its headline and its paragraphs."""
+    """One news item: those of CLASSES that it has, its headline and its paragraphs."""
 
     labels: tuple[str, ...]
     headline: str
@@ -26,26 +26,26 @@ class Item:
 
 
 def corpus_folder(code: str) -> str:
-    """The folder of one language ("german"), below that of all Reuters data."""
+    """Return the folder of one language ("german"), below that of all Reuters data."""
     return "rcv1" if code == "english" else f"RCV2_Multilingual_Corpus/{code}"
 
 
 def read_item(path: Path) -> Item:
-    """One item. Raises `EmsError` for a missing file, or one that is no news item."""
+    """Read one item. Raises `EmsError` for a missing file, or one that is no news item."""
     root = tree(path)
     if root.tag != "newsitem":
         raise EmsError(f"{path}: expected <newsitem>, found <{root.tag}>")
-    found = [topic.get("code", "") for topic in root.findall(TOPICS)]
+    topics = [topic.get("code", "") for topic in root.findall(TOPICS)]
     headline = root.findtext("headline", default="")  # <title> has the country before it
     texts = ("".join(p.itertext()).strip() for p in root.findall(".//p"))
-    labels = tuple(label for label in LABELS if label in found)
+    labels = tuple(label for label in CLASSES if label in topics)
     return Item(labels, headline.strip(), tuple(filter(None, texts)))
 
 
 def as_document(path: Path, item: Item) -> Document:
-    """An item with its class; paragraphs end lines. Raises `EmsError` unless it has just one."""
+    """Return an item as a document, a paragraph a line. Raises `EmsError` without one class."""
     if len(item.labels) != 1:
         raise EmsError(
-            f"{path}: has {len(item.labels)} of the classes {', '.join(LABELS)}, expected one"
+            f"{path}: has {len(item.labels)} of the classes {', '.join(CLASSES)}, expected one"
         )
     return Document(item.labels[0], item.headline, "\n".join(item.paragraphs))

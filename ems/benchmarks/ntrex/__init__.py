@@ -5,12 +5,8 @@ from ems.benchmarks.record import Benchmark, Shown
 BENCHMARK = Benchmark(
     title="NTREX",
     licence="CC BY-SA 4.0",
-    home="https://github.com/MicrosoftTranslator/NTREX",
-    english=False,
     corpus="NTREX",
-    parts=True,
-    score="ems.bench.search",
-    demo_place=3,
+    family="retrieval",
     parallel=True,
     tables={
         "ntrex": Shown(

@@ -15,12 +15,12 @@ CORPUS = "NTREX"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The file of one language (its iso1 code, like "de")."""
+    """Return the file of one language (its iso1 code, like "de")."""
     return (f"moses/{pair_name('en', code)}.txt.zip",)
 
 
 def read_language(folder: Path, code: str, split: Split | None, part: str) -> list[list[str]]:
-    """[sentences, English sentences] of one language, aligned; of `part` only, if there is one."""
+    """Return [sentences, English sentences] of one language, aligned; of `part` if it is split."""
     archive = folder / file_names(code)[0]
     pair = pair_name("en", code)
     lines = count_pairs(archive, CORPUS, pair)
@@ -28,12 +28,9 @@ def read_language(folder: Path, code: str, split: Split | None, part: str) -> li
     if split is not None:
         wanted = lines_of_part(folder / split.documents, split, part, lines, archive)
     pairs = zip(read_pairs(archive, CORPUS, pair), wanted, strict=True)
-    kept = [
-        sides if pair.startswith(f"{code}-") else sides[::-1] for sides, is_in in pairs if is_in
-    ]
-    return [[first for first, _ in kept], [english for _, english in kept]]
+    sides = [list(side) for side in zip(*(both for both, is_in in pairs if is_in), strict=True)]
+    sides = sides or [[], []]
+    return sides if pair.startswith(f"{code}-") else sides[::-1]
 
 
-def read_sides(folder: Path, code: str, split: Split | None, part: str) -> list[list[str]]:
-    """Both sides of one language."""
-    return read_language(folder, code, split, part)
+read_sides = read_language  # both sides of one language

@@ -1,10 +1,11 @@
-"""The demo's NTREX: documents of equal size, which share nothing but their name."""
+"""The demo's NTREX: documents of ten sentences that share nothing but their name."""
 
 from ems.corpora.demo.build import OTHERS
 from ems.corpora.demo.layout import lines, moses_zips
 from ems.corpora.demo.material import Files, Material
 
-SENTENCES, DOCUMENT = 120, 10  # sentences, of which so many are a document
+PLACE = 3
+SENTENCES, DOCUMENT = 120, 10  # in all, in a document
 
 
 def made(material: Material) -> Files:

@@ -6,13 +6,11 @@ from ems.papers import of_ems
 BENCHMARK = Benchmark(
     title="ParaCrawl",
     licence="CC0",
-    home="https://opus.nlpl.eu/ParaCrawl-v5.php",
     codes=same("bg cs da de el es et fi fr hr hu it lt lv nl pl pt ro sk sl sv"),
     corpus="ParaCrawl",
     drawn=True,
-    score="ems.bench.xsr",
+    family="retrieval",
     hours=24,
-    demo_place=6,
     tables={
         "paracrawl": Shown(
             place=100,

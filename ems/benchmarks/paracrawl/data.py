@@ -4,10 +4,9 @@ Moses zips of OPUS, `moses/<a>-<b>.txt.zip`, which lie among the corpora. Source
 "ParaCrawl" (ACL 2020), https://opus.nlpl.eu/ParaCrawl-v5.php, EMS v2 section V-D (Table X, 21
 languages); Koehn, "Europarl" (MT Summit 2005), Lightweight section 4.4 (Table 4, four languages).
 
-Which pairs are queries and which candidates, the benchmark draws; here they are only read, one by
-one. For that reason, and since a language has up to 51 million pairs, `decontaminate.against` does
-not take these sets; nobody trains on what he retrieves from: the EMS paper uses Europarl and so
-retrieves from ParaCrawl, the Lightweight paper the other way round.
+The benchmark draws queries and candidates from up to 51 million pairs of a language, so
+`decontaminate.against` does not take these sets. Never train on the corpus you retrieve from: the
+EMS paper trains on Europarl and retrieves from ParaCrawl, the Lightweight paper the reverse.
 """
 
 from collections.abc import Iterator
@@ -21,12 +20,12 @@ __all__ = ["count", "file_names", "read_language"]
 
 
 def count(folder: Path, code: str, corpus: str) -> int:
-    """The number of pairs of one language with English."""
+    """Return the number of pairs of one language with English."""
     return count_pairs(folder / file_names(code)[0], corpus, pair_name("en", code))
 
 
 def read_language(folder: Path, code: str, corpus: str) -> Iterator[tuple[str, str]]:
-    """(sentence, English sentence) of one language, one by one."""
+    """Yield (sentence, English sentence) of one language."""
     pair = pair_name("en", code)
     for first, second in read_pairs(folder / file_names(code)[0], corpus, pair):
         yield (first, second) if pair.startswith(f"{code}-") else (second, first)

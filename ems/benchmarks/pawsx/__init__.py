@@ -5,10 +5,9 @@ from ems.benchmarks.record import Benchmark, Shown, same
 BENCHMARK = Benchmark(
     title="PAWS-X",
     licence="may be used for any purpose; credit Google LLC",
-    home="https://github.com/google-research-datasets/paws",
     source="a directory or a URL with x-final.tar.gz",
     codes=same("de en es fr ja ko zh"),
-    demo_place=9,
+    family="pair_classification",
     parallel=True,
     tables={
         "pawsx": Shown(

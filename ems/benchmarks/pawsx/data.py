@@ -4,14 +4,13 @@ As published, `<xx>/{dev,test}_2k.tsv` with the columns id, sentence1, sentence2
 lays it out, `{dev,test}-<xx>.tsv` with sentence1, sentence2 and, not in all test files, the label.
 Source: Yang et al., "PAWS-X" (EMNLP 2019), https://github.com/google-research-datasets/paws.
 
-Notable choices:
-- a pair of which a side is `NS` or empty was not translated and is left out (339 of the 28,000 of
-  the seven languages): it could not be judged;
-- the translated training parts are not read: a classifier learns from English or from dev.
+A pair with a side that is `NS` or empty was not translated and is left out (339 of the 28,000 of
+the seven languages). The translated training parts are not read.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from ems.errors import EmsError
@@ -26,7 +25,7 @@ ABSENT = ("", "NS")  # in the place of a sentence
 
 @dataclass(frozen=True)
 class Paraphrase:
-    """Two sentences; `label` is "1" when they say the same, "0" when not, '' when not told."""
+    """Two sentences; `label` is "1" when they say the same, "0" when not, '' without a label."""
 
     first: str
     second: str
@@ -34,50 +33,40 @@ class Paraphrase:
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The files of one language (its iso1 code), as published."""
+    """Return the files of one language (its iso1 code), as published."""
     return tuple(f"{code}/{split}_2k.tsv" for split in SPLITS)
 
 
 def other_names(code: str) -> tuple[str, ...]:
-    """The files of one language as XTREME lays them out."""
+    """Return the files of one language as XTREME lays them out."""
     return tuple(f"{split}-{code}.tsv" for split in SPLITS)
 
 
 def units(code: str) -> tuple[str, ...]:
-    """The archive, which holds all languages."""
+    """Return the archive, which holds all languages."""
     return ("x-final",)
 
 
 def read_split(folder: Path, code: str, split: str) -> list[Paraphrase]:
-    """The pairs of one language of dev or test. Raises `EmsError` that names file and line."""
+    """Return the pairs of one language of dev or test. Raises `EmsError` naming file and line."""
     return [pair for _, pair in read_numbered(folder, code, split)]
 
 
 def read_numbered(folder: Path, code: str, split: str) -> list[tuple[int, Paraphrase]]:
-    """As `read_split`, each with the number of its row, which is the same in all languages."""
+    """Return `read_split` with the number of each row, which is the same in all languages."""
     place = SPLITS.index(split)
     path, flat = folder / file_names(code)[place], folder / other_names(code)[place]
     if flat.is_file() and not path.is_file():
         path, lines = flat, _flat_rows(flat)
     else:
         lines = named_rows(path, COLUMNS)
-    found = [_pair(path, number, *columns) for number, columns in lines]
-    some(len(found), path, "pairs of sentences")
+    pairs = [_pair(path, number, *columns) for number, columns in lines]
+    some(len(pairs), path, "pairs of sentences")
     return [
         (row, pair)
-        for row, pair in enumerate(found)
+        for row, pair in enumerate(pairs)
         if pair.first not in ABSENT and pair.second not in ABSENT
     ]
-
-
-def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """The sentences of one language of dev and test."""
-
-    def side(split: str) -> Iterator[str]:
-        for pair in read_split(folder, code, split):
-            yield from (pair.first, pair.second)
-
-    return [side(split) for split in SPLITS]
 
 
 def _pair(path: Path, number: int, first: str, second: str, label: str | None) -> Paraphrase:
@@ -94,6 +83,12 @@ def _flat_rows(path: Path) -> Iterator[tuple[int, list[str | None]]]:
         yield number, columns if len(columns) == 3 else [*columns, None]
 
 
+def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
+    """Return the sentences of one language of dev and test."""
+    splits = (read_split(folder, code, split) for split in SPLITS)
+    return [(text for pair in pairs for text in (pair.first, pair.second)) for pairs in splits]
+
+
 def read_unit(folder: Path, unit: str) -> int:
-    """The number of pairs of the archive, of all languages."""
-    return sum(len(read_split(folder, code, split)) for code in CODES for split in SPLITS)
+    """Count the pairs of the archive, of all languages."""
+    return sum(len(read_split(folder, *which)) for which in product(CODES, SPLITS))

@@ -2,45 +2,45 @@
 
 The second sentence is always of another frame than the first (`reworded.yaml`), so that the order
 of words says nothing: with the same fillers it is a paraphrase (1), with one slot exchanged not
-(0). Which letters there are tells the label nearly always, so that the set is easy where the real
-one, which exchanges words of one sentence, is hard. It lacks Korean, as the demo does.
+(0). The letters tell the label nearly always, so the set is easier than the real one. It lacks
+Korean, as the demo does.
 """
 
 from ems.corpora.demo.draw import Sentence, compose
 from ems.corpora.demo.material import Files, Material, table
 from ems.errors import EmsError
 
+PLACE = 9
 CODES = ("de", "en", "es", "fr", "ja", "zh")
 PAIRS = {"dev": 120, "test": 200}
+HEADER = ("id", "sentence1", "sentence2", "label")
 
 
 def made(material: Material) -> Files:
     """Return dev and test of each language; rows n of all are translations of one another."""
     files: Files = {}
-    head = ("id", "sentence1", "sentence2", "label")
     for split, count in PAIRS.items():
-        found = _paraphrases(material, count)
+        pairs = _paraphrases(material, count)
         for code in CODES:
             rows = [
                 (str(at), first.texts[code], second.texts[code], label)
-                for at, (first, second, label) in enumerate(found, start=1)
+                for at, (first, second, label) in enumerate(pairs, start=1)
             ]
-            files[f"{code}/{split}_2k.tsv"] = table([head, *rows])
+            files[f"{code}/{split}_2k.tsv"] = table([HEADER, *rows])
     return files
 
 
 def _paraphrases(material: Material, count: int) -> list[tuple[Sentence, Sentence, str]]:
-    """(sentence, sentence, label), half of either label, in random order."""
-    found = []
+    """Return (sentence, sentence, label), half of either label, in random order."""
+    pairs = []
     for at, first in enumerate(material.of(list(material.reworded), count)):
-        same = at % 2
-        meaning = first if same else material.drawer.neighbour(first)
-        found.append((first, _reworded(material, meaning), str(same)))
-    return material.shuffled(found)
+        meaning = first if at % 2 else material.drawer.neighbour(first)
+        pairs.append((first, _reworded(material, meaning), str(at % 2)))
+    return material.shuffled(pairs)
 
 
 def _reworded(material: Material, sentence: Sentence) -> Sentence:
-    """The same in its second frame. Raises `EmsError` if that says what another sentence says."""
+    """Return the same in its second frame. Raises `EmsError` if another sentence says that."""
     name = sentence.template.name if sentence.template else ""
     other = compose(material.reworded[name], sentence.fillers)
     if not material.drawer.admit(other):

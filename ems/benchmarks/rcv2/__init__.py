@@ -8,15 +8,13 @@ BENCHMARK = Benchmark(
     title="RCV2 headlines",
     status="closed",
     licence="Reuters, by agreement with NIST",
-    home="https://trec.nist.gov/data/reuters/reuters.html",
     obtain=(
         "ask NIST for RCV1 and RCV2 (https://trec.nist.gov/data/reuters/reuters.html) and "
         "unpack them to rcv1/ and RCV2_Multilingual_Corpus/"
     ),
     codes=LANGUAGES,
     demo="reuters",
-    demo_place=13,
-    score="ems.bench.documents",
+    family="classification",
     tables={
         "rcv2": Shown(
             place=170,

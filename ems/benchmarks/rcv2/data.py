@@ -1,51 +1,59 @@
 """RCV2 titles: the topic of a news item, by its headline alone; four classes.
 
 Source: the user's own Reuters corpora (`reuters`). The monolingual paper's section 4.3 (Table 2):
-"we only take headlines of articles as the input"; it does not say which articles.
-
-Notable choices:
-- every item of a language that has a headline and just one of the four classes counts, in the order
-  of its file's name; a benchmark draws from them;
-- so decontamination takes them all: whatever is drawn, training has not seen it.
+"we only take headlines of articles as the input"; it says neither which articles nor how many.
+Every item with a headline and just one of the four classes counts, in the order of its file's name;
+the benchmark draws as many as MLDoc has, and decontamination takes them all.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from ems.benchmarks.mldoc.reuters import as_document, corpus_folder, read_item
+from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
 from ems.errors import EmsError
-from ems.evalsets.documents import Document, parts
+from ems.evalsets.documents import Document, Place, parts
+
+__all__ = ["CLASSES"]
+DRAWN = "parts"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The folder of one language ("german"): its files are too many to name."""
+    """Return the folder of one language ("german"): its files are too many to name."""
     return (corpus_folder(code),)
 
 
 def read_titles(folder: Path, code: str) -> Iterator[Document]:
-    """(class, headline) of each item of one language, one by one, without text.
+    """Yield class and headline of each item of one language, without text.
 
     Raises `EmsError` for a spoilt item, or when the folder has none.
     """
-    place, found = folder / corpus_folder(code), 0
-    for path in _items(place):
+    corpus, count = folder / corpus_folder(code), 0
+    for path in _items(corpus):
         item = read_item(path)
         if len(item.labels) == 1 and item.headline:
-            found += 1
+            count += 1
             yield Document(as_document(path, item).label, item.headline, "")
-    if not found:
+    if not count:
         raise EmsError(
-            f"{place}: expected news items (PART/NUMBER.xml) with a headline and one class, found "
+            f"{corpus}: expected news items (PART/NUMBER.xml) with a headline and one class, found "
             "none"
         )
 
 
-def _items(place: Path) -> Iterator[Path]:
-    """The files of a corpus, part by part: no list of all of them."""
-    for part in sorted(place.iterdir()) if place.is_dir() else []:
+def _items(corpus: Path) -> Iterator[Path]:
+    """Yield the files of a corpus, part by part: a list of all would be long."""
+    for part in sorted(corpus.iterdir()) if corpus.is_dir() else []:
         yield from sorted(part.glob("*.xml"))
 
 
+def read_part(
+    folder: Path, place: Place, settings: dict[str, Any]
+) -> tuple[Path, Iterator[Document]]:
+    """Return the folder of a language and the headlines that its parts are drawn from."""
+    return folder / corpus_folder(place.code), read_titles(folder, place.code)
+
+
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """The headlines of one language."""
+    """Return the headlines of one language."""
     return [parts(read_titles(folder, code))]

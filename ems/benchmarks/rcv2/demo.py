@@ -2,4 +2,5 @@
 
 from ems.benchmarks.mldoc.demo import made
 
-__all__ = ["made"]
+__all__ = ["PLACE", "made"]
+PLACE = 13

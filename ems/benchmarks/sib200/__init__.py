@@ -6,7 +6,6 @@ from ems.papers import ZERO_SHOT
 BENCHMARK = Benchmark(
     title="SIB-200",
     licence="text CC BY-SA 4.0, topics Apache-2.0",
-    home="https://github.com/dadelani/sib-200",
     source="a directory or a URL with deu_Latn/train.tsv",
     published=(
         "https://raw.githubusercontent.com/dadelani/sib-200/"
@@ -14,9 +13,8 @@ BENCHMARK = Benchmark(
     ),
     codes="flores200",
     by_language=True,
-    demo_place=4,
     parallel=True,
-    score="ems.bench.documents",
+    family="classification",
     tables={
         "sib200": Shown(
             place=210,

@@ -4,14 +4,17 @@ Its sentences are FLORES-200's (dev and devtest), with one of seven topics each.
 al., "SIB-200" (EACL 2024), https://github.com/dadelani/sib-200.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ems.errors import EmsError
+from ems.evalsets.documents import Document, Place
 from ems.evalsets.lines import read_sentences
 
 HEADER = ["index_id", "category", "text"]
 SPLITS = ("train", "dev", "test")
-LABELS = (
+CLASSES = (
     "entertainment",
     "geography",
     "health",
@@ -20,15 +23,16 @@ LABELS = (
     "sports",
     "travel",
 )
+FROM_ENGLISH = True  # the only language that a classifier learns from
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The files of one language (its FLORES-200 code, like "deu_Latn")."""
+    """Return the files of one language (its FLORES-200 code, like "deu_Latn")."""
     return tuple(f"{code}/{split}.tsv" for split in SPLITS)
 
 
 def read_split(path: Path) -> list[tuple[str, str]]:
-    """(category, sentence) of each example of one file. Raises `EmsError` for a bad file."""
+    """Return (category, sentence) of each example. Raises `EmsError` for a bad file."""
     header, *lines = (line.split("\t") for line in read_sentences(path))
     if header != HEADER:
         raise EmsError(f"{path}: expected the columns {', '.join(HEADER)}, found {header}")
@@ -37,19 +41,28 @@ def read_split(path: Path) -> list[tuple[str, str]]:
             raise EmsError(f"{path}: line {number} has {len(line)} columns, expected {len(HEADER)}")
         if not line[-1].strip():
             raise EmsError(f"{path}: line {number} has an empty text")
-        if line[1] not in LABELS:
+        if line[1] not in CLASSES:
             raise EmsError(
                 f"{path}: line {number}: found the category {line[1]!r}; expected "
-                f"{', '.join(LABELS)}"
+                f"{', '.join(CLASSES)}"
             )
     return [(category, text) for _, category, text in lines]
 
 
+def read_part(
+    folder: Path, place: Place, settings: dict[str, Any]
+) -> tuple[Path, Iterator[Document]]:
+    """Return the file of one part and its examples."""
+    split = {"valid": "dev"}.get(place.part, place.part)
+    path = folder / f"{place.code}/{split}.tsv"
+    return path, (Document(category, "", text) for category, text in read_split(path))
+
+
 def read_sides(folder: Path, code: str) -> list[list[str]]:
-    """The sentences of one language, of all three splits."""
+    """Return the sentences of one language, of all three splits."""
     return [[text for name in file_names(code) for _, text in read_split(folder / name)]]
 
 
-def read_file(path: Path) -> int:
-    """The number of examples of a file that was fetched. Raises `EmsError` for a bad one."""
-    return len(read_split(path))
+def read_unit(folder: Path, unit: str) -> int:
+    """Return the number of examples of a language that was fetched."""
+    return sum(len(read_split(folder / name)) for name in file_names(unit))

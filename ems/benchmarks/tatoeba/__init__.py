@@ -19,16 +19,14 @@ def _of_unseen(experiment: "Experiment") -> list[str]:
 BENCHMARK = Benchmark(
     title="Tatoeba",
     licence="CC BY 2.0 FR",
-    home="https://github.com/facebookresearch/LASER/tree/main/data/tatoeba/v1",
     source="'embedded', a directory, or a URL",
     published=(
         "https://raw.githubusercontent.com/facebookresearch/LASER/74bc6ae7ffb7/data/tatoeba/v1"
     ),
     codes="tatoeba_v1",
-    english=False,
     unseen=True,
     by_language=True,
-    score="ems.bench.search",
+    family="retrieval",
     joins={"ablation": 1, "pairs": 1, "tradeoff": 1},
     tables={
         "tatoeba": Shown(

@@ -37,11 +37,6 @@ def read_sides(folder: Path, code: str) -> tuple[list[str], list[str]]:
     return read_language(folder, code)
 
 
-def read_file(path: Path) -> int:
-    """The number of sentences of a file that was fetched. Raises `EmsError` for a bad one."""
-    return len(read_sentences(path))
-
-
-def check_language(folder: Path, code: str) -> None:
-    """Raise `EmsError` for sides of different lengths, once the files of a language are there."""
-    read_language(folder, code)
+def read_unit(folder: Path, unit: str) -> int:
+    """Return the number of pairs of a language that was fetched."""
+    return len(read_language(folder, unit)[0])

@@ -1,8 +1,8 @@
 """The case study of EMS v2 section V-H: the cosine of two sentences that differ in word order.
 
-Benchmark `wordorder`. The lower the better: the sentences say different things. They are the
-paper's, in the "uncased form" in which it encodes them; its claim that both have the same bag of
-words holds but for "steal", "saved" and "save", "stole".
+The sentences are the paper's, in the "uncased form" in which it encodes them. They say different
+things, so the lower the better. The paper's claim that both have the same bag of words holds except
+for "steal", "saved" and "save", "stole".
 """
 
 from ems.bench.task import Task
@@ -13,10 +13,7 @@ SENTENCES = (
     "can you believe that what he actually did was steal the money she saved for the children?",
     "what can you actually believe she did was save the money for the children that he stole?",
 )
-VERSION = "EMS v2 section V-H"
-
-
-DATA = {"version": VERSION, "data_sha256": digest(SENTENCES)}  # they are in this module
+DATA = {"version": "EMS v2 section V-H", "data_sha256": digest(SENTENCES)}
 
 
 def score(task: Task) -> Result:

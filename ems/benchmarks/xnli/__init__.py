@@ -6,11 +6,9 @@ from ems.papers import ZERO_SHOT
 BENCHMARK = Benchmark(
     title="XNLI",
     licence="CC BY-NC 4.0",
-    home="https://github.com/facebookresearch/XNLI",
     source="a directory or a URL with XNLI-1.0.zip",
     codes=same("ar bg de el en es fr hi ru sw th tr ur vi zh"),
     hours=10,
-    demo_place=8,
     parallel=True,
     tables={
         "xnli": Shown(

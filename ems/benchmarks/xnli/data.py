@@ -5,11 +5,8 @@ with the same names); `XNLI-MT-1.0/multinli/multinli.train.en.tsv` is the Englis
 premise, hypo, label. Source: Conneau et al., "XNLI" (EMNLP 2018),
 https://github.com/facebookresearch/XNLI. The monolingual paper's section 4.2 (Table 1).
 
-Notable choices:
-- of the training archive only English is read, as the papers' probe trains on English alone;
-- it says "contradictory" where dev and test say "contradiction": one label here;
-- training pairs are streamed, and decontamination leaves them out: a classifier learns from them,
-  no score is computed on them.
+Of the training archive only English is read, as the paper's classifier trains on English alone;
+decontamination leaves it out. It spells "contradictory" what dev and test call "contradiction".
 """
 
 from collections.abc import Iterator
@@ -37,67 +34,58 @@ class Inference:
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """The files of one language, which are those of all of them."""
+    """Return the files of one language, which are those of all of them."""
     return tuple(f"XNLI-1.0/xnli.{split}.tsv" for split in SPLITS)
 
 
 def other_names(code: str) -> tuple[str, ...]:
-    """The same files in their other format."""
+    """Return the same files in their other format."""
     return tuple(f"XNLI-1.0/xnli.{split}.jsonl" for split in SPLITS)
 
 
 def units(code: str) -> tuple[str, ...]:
-    """The archives that hold dev and test."""
+    """Return the archive that holds dev and test."""
     return ("xnli",)
 
 
 def training_units(code: str) -> tuple[str, ...]:
-    """The archive that holds the training part."""
+    """Return the archive that holds the training part."""
     return ("xnli-mt",)
 
 
 def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
-    """The training part, which is English for all languages."""
+    """Return the training part, which is English for all languages."""
     return (TRAIN,)
 
 
 def split_path(folder: Path, split: str) -> Path:
-    """The file of a split: the tab-separated one, or the .jsonl where only that is there."""
+    """Return the file of a split: the tab-separated one, or the .jsonl if only that is there."""
     path = folder / f"XNLI-1.0/xnli.{split}.tsv"
     other = path.with_suffix(".jsonl")
     return other if other.is_file() and not path.is_file() else path
 
 
 def read_all(folder: Path, split: str) -> Iterator[tuple[str, Inference]]:
-    """(language, pair) of each line of dev or test. Raises `EmsError` that names file and line."""
+    """Yield (language, pair) of each line of dev or test. Raises `EmsError` naming the line."""
     path = split_path(folder, split)
-    for number, (language, label, premise, hypothesis) in _rows(path):
+    rows = _json_rows(path) if path.suffix == ".jsonl" else named_rows(path, COLUMNS)
+    for number, (language, label, premise, hypothesis) in rows:
         yield language, _inference(path, number, premise, hypothesis, label)
 
 
 def read_split(folder: Path, code: str, split: str) -> list[Inference]:
-    """The pairs of one language (its iso1 code) of dev or test."""
-    found = [pair for language, pair in read_all(folder, split) if language == code]
-    some(len(found), split_path(folder, split), f"pairs of the language {code}")
-    return found
+    """Return the pairs of one language (its iso1 code) of dev or test."""
+    pairs = [pair for language, pair in read_all(folder, split) if language == code]
+    some(len(pairs), split_path(folder, split), f"pairs of the language {code}")
+    return pairs
 
 
 def read_train(folder: Path) -> Iterator[Inference]:
-    """The English training pairs, one by one (392,702 of them)."""
+    """Yield the English training pairs (392,702 of them)."""
     path = folder / TRAIN
     for number, (premise, hypothesis, label) in named_rows(path, ("premise", "hypo", "label")):
         label = "contradiction" if label == "contradictory" else label
         yield _inference(path, number, premise, hypothesis, label)
-
-
-def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Premises and hypotheses of one language of dev and test."""
-
-    def side(split: str) -> Iterator[str]:
-        for pair in read_split(folder, code, split):
-            yield from (pair.premise, pair.hypothesis)
-
-    return [side(split) for split in SPLITS]
 
 
 def _inference(path: Path, number: int, premise: str, hypothesis: str, label: str) -> Inference:
@@ -106,10 +94,6 @@ def _inference(path: Path, number: int, premise: str, hypothesis: str, label: st
             f"{path}: line {number}: found the label {label!r}; expected {', '.join(LABELS)}"
         )
     return Inference(premise, hypothesis, label)
-
-
-def _rows(path: Path) -> Columns:
-    return _json_rows(path) if path.suffix == ".jsonl" else named_rows(path, COLUMNS)
 
 
 def _json_rows(path: Path) -> Columns:
@@ -124,8 +108,14 @@ def _json_rows(path: Path) -> Columns:
             ) from None
 
 
+def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
+    """Return the premises and hypotheses of one language of dev and test."""
+    splits = (read_split(folder, code, split) for split in SPLITS)
+    return [(text for one in pairs for text in (one.premise, one.hypothesis)) for pairs in splits]
+
+
 def read_unit(folder: Path, unit: str) -> int:
-    """The number of pairs of an archive that was fetched."""
+    """Count the pairs of an archive that was fetched."""
     if unit == "xnli-mt":
         return sum(1 for _ in read_train(folder))
     return sum(1 for split in SPLITS for _ in read_all(folder, split))

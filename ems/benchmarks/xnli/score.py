@@ -2,28 +2,27 @@
 
 The monolingual paper's section 4.2 (Table 1): a network with hidden layers of 512 and 384 on
 [u, v, u * v, |u - v|] of frozen embeddings, without regularisation, stopped early by the English
-development set.
-
-Notable choices:
-- the paper's optimiser, batch and nonlinearity are not given: Adam with 1e-3, 256 and ReLU; it
-  stops after 3 epochs without a better one (`probes.xnli`);
-- the embedding of a sentence is computed once, however many pairs it is in (each premise of the
-  training part is in three), and features are made batch by batch: those of all 392,702 pairs would
-  take four times the memory of their sentences;
-- a GPU trains the network where there is one.
+development set. Its optimiser, batch and nonlinearity are not given: here Adam with 1e-3, 256 and
+ReLU, 3 epochs without a better one. A GPU trains the network where there is one.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ems.bench.documents import accuracies, chosen, mean_accuracy, tested, trained
-from ems.bench.probe import Classifier
+from ems.bench.probe import Classifier, Pool
 from ems.bench.task import Task
+from ems.benchmarks.families.classification import (
+    accuracies,
+    check_classes,
+    chosen,
+    mean_accuracy,
+    tested,
+    trained,
+)
 from ems.benchmarks.xnli.data import LABELS, TRAIN, Inference, read_split, read_train, split_path
 from ems.errors import EmsError
 from ems.model.device import choose_device
@@ -33,28 +32,18 @@ from ems.scores import ENGLISH, Result, Score
 LINES = 1 << 15  # sentences embedded at once
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of sentences: `vectors` float32[S, d], and which sentences each pair is, int64[N]."""
+def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:
+    """Return pairs of sentences by `vectors` float32[S, d] and the sentences of each, int64[N].
 
-    vectors: Tensor
-    first: Tensor
-    second: Tensor
+    Features are [u, v, u * v, |u - v|], made batch by batch: those of all 392,702 pairs would take
+    four times the memory of their sentences.
+    """
 
-    @property
-    def width(self) -> int:
-        """Features of a pair."""
-        return 4 * self.vectors.shape[1]
-
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
-        return self.vectors.device
-
-    def take(self, rows: Tensor) -> Tensor:
-        """[u, v, u * v, |u - v|] of `rows`, float32[*rows.shape, 4 d]."""
-        one, other = self.vectors[self.first[rows]], self.vectors[self.second[rows]]
+    def take(rows: Tensor) -> Tensor:
+        one, other = vectors[first[rows]], vectors[second[rows]]
         return torch.cat([one, other, one * other, (one - other).abs()], dim=-1)
+
+    return Pool(take, 4 * vectors.shape[1], vectors.device)
 
 
 def score(task: Task) -> Result:
@@ -76,7 +65,7 @@ def score(task: Task) -> Result:
 
 
 def _classifiers(task: Task, english: str) -> list[Classifier]:
-    """A classifier of each seed, learnt from the training part, chosen by English dev."""
+    """Train a classifier for each seed on the training part; English dev chooses its epoch."""
     dev = read_split(task.folder, english, "dev")
     pairs = chain(read_train(task.folder), dev)
     pool, labels = _pool(task, pairs, english, "train and dev")
@@ -84,26 +73,14 @@ def _classifiers(task: Task, english: str) -> list[Classifier]:
     path = task.folder / TRAIN
     if not cut:
         raise EmsError(f"{path}: expected pairs to train on, found none; fetch the benchmark again")
-    for part, where in (
-        (labels[:cut], path),
-        (labels[cut:], split_path(task.folder, "dev")),
-    ):
-        _some_of_each(part, str(where))
+    check_classes(labels[:cut], LABELS, str(path), "pairs is")
+    check_classes(labels[cut:], LABELS, str(split_path(task.folder, "dev")), "pairs is")
     parts = {english: (range(cut), range(cut, len(labels)))}
     return trained(task, pool, labels, parts, len(LABELS))[english]
 
 
-def _some_of_each(labels: list[int], where: str) -> None:
-    for number, name in enumerate(LABELS):
-        if number not in labels:
-            raise EmsError(
-                f"{where}: none of the {len(labels):,} pairs is {name}; expected some of each of "
-                f"{', '.join(LABELS)}: fetch the benchmark again"
-            )
-
-
-def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple[Pairs, list[int]]:
-    """Pairs with their sentences' embeddings, and the class of each."""
+def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple[Pool, list[int]]:
+    """Return pairs with their sentences' embeddings, and the class of each."""
     numbers: dict[str, int] = {}
     first, second, labels = [], [], []
     for pair in pairs:
@@ -113,16 +90,16 @@ def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple
     device = choose_device("auto")
     vectors = torch.from_numpy(_embed(task, list(numbers), code, f"xnli {code} {part}"))
     indices = (torch.tensor(column, device=device) for column in (first, second))
-    return Pairs(vectors.to(device), *indices), labels
+    return pairs_pool(vectors.to(device), *indices), labels
 
 
 def _embed(task: Task, lines: list[str], code: str, where: str) -> np.ndarray:
-    """Embeddings float32[len(lines), d], LINES at a time."""
-    language = task.spoken[code]
-    some = task.features(lines[:LINES], language, where)
-    vectors = np.empty((len(lines), some.shape[1]), np.float32)
-    vectors[:LINES] = some
-    for start in range(LINES, len(lines), LINES):
-        part = lines[start : start + LINES]
-        vectors[start : start + LINES] = task.features(part, language, f"{where} from {start + 1}")
+    """Return the embeddings float32[len(lines), d], made LINES at a time."""
+    vectors = np.empty(0, np.float32)
+    for start in range(0, len(lines), LINES):
+        beyond = f"{where} from {start + 1}" if start else where
+        part = task.features(lines[start : start + LINES], task.spoken[code], beyond)
+        if not start:
+            vectors = np.empty((len(lines), part.shape[1]), np.float32)
+        vectors[start : start + LINES] = part
     return vectors

@@ -1,18 +1,14 @@
 """xsim and xsim++: how often the English translation is not found, on FLORES-200 devtest.
 
-Each sentence of a language looks among the English ones by a margin over its own and the
-candidate's nearest neighbours (Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with
-Multilingual Sentence Embeddings", ACL 2019, section 3). xsim++ has made sentences among the
-candidates that are wrong by a little, and tells which kind of change misled (Chen et al., ACL 2023,
-https://arxiv.org/abs/2306.12907). Benchmarks `xsim` and `xsimpp`, settings
-`evalsets.flores200.protocol`.
+Each sentence of a language searches the English ones by a margin over its own and the candidate's
+nearest neighbours (Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with Multilingual
+Sentence Embeddings", ACL 2019, section 3). xsim++ has made sentences among the candidates that are
+wrong by a little, each of a kind (Chen et al., ACL 2023, https://arxiv.org/abs/2306.12907).
 
-Notable choices, all as LASER's tasks/xsim and tasks/xsimplusplus do by default:
-- the ratio margin with k = 4: the cosine divided by the mean of the averages of both sides; the k
-  nearest by cosine are the ones that it ranks;
-- a sentence is found when the best candidate has its translation's text, whatever its line;
-- an error is of a made sentence's kind only when that was made of the right translation; anything
-  else is "misaligned".
+As LASER's tasks/xsim and tasks/xsimplusplus do by default: the ratio margin with k = 4 ranks the k
+nearest by cosine; a sentence is found when the best candidate has its translation's text, whatever
+its line; an error has a made sentence's kind only if that was made of the right translation, and is
+"misaligned" otherwise. Settings: `evalsets.flores200.protocol`.
 """
 
 from collections import Counter
@@ -28,7 +24,7 @@ from ems.progress import Progress
 from ems.scores import ENGLISH, Result, Score
 
 MISALIGNED = "misaligned"
-UNTOLD = "untold"  # of a made sentence whose kind the set does not tell
+UNTOLD = "untold"  # the kind of a made sentence whose kind is unknown
 
 
 def score(task: Task) -> Result:
@@ -47,26 +43,21 @@ def score(task: Task) -> Result:
         queries = task.vectors(lines[code], language, f"{task.benchmark} {code}")
         best = best_by_margin(queries, candidates, **task.protocol)
         errors = errors_of(best, english, negatives)
-        rows.append(Score.of_hits(code, target, np.array([bool(error) for error in errors])))
-        progress.add(1, f"{code} {rows[-1].value:.1f}")
-        rows += _of_each_kind(rows[-1], errors, kinds) if negatives else []
+        rate = Score.of_hits(code, target, np.array([bool(error) for error in errors]))
+        counts = Counter(errors)
+        progress.add(1, f"{code} {rate.value:.1f}")
+        rows.append(rate)
+        for kind in kinds if negatives else ():  # their shares add up to the rate
+            share = 100 * counts[kind] / rate.count
+            rows.append(replace(rate, measure=kind, value=share, hits="", interval=None))
     mean = np.mean([row.value for row in rows if not row.measure])
     progress.close(f"mean error rate {mean:.1f}")
     how = {"higher_is_better": False, "parallel": True, "protocol": task.protocol}
     return Result("error rate", rows, task.trained, **how)
 
 
-def _of_each_kind(row: Score, errors: list[str], kinds: list[str]) -> list[Score]:
-    """Return the share of the sentences that each kind of error takes; they add up to `row`."""
-    counts = Counter(errors)
-    return [
-        replace(row, measure=kind, value=100 * counts[kind] / row.count, hits="", interval=None)
-        for kind in kinds
-    ]
-
-
 def errors_of(best: np.ndarray, english: list[str], negatives: list[Negative]) -> list[str]:
-    """What is wrong with the candidate best[n] of each sentence n: '' for nothing, or its kind.
+    """Return the kind of error of each sentence n with the candidate best[n]; '' for none.
 
     Candidates are `english` and then `negatives`; sentence n is a translation of english[n].
     """

@@ -1,5 +1,4 @@
-"""The demo's xsim++: a made sentence is its neighbour with one phrase exchanged, which says the
-kind.
+"""The demo's xsim++: FLORES sentences with one phrase exchanged, which tells the kind of change.
 
 LASER's third kind, causality_alternation, negates or turns a meaning around; here it stands for
 another state, quality, ailment or weather. Free sentences of FLORES have no neighbours.
@@ -11,8 +10,9 @@ from ems.benchmarks.flores200.demo import SENTENCES
 from ems.corpora.demo.layout import lines
 from ems.corpora.demo.material import Files, Material, changed_slot, labels_beside
 
+PLACE = 2
 NEGATIVES = 3  # made of each English sentence of FLORES
-ENTITY = "entity_replacement"  # what is exchanged unless demo.yaml says otherwise
+ENTITY = "entity_replacement"  # of a slot that demo.yaml does not list
 
 
 def made(material: Material) -> Files:

@@ -19,10 +19,7 @@ COMMON, OWN, POOL = 6_000, 12_000, 36_000  # training pairs: of all languages, o
 
 @dataclass(frozen=True)
 class Demo:
-    """The whole demo corpus. `train` is without the leak, which `leak` holds per language.
-
-    `drawer` has seen all of it: what it draws next is in no part of the corpus.
-    """
+    """The whole demo corpus; `leak` is not in `train`. What `drawer` draws next is in no part."""
 
     benchmark: list[Sentence]
     dev: list[Sentence]

@@ -1,7 +1,7 @@
-"""Drawing sentences of the demo corpus at random, no two of them alike.
+"""Draw sentences of the demo corpus at random.
 
-A sentence is taken only if its key is new in every language, so all sentences taken differ from each
-other under that key, and training cannot meet the benchmark by chance.
+A sentence is taken only if its key is new in every language, so training cannot meet the benchmark
+by chance.
 """
 
 import unicodedata
@@ -46,7 +46,7 @@ class Drawer:
         self.random, self.seen = random, set[str]()
 
     def admit(self, sentence: Sentence) -> bool:
-        """Whether the sentence is new in every language; if so, remember it."""
+        """True if the sentence is new in every language; it is remembered then."""
         keys = [key(text) for text in sentence.texts.values()]
         if not self.seen.isdisjoint(keys):
             return False
@@ -56,14 +56,15 @@ class Drawer:
     def draw(self, template: Template, count: int) -> list[Sentence]:
         """Return `count` new sentences of `template`."""
         drawn: list[Sentence] = []
-        tries = 50 * count
-        while len(drawn) < count:
-            if (tries := tries - 1) < 0:
-                raise EmsError(f"template {template.name}: only {len(drawn)} of {count} sentences")
+        for _ in range(50 * count):
+            if len(drawn) == count:
+                break
             fillers = template.fillers(below(self.random, template.space))
             sentence = compose(template, fillers) if fillers else None
             if sentence and self.admit(sentence):
                 drawn.append(sentence)
+        if len(drawn) < count:
+            raise EmsError(f"template {template.name}: only {len(drawn)} of {count} sentences")
         return drawn
 
     def neighbour(self, sentence: Sentence) -> Sentence:
@@ -97,14 +98,11 @@ def draw_evenly(drawer: Drawer, templates: Sequence[Template], total: int) -> li
 
 
 def quotas(capacities: Sequence[int], total: int) -> list[int]:
-    """Share `total` out equally, none beyond its capacity; what small ones cannot take goes to the rest."""
+    """Share `total` out equally, none beyond its capacity; the rest goes to larger ones."""
     shares = [0] * len(capacities)
-    for left, index in zip(
-        range(len(capacities), 0, -1),
-        sorted(range(len(capacities)), key=capacities.__getitem__),
-        strict=True,
-    ):
-        shares[index] = min(capacities[index], total // left)
+    smallest_first = sorted(range(len(capacities)), key=capacities.__getitem__)
+    for done, index in enumerate(smallest_first):
+        shares[index] = min(capacities[index], total // (len(capacities) - done))
         total -= shares[index]
     if total:
         raise EmsError(f"the templates' spaces are too small: {total} sentences are missing")

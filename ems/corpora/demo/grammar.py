@@ -37,10 +37,10 @@ class Category:
     name: str
     size: int
     columns: dict[tuple[str, str], list[str]]
-    default: dict[str, str]  # language -> the form that `{slot}` alone stands for
+    default: dict[str, str]  # language -> the form of `{slot}` without a form
 
     def column(self, language: str, form: str | None) -> list[str]:
-        """Return one form of every word. Raises `KeyError` for a form that the head does not name."""
+        """Return one form of every word. Raises `KeyError` for a form that the head lacks."""
         return self.columns[language, self.default[language] if form is None else form]
 
     def genders(self, language: str) -> list[str]:
@@ -51,20 +51,19 @@ class Category:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a frame: `table[gender][k]` for the k-th filler of slot `slot`.
+    """A piece of a frame: `texts[j][k]` for the k-th word of `slot` and the j-th of slot `agree`.
 
-    The gender is that of the filler of slot `agree`; without agreement the only key is "".
+    Without agreement j is 0.
     """
 
     slot: int
-    table: dict[str, list[str]]
-    agree: int = -1
-    genders: tuple[str, ...] = ()
+    texts: list[list[str]]
+    agree: int | None = None
 
     def text(self, fillers: tuple[int, ...]) -> str:
         """Return the piece for these fillers (one word number per slot)."""
-        gender = self.genders[fillers[self.agree]] if self.genders else ""
-        return self.table[gender][fillers[self.slot]]
+        agreed = 0 if self.agree is None else fillers[self.agree]
+        return self.texts[agreed][fillers[self.slot]]
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,11 @@ class Template:
 
     @cached_property
     def space(self) -> int:
-        """How many combinations of fillers there are."""
+        """Number of combinations of fillers."""
         return prod(slot.size for slot in self.slots)
 
     def fillers(self, index: int) -> tuple[int, ...] | None:
-        """Return combination `index` of `space`; None where one word would fill two slots."""
+        """Return combination `index` of `space`; None if one word would fill two slots."""
         chosen = []
         for slot in self.slots:
             index, filler = divmod(index, slot.size)
@@ -90,20 +89,16 @@ class Template:
         return tuple(chosen) if self.distinct(chosen) else None
 
     def distinct(self, fillers: Sequence[int]) -> bool:
-        """Whether no word fills two slots."""
+        """True if no word fills two slots."""
         named = {(slot.name, filler) for slot, filler in zip(self.slots, fillers, strict=True)}
         return len(named) == len(fillers)
 
     def render(self, language: str, fillers: tuple[int, ...]) -> str:
-        """Return the sentence, its first letter in upper case."""
+        """Return the sentence, its first letter in upper case, after an opening mark too (¿ ¡)."""
         parts = self.frames[language]
-        return capital("".join(p if isinstance(p, str) else p.text(fillers) for p in parts))
-
-
-def capital(sentence: str) -> str:
-    """Put the first letter in upper case, after an opening mark too (¿ ¡)."""
-    first = 0 if sentence[0].isalpha() else 1
-    return sentence[:first] + sentence[first].upper() + sentence[first + 1 :]
+        sentence = "".join(p if isinstance(p, str) else p.text(fillers) for p in parts)
+        first = 0 if sentence[0].isalpha() else 1
+        return sentence[:first] + sentence[first].upper() + sentence[first + 1 :]
 
 
 def read_lexicon(folder: Path = HERE / "lexicon") -> dict[str, Category]:
@@ -155,9 +150,9 @@ def _forms(cell: str, names: list[str], path: Path, number: int) -> list[str]:
 
 def read_templates(lexicon: dict[str, Category]) -> list[Template]:
     """Read the training templates, then the held-out ones."""
+    files = {"train.yaml": False, "heldout.yaml": True}
     return [
-        *read_frames(HERE / "train.yaml", False, lexicon),
-        *read_frames(HERE / "heldout.yaml", True, lexicon),
+        t for name, heldout in files.items() for t in read_frames(HERE / name, heldout, lexicon)
     ]
 
 
@@ -167,7 +162,7 @@ def read_frames(
     lexicon: dict[str, Category],
     languages: Sequence[str] = LANGUAGES,
 ) -> list[Template]:
-    """Read the templates of one file of frames, which are in these languages."""
+    """Read the templates of one file of frames in these languages."""
     frames = yaml.safe_load(path.read_text("utf-8"))
     return [
         compile_template(name, heldout, texts, lexicon, languages) for name, texts in frames.items()
@@ -183,8 +178,7 @@ def compile_template(
 ) -> Template:
     """Turn one entry of a frame file into a `Template`.
 
-    Raises `EmsError` if one of `languages` lacks a frame or a slot, or a frame names a form that is
-    not there.
+    Raises `EmsError` if one of `languages` lacks a frame or a slot, or a frame names an unknown form.
     """
     if [code for code in texts if code not in BENCHMARK_ONLY] != list(languages):
         raise EmsError(
@@ -223,11 +217,10 @@ def _part(
     kind = kinds[slot]
     if match["choices"] is not None:
         by_gender = dict(zip(GENDERS, match["choices"].split("|"), strict=False))
-        return Part(slot, {"": [by_gender[gender] for gender in kind.genders(language)]})
+        return Part(slot, [[by_gender[gender] for gender in kind.genders(language)]])
     if match["agree"] is None:
-        return Part(slot, {"": kind.column(language, match["form"])})
+        return Part(slot, [kind.column(language, match["form"])])
     agree = slots.index(match["agree"])
-    genders = kinds[agree].genders(language)
     prefix = f"{match['form']}_" if match["form"] else ""
-    table = {gender: kind.column(language, prefix + gender) for gender in sorted(set(genders))}
-    return Part(slot, table, agree, tuple(genders))
+    genders = kinds[agree].genders(language)
+    return Part(slot, [kind.column(language, prefix + gender) for gender in genders], agree)

@@ -45,29 +45,18 @@ def moses_name(language: str) -> str:
 
 
 def moses(corpus: str, language: str, pairs: Sequence[Pair], note: str) -> bytes:
-    """Return one zip in OPUS' Moses layout."""
+    """Return one zip in OPUS' Moses layout, with the alignment of line n to line n."""
     a, b = sorted(("en", language))
-    name = f"{corpus}.{a}-{b}"
+    name, count = f"{corpus}.{a}-{b}", len(pairs)
     side = {"en": [english for english, _ in pairs], language: [other for _, other in pairs]}
-    readme = README.format(corpus=corpus, version=VERSION, a=a, b=b, pairs=len(pairs), note=note)
+    links = [f'<link xtargets="{n};{n}" id="SL{n}"/>\n' for n in range(1, count + 1)]
     members = {
-        "README": readme,
+        "README": README.format(corpus=corpus, version=VERSION, a=a, b=b, pairs=count, note=note),
         "LICENSE": LICENSE,
         f"{name}.{a}": lines(side[a]),
         f"{name}.{b}": lines(side[b]),
-        f"{name}.xml": alignment(a, b, corpus, len(pairs)),
+        f"{name}.xml": XML_HEAD.format(a=a, b=b, name=corpus) + "".join(links) + XML_TAIL,
     }
-    return zipped(members)
-
-
-def alignment(a: str, b: str, corpus: str, pairs: int) -> str:
-    """Return the cesAlign XML that goes with a Moses pair of files: line n with line n."""
-    links = [f'<link xtargets="{n};{n}" id="SL{n}"/>\n' for n in range(1, pairs + 1)]
-    return XML_HEAD.format(a=a, b=b, name=corpus) + "".join(links) + XML_TAIL
-
-
-def zipped(members: dict[str, str]) -> bytes:
-    """Return a zip of these members; the same members give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, text in members.items():

@@ -1,7 +1,7 @@
-"""The planted leak: benchmark pairs that stand in the training corpus, for decontamination to find.
+"""The planted leak: benchmark pairs in the training corpus, for decontamination to find.
 
-Three kinds, equally many: verbatim; in disguise on both sides, so that only a comparison of keys finds
-them; and one side only, the other side being a different sentence with all words but one in common.
+Three kinds, equally many: verbatim; in disguise on both sides, so that only a comparison of keys
+finds them; and one side only, the other side being a different sentence with one word exchanged.
 """
 
 import unicodedata
@@ -29,22 +29,16 @@ def plan_leak(benchmark: Sequence[Sentence], language: str, drawer: Drawer) -> l
     chosen = shuffled(benchmark, drawer.random)
     one_side = [s for s in chosen if s.template is not None][:LEAK_ONE_SIDE]
     taken = {id(sentence) for sentence in one_side}
-    whole = [s for s in chosen if id(s) not in taken][: LEAK_VERBATIM + LEAK_DISGUISED]
-    leaks = [Leak(s.texts["en"], s.texts[language], "verbatim") for s in whole[:LEAK_VERBATIM]]
-    leaks += [_disguised(s, language, n) for n, s in enumerate(whole[LEAK_VERBATIM:])]
-    return leaks + [_one_side(s, language, n, drawer) for n, s in enumerate(one_side)]
-
-
-def _disguised(sentence: Sentence, language: str, number: int) -> Leak:
-    english = disguise(sentence.texts["en"], number)
-    return Leak(english, disguise(sentence.texts[language], number + 1), "disguised")
-
-
-def _one_side(sentence: Sentence, language: str, number: int, drawer: Drawer) -> Leak:
-    other = drawer.neighbour(sentence)
-    if number % 2 == 0:
-        return Leak(sentence.texts["en"], other.texts[language], "english")
-    return Leak(other.texts["en"], sentence.texts[language], "other")
+    whole = [s.pair(language) for s in chosen if id(s) not in taken]
+    leaks = [Leak(*pair, "verbatim") for pair in whole[:LEAK_VERBATIM]]
+    for number, (english, other) in enumerate(whole[LEAK_VERBATIM:][:LEAK_DISGUISED]):
+        both = disguise(english, number), disguise(other, number + 1)
+        leaks.append(Leak(*both, "disguised"))
+    for number, sentence in enumerate(one_side):
+        own, near = sentence.pair(language), drawer.neighbour(sentence).pair(language)
+        english = Leak(own[0], near[1], "english")
+        leaks.append(Leak(near[0], own[1], "other") if number % 2 else english)
+    return leaks
 
 
 def shouted(text: str) -> str:

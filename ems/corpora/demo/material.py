@@ -1,7 +1,7 @@
 """What the demo's evaluation sets are made of: new sentences of its grammar, and their labels.
 
-One drawer draws everything, after the corpus: no sentence of a set is in training, in validation or
-in another set, in any language, unless the set's own description says so.
+One drawer draws everything after the corpus: no sentence of a set is in training, in validation or
+in another set, unless the set's own description says so.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ems.corpora.demo.grammar import HERE, Template, read_frames, read_lexicon
 from ems.errors import EmsError
 
 Files = dict[str, str | bytes]  # of a set: name below its folder -> content
-Words = dict[str, Sequence[str]]  # slot's category -> the English words that it may be filled with
+Words = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Material:
 
     @property
     def drawer(self) -> Drawer:
-        """Draws sentences that are nowhere yet."""
+        """The drawer of sentences that are nowhere yet."""
         return self.demo.drawer
 
     @cached_property
@@ -58,8 +58,10 @@ class Material:
         return [self._worded(self.templates[name], words) for name in turns]
 
     def _worded(self, template: Template, words: Words) -> Sentence:
+        columns = {slot.name: slot.column("en", None) for slot in template.slots}
         allowed = [
-            _allowed(slot.column("en", None), words.get(slot.name)) for slot in template.slots
+            [columns[slot.name].index(word) for word in words.get(slot.name, columns[slot.name])]
+            for slot in template.slots
         ]
         for _ in range(1000):
             fillers = tuple(some[below(self.drawer.random, len(some))] for some in allowed)
@@ -74,13 +76,8 @@ class Material:
 
 
 def labels_beside(module: str) -> dict[str, Any]:
-    """What each class of a set is a function of: the .yaml beside a module (its `__file__`)."""
+    """Return the labels of a set and what they stand for: the .yaml beside a module's `__file__`."""
     return dict(yaml.safe_load(Path(module).with_suffix(".yaml").read_text("utf-8")))
-
-
-def _allowed(column: Sequence[str], words: Sequence[str] | None) -> list[int]:
-    """The numbers of the words that may fill a slot: all, or those named."""
-    return list(range(len(column))) if words is None else [column.index(word) for word in words]
 
 
 def changed_slot(one: Sentence, other: Sentence) -> str:

@@ -1,9 +1,9 @@
-"""Writes the demo corpus as a mirror: a folder with the layout of OPUS and of LASER's Tatoeba v1.
+"""Write the demo corpus as a mirror: a folder with the layout of OPUS and of LASER's Tatoeba v1.
 
     opus/Demo/v1/moses/<a>-<b>.txt.zip        training pairs, a < b in string order
     opus/DemoDev/v1/moses/<a>-<b>.txt.zip     validation pairs
     tatoeba/tatoeba.<iso3>-eng.<iso3|eng>     benchmark
-    flores200/, bucc2018/, xnli/, ...         the other evaluation sets, each as published (`sets`)
+    <set>/...                                 the other evaluation sets, each as published (`sets`)
     manifest.json                             counts and checksums; written last
     .ems-demo                                 marks the folder as one that may be replaced; first
 
@@ -58,16 +58,14 @@ def write_mirror(root: Path) -> None:
     demo = build()
     written: list[Path] = []
     for language in OTHERS:
-        train, dev = train_pairs(demo, language), pairs_of(demo.dev, language)
-        written.append(write_moses(root, "Demo", language, train))
-        written.append(write_moses(root, "DemoDev", language, dev))
-        written += write_tatoeba(root, language, pairs_of(demo.benchmark, language))
-        progress.add(4)
-    for language in BENCHMARK_ONLY:
-        written += write_tatoeba(root, language, pairs_of(demo.benchmark, language))
+        written.append(_write_moses(root, "Demo", language, train_pairs(demo, language)))
+        written.append(_write_moses(root, "DemoDev", language, pairs_of(demo.dev, language)))
+        progress.add(2)
+    for language in (*OTHERS, *BENCHMARK_ONLY):
+        written += _write_tatoeba(root, language, pairs_of(demo.benchmark, language))
         progress.add(2)
     for folder, files in made_sets(demo):
-        written += write_folder(root / folder, files)
+        written += _write_folder(root / folder, files)
         progress.add()
     sums = {path.relative_to(root).as_posix(): sha256_file(path) for path in written}
     counts = {language: count(demo, language) for language in (*OTHERS, *BENCHMARK_ONLY)}
@@ -76,30 +74,23 @@ def write_mirror(root: Path) -> None:
 
 
 def _is_mirror(root: Path) -> bool:
-    """Whether a folder is a mirror, perhaps an unfinished one or one that had no mark yet."""
-    begun = all(path.name.startswith(f".{MARK}.") for path in root.iterdir())  # half of the mark
-    return begun or (root / MARK).exists() or _is_manifest(root / "manifest.json")
-
-
-def _is_manifest(path: Path) -> bool:
+    """True for a mirror, an unfinished one and one without a mark, too."""
+    if all(path.name.startswith(f".{MARK}.") for path in root.iterdir()):  # half of the mark
+        return True
     try:
-        read_json(path, MANIFEST)
+        return (root / MARK).exists() or bool(read_json(root / "manifest.json", MANIFEST))
     except EmsError:
         return False
-    return True
 
 
 def count(demo: Demo, language: str) -> dict[str, int]:
     """Return the manifest's counts of one language; `train` includes `leaked`."""
-    benchmark = len(pairs_of(demo.benchmark, language))
-    if language in BENCHMARK_ONLY:
-        return {"train": 0, "leaked": 0, "dev": 0, "benchmark": benchmark}
-    leaked = len(demo.leak[language])
+    leaked, trained = len(demo.leak.get(language, [])), language in demo.train
     return {
-        "train": len(demo.train[language]) + leaked,
+        "train": len(demo.train.get(language, [])) + leaked,
         "leaked": leaked,
-        "dev": len(demo.dev),
-        "benchmark": benchmark,
+        "dev": len(demo.dev) if trained else 0,
+        "benchmark": len(pairs_of(demo.benchmark, language)),
     }
 
 
@@ -115,25 +106,27 @@ def pairs_of(sentences: Sequence[Sentence], language: str) -> list[Pair]:
     return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
 
 
-def write_moses(root: Path, corpus: str, language: str, pairs: Sequence[Pair]) -> Path:
-    """Write one zip in OPUS' Moses layout. Returns its path."""
+def _write_moses(root: Path, corpus: str, language: str, pairs: Sequence[Pair]) -> Path:
+    """Write one zip in OPUS' Moses layout; return its path."""
     path = root / "opus" / corpus / VERSION / "moses" / moses_name(language)
     with atomic_path(path) as temporary:
         temporary.write_bytes(moses(corpus, language, pairs, NOTE[corpus]))
     return path
 
 
-def write_tatoeba(root: Path, language: str, pairs: Sequence[Pair]) -> list[Path]:
-    """Write the benchmark of one language as two plain files. Returns their paths."""
-    stem = f"tatoeba.{ISO3[language]}-eng"
-    sides = {"eng": [english for english, _ in pairs], ISO3[language]: [o for _, o in pairs]}
-    for code, texts in sides.items():
-        write_text(root / "tatoeba" / f"{stem}.{code}", lines(texts))
-    return [root / "tatoeba" / f"{stem}.{code}" for code in sides]
+def _write_tatoeba(root: Path, language: str, pairs: Sequence[Pair]) -> list[Path]:
+    """Write the benchmark of one language as two plain files; return their paths."""
+    paths = [
+        root / "tatoeba" / f"tatoeba.{ISO3[language]}-eng.{code}"
+        for code in ("eng", ISO3[language])
+    ]
+    for path, texts in zip(paths, zip(*pairs, strict=True), strict=True):
+        write_text(path, lines(texts))
+    return paths
 
 
-def write_folder(folder: Path, files: Files) -> list[Path]:
-    """Write `files` as the whole content of `folder`. Returns their paths."""
+def _write_folder(folder: Path, files: Files) -> list[Path]:
+    """Write `files` as the whole content of `folder`; return their paths."""
     with atomic_path(folder, lambda folder: True) as temporary:  # of a mirror, which is ours
         for name, content in files.items():
             path = temporary / name

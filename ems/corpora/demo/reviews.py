@@ -1,11 +1,9 @@
 """The demo's reviews, of which both Amazon sets are made.
 
-The class is told more than once, as in a real review: the title says what somebody thinks of the
-thing, with words of the class only (reviews.yaml), the first sentence of the text how somebody
-feels, in frames of the class too, since words alone are lost on an encoder as small as the demo's; a
-last sentence tells nothing. A review is the same in every language of its set, since all of its
-sentences are translations; no sentence is in two reviews, so what a classifier learns from is not
-what it is tested on.
+As in a real review the class occurs more than once: in the words of the title (reviews.yaml) and in
+the frame of the text's first sentence, since words alone are lost on an encoder as small as the
+demo's. A last sentence says nothing of it. A review is the same in every language of its set, and no
+sentence is in two reviews.
 """
 
 from collections.abc import Sequence
@@ -35,14 +33,14 @@ class Review:
 
 @cache
 def plan() -> dict[str, Any]:
-    """reviews.yaml: frames and words of each class, and the domains."""
+    """Return reviews.yaml: frames and words of each class, and the domains."""
     return labels_beside(__file__)
 
 
 def reviews_of(
     material: Material, classes: tuple[str, str], ratings: Sequence[str], kind: dict[str, Any]
 ) -> list[Review]:
-    """A review for each rating: `classes` of title and text, `kind` of thing reviewed."""
+    """Return a review for each rating: `classes` of title and text, `kind` of thing reviewed."""
     labels, count = plan(), len(ratings)
     works = {"work": kind["work"]} if "work" in kind else {}
     titles = material.worded(labels["title"], {**labels["words"][classes[0]], **works}, count)

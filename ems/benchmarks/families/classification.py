@@ -1,0 +1,324 @@
+"""Zero-shot classification: learnt in one language, tested in another (EMS v2 sections V-E, V-F).
+
+A network (`ems.bench.probe`) on frozen embeddings learns from the source language's train part; the
+source language's validation part chooses its epoch, and its weight decay where several are given.
+Of the target only the test part is read, so en-de and en-fr are one classifier tested twice.
+
+The `data` module of a benchmark has its `CLASSES`, `read_part` and, where they differ from the
+default, `DOMAINS`, `FROM_ENGLISH` (English is the only source and is tested on too) and `DRAWN`:
+the train part is drawn with an equal share of each class ("train"), or all parts are drawn from one
+pool ("parts").
+
+EMS v2 does not say how an encoder of at most 120 tokens embeds a document. Here a document with
+more tokens than `documents.split` is the mean of the embeddings of its sentences.
+"""
+
+import random
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import torch
+
+from ems.bench.probe import Classifier, Pool, Probe, Run, train
+from ems.bench.task import LineEncoder, Task
+from ems.benchmarks import module
+from ems.errors import EmsError
+from ems.evalsets.documents import Document, Place, sentences
+from ems.progress import Progress
+from ems.scores import ENGLISH, Result, Score
+
+MAJORITY = "most frequent class"
+MOST_BYTES = 1 << 30  # of embeddings to train on that are held at once
+PARTS = ("train", "valid", "test")
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff"
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
+
+
+# --- reading
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Texts (their lines are kept), the number of the class of each, and the file they are of."""
+
+    where: str
+    texts: list[str]
+    labels: list[int]
+
+
+class Reader:
+    """Reads the parts of one benchmark."""
+
+    def __init__(self, task: Task) -> None:
+        self.name, self.folder, self.seed = task.benchmark, task.folder, task.experiment.seed
+        self.data = module(task.benchmark, "data")
+        self.settings: dict[str, Any] = task.experiment.probes[task.benchmark]
+        self.drawn: dict[str, Iterator[Document]] = {}  # language -> its pool, once drawn
+        self.parts: dict[tuple[str, str], list[Document]] = {}
+
+    def examples(self, place: Place) -> Examples:
+        """Return one part. Raises `EmsError` naming the file that is malformed or lacks a class."""
+        path, documents = self._documents(place)
+        read = [document for document in documents if document.label in self.data.CLASSES]
+        labels = [self.data.CLASSES.index(document.label) for document in read]
+        what = f"examples of the part {place.part} is of the class"
+        check_classes(labels, self.data.CLASSES, str(path), what)
+        return Examples(str(path), [self._text(document) for document in read], labels)
+
+    def _text(self, document: Document) -> str:
+        """Return the title, if it is wanted or there is nothing else, and the text below it."""
+        titled = self.settings.get("title", False) or not document.text
+        return "\n".join(filter(None, (titled and document.title, document.text)))
+
+    def _documents(self, place: Place) -> tuple[Path, Iterable[Document]]:
+        path, documents = self.data.read_part(self.folder, place, self.settings)
+        how = getattr(self.data, "DRAWN", "")
+        if how == "parts":
+            return path, self._of_pool(place, path, documents)
+        if how == place.part == "train":
+            return path, self._of_each_class(place, path)
+        return path, documents
+
+    def _of_pool(self, place: Place, path: Path, documents: Iterable[Document]) -> list[Document]:
+        """Draw all parts of a language at once, in the classes' own proportion."""
+        if (place.code, place.part) not in self.parts:
+            sizes = [self.settings[part] for part in PARTS]
+            pool = iter(drawn(documents, sum(sizes), f"{self.seed} {self.name} {place.code}", path))
+            for part, size in zip(PARTS, sizes, strict=True):
+                self.parts[place.code, part] = list(islice(pool, size))
+        return self.parts[place.code, place.part]
+
+    def _of_each_class(self, place: Place, path: Path) -> list[Document]:
+        """Draw as many documents as the settings say, an equal share of each class."""
+        count, classes, every = self.settings["train"], self.data.CLASSES, []
+        for number, name in enumerate(classes):
+            share = count * (number + 1) // len(classes) - count * number // len(classes)
+            documents = self.data.read_part(self.folder, place, self.settings)[1]
+            of_class = (document for document in documents if document.label == name)
+            seed = f"{self.seed} {self.name} {place.code} {name}"
+            every += drawn(of_class, share, seed, path)
+        return every
+
+
+def check_classes(labels: list[int], classes: tuple[str, ...], where: str, what: str) -> None:
+    """Raise `EmsError` if one of the classes has no example."""
+    for number, name in enumerate(classes):
+        if number not in labels:
+            raise EmsError(
+                f"{where}: none of the {len(labels):,} {what} {name}; expected "
+                f"some of each of {', '.join(classes)}: fetch the benchmark again"
+            )
+
+
+def drawn(documents: Iterable[Document], count: int, seed: str, path: Path) -> list[Document]:
+    """Draw `count` documents in random order by a reservoir.
+
+    Raises `EmsError` when there are fewer.
+    """
+    chance, left = random.Random(seed), iter(documents)
+    kept = list(islice(left, count))
+    if len(kept) < count:
+        raise EmsError(
+            f"{path}: expected at least {count:,} documents to draw from, found {len(kept):,}; "
+            "lower the sizes under `probes` of the experiment"
+        )
+    for seen, document in enumerate(left, start=count + 1):
+        place = chance.randrange(seen)
+        if place < count:
+            kept[place] = document
+    chance.shuffle(kept)
+    return kept
+
+
+# --- embedding
+
+
+def token_counts(encoder: LineEncoder, lines: list[str], language: str) -> list[int]:
+    """Count the tokens of each line: the encoder's own, or words where it has no tokens.
+
+    A word is a run of letters and digits, a character of a script without spaces, or a mark.
+    """
+    count = getattr(encoder, "token_counts", None)
+    return count(lines, language) if count else [len(WORD.findall(line)) for line in lines]
+
+
+def embed_documents(task: Task, texts: list[str], language: str, where: str) -> np.ndarray:
+    """Return the embeddings float32[N, d] of N texts, not normalised, as in LASER's MLDoc task.
+
+    Raises `EmsError` for an embedding that is not finite; `where` names the part.
+    """
+    pieces = split_long(task.encoder, texts, language, task.experiment.documents["split"])
+    lines = [line for document in pieces for line in document]
+    vectors = task.features(lines, language, where)
+    counts = [len(document) for document in pieces]
+    if len(lines) == len(texts):
+        return vectors
+    starts = [0, *accumulate(counts)][:-1]
+    sums = np.add.reduceat(vectors, starts, axis=0)  # [lines, d] -> [N, d]
+    return sums / np.array(counts, np.float32)[:, None]
+
+
+def split_long(
+    encoder: LineEncoder, texts: list[str], language: str, limit: int
+) -> list[list[str]]:
+    """Return the lines that represent each text: itself, or its sentences if it has more tokens
+    than `limit` (0: never).
+    """
+    whole = [" ".join(text.split()) for text in texts]
+    counts = token_counts(encoder, whole, language) if limit else [0] * len(whole)
+    return [
+        ([" ".join(part.split()) for part in sentences(text)] if count > limit else []) or [line]
+        for text, line, count in zip(texts, whole, counts, strict=True)
+    ]
+
+
+# --- scoring
+
+
+def score(task: Task) -> Result:
+    """Return the accuracy of each direction, "en-de", or of each of its domains, "en-de books"."""
+    reader, names = Reader(task), task.evalset.languages
+    directions = _directions(task, reader)
+    classifiers = _classifiers(task, reader, list(dict.fromkeys((s, d) for s, _, d in directions)))
+    progress = Progress(f"{task.benchmark} {task.system}", len(directions), "directions")
+    rows: list[Score] = []
+    details = {}
+    for target, domain in dict.fromkeys((t, d) for _, t, d in directions):  # each embedded once
+        examples, vectors = _embedded(task, reader, Place(target, domain, "test"))
+        pool = Pool.of(torch.from_numpy(vectors))
+        for source in (s for s, *place in directions if place == [target, domain]):
+            place = (names[source], names[target], domain)
+            rows += tested(classifiers[source, domain], pool, np.array(examples.labels), place)
+            details[rows[-1].direction] = chosen(classifiers[source, domain])
+            progress.add(1, f"{rows[-1].direction} {mean_accuracy(rows, rows[-1].direction):.1f}")
+    progress.close(f"mean accuracy {mean_accuracy(rows):.1f}")
+    return accuracies(task, rows, details)
+
+
+def accuracies(task: Task, rows: list[Score], details: dict[str, Any]) -> Result:
+    """Return the result of a benchmark of classification; `details` by direction."""
+    languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
+    how = {"label": "direction", "parallel": task.record.parallel, "details": details}
+    return Result("accuracy", rows, languages, **how)
+
+
+def mean_accuracy(rows: list[Score], direction: str = "") -> float:
+    """Return the mean over seeds and directions, or over the seeds of one direction."""
+    every = [row for row in rows if row.measure == "" and direction in ("", row.direction)]
+    return mean(row.value for row in every)
+
+
+def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
+    """Return (source, target, domain) with English on one side, or as the only source."""
+    english = [code for code in task.spoken if task.evalset.languages[code] == ENGLISH]
+    others = [code for code in task.spoken if code not in english]
+    if not english or not others:
+        raise EmsError(
+            f"evalsets.{task.benchmark}.languages: {task.system} is scored on "
+            f"{', '.join(task.spoken.values()) or 'none'}; a direction needs en and another one"
+        )
+    pairs = [(english[0], other) for other in others]
+    if getattr(reader.data, "FROM_ENGLISH", False):
+        pairs = [(english[0], english[0]), *pairs]
+    else:
+        pairs = [way for pair in pairs for way in (pair, pair[::-1])]
+    domains = getattr(reader.data, "DOMAINS", ("",))
+    return [(*pair, domain) for pair in pairs for domain in domains]
+
+
+def _embedded(task: Task, reader: Reader, place: Place) -> tuple[Examples, np.ndarray]:
+    examples = reader.examples(place)
+    where = f"{task.benchmark} {place.code} {place.domain} {place.part}".replace("  ", " ")
+    language = task.spoken[place.code]
+    vectors = embed_documents(task, examples.texts, language, f"{where} ({examples.where})")
+    return examples, vectors
+
+
+def _classifiers(
+    task: Task, reader: Reader, sources: list[tuple[str, str]]
+) -> dict[tuple[str, str], list[Classifier]]:
+    """Train a classifier for each (language, domain) and seed.
+
+    As many sources as fit MOST_BYTES are trained together.
+    """
+    classifiers: dict[tuple[str, str], list[Classifier]] = {}
+    vectors, labels, parts = [], [], {}
+    for source in sources:
+        ranges = []
+        for part in ("train", "valid"):
+            examples, embedded = _embedded(task, reader, Place(*source, part))
+            ranges.append(range(len(labels), len(labels) + len(embedded)))
+            vectors.append(embedded)
+            labels += examples.labels
+        parts[source] = tuple(ranges)
+        if source == sources[-1] or sum(part.nbytes for part in vectors) >= MOST_BYTES:
+            pool = Pool.of(torch.from_numpy(np.concatenate(vectors)))
+            classifiers |= trained(task, pool, labels, parts, len(reader.data.CLASSES))
+            vectors, labels, parts = [], [], {}
+    return classifiers
+
+
+def trained(
+    task: Task, pool: Pool, labels: list[int], parts: dict[Any, tuple[range, range]], classes: int
+) -> dict[Any, list[Classifier]]:
+    """Train a classifier for each seed and each entry of `parts` (rows to learn from, rows to
+    choose by); of several weight decays keep the one with the most hits, of equals the first.
+    """
+    settings = task.experiment.probes[task.benchmark]
+    decays, seeds = settings["weight_decay"], range(1, settings["seeds"] + 1)
+    runs = {
+        (key, seed, decay): Run((task.experiment.seed, seed), *both, decay)
+        for key, both in parts.items()
+        for seed in seeds
+        for decay in decays
+    }
+    what = f"{task.benchmark} {task.system}, train classifiers"
+    targets = torch.tensor(labels, device=pool.device)
+    done = train(pool, targets, classes, list(runs.values()), Probe.of(settings), what)
+    by_name = dict(zip(runs, done, strict=True))
+    return {
+        key: [
+            max((by_name[key, seed, decay] for decay in decays), key=lambda one: one.correct)
+            for seed in seeds
+        ]
+        for key in parts
+    }
+
+
+def tested(
+    classifiers: list[Classifier], pool: Pool, labels: np.ndarray, place: tuple[str, str, str]
+) -> list[Score]:
+    """Return the accuracy of each seed's classifier on all of `pool`, whose classes are `labels`.
+
+    `place`: source, target and domain. The last row is the share of the most frequent class.
+    """
+    source, target, domain = place
+    every = range(len(labels))
+    rows = [
+        Score.of_hits(
+            source, target, classifier.predict(pool, every) == labels, split=domain, seed=at
+        )
+        for at, classifier in enumerate(classifiers, start=1)
+    ]
+    return [*rows, majority(labels, place)]
+
+
+def majority(labels: np.ndarray, place: tuple[str, str, str]) -> Score:
+    """Return the accuracy of always predicting the most frequent class of `labels`."""
+    source, target, domain = place
+    share = 100 * int(np.bincount(labels).max()) / len(labels)
+    return Score(source, target, share, len(labels), domain, measure=MAJORITY)
+
+
+def chosen(classifiers: list[Classifier]) -> dict[str, Any]:
+    """Return the epoch and weight decay that validation chose, by seed."""
+    return {
+        "epochs": [classifier.epoch for classifier in classifiers],
+        "weight_decay": [classifier.weight_decay for classifier in classifiers],
+    }

@@ -1,0 +1,113 @@
+"""Retrieval: P@1 of each language, searching in English and from it.
+
+A set of translations is searched whole, by cosine (EMS v2 section V-A). Of a record with `drawn`,
+2,000 queries are searched among 200,000 candidates of a corpus: by margin on ParaCrawl (EMS v2
+section V-D, Table X), by cosine on Europarl (Lightweight section 4.4, Table 4).
+
+Pairs are drawn as MUSE's sent_translation.py does, which the Lightweight code names: shuffled, no
+sentence twice on either side (in lower case); the same queries serve both directions. The shuffle
+is a seeded hash of each pair, so that 51 million pairs are streamed and their order does not
+matter. Source: https://github.com/facebookresearch/MUSE, src/evaluation/sent_translation.py.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from hashlib import blake2b
+
+import numpy as np
+
+from ems.bench.embedded import embedded
+from ems.bench.margin import best_candidates
+from ems.bench.task import Task
+from ems.benchmarks import module
+from ems.errors import EmsError
+from ems.evalsets.sets import read_bitext
+from ems.progress import Progress
+from ems.retrieval import nearest_is_own
+from ems.scores import ENGLISH, Result, Score
+
+Pair = tuple[str, str]
+Hits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries in the language, queries in English
+
+
+def score(task: Task) -> Result:
+    """Return P@1 of each language that the system has, in both directions."""
+    hits_of = _hits_of_drawn if task.record.drawn else _hits_of_all
+    progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
+    rows: list[Score] = []
+    for code, language in task.spoken.items():
+        there, back = hits_of(task, code, language)
+        rows += [Score.of_hits(code, ENGLISH, there), Score.of_hits(ENGLISH, code, back)]
+        progress.add(1, f"{code} {rows[-2].value:.1f}")
+    protocol = task.evalset.protocol if task.record.drawn else {}
+    parallel = task.record.parallel
+    result = Result("P@1", rows, task.spoken, parallel=parallel, protocol=protocol)
+    means = [f"{mean:.1f}" + (f" of {group}" if group else "") for group, mean in result.means()]
+    progress.close(f"mean P@1 {', '.join(means)}")
+    return result
+
+
+def _hits_of_all(task: Task, code: str, language: str) -> Hits:
+    where = f"{task.benchmark} {code}"
+    foreign, english = read_bitext(task.experiment, task.benchmark, task.folder, code)
+    first = task.vectors(foreign, language, where)
+    second = task.vectors(english, "en", f"{where}, English")
+    return nearest_is_own(first, second), nearest_is_own(second, first)
+
+
+def _hits_of_drawn(task: Task, code: str, language: str) -> Hits:
+    how, where = task.evalset.protocol, f"{task.benchmark} {code}"
+    pairs = _candidates(task, code)
+    asked = np.random.RandomState(how["seed"]).choice(len(pairs), how["queries"], replace=False)
+    foreign = embedded(task, [one for one, _ in pairs], language, where)
+    english = embedded(task, [other for _, other in pairs], "en", f"{where}, English")
+    search = partial(best_candidates, k=how["k"], margin=how["margin"])
+    return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
+
+
+def _candidates(task: Task, code: str) -> list[Pair]:
+    how, data = task.evalset.protocol, module(task.benchmark, "data")
+    where = (task.folder, code, task.record.corpus)
+    data.count(*where)  # raises for a broken archive
+    pairs = draw(partial(data.read_language, *where), how["candidates"], how["seed"])
+    if len(pairs) < how["candidates"]:
+        raise EmsError(
+            f"{task.folder / data.file_names(code)[0]}: expected at least {how['candidates']:,} "
+            f"pairs without a sentence that is there twice, found {len(pairs):,}; lower "
+            f"evalsets.{task.benchmark}.protocol.candidates, or leave the language out"
+        )
+    return pairs
+
+
+def draw(read: Callable[[], Iterable[Pair]], many: int, seed: int) -> list[Pair]:
+    """Return the first `many` pairs in the order of a seeded hash, no sentence twice on a side.
+
+    Fewer are returned where there are no more. `read` gives all pairs each time it is called.
+    """
+    pool = many + many // 4
+    while True:
+        first = heapq.nsmallest(pool, _hashed(read(), seed))
+        drawn = list(_each_once(pair for _, *pair in first))[:many]
+        if len(drawn) == many or len(first) < pool:
+            return drawn
+        pool *= 4  # many sentences are there twice
+
+
+def _hashed(pairs: Iterable[Pair], seed: int) -> Iterator[tuple[bytes, str, str]]:
+    """Yield each pair without an empty side, its seeded hash before it."""
+    key = str(seed).encode()
+    for one, other in pairs:
+        if one.strip() and other.strip():
+            yield blake2b(f"{one}\t{other}".encode(), digest_size=8, key=key).digest(), one, other
+
+
+def _each_once(pairs: Iterable[list[str]]) -> Iterator[Pair]:
+    """Yield the pairs of which neither sentence occurs in an earlier one, ignoring case."""
+    seen: tuple[set[str], set[str]] = (set(), set())
+    for one, other in pairs:
+        lowered = one.lower(), other.lower()
+        if lowered[0] not in seen[0] and lowered[1] not in seen[1]:
+            seen[0].add(lowered[0])
+            seen[1].add(lowered[1])
+            yield one, other

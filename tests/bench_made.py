@@ -1,0 +1,186 @@
+"""Encoders of made-up vectors, one call to score them, and plain loops to compare with."""
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+from experiments_made import MINIMAL, Settings
+
+from ems.bench.registry import evaluate
+from ems.errors import EmsError
+from ems.scores import read_score_file
+
+# --- scoring
+
+
+def scored(tmp_path, benchmark, folder, encoder, system="ems", base=MINIMAL, **changes):
+    """Score a system on a benchmark whose files are in `folder`; the written file as it is read."""
+    experiment = Settings(tmp_path / "settings", base).changed(**changes)
+    out = tmp_path / "scores" / f"{benchmark}.json"
+    evaluate(encoder, experiment, {"system": system, "benchmark": benchmark}, folder, out)
+    return read_score_file(out)
+
+
+def error_of(tmp_path, *arguments, **changes):
+    """The message of an error after which there is no score file."""
+    with pytest.raises(EmsError) as caught:
+        scored(tmp_path, *arguments, **changes)
+    assert not list(tmp_path.glob("scores/*"))
+    return str(caught.value)
+
+
+# --- encoders
+
+
+class Listed:
+    """The vector of each sentence as given; writes down what it was asked."""
+
+    def __init__(self, vectors):
+        self.vectors, self.asked = vectors, []
+
+    def encode(self, lines, language, what="encode"):
+        self.asked.append((language, list(lines)))
+        return np.array([self.vectors[line] for line in lines], np.float32)
+
+
+class Angles(Listed):
+    """The vector of each sentence by its angle in degrees, of a length that cosine must not see."""
+
+    def encode(self, lines, language, what="encode"):
+        radians = np.deg2rad(super().encode(lines, language))
+        length = 1 + np.arange(len(lines))[:, None]
+        return (np.stack([np.cos(radians), np.sin(radians)], 1) * length).astype(np.float32)
+
+
+class HashEncoder:
+    """A sentence's vector is that of its last word, with a little of the sentence's own."""
+
+    width, own = 16, 0.6
+
+    def vector(self, text):
+        """Numbers that depend on the text alone."""
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+        return np.random.default_rng(seed).normal(size=self.width)
+
+    def encode(self, lines, language, what="encode"):
+        rows = [self.vector(line.split()[-1]) + self.own * self.vector(line) for line in lines]
+        return np.array(rows, np.float32)
+
+
+def unit(vectors):
+    """Rows of length 1, float32."""
+    vectors = np.asarray(vectors, np.float64)
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def at_cosine(cosine, place, width):
+    """A unit vector with this cosine to the axis `place`, and none to the other first axes."""
+    vector = [0.0] * (2 * width)
+    vector[place], vector[width + place] = cosine, math.sqrt(1 - cosine * cosine)
+    return vector
+
+
+def noisy(count, width, seed, noise):
+    """Two sets of unit vectors, row by row near to each other, around a few centres: some have many
+    near neighbours and some have few."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(5, width))
+    spread = random.uniform(0.2, 1.5, size=(count, 1))
+    first = centres[random.integers(5, size=count)] + spread * random.normal(size=(count, width))
+    return unit(first), unit(first + noise * random.normal(size=(count, width)))
+
+
+def translated(count, languages, seed, noise=0.5, width=6):
+    """float32[languages, count, width]: the same sentences in each language, with noise, of very
+    unequal lengths, so that cosine is not a dot product."""
+    random = np.random.default_rng(seed)
+    meaning = random.normal(size=(count, width))
+    each = meaning + noise * random.normal(size=(languages, count, width))
+    return (each * random.uniform(0.1, 9, size=(languages, count, 1))).astype(np.float32)
+
+
+# --- plain loops
+
+
+def dot(one, other):
+    """The inner product of two lists of numbers."""
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def naive_hits(queries, candidates):
+    """Of each query whether its own row has the highest cosine, of equals the first."""
+    hits = []
+    for at, query in enumerate(queries):
+        cosines = [
+            dot(query, one) / math.sqrt(dot(query, query) * dot(one, one)) for one in candidates
+        ]
+        hits.append(cosines.index(max(cosines)) == at)
+    return hits
+
+
+def naive_nearest(queries, candidates, k):
+    """[(similarity, index), ...] of the k nearest of each query, of equals the first before."""
+    nearest = []
+    for query in queries:
+        every = [(dot(query, candidate), at) for at, candidate in enumerate(candidates)]
+        nearest.append(sorted(every, key=lambda item: (-item[0], item[1]))[:k])
+    return nearest
+
+
+def naive_score(similarity, one, other, margin):
+    """The margin of a similarity; `one` and `other`: the neighbours of both sentences."""
+    around = sum(s for s, _ in one) / (2 * len(one)) + sum(s for s, _ in other) / (2 * len(other))
+    if margin == "absolute":
+        return similarity
+    if margin == "distance":
+        return similarity - around
+    return similarity / around if around > 0 else 0.0
+
+
+def naive_mine(first, second, k, margin):
+    """[(score, at, other), ...], the best first: best candidates of both sides, each once."""
+    forward, backward = naive_nearest(first, second, k), naive_nearest(second, first, k)
+    candidates = []
+    for at, near in enumerate(forward):
+        scores = [(naive_score(s, near, backward[j], margin), at, j) for s, j in near]
+        candidates.append(max(scores, key=lambda item: item[0]))
+    for at, near in enumerate(backward):
+        scores = [(naive_score(s, forward[i], near, margin), i, at) for s, i in near]
+        candidates.append(max(scores, key=lambda item: item[0]))
+    kept, used = [], (set(), set())
+    for score, at, other in sorted(candidates, key=lambda item: -item[0]):
+        if at not in used[0] and other not in used[1]:
+            used[0].add(at)
+            used[1].add(other)
+            kept.append((score, at, other))
+    return kept
+
+
+def naive_best(queries, candidates, k, margin, among_nearest=False):
+    """The candidate with the highest score of each query, of equals the first (the nearest)."""
+    forward, backward = naive_nearest(queries, candidates, k), naive_nearest(candidates, queries, k)
+    best = []
+    for query, near in zip(queries, forward, strict=True):
+        places = [at for _, at in near] if among_nearest else range(len(candidates))
+        scores = [
+            naive_score(dot(query, candidates[at]), near, backward[at], margin) for at in places
+        ]
+        best.append(places[scores.index(max(scores))])
+    return best
+
+
+def naive_f1(mined, gold):
+    """(best F1, precision, recall, pairs extracted) over all cuts of pairs by a threshold.
+
+    mined: [(score, one, other), ...], gold: {(one, other), ...}.
+    """
+    best = (0.0, 0.0, 0.0, 0)
+    for least in sorted({score for score, _, _ in mined}, reverse=True):
+        extracted = [(one, other) for score, one, other in mined if score >= least]
+        right = len(set(extracted) & gold)
+        precision, recall = right / len(extracted), right / len(gold)
+        f1 = 2 * precision * recall / (precision + recall) if right else 0.0
+        if f1 > best[0]:
+            best = (f1, precision, recall, len(extracted))
+    return best
