@@ -16,6 +16,7 @@ Shape = dict[str, Any]
 
 TEXT: Shape = {"type": "string", "pattern": r"\S", "description": "text"}
 COUNT: Shape = {"type": "integer", "minimum": 0, "description": "a whole number of at least 0"}
+SOME: Shape = {"type": "integer", "minimum": 1, "description": "a count above 0"}
 AMOUNT: Shape = {"type": "number", "minimum": 0, "maximum": 1e15}
 AMOUNT["description"] = "a number of at least 0"
 PERCENT: Shape = {"type": "number", "minimum": 0, "maximum": 100, "description": "a percentage"}
