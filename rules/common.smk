@@ -214,6 +214,11 @@ def evalset_files(name):
     return [str(path) for path in fetched_files(EXPERIMENT, name, Path(evalset_folder(name)))]
 
 
+def evalset_source(wildcards):
+    """Where a set comes from: a directory, an address, `embedded` (the demo's mirror), or '' for as published."""
+    return unit_source(EXPERIMENT, wildcards.evalset)
+
+
 def training(wildcards):
     """The `train` settings of a job's system."""
     return EXPERIMENT.systems[wildcards.system]["train"]

@@ -2,12 +2,8 @@
 # A unit is an archive, a file or the files of one language. Sets that are corpora too lie among the corpora; copies of
 # the user's (`path`) and sets of the demo are used in place, except Tatoeba: the demo shows the fetcher with it.
 EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
+AGAINST = EXPERIMENT.decontaminate["against"]  # whose sentences training must not see
 UNIT_MANIFEST = f"{DATA}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}"
-
-
-def evalset_source(wildcards):
-    """Where a set comes from: a directory, an address, `embedded` (the demo's mirror), or '' for as published."""
-    return unit_source(EXPERIMENT, wildcards.evalset)
 
 
 rule fetch_evalset:
@@ -32,17 +28,13 @@ rule fetch_evalset:
 
 rule evalkeys:
     input:
-        [file for name in EXPERIMENT.decontaminate["against"] for file in evalset_files(name)],
+        [file for name in AGAINST for file in evalset_files(name)],
     output:
         f"{RESULTS}/text/evalkeys.tsv",
     log:
         f"{LOGS}/evalkeys.log",
     params:
-        **stage(
-            "evalkeys",
-            evalkeys_modules(EXPERIMENT.decontaminate["against"]),
-            "text/evalkeys",
-        ),
-        folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate["against"]],
+        **stage("evalkeys", evalkeys_modules(AGAINST), "text/evalkeys"),
+        folders=[f"{name}={evalset_folder(name)}" for name in AGAINST],
     shell:
         "ems evalkeys {params.job:q} --evalset {params.folders:q} --out {output:q} --log {log:q}"
