@@ -15,15 +15,15 @@ rule fetch_evalset:
     output:
         UNIT_MANIFEST,
     log:
-        f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
+        log=f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
+        costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{version}}-{{unit}}.json",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     params:
         source=evalset_source,
         out=folder_of_output,
-        costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{unit}}.json",
     shell:
         "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q}"
-        " --code {wildcards.unit:q} --out {params.out:q} --costs {params.costs:q} --log {log:q}"
+        " --code {wildcards.unit:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule evalkeys:
@@ -32,9 +32,11 @@ rule evalkeys:
     output:
         f"{RESULTS}/text/evalkeys.tsv",
     log:
-        f"{LOGS}/evalkeys.log",
+        log=f"{LOGS}/evalkeys.log",
+        costs=f"{COSTS}/text/evalkeys.json",
     params:
-        **stage("evalkeys", evalkeys_modules(AGAINST), "text/evalkeys"),
+        **stage("evalkeys", evalkeys_modules(AGAINST)),
         folders=[f"{name}={evalset_folder(name)}" for name in AGAINST],
     shell:
-        "ems evalkeys {params.job:q} --evalset {params.folders:q} --out {output:q} --log {log:q}"
+        "ems evalkeys {params.settings:q} --evalset {params.folders:q} --out {output:q}"
+        " --costs {log.costs:q} --log {log.log:q}"
