@@ -111,4 +111,4 @@ rule tables_pdf:
         code=source_of(["ems.tables"]),
         captions=captions(TABLES),
     shell:
-        "ems pdf --tables {input:q} --caption {params.captions:q}" " --out {output:q} --log {log:q}"
+        "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"
