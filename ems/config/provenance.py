@@ -70,7 +70,6 @@ def _name(path: Path) -> str:
     return str(path.relative_to(root if root in path.parents else EXTENSIONS.absolute().parent))
 
 
-@cache
 def _module_files(module: str) -> list[Path]:
     """The files of a module, with the data that has its name; of a package its own modules and all
     data below its folder, but that of packages inside it.
