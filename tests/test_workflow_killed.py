@@ -61,7 +61,7 @@ def _first_job(
             for process, words in jobs:
                 if words >= set(stage.split()):
                     return at, process
-        time.sleep(0.01)
+        time.sleep(0.05)  # a look at all processes costs as much as many jobs here
     return None
 
 
