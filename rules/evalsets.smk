@@ -2,7 +2,7 @@
 # A unit is an archive, a file or the files of one language. Sets that are corpora too lie among the corpora; copies of
 # the user's (`path`) and sets of the demo are used in place, except Tatoeba: the demo shows the fetcher with it.
 EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
-AGAINST = EXPERIMENT.decontaminate["against"]  # whose sentences training must not see
+AGAINST = EXPERIMENT.decontaminate.against  # whose sentences training must not see
 UNIT_MANIFEST = f"{DATA}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}"
 
 
