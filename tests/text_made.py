@@ -23,7 +23,8 @@ def tiny(corpus=None, **changes):
         changes |= {"corpora": (corpus,), "validation": None}
     for key in GROUPS:
         if key in changes:
-            changes[key] = {**getattr(_tiny(), key), **changes[key]}
+            settings = getattr(_tiny(), key)
+            changes[key] = type(settings)(**dict(settings) | changes[key])
     return replace(_tiny(), **changes)
 
 
