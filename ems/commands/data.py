@@ -106,6 +106,6 @@ def fetch_evalset(
     from ems.evalsets import fetch
 
     generated = source == EMBEDDED
-    place = f"{common.site_settings()['data']}/{EMBEDDED}/{evalset}" if generated else source
+    place = f"{common.site_settings().data}/{EMBEDDED}/{evalset}" if generated else source
     count = fetch.fetch_evalset(evalset, place, code, out, not generated, common.downloads())
     common.log.info("%s %s: %s read in %s", evalset, code, count, out)
