@@ -22,6 +22,7 @@ from objectives_made import (
 from ems.model import encoder, packing
 from ems.model.packing import pack
 from ems.objectives.batch import DeviceBatch
+from ems.settings import plain
 
 PIECES, LANGUAGES, HEADS, PAIRS, MAX_TOKENS = 11, 3, 2, 8, 6
 MODEL = {"layers": 2, "width": 6, "heads": HEADS, "feed_forward": 5, "dropout": 0}
@@ -77,7 +78,7 @@ def packed():
 def loss_by_loops(weights, change=None):
     """Eq. 12 of EMS v2, weighted."""
     weights = {**weights, "heads": HEADS, "change": change}
-    pairs, settings = made_pairs(), system_settings({}, OBJECTIVES)["objectives"]
+    pairs, settings = made_pairs(), plain(system_settings({}, OBJECTIVES).objectives)
     of_tokens, of_sentences = xtr(weights, pairs), contrastive(weights, pairs, settings=settings)
     return (0.7 * of_tokens + 1.3 * of_sentences) / len(pairs)
 
