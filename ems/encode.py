@@ -75,11 +75,11 @@ class SentenceEncoder:
         self.segmenters: dict[str, str] = description["segmenters"]
         self.tidy = tidier(description.get("format_characters", "keep"))
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
-        settings = EncoderSettings(**description["model"])
         try:
+            settings = EncoderSettings(**description["model"])
             self.encoder = Encoder(settings, self.vocabulary.get_piece_size())
             self.encoder.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, RuntimeError, SafetensorError) as error:
+        except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             problem = f"{WEIGHTS} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
             raise Damaged(folder / "model.json", problem) from None
         self.encoder.to(choose_device(device)).eval()

@@ -5,14 +5,15 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ems.benchmarks import benchmark
-from ems.config import OPUSTOOLS, Corpus, Experiment, load_experiment, load_site
+from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, load_site
+from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
 from ems.evalsets.check import missing_evalsets
 from ems.segmenters.base import check_available
+from ems.settings import Json
 from ems.sources import Missing, missing_sources
 from ems.train.scalars import check_tensorboard
 
@@ -32,7 +33,7 @@ class Plan:
     and a line for each missing segmenter.
     """
 
-    site: dict[str, Any]
+    site: Site
     experiment: Experiment
     sources: Missing
     missing: tuple[str, ...] = ()
@@ -82,13 +83,16 @@ def check_cluster(run: Plan) -> None:
 def _places(run: Plan) -> dict[str, str]:
     """Return the folders with inputs of jobs, by the setting that names them."""
     sets = {f"evalsets.{name}.path": item.path for name, item in run.experiment.evalsets.items()}
-    models = {f"systems.{name}.model": s["model"] for name, s in run.experiment.systems.items()}
-    texts = {key: model for key, model in models.items() if isinstance(model, str)}
-    return {"the project's folder": str(Path.cwd()), "data": run.site["data"], **sets, **texts}
+    models = {
+        f"systems.{name}.model": system.place
+        for name, system in run.experiment.systems.items()
+        if LOCATED.get(system.kind) == "model"
+    }
+    return {"the project's folder": str(Path.cwd()), "data": run.site.data, **sets, **models}
 
 
 def plan(
-    overrides: dict[str, Any] | None = None,
+    overrides: Json | None = None,
     root: Path = Path("."),
     elsewhere: bool = False,
     jobs: bool = False,
@@ -102,16 +106,16 @@ def plan(
     `jobs` (jobs are about to start) an error about evaluation sets lists them too.
     """
     site = load_site(root / "config.yaml", root / "schemas", overrides)
-    experiment = load_experiment(site["experiment"], site, root / "configs", root / "schemas")
+    experiment = load_experiment(site.experiment, site, root / "configs", root / "schemas")
     check_corpora(experiment)
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
 
         opus_get()
-    sources = missing_sources(experiment, Path(site["data"]))
+    sources = missing_sources(experiment, Path(site.data))
     if lines := missing_evalsets(experiment):
         raise EmsError("\n".join([*lines, *(sources.lines if jobs else [])]))
-    watched = [s for s in experiment.systems.values() if s["train"]["tensorboard"]]
+    watched = [s for s in experiment.systems.values() if s.train.tensorboard]
     if watched and not elsewhere:
         check_tensorboard()
     missing = _missing(sorted(set(experiment.segmenters.values())))

@@ -60,7 +60,7 @@ def job_of(options: argparse.Namespace, count: int) -> Job:
     """The sentences of `count` / 2 pairs, and an encoder of the size that was asked for."""
     settings, store = store_of(options.folder / f"{options.pieces}")
     if not options.demo:
-        settings["model"] |= SIZES[options.size]
+        settings = settings.overridden({"model": SIZES[options.size]})
     run = (count // 2, 0, 1, torch.device("cpu"), "float32", False)
     return Job(settings, store, options.pieces, *run, options.folder / "scratch")
 
@@ -68,11 +68,11 @@ def job_of(options: argparse.Namespace, count: int) -> Job:
 def encode(options: argparse.Namespace) -> dict[str, float]:
     """Our `embed_tokens`."""
     from ems.model.embed import embed_tokens
-    from ems.model.encoder import Encoder, EncoderSettings
+    from ems.model.encoder import Encoder
 
     job = job_of(options, options.scale.sentences[options.size])
     tokens = [np.array(side) for pair in job.sentences() for side in pair]
-    encoder = Encoder(EncoderSettings(**job.settings["model"]), job.pieces)
+    encoder = Encoder(job.settings.model, job.pieces)
     embed_tokens(encoder, tokens[:16])
     seconds, _ = timed(lambda: embed_tokens(encoder, tokens))
     count = sum(map(len, tokens))

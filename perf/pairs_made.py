@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import yaml
 from measured import demo_lines
 
-from ems.config import Experiment, load_experiment, load_site, pair_name
+from ems.config import Experiment, SystemSettings, load_experiment, load_site, pair_name
 from ems.corpora.moses import read_pairs
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
@@ -80,12 +79,12 @@ def load(place: Path) -> Experiment:
     return load_experiment("bench", site, place, ROOT / "schemas")
 
 
-def store_of(place: Path) -> tuple[dict[str, Any], PairStore]:
+def store_of(place: Path) -> tuple[SystemSettings, PairStore]:
     """The settings of its system, and its pairs."""
     experiment = load(place)
     settings = experiment.systems["ems"]
     folders = [s for pair in sorted((place / "shards").iterdir()) for s in shards_in(pair)]
-    store = PairStore(folders, list(experiment.languages), settings["model"]["max_tokens"])
+    store = PairStore(folders, list(experiment.languages), settings.model.max_tokens)
     return settings, store
 
 

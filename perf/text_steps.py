@@ -97,7 +97,7 @@ def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
     for code in codes:
         write_zips(work, pair_name("en", code), list(source(code=code)))
     write_eval_keys(
-        work.experiment.decontaminate["key"],
+        work.experiment.decontaminate.key,
         eval_files(work.experiment, {evalset: place}),
         work.keys,
     )

@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ems.config import SystemSettings
+from ems.model.settings import EncoderSettings
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.contrastive import in_batch_loss
 from ems.objectives.system import System
@@ -37,7 +39,7 @@ PEER_TRAINER = (
 class Job:
     """What a trainer does: `warm` steps off the clock, then `steps` on it."""
 
-    settings: dict[str, Any]  # of the system
+    settings: SystemSettings
     store: PairStore
     pieces: int
     batch: int
@@ -91,11 +93,9 @@ class Clock:
 def ours(job: Job, objectives: set[str]) -> float:
     """Seconds of the library's step, with those objectives."""
     torch.manual_seed(1)
-    parts = job.settings["objectives"]
-    for name in ("xtr", "contrastive"):
-        parts[name]["weight"] = int(name in objectives)
-    languages = len(job.store.languages)
-    system = System(job.settings, languages, job.pieces, job.precision).to(job.device).train()
+    weights = {name: {"weight": int(name in objectives)} for name in ("xtr", "contrastive")}
+    settings, languages = job.settings.overridden({"objectives": weights}), len(job.store.languages)
+    system = System(settings, languages, job.pieces, job.precision).to(job.device).train()
     if job.compiled:
         system.encoder.compile_layers()
     optimizer = torch.optim.Adam(system.parameters(), lr=RATE, fused=True)
@@ -119,21 +119,21 @@ def ours(job: Job, objectives: set[str]) -> float:
 class Plain(nn.Module):
     """The same sizes out of PyTorch's own layers, padded, mean-pooled."""
 
-    def __init__(self, model: dict[str, Any], out: int, pieces: int) -> None:
+    def __init__(self, model: EncoderSettings, out: int, pieces: int) -> None:
         super().__init__()
-        width = model["width"]
+        width = model.width
         layer = nn.TransformerEncoderLayer(
             width,
-            model["heads"],
-            model["feed_forward"],
-            model["dropout"],
+            model.heads,
+            model.feed_forward,
+            model.dropout,
             nn.functional.silu,
             batch_first=True,
         )
         self.tokens = nn.Embedding(pieces, width)
-        self.positions = nn.Embedding(model["max_tokens"], width)
-        self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(model["dropout"])
-        self.layers = nn.TransformerEncoder(layer, model["layers"], enable_nested_tensor=False)
+        self.positions = nn.Embedding(model.max_tokens, width)
+        self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(model.dropout)
+        self.layers = nn.TransformerEncoder(layer, model.layers, enable_nested_tensor=False)
         self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out))
 
     def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
@@ -154,8 +154,8 @@ def padded(sentences: tuple[list[int], ...]) -> tuple[Tensor, Tensor]:
 def plain(job: Job) -> float:
     """Seconds of the plain loop, contrastive only."""
     torch.manual_seed(1)
-    contrastive = job.settings["objectives"]["contrastive"]
-    model = Plain(job.settings["model"], contrastive["width"], job.pieces).to(job.device)
+    contrastive = job.settings.objectives.contrastive
+    model = Plain(job.settings.model, contrastive.width, job.pieces).to(job.device)
     if job.compiled:
         model.compile(dynamic=True)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
@@ -170,7 +170,7 @@ def plain(job: Job) -> float:
         with torch.autocast(job.device.type, torch.bfloat16, job.precision == "bfloat16"):
             first, second = (model(*side) for side in sides)
         both = torch.cat([first, second]).float()  # (2B, k)
-        loss = in_batch_loss(both, contrastive["temperature"])
+        loss = in_batch_loss(both, contrastive.temperature)
         optimizer.zero_grad(set_to_none=True)
         (loss / job.batch).backward()
         optimizer.step()
@@ -227,29 +227,29 @@ def peer_modules(job: Job) -> list[nn.Module]:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    model, folder = job.settings["model"], str(job.folder / "bert")
+    model, folder = job.settings.model, str(job.folder / "bert")
     tokenizer = Tokenizer(models.WordLevel({str(i): i for i in range(job.pieces)}, unk_token="1"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="0",
         unk_token="1",
-        model_max_length=model["max_tokens"],
+        model_max_length=model.max_tokens,
     ).save_pretrained(folder)
     config = BertConfig(
         vocab_size=job.pieces,
-        hidden_size=model["width"],
-        num_hidden_layers=model["layers"],
-        num_attention_heads=model["heads"],
-        intermediate_size=model["feed_forward"],
-        hidden_dropout_prob=model["dropout"],
-        attention_probs_dropout_prob=model["attention_dropout"],
-        max_position_embeddings=model["max_tokens"],
+        hidden_size=model.width,
+        num_hidden_layers=model.layers,
+        num_attention_heads=model.heads,
+        intermediate_size=model.feed_forward,
+        hidden_dropout_prob=model.dropout,
+        attention_probs_dropout_prob=model.attention_dropout,
+        max_position_embeddings=model.max_tokens,
         hidden_act="silu",
     )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     body = Transformer(folder, model_kwargs={"add_pooling_layer": False})
-    return [body, Pooling(model["width"])]
+    return [body, Pooling(model.width)]
 
 
 TRAINERS: dict[str, Callable[[Job], float]] = {

@@ -15,7 +15,6 @@ import json
 import statistics
 import sys
 import tempfile
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +64,13 @@ def inside(options: argparse.Namespace) -> None:
 
 def flops(job: Job, trainer: str) -> int:
     """FLOPs of the measured steps of a trainer, as the trainer's own log counts them."""
-    objectives = deepcopy(job.settings["objectives"])
-    objectives["xtr"]["weight"] = int(trainer == "ems")
+    objectives = {"xtr": {"weight": int(trainer == "ems")}}
     if trainer == "st":
-        objectives["contrastive"]["width"] = 0  # no MLP
+        objectives["contrastive"] = {"width": 0}  # no MLP
     with torch.device("meta"):  # shapes only
         languages = len(job.store.languages)
-        system = System({**job.settings, "objectives": objectives}, languages, job.pieces)
+        settings = job.settings.overridden({"objectives": objectives})
+        system = System(settings, languages, job.pieces)
     of_step = StepFlops(system)
     lengths = np.array([len(side) for pair in job.sentences() for side in pair])
     return sum(map(of_step, lengths.reshape(-1, 2 * job.batch)[job.warm :]))

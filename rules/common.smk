@@ -52,8 +52,8 @@ for line in PLAN.missing if MAIN else ():
 
 EXPERIMENT = PLAN.experiment
 # Not in `params:`, where a changed value would train again what is finished.
-os.environ[AFRESH] = "1" if PLAN.site["afresh"] else ""
-DATA = PLAN.site["data"]
+os.environ[AFRESH] = "1" if PLAN.site.afresh else ""
+DATA = PLAN.site.data
 MIRROR = f"{DATA}/{EMBEDDED}"  # where ems writes the demo's data
 ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
 MINED = f"{DATA}/opus/{{corpus}}/{{version}}/mined/{{corpus}}.{{pair}}.tsv.gz"
@@ -61,11 +61,11 @@ DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
 PAIR = "{label}-{version}-{pair}"  # of a corpus, or of a part of one
 RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
-COSTS = f"{RESULTS}/costs"
-TRAINED = [name for name, system in EXPERIMENT.systems.items() if system["kind"] == "encoder"]
+COSTS = f"{RESULTS}/costs"  # of jobs, as logs: outputs would be made again if they were missing
+TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained]
 SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
-    dict.fromkeys(EXPERIMENT.systems[name]["vocabulary"] for name in SYSTEMS if name in TRAINED)
+    dict.fromkeys(EXPERIMENT.systems[name].vocabulary for name in SYSTEMS if name in TRAINED)
 )
 
 
@@ -89,26 +89,22 @@ wildcard_constraints:
     ),
 
 
-def stage(name, modules, costs="", reads=""):
-    """Return the params of a rule: `job`, words that all its calls share, and `code`, the hash of what they run.
+def stage(name, modules, reads=""):
+    """Return the params of a rule: the settings that its calls name, and a hash of the code that they run.
 
-    `name`: the stage whose settings a job reads ("": none), those of the wildcards in `reads`.
+    `name`: the stage whose settings a job reads, those of the wildcards in `reads`.
     `modules`: what a job runs, or a function of its wildcards that returns this.
-    `costs`: where seconds and memory go. That file is no output: it is not worth running a job again.
     """
 
-    def job(wildcards):
-        words = []
-        if name:
-            parts = {key: wildcards[key] for key in reads.split()}
-            words = ["--experiment", EXPERIMENT.name]
-            words += ["--expect", stage_hash(EXPERIMENT, name, **parts)]
-        return [*words, "--costs", f"{COSTS}/{costs}.json".format(**wildcards)] if costs else words
+    def settings(wildcards):
+        parts = {key: wildcards[key] for key in reads.split()}
+        expect = stage_hash(EXPERIMENT, name, **parts)
+        return ["--experiment", EXPERIMENT.name, "--expect", expect]
 
     def code(wildcards):
         return source_of(modules(wildcards) if callable(modules) else modules)
 
-    return {"job": job, "code": code}
+    return {"settings": settings, "code": code}
 
 
 def shown(path, category, labels, words="shown"):
@@ -141,7 +137,7 @@ def of_system(pattern):
     """An input function: `pattern` for the vocabulary of a job's system."""
 
     def value(wildcards):
-        return pattern.format(vocabulary=EXPERIMENT.systems[wildcards.system]["vocabulary"])
+        return pattern.format(vocabulary=EXPERIMENT.systems[wildcards.system].vocabulary)
 
     return value
 
@@ -214,26 +210,31 @@ def evalset_files(name):
     return [str(path) for path in fetched_files(EXPERIMENT, name, Path(evalset_folder(name)))]
 
 
+def evalset_source(wildcards):
+    """Where a set comes from: a directory, an address, `embedded` (the demo's mirror), or '' for as published."""
+    return unit_source(EXPERIMENT, wildcards.evalset)
+
+
 def training(wildcards):
     """The `train` settings of a job's system."""
-    return EXPERIMENT.systems[wildcards.system]["train"]
+    return EXPERIMENT.systems[wildcards.system].train
 
 
 def processes(wildcards):
     """How many processes train a system: one for each GPU, where it is not trained on CPUs."""
-    return 1 if training(wildcards)["device"] == "cpu" else max(1, PLAN.site["gpus"])
+    return 1 if training(wildcards).device == "cpu" else max(1, PLAN.site.gpus)
 
 
 def modules_of_bench(wildcards):
     """What scores a job's system on its benchmark."""
-    return bench_modules(wildcards.benchmark, EXPERIMENT.systems[wildcards.system]["kind"])
+    return bench_modules(wildcards.benchmark, EXPERIMENT.systems[wildcards.system].kind)
 
 
 def gpus_of_bench(wildcards):
     """One GPU to encode with, where there are any, unless the system is trained on CPUs or has no use for it."""
     system = EXPERIMENT.systems[wildcards.system]
-    on_cpu = system["train"]["device"] == "cpu" or system["kind"] == "char-ngram"
-    return 0 if on_cpu else min(1, PLAN.site["gpus"])
+    on_cpu = system.train.device == "cpu" or system.kind == "char-ngram"
+    return 0 if on_cpu else min(1, PLAN.site.gpus)
 
 
 def model_of(wildcards):

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conftest import ROOT
 from fuzz_stages_made import COMMANDS
 from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
 
-from ems.config.composed import experiment_schema, site_schema
+from ems.config.page.schema import experiment_schema, site_schema
 
 # fmt: off
 RAW = [
@@ -34,7 +33,7 @@ def raw_text(path: str) -> st.SearchStrategy:
 
 def settings_of(name: str) -> list[Key]:
     """Every setting that a schema knows by name."""
-    schema = {"experiment": experiment_schema, "site": site_schema}[name](ROOT / "schemas")
+    schema = {"experiment": experiment_schema, "site": site_schema}[name]()
     return list(_below(schema, schema, ()))
 
 

@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 
 from ems.files import sha256_file
 from ems.model.encoder import Encoder, EncoderSettings
+from ems.text.settings import VocabularySettings
 from ems.text.subwords import train_vocabulary
 
 SIZES = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.1}
@@ -28,7 +29,7 @@ def write_model(folder, languages, text, pieces=80, seed=0):
     folder.mkdir(parents=True)
     sample = folder / "sample.txt"
     sample.write_text("".join(f"{line.lower()}\n" for line in text), encoding="utf-8")
-    wanted = {"size": pieces, "character_coverage": 1.0}
+    wanted = VocabularySettings.model_construct(size=pieces, character_coverage=1.0)
     settings = SimpleNamespace(vocabulary=wanted, languages=languages)
     size = train_vocabulary(settings, sample, folder / "vocabulary.model")
     sample.unlink()

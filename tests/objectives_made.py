@@ -2,19 +2,22 @@
 
 import numpy as np
 import torch
-from conftest import ROOT
 
-from ems.config.schema import load_yaml, with_defaults
+from ems.config import SystemSettings
+from ems.model.settings import EncoderSettings
+from ems.objectives.settings import Objectives
 from ems.objectives.system import System
 from ems.shards.reader import Batch
-
-_SCHEMA = load_yaml(ROOT / "schemas" / "experiment.schema.yaml")["$defs"]
+from ems.train.settings import TrainSettings
 
 
 def system_settings(model, objectives, train=None):
     """What `System` takes: the three parts of a system, complete."""
-    given = {"model": model, "objectives": objectives, "train": train or {}}
-    return {key: with_defaults(part, _SCHEMA[key], _SCHEMA) for key, part in given.items()}
+    return SystemSettings(
+        model=EncoderSettings(**model),
+        objectives=Objectives(**objectives),
+        train=TrainSettings(**{"steps": 1} | (train or {})),
+    )
 
 
 def noisy_system(settings, languages, pieces):

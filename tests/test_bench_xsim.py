@@ -13,6 +13,7 @@ from results_made import hits
 from ems.benchmarks.xsim.score import best_by_margin, errors_of
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
 from ems.config import stage_hash
+from ems.settings import plain
 
 # --- the margin
 
@@ -152,7 +153,7 @@ def test_the_same_text_on_another_line_is_found_and_its_own_made_sentence_is_not
 
 def test_the_default_is_the_ratio_margin_with_four_neighbours(tmp_path, folders):
     experiment = Settings(tmp_path / "settings").load(edited(BASE, *WITHOUT_PROTOCOL))
-    assert experiment.evalsets["flores200"].protocol == {"k": 4, "margin": "ratio"}
+    assert plain(experiment.evalsets["flores200"].protocol) == {"k": 4, "margin": "ratio"}
     changes = {"flores200": {"protocol": {"margin": "ratio"}}}
     scores = run(tmp_path, folders, "xsim", evalsets=changes)
     assert scores.protocol == {"k": 4, "margin": "ratio"}

@@ -20,7 +20,15 @@ FILES = {
     "__init__.py": '''
 """A benchmark of the project's own."""
 
+from pydantic import Field
+
 from ems.benchmarks.record import Benchmark, Shown, same
+from ems.settings import Settings
+
+
+class Protocol(Settings):
+    beam: int = Field(3, ge=1, le=9, description="The width of the beam.")
+
 
 SHOWN = Shown(caption="Toy: P@1.", report="Sentences of the toy and their translations.")
 BENCHMARK = Benchmark(
@@ -28,6 +36,7 @@ BENCHMARK = Benchmark(
     licence="CC0",
     source="a directory with de.tsv",
     codes=same("de fr"),
+    protocol=Protocol,
     tables={"toy": SHOWN},
     figures={"toy": Shown(caption="Toy", report="The toy as a figure.")},
 )
@@ -102,11 +111,6 @@ def _plot(scores, out, families):
 
 FIGURES = {"toy": _plot}
 ''',
-    "settings.yaml": """
-protocol:
-  properties:
-    beam: {type: integer, minimum: 1, maximum: 9, default: 3}
-""",
     "units.tsv": "\n".join(
         [
             "unit\tbase\tfile\tsha256\tmembers",

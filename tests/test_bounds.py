@@ -8,14 +8,13 @@ import pytest
 from conftest import ROOT
 from experiments_made import MINIMAL, Settings, changed, edited, ends
 
-from ems.config.composed import experiment_schema, site_schema
-from ems.config.schema import check
+from ems.config.file import experiment_model
+from ems.config.page.schema import experiment_schema, site_schema
 from ems.errors import EmsError
+from ems.settings import checked
 
-SCHEMAS = {
-    "experiment": experiment_schema(ROOT / "schemas"),
-    "site": site_schema(ROOT / "schemas"),
-}
+SCHEMAS = {"experiment": experiment_schema(), "site": site_schema()}
+DEFINITIONS = SCHEMAS["experiment"]["$defs"]
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
 
@@ -70,12 +69,12 @@ def test_every_default_is_allowed(name, part):
 def leaves(schema, path=()):
     """(path, part) of every number of an experiment; `[]` and `x` stand for items and names."""
     if "$ref" in schema:
-        schema = {**SCHEMAS["experiment"]["$defs"][schema["$ref"].rpartition("/")[2]], **schema}
+        schema = {**DEFINITIONS[schema["$ref"].rpartition("/")[2]], **schema}
     if schema.get("type") in ("integer", "number"):
         yield path, schema
     for key, part in schema.get("properties", {}).items():
         yield from leaves(part, (*path, key))
-    for part in schema.get("anyOf", ()):
+    for part in schema.get("oneOf", ()):
         yield from leaves(part, path)
     for key, name in (("items", "[]"), ("additionalProperties", "x")):
         if isinstance(schema.get(key), dict):
@@ -96,15 +95,17 @@ LEAVES = [
     for section in (*SECTIONS, *OF_SYSTEMS)
     for path, part in leaves(SCHEMAS["experiment"]["properties"][section], (section,))
 ] + [
-    (("splits", "x", "first", "x"), SCHEMAS["experiment"]["$defs"]["lines"]),
-    (("corpora", "[]", "max_pairs"), SCHEMAS["experiment"]["$defs"]["lines"]),
+    leaf
+    for name, place in (("SplitEntry", ("splits", "x")), ("CorpusEntry", ("corpora", "[]")))
+    for leaf in leaves(DEFINITIONS[name], place)
 ]
 
 
 def with_number(path, value):
     """An experiment with a number at a path."""
     if path[0] == "corpora":
-        return edited(MINIMAL, "corpora.0.max_pairs", value)
+        front, own = (path[:3], path[3:]) if path[2] == "max_pairs" else (path, ())
+        return edited(MINIMAL, ".".join(["corpora", "0", *front[2:]]), nested(own, value))
     version = {"evalsets": {path[1]: {"version": "v"}}} if path[0] == "evalsets" else {}
     return changed(changed(MINIMAL, version), nested(path, value))
 
@@ -113,14 +114,14 @@ def with_number(path, value):
     ("path", "part"), [pytest.param(*leaf, id=".".join(leaf[0])) for leaf in LEAVES]
 )
 def test_a_number_may_lie_at_its_bounds_and_not_beyond_them(path, part):
-    schema, key = SCHEMAS["experiment"], ".".join(path[-1:]).replace("[]", "0")
+    model, key = experiment_model(), ".".join(path[-1:]).replace("[]", "0")
     low, high = ends(part)
     for value in (low, high):
-        check(with_number(path, value), schema, "mine.yaml")
+        checked(model, with_number(path, value), "mine.yaml")
     beyond = [low - 1, 2 * high + 1, 10**400, -(10**400), 1e300, math.nan, math.inf, -math.inf]
     for value in (*beyond, str(low), True, None):
         with pytest.raises(EmsError) as error:
-            check(with_number(path, value), schema, "mine.yaml")
+            checked(model, with_number(path, value), "mine.yaml")
         message = str(error.value)
         assert key in message
         assert "\n" not in message

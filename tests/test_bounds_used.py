@@ -8,25 +8,26 @@ import sys
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
 from experiments_made import ends
 from train_made import MODEL, rows
 
 from ems.bench import probe
 from ems.bench.nearest import nearest
-from ems.config.schema import load_yaml
+from ems.config.page.schema import experiment_schema
 from ems.model.dropout import drop
 from ems.text.subwords import quotas
 from ems.train.checkpoint import Keep, _folder, checkpoints
 from ems.train.distributed import dropout_seed
 from ems.train.step import learning_rate
 
-SHARED = load_yaml(ROOT / "schemas/experiment.schema.yaml")["$defs"]
-TRAIN = SHARED["train"]["properties"]
-SEEDS = ends(SHARED["seed"])
-STEPS = ends(SHARED["steps"])
-DROPOUT = ends(SHARED["dropout"])
-LINES = SHARED["lines"]["maximum"]
+SHARED = experiment_schema()["$defs"]
+TRAIN = SHARED["TrainOverrides"]["properties"]
+MODELS = SHARED["EncoderSettings"]["properties"]
+SEEDS = ends(TRAIN["seed"])
+STEPS = ends(TRAIN["steps"])
+DROPOUT = ends(MODELS["dropout"])
+RATES = ends(TRAIN["learning_rate"])
+LINES = SHARED["CorpusEntry"]["properties"]["max_pairs"]["oneOf"][0]["maximum"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -68,7 +69,7 @@ def test_a_sample_is_shared_by_a_billion_lines_and_one(temperature):
 
 
 @pytest.mark.parametrize("schedule", TRAIN["schedule"]["enum"])
-@pytest.mark.parametrize("peak", ends(SHARED["rate"]))
+@pytest.mark.parametrize("peak", RATES)
 def test_every_rate_of_every_schedule_is_finite_and_not_negative(schedule, peak):
     low, high = STEPS
     for warmup in (low, 1, high):
@@ -95,7 +96,7 @@ def test_checkpoints_sort_by_their_steps(tmp_path):
 
 def test_of_fewer_items_than_neighbours_all_are():
     vectors = np.eye(5, dtype=np.float32)
-    most = SHARED["neighbours"]["maximum"]
+    most = SHARED["SearchProtocol"]["properties"]["k"]["maximum"]
     assert [found.index.shape for found in nearest(vectors, vectors, most)] == [(5, 5), (5, 5)]
 
 
@@ -114,13 +115,13 @@ LOWEST = {
         "head": {"language_width": 0},
         "contrastive": {"width": 0, "temperature": 0.001},
     },
-    "train": {"batch_pairs": 2, "learning_rate": ends(SHARED["rate"])[0], "warmup_steps": 0}
+    "train": {"batch_pairs": 2, "learning_rate": RATES[0], "warmup_steps": 0}
     | {"sampling_alpha": 0, "corpus_share": ends(TRAIN["corpus_share"])[0], "validate_every": 1}
     | {"weight_decay": 0, "checkpoint_every": 1, "keep_checkpoints": 1, "seed": SEEDS[0]},
 }
 HIGHEST = {
     "model": {**MODEL, "dropout": DROPOUT[1], "attention_dropout": DROPOUT[1], "norm_eps": 1}
-    | {"feed_forward": SHARED["model"]["properties"]["feed_forward"]["maximum"]},
+    | {"feed_forward": MODELS["feed_forward"]["maximum"]},
     "objectives": {
         "head": {"dropout": DROPOUT[1]},
         "xtr": {"weight": 1_000_000, "sampled": 65535},
@@ -144,7 +145,7 @@ def test_a_training_at_its_bounds_has_finite_losses(toy, tmp_path, settings):
 
 
 PROBES = {
-    "lowest": probe.Probe((1,), "tanh", DROPOUT[0], ends(SHARED["rate"])[0], 1, 1, 0),
+    "lowest": probe.Probe((1,), "tanh", DROPOUT[0], RATES[0], 1, 1, 0),
     "highest": probe.Probe((4096,), "relu", DROPOUT[1], 1.0, 1_000_000, 3, 100_000),
 }
 
@@ -153,7 +154,7 @@ PROBES = {
 def test_a_classifier_at_its_bounds_answers(settings):
     pool = probe.Vectors(torch.eye(8))
     labels = torch.arange(8) % 2
-    decays = ends(SHARED["decay"])
+    decays = ends(TRAIN["weight_decay"])
     runs = [probe.Run((SEEDS[1], 500), range(6), range(6, 8), decay) for decay in decays]
     for classifier in probe.train(pool, labels, 2, runs, settings, "bounds"):
         assert set(classifier.predict(pool, range(8)).tolist()) <= {0, 1}

@@ -17,6 +17,7 @@ from conftest import ROOT
 from ems.commands import COMMANDS
 from ems.flags import Mark, flags_of
 from ems.text.evalkeys import write_keys
+from ems.text.settings import VocabularySettings
 
 PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
 
@@ -200,7 +201,7 @@ def model(tmp_path_factory):
     lines = ["".join(draw.choices("abcdefgh ", k=30)) for _ in range(200)]
     sample.write_text("".join(f"{line}\n" for line in lines))
     settings = SimpleNamespace(
-        vocabulary={"size": 100, "character_coverage": 1.0}, languages=["en", "de"]
+        vocabulary=VocabularySettings(size=100, character_coverage=1.0), languages=["en", "de"]
     )
     train_vocabulary(settings, sample, folder / "vocabulary.model")
     sizes = {"layers": 1, "width": 8, "heads": 2, "feed_forward": 8}

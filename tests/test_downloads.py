@@ -10,7 +10,7 @@ from conftest import ROOT
 from experiments_made import REAL, Settings
 
 from ems.config import load_experiment, load_site
-from ems.config.schema import load_yaml
+from ems.config.yaml12 import load_yaml
 from ems.corpora.catalogue import catalogue
 from ems.downloads import as_csv, as_json, as_text
 from ems.languages.opus import opus_files

@@ -19,6 +19,7 @@ from ems.shards.writer import write_shards
 from ems.text.bulk import segment_tsv
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
+from ems.text.settings import CleanSettings, VocabularySettings
 from ems.text.subwords import train_vocabulary, write_sample
 
 SIZES = {"layers": 0, "width": 8, "heads": 1, "feed_forward": 8, "dropout": 0}
@@ -41,8 +42,8 @@ def world(folder, format_characters):
     site = load_site(ROOT / "config.yaml", ROOT / "schemas")
     tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
     corpus = Corpus("C", "v1", "somewhere", True, ("en-zh",), None)
-    clean = {**tiny.clean, "format_characters": format_characters}
-    settings = {"size": 110, "character_coverage": 1.0, "sample_lines": 100, "temperature": 1}
+    clean = CleanSettings(format_characters=format_characters)
+    settings = VocabularySettings(size=110, character_coverage=1.0, sample_lines=100)
     languages = {code: tiny.languages[code] for code in SEGMENTERS}
     changes = {"clean": clean, "vocabulary": settings, "languages": languages}
     experiment = replace(tiny, corpora=(corpus,), validation=None, **changes)

@@ -5,13 +5,13 @@ import re
 import evalsets_made as made
 import pytest
 import yaml
-from conftest import ROOT, SHARED, copy_project, needs
+from conftest import SHARED, copy_project, needs
 from experiments_made import GONE, MINIMAL, Settings, edited
 from mirror_made import write_flores, write_lines
 
 from ems.benchmarks import benchmark, module, sets
 from ems.config import stage_hash
-from ems.config.composed import experiment_schema
+from ems.config.page.schema import experiment_schema
 from ems.evalsets.check import missing_evalsets
 from ems.evalsets.sets import data_files, read_sides, set_files, unit_source
 from ems.text.evalkeys import eval_files, write_eval_keys
@@ -184,10 +184,10 @@ def test_the_dev_part_of_flores_needs_a_source_that_has_it(project):
 
 
 def test_every_set_of_the_schema_is_known_and_says_what_training_must_not_see():
-    schema = experiment_schema(ROOT / "schemas")["properties"]
-    known = set(schema["evalsets"]["properties"])
+    schema = experiment_schema()["$defs"]
+    known = set(schema["Evalsets"]["properties"])
     assert known == set(sets())
-    against = set(schema["decontaminate"]["properties"]["against"]["items"]["enum"])
+    against = set(schema["Decontaminate"]["properties"]["against"]["items"]["enum"])
     assert against == known - {"paracrawl", "europarlxsr"}
     assert all(hasattr(module(name, "data"), "read_sides") for name in against)
 

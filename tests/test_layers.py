@@ -10,7 +10,7 @@ from conftest import ROOT
 # What stands further down may import what stands further up, and nothing else of ems.
 LAYERS = [
     {"errors"},
-    {"damaged", "shapes"},
+    {"damaged", "shapes", "settings"},
     {"files", "progress", "orphan", "torchrun", "batches", "hits"},
     {"languages", "papers"},
     {"outputs", "scores"},
@@ -70,6 +70,8 @@ def part(module):
     first, *_, last = module.split(".")[1:] * 2
     if module.startswith("ems.benchmarks.families."):
         return "benchmarks.families"
+    if last == "settings":  # what each package declares to be set stands below all packages
+        return last
     inside = first == "benchmarks" and module.count(".") == 3 and last in PARTS
     return f"{first}.{PARTS[last]}" if inside else first
 

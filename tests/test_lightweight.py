@@ -10,8 +10,9 @@ from train_made import LANGUAGES, MODEL, Toy
 
 from ems.bench.registry import evaluate
 from ems.config import load_experiment, load_site
-from ems.config.schema import load_yaml
+from ems.config.yaml12 import load_yaml
 from ems.encode import SentenceEncoder
+from ems.settings import plain
 from ems.shards.reader import PairStore
 from ems.train.batches import Data
 from ems.train.job import Places, train
@@ -36,8 +37,8 @@ def loaded(name):
 
 
 def weights(system):
-    objectives = system["objectives"].items()
-    return {name: own["weight"] for name, own in objectives if own.get("weight")}
+    objectives = system.objectives
+    return {name: getattr(objectives, name).weight for name in objectives.active}
 
 
 # --- the settings
@@ -49,11 +50,11 @@ def test_every_language_pair_has_a_vocabulary_and_a_model_of_its_own(name):
     for code in PAIRS:
         assert experiment.vocabularies[code].languages == ("en", code)
         system = experiment.systems[f"ugt-align-sim-{code}"]
-        assert (system["vocabulary"], system["languages"]) == (code, ["en", code])
+        assert (system.vocabulary, system.languages) == (code, ("en", code))
         pair = "-".join(sorted(["en", code]))
         assert [own for _, own in experiment.pairs_of("train", code)] == [pair]
         assert [own for _, own in experiment.pairs_of("validation", code)] == [pair]
-    used = {system["vocabulary"] for system in experiment.systems.values()}
+    used = {system.vocabulary for system in experiment.systems.values()}
     assert used == set(PAIRS)  # none the shared one, so that is not made
 
 
@@ -81,7 +82,7 @@ def test_layers_and_batch_of_tables_5_and_8_are_entries(name, word, part, key, v
         system = experiment.systems[f"{word}-{value}-align-sim-fr"]
         assert system[part][key] == value
         assert weights(system) == JOINT
-        assert system["model"] | {"layers": 2} == base["model"]
+        assert plain(system.model) | {"layers": 2} == plain(base.model)
 
 
 @pytest.mark.parametrize("name", [FULL, TWIN])
@@ -90,21 +91,22 @@ def test_width_and_corpus_of_figure_2_and_table_9_are_entries(name):
     shares = {12: 0.125, 25: 0.25, 50: 0.5}
     for word, share in shares.items():
         for more in ("", "-align-sim"):
-            assert systems[f"corpus-{word}{more}-fr"]["train"]["corpus_share"] == share
-    base = systems["ugt-fr"]["model"]["width"]
+            assert systems[f"corpus-{word}{more}-fr"].train.corpus_share == share
+    base = systems["ugt-fr"].model.width
     for width in (base // 4, base // 2, 2 * base):
-        assert systems[f"width-{width}-fr"]["model"]["width"] == width
+        assert systems[f"width-{width}-fr"].model.width == width
         assert weights(systems[f"width-{width}-align-sim-fr"]) == JOINT
 
 
 def test_the_full_size_is_that_of_the_paper():
     experiment = loaded(FULL)
     system = experiment.systems["ugt-align-sim-fr"]
-    model, head = system["model"], system["objectives"]["head"]
-    assert [model[key] for key in ("layers", "width", "heads", "feed_forward")] == [2, 512, 8, 1024]
-    assert (head["output"], head["bias"], head["language_width"]) == ("shared", True, 0)
-    assert (system["train"]["batch_pairs"], system["train"]["learning_rate"]) == (128, 0.001)
-    assert {own.settings["size"] for own in experiment.vocabularies.values()} == {50_000}
+    model, head = system.model, system.objectives.head
+    sizes = (model.layers, model.width, model.heads, model.feed_forward)
+    assert sizes == (2, 512, 8, 1024)
+    assert (head.output, head.bias, head.language_width) == ("shared", True, 0)
+    assert (system.train.batch_pairs, system.train.learning_rate) == (128, 0.001)
+    assert {own.settings.size for own in experiment.vocabularies.values()} == {50_000}
     assert experiment.splits["ParaCrawl"].first == {"validation": 10_000}
     pairs = {
         "fr": (37.8e6, 12, 3),
@@ -113,9 +115,9 @@ def test_the_full_size_is_that_of_the_paper():
         "it": (17.3e6, 30, 6),
     }
     for code, (count, epochs, warmup) in pairs.items():  # Table 2 and section 4.1
-        own = experiment.systems[f"ugt-{code}"]["train"]
-        assert own["steps"] == pytest.approx(count * epochs / 128, abs=1)
-        assert own["warmup_steps"] == pytest.approx(count * warmup / 128, abs=1)
+        own = experiment.systems[f"ugt-{code}"].train
+        assert own.steps == pytest.approx(count * epochs / 128, abs=1)
+        assert own.warmup_steps == pytest.approx(count * warmup / 128, abs=1)
 
 
 def test_the_full_size_retrieves_and_classifies_as_sections_4_3_and_4_4_say():
@@ -123,9 +125,9 @@ def test_the_full_size_retrieves_and_classifies_as_sections_4_3_and_4_4_say():
     europarl = experiment.evalsets["europarlxsr"]
     assert set(europarl.languages.values()) == set(PAIRS)
     how = europarl.protocol
-    assert (how["queries"], how["candidates"], how["margin"]) == (2_000, 200_000, "absolute")
-    assert experiment.probes["mldoc"]["hidden"] == []  # "a new linear classifier"
-    assert experiment.probes["mldoc"]["seeds"] == 5
+    assert (how.queries, how.candidates, how.margin) == (2_000, 200_000, "absolute")
+    assert experiment.probes["mldoc"].hidden == []  # "a new linear classifier"
+    assert experiment.probes["mldoc"].seeds == 5
 
 
 def test_the_twin_has_the_entries_of_the_full_size_but_for_the_widths():

@@ -45,16 +45,16 @@ def test_an_entry_with_each_is_a_system_for_each_vocabulary_with_its_overrides(p
     assert list(systems) == [
         *("all", "some", "one", "pair-de", "pair-ja", "own-de", "own-ja", "ngram")
     ]
-    assert [systems[name]["vocabulary"] for name in ("pair-de", "pair-ja")] == ["de", "ja"]
-    layers = {name: system["model"]["layers"] for name, system in systems.items()}
+    assert [systems[name].vocabulary for name in ("pair-de", "pair-ja")] == ["de", "ja"]
+    layers = {name: system.model.layers for name, system in systems.items()}
     assert [layers[name] for name in ("all", "pair-de", "pair-ja", "own-ja")] == [6, 1, 1, 3]
-    steps = [systems[name]["train"]["steps"] for name in ("pair-ja", "own-de", "own-ja", "one")]
+    steps = [systems[name].train.steps for name in ("pair-ja", "own-de", "own-ja", "one")]
     assert steps == [10, 10, 7, 3]
 
 
 def test_a_system_has_the_languages_of_its_vocabulary_or_those_it_names_in_that_order(project):
     systems = project.load().systems
-    found = {name: system["languages"] for name, system in systems.items()}
+    found = {name: list(system.languages) for name, system in systems.items()}
     assert found["all"] == found["ngram"] == ["en", "de", "ja"]
     assert found["some"] == ["en", "ja"]
     assert found["one"] == found["pair-de"] == ["en", "de"]
@@ -64,10 +64,10 @@ def test_a_system_has_the_languages_of_its_vocabulary_or_those_it_names_in_that_
 
 def test_a_vocabulary_is_the_base_and_its_overrides(project):
     experiment = project.load()
-    sizes = {name: own.settings["size"] for name, own in experiment.vocabularies.items()}
+    sizes = {name: own.settings.size for name, own in experiment.vocabularies.items()}
     assert sizes == {"shared": 300, "de": 300, "ja": 500}
     own = experiment.of_vocabulary("ja")
-    assert (own.vocabulary["size"], list(own.languages)) == (500, ["ja", "en"])
+    assert (own.vocabulary.size, list(own.languages)) == (500, ["ja", "en"])
     whole = experiment.of_vocabulary("shared")
     assert (whole.vocabulary, whole.languages) == (experiment.vocabulary, experiment.languages)
 

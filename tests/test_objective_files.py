@@ -11,36 +11,44 @@ from safetensors.torch import load_file
 from train_made import rows
 
 from ems import objectives
+from ems.config.file import experiment_model, overrides_model
 from ems.config.provenance import source_files
-from ems.config.schema import load_yaml
+from ems.config.systems import trained_model
 from ems.errors import EmsError
+from ems.objectives.settings import Objectives, Weighted, objectives_model
 from ems.objectives.system import System, load_objective, load_objectives
+from ems.settings import with_fields
 from ems.train.job import Places, train
 
 TOY = '''
 """A toy: a linear map of each sentence is to be its translation."""
 
+from pydantic import Field
 from torch import nn
 
+from ems.objectives.settings import Weighted
 from ems.objectives.system import Objective
 
 
+class Settings(Weighted):
+    power: int = Field(1, ge=1, le=9, description="The power of the distance.")
+
+
 def add_head(heads, settings, languages, pieces):
-    width = settings["model"]["width"]
+    width = settings.model.width
     heads["toy"] = nn.Linear(width, width)
 
 
 def loss(system, encoded):
     first, second = encoded.sides
-    power = system.settings["toy"]["power"]
+    power = system.settings.toy.power
     return (system.heads["toy"](first) - second).abs().pow(power).sum()
 
 
 OBJECTIVE = Objective(loss, add_head)
 '''
-SETTINGS = {"toy": {"weight": 1, "power": 2}}
-KEYS = load_yaml(ROOT / "schemas/experiment.schema.yaml")["$defs"]["objectives"]["properties"]
-NAMES = list(KEYS.keys() - {"head"})
+NAMES = list(Objectives.model_fields.keys() - {"head"})
+WITH_TOY = {"toy": {"weight": 1, "power": 2}}
 
 
 @pytest.fixture
@@ -49,22 +57,20 @@ def _toy_file(tmp_path, monkeypatch):
     folder = tmp_path / "objectives"
     folder.mkdir()
     (folder / "toy.py").write_text(TOY)
-    monkeypatch.setattr(objectives, "__path__", [*objectives.__path__, str(folder)])
+    monkeypatch.setattr(objectives, "__path__", [objectives.__path__[0], str(folder)])
+    models = (objectives_model, overrides_model, experiment_model, trained_model)
+    for model in models:
+        model.cache_clear()
     yield
+    for model in models:
+        model.cache_clear()
     sys.modules.pop("ems.objectives.toy", None)
-
-
-def with_toy(experiment):
-    """An experiment whose system has the toy objective; past the schema, which does not know it."""
-    system = experiment.systems["ems"]
-    parts = {**system["objectives"], **SETTINGS}
-    return replace(experiment, systems={"ems": {**system, "objectives": parts}})
 
 
 @pytest.mark.usefixtures("_toy_file")
 def test_an_objective_that_is_one_file_is_trained(toy, tmp_path):
     places = Places(tmp_path / "model", tmp_path / "state")
-    train(with_toy(toy.experiment()), "ems", toy.data(), places)
+    train(toy.experiment(objectives=WITH_TOY), "ems", toy.data(), places)
     losses = [row["toy"] for row in rows(tmp_path / "model", "validation")]
     assert losses[-1] < losses[0]
     row = rows(tmp_path / "model", "train")[-1]
@@ -77,7 +83,7 @@ def test_an_objective_that_is_one_file_is_trained(toy, tmp_path):
 @pytest.mark.usefixtures("_toy_file")
 def test_its_parameters_come_after_those_of_the_others_and_change_none_of_them(toy):
     systems = []
-    for experiment in (toy.experiment(), with_toy(toy.experiment())):
+    for experiment in (toy.experiment(), toy.experiment(objectives=WITH_TOY)):
         torch.manual_seed(3)
         systems.append(System(experiment.systems["ems"], 3, 300).state_dict())
     old, new = systems
@@ -86,8 +92,9 @@ def test_its_parameters_come_after_those_of_the_others_and_change_none_of_them(t
 
 
 def test_an_objective_without_a_file_is_an_error_that_says_where_it_was_looked_for(toy):
+    with_toy = with_fields(Objectives, "Objectives", toy=Weighted)(toy={"weight": 1})
     with pytest.raises(EmsError, match=r"objectives\.toy: expected a file toy\.py in .*objectives"):
-        System(with_toy(toy.experiment()).systems["ems"], 3, 300)
+        System(replace(toy.experiment().systems["ems"], objectives=with_toy), 3, 300)
 
 
 def test_every_key_of_the_schema_is_a_file_and_its_order_is_its_own():
@@ -99,14 +106,14 @@ def test_every_key_of_the_schema_is_a_file_and_its_order_is_its_own():
 @pytest.mark.parametrize("backwards", [False, True])
 def test_the_order_of_the_keys_of_an_experiment_is_not_that_of_the_sums(backwards):
     names = sorted(NAMES, reverse=backwards)
-    loaded = load_objectives({name: {"weight": 1} for name in names} | {"head": {}})
+    loaded = load_objectives(Objectives(**{name: {"weight": 1} for name in names}))
     generative, others = ["xtr", "ugt", "smlm", "mlm"], ["align", "similarity", "matryoshka"]
     assert list(loaded) == [*generative, "contrastive", *others]
 
 
 def test_the_source_of_training_holds_every_objective_by_its_file():
-    files = {ROOT / "ems/objectives" / f"{name}.py" for name in NAMES}
-    assert files <= set(source_files("ems.train"))
+    found = set(source_files("ems.train"))
+    assert {ROOT / "ems/objectives" / f"{name}.py" for name in NAMES} <= found
 
 
 def test_the_trainer_names_no_objective():

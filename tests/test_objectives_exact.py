@@ -18,6 +18,7 @@ from objectives_made import (
 
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import sentence_keys
+from ems.settings import plain
 
 PIECES, WIDTH, LANGUAGES = 13, 6, 3
 MODEL = {"layers": 1, "width": WIDTH, "heads": 1, "feed_forward": 4, "max_tokens": 7}
@@ -91,7 +92,7 @@ def made_system(name, **head):
     if head:
         objectives["head"] = {**objectives["head"], **head}
     settings = system_settings(MODEL, objectives, train)
-    return noisy_system(settings, LANGUAGES, PIECES), settings["objectives"]
+    return noisy_system(settings, LANGUAGES, PIECES), plain(settings.objectives)
 
 
 def computed(name, **head):

@@ -65,9 +65,9 @@ def test_a_key_that_is_no_text_is_one_line_too(settings, overrides):
 
 def test_what_is_allowed_overrides_the_file(settings):
     site = plan(parse_config(["gpus=2", "data=elsewhere"]), settings.root).site
-    assert (site["gpus"], site["data"]) == (2, "elsewhere")
+    assert (site.gpus, site.data) == (2, "elsewhere")
     for text, value in (("true", True), ("True", True), ("false", False), ("False", False)):
-        assert plan(parse_config([f"afresh={text}"]), settings.root).site["afresh"] is value
+        assert plan(parse_config([f"afresh={text}"]), settings.root).site.afresh is value
 
 
 def test_snakemake_and_ems_read_the_same_out_of_the_settings(fresh: Project) -> None:

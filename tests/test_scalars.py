@@ -82,7 +82,7 @@ def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: name)  # as if it were installed
     project = Settings(tmp_path)
     off, on = project.load(), project.load(edited(MINIMAL, "train.tensorboard", True))
-    assert on.systems["ems"]["train"]["tensorboard"]
+    assert on.systems["ems"].train.tensorboard
     for stage, names in (("train", {}), ("bench", {"benchmark": "tatoeba"}), ("tables", None)):
         wildcards = {} if names is None else {"system": "ems", **names}
         assert stage_hash(on, stage, **wildcards) == stage_hash(off, stage, **wildcards), stage

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import yaml
 from conftest import ROOT
 from experiments_made import MINIMAL, Settings, changed, edited
 from tables_made import csv_rows, tex_line, write_lines
@@ -11,8 +10,12 @@ from tables_made import csv_rows, tex_line, write_lines
 from ems.config import load_experiment, load_site, stage_hash
 from ems.config.sweep import written
 from ems.errors import EmsError
+from ems.model.settings import EncoderSettings
+from ems.objectives.settings import Objectives
+from ems.settings import plain
 from ems.tables.printed import load_grid
 from ems.tables.sweep import write_sweep_table
+from ems.train.settings import TrainSettings
 
 AXES = {
     "model.layers": [2, 6],
@@ -51,12 +54,12 @@ def test_a_point_differs_from_the_chosen_one_in_its_own_setting_alone(project):
     experiment = project.load()
     made = systems(experiment)
     centre = made["ems.chosen"]
-    assert differences(centre, experiment.systems["ems"]) == {"train.steps"}
-    assert centre["train"]["steps"] == 7
+    assert differences(plain(centre), plain(experiment.systems["ems"])) == {"train.steps"}
+    assert centre.train.steps == 7
     for point in experiment.sweep:
         expected = set() if point.chosen else {point.axis}
-        assert differences(made[point.system], centre) == expected, point
-    assert made["ems.layers-2"]["model"]["layers"] == 2
+        assert differences(plain(made[point.system]), plain(centre)) == expected, point
+    assert made["ems.layers-2"].model.layers == 2
 
 
 def test_the_chosen_point_is_one_system_though_it_lies_on_every_axis(project):
@@ -128,10 +131,8 @@ def test_every_system_of_every_sweep_here_is_a_good_name_of_a_folder():
 
 def test_no_two_sections_of_a_system_have_a_key_in_common():
     """So that a name without its section, `ems.layers-2`, can mean one setting only."""
-    schema = yaml.safe_load((ROOT / "schemas/experiment.schema.yaml").read_text())["$defs"]
-    keys = [
-        key for section in ("model", "objectives", "train") for key in schema[section]["properties"]
-    ]
+    sections = (EncoderSettings, Objectives, TrainSettings)
+    keys = [key for section in sections for key in section.model_fields]
     assert len(keys) > 10
     assert len(set(keys)) == len(keys)
 

@@ -1,16 +1,15 @@
 """Laws of the papers' systems: what each overrides, its losses, its size, and that it trains."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT
 
 from ems.config import load_experiment, load_site
-from ems.config.schema import load_yaml
+from ems.config.yaml12 import load_yaml
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
+from ems.settings import plain
 from ems.shards.reader import Batch
 
 EXPERIMENTS = ["demo-full", "ems62"]
@@ -95,19 +94,19 @@ def norm(width):
 
 
 def encoder_size(model, pieces):
-    width, inner = model["width"], model["feed_forward"]
+    width, inner = model.width, model.feed_forward
     attention = 4 * (width * width + width)
     feed_forward = width * inner + inner + inner * width + width
     layer = attention + norm(width) + feed_forward + norm(width)
-    return (pieces + model["max_tokens"]) * width + norm(width) + model["layers"] * layer
+    return (pieces + model.max_tokens) * width + norm(width) + model.layers * layer
 
 
 def generative_size(model, head, languages, pieces):
-    told, joined = head["language_width"], head["language_width"] + model["width"]
-    out = model["width"] if head["output"] == "shared" else joined
-    norms = norm(told) + norm(out) if head["layer_norm"] else 0
-    own = 0 if head["output"] == "shared" else pieces * out
-    return languages * told + joined * out + out + norms + own + (pieces if head["bias"] else 0)
+    told, joined = head.language_width, head.language_width + model.width
+    out = model.width if head.output == "shared" else joined
+    norms = norm(told) + norm(out) if head.layer_norm else 0
+    own = 0 if head.output == "shared" else pieces * out
+    return languages * told + joined * out + out + norms + own + (pieces if head.bias else 0)
 
 
 def contrastive_size(width, out):
@@ -115,12 +114,12 @@ def contrastive_size(width, out):
 
 
 def expected_size(settings, languages, pieces, parts):
-    objectives = settings["objectives"]
-    size = encoder_size(settings["model"], pieces)
+    objectives = settings.objectives
+    size = encoder_size(settings.model, pieces)
     if {"xtr", "ugt"} & set(parts):
-        size += generative_size(settings["model"], objectives["head"], languages, pieces)
+        size += generative_size(settings.model, objectives.head, languages, pieces)
     if "contrastive" in parts:
-        size += contrastive_size(settings["model"]["width"], objectives["contrastive"]["width"])
+        size += contrastive_size(settings.model.width, objectives.contrastive.width)
     return size
 
 
@@ -160,14 +159,14 @@ def test_the_released_code_is_all_of_its_differences(loaded):
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_every_override_says_something_else_than_the_base(loaded, name):
     _, found = loaded
-    base, own = leaves(found.systems["ems"]), leaves(found.systems[name])
+    base, own = leaves(plain(found.systems["ems"])), leaves(plain(found.systems[name]))
     assert sorted(k for k in own if own[k] != base[k]) == sorted(SYSTEMS[name][0])
 
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_a_system_has_the_heads_and_the_parameters_of_its_parts(loaded, name):
     _, found = loaded
-    pieces, languages = found.vocabulary["size"], len(found.languages)
+    pieces, languages = found.vocabulary.size, len(found.languages)
     system = made(found.systems[name], languages, pieces)
     assert list(system.objectives) == ALL[name][1]
     expected = expected_size(found.systems[name], languages, pieces, ALL[name][1])
@@ -187,10 +186,10 @@ def batch(pieces, languages, pairs):
 def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name):
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    settings = copy.deepcopy(experiment("demo-full").systems[name])
-    settings["model"].update(dropout=0.0, attention_dropout=0.0)
-    settings["objectives"]["head"]["dropout"] = 0.0
-    system = made(settings, 8, 200, "cpu")
+    settings = experiment("demo-full").systems[name]
+    still = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
+    still["objectives"] = {"head": {"dropout": 0.0}}
+    system = made(settings.overridden(still), 8, 200, "cpu")
     first = {key: value.clone() for key, value in system.named_parameters()}
     optimizer = torch.optim.Adam(system.parameters(), lr=0.003)
     prepared = system.prepared(
@@ -239,15 +238,14 @@ def test_ems_with_a_shared_embedding_is_the_authors_139_5_million():
 
 def test_lightweight_has_30_2_million_weights():
     """30,223,184 in the authors' code, whose head has a layer norm and a position of padding."""
-    settings = copy.deepcopy(experiment("ems62").systems["ems"])
-    settings["model"].update(layers=2, width=512, heads=8, feed_forward=1024, max_tokens=200)
-    objectives = settings["objectives"]
-    objectives["head"].update(language_width=0, output="shared", bias=True)
-    objectives["contrastive"]["weight"] = objectives["xtr"]["weight"] = 0
-    for name in ("ugt", "align", "similarity"):
-        objectives[name]["weight"] = 1
+    model = {"layers": 2, "width": 512, "heads": 8, "feed_forward": 1024, "max_tokens": 200}
+    weights = {"contrastive": 0, "xtr": 0, "ugt": 1, "align": 1, "similarity": 1}
+    objectives = {name: {"weight": weight} for name, weight in weights.items()}
+    objectives["head"] = {"language_width": 0, "output": "shared", "bias": True}
+    ems = experiment("ems62").systems["ems"]
+    settings = ems.overridden({"model": model, "objectives": objectives})
     assert count(made(settings, 2, 50_000)) == 30_221_648
-    objectives["head"]["layer_norm"] = True
+    settings = settings.overridden({"objectives": {"head": {"layer_norm": True}}})
     assert count(made(settings, 2, 50_000)) + 512 == 30_223_184
 
 
@@ -255,7 +253,7 @@ def test_lightweight_has_30_2_million_weights():
 
 
 def test_the_start_values_of_the_authors_code_are_pytorchs_and_all_layers_are_alike():
-    settings = copy.deepcopy(experiment("demo-full").systems["ems-released"])
+    settings = experiment("demo-full").systems["ems-released"]
     torch.manual_seed(0)
     system = made(settings, 8, 3000, "cpu")
     encoder = system.encoder
@@ -265,7 +263,7 @@ def test_the_start_values_of_the_authors_code_are_pytorchs_and_all_layers_are_al
     first = encoder.layers[0].state_dict()
     for layer in encoder.layers[1:]:
         assert all(torch.equal(value, first[key]) for key, value in layer.state_dict().items())
-    bound = 1 / settings["model"]["width"] ** 0.5  # U(+-1 / sqrt(fan in))
+    bound = 1 / settings.model.width**0.5  # U(+-1 / sqrt(fan in))
     for linear in (encoder.layers[0].inner, system.heads["contrastive"].inner):
         for values in (linear.weight, linear.bias):
             assert 0.9 * bound < values.abs().max().item() <= bound

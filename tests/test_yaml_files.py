@@ -6,7 +6,7 @@ import time
 import pytest
 from experiments_made import MINIMAL, Settings, edited
 
-from ems.config.schema import load_yaml
+from ems.config.yaml12 import load_yaml
 from ems.errors import EmsError
 
 

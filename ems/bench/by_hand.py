@@ -7,13 +7,12 @@ Nothing is downloaded: what is missing is an error with the command that fetches
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ems.bench.cache import FOLDER, cached
 from ems.bench.encoders import make_encoder, model_files
 from ems.bench.registry import evaluate
 from ems.benchmarks import benchmarks, sets_of
-from ems.config import SHARED, Experiment
+from ems.config import Experiment, SystemSettings
 from ems.config.provenance import digest
 from ems.encode import MODEL
 from ems.errors import EmsError
@@ -48,7 +47,8 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     missing.
     """
     system = _system(experiment, given)
-    system["content"] = digest([sha256_file(Path(path)) for path in model_files(system)])
+    content = digest([sha256_file(Path(path)) for path in model_files(system)])
+    system = replace(system, content=content)
     name = given.name or _name(given)
     experiment = replace(experiment, systems={**experiment.systems, name: system})
     folders = {benchmark: _folders(experiment, benchmark, given) for benchmark in given.benchmarks}
@@ -66,7 +66,7 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     return "".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}\n" for a, b, c in rows)
 
 
-def _system(experiment: Experiment, given: Given) -> dict[str, Any]:
+def _system(experiment: Experiment, given: Given) -> SystemSettings:
     """Return the entry under `systems` for a model or a command.
 
     A folder with a model.json is a model of ours and has the languages that it was trained for;
@@ -74,20 +74,20 @@ def _system(experiment: Experiment, given: Given) -> dict[str, Any]:
     """
     if (given.model is None) == (given.command is None):
         raise EmsError("ems eval: give either --model or --command")
-    placed = {"vocabulary": SHARED, "languages": list(experiment.languages)}
+    languages = tuple(experiment.languages)
     if given.command is not None:
-        return {"kind": "command", "command": given.command, **placed}
+        return SystemSettings("command", languages=languages, place=given.command)
     description = Path(given.model) / "model.json"
     if not description.is_file():
-        return {"kind": "sentence-transformers", "model": given.model, **placed}
+        return SystemSettings("sentence-transformers", languages=languages, place=given.model)
     known = read_json(description, MODEL)["segmenters"]
-    codes = [code for code in experiment.languages if code in known]
+    codes = tuple(code for code in experiment.languages if code in known)
     if "en" not in codes or len(codes) < 2:
         raise EmsError(
             f"{given.model}: it knows {', '.join(sorted(known))}; of the languages of experiment "
             f"{experiment.name} expected en and at least one more: name another --experiment"
         )
-    return {"kind": "folder", "model": given.model, "vocabulary": SHARED, "languages": codes}
+    return SystemSettings("folder", languages=codes, place=given.model)
 
 
 def _name(given: Given) -> str:

@@ -12,10 +12,9 @@ changed.
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ems.bench.task import LineEncoder
-from ems.config.systems import LOCATED
+from ems.config import SystemSettings
 from ems.files import visible_files
 
 OURS = ("model.json", "model.safetensors", "vocabulary.model")  # what encoding reads
@@ -29,33 +28,33 @@ CLASSES = {
 MODULES = {kind: name.rpartition(".")[0] for kind, name in CLASSES.items()}
 
 
-def make_encoder(system: dict[str, Any], trained: Path | None = None) -> LineEncoder:
+def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
     """Return the encoder of a system; `trained` is the model folder of one trained here.
 
     Raises `EmsError` when it cannot be loaded, or what it needs is not installed.
     """
-    module, _, name = CLASSES[system["kind"]].rpartition(".")
+    module, _, name = CLASSES[system.kind].rpartition(".")
     cls = getattr(import_module(module), name)
-    match system["kind"]:
+    match system.kind:
         case "encoder":
             return cls(trained)
         case "folder":
-            return cls(Path(system["model"]))
+            return cls(Path(system.place))
         case "command":
-            return cls(system["command"])
+            return cls(system.place)
         case "char-ngram":
             return cls()
-    return cls(system["model"])
+    return cls(system.place)
 
 
-def model_files(system: dict[str, Any]) -> list[str]:
+def model_files(system: SystemSettings) -> list[str]:
     """Local files that an external system depends on: its model folder, or files of its command.
 
     Hidden files do not count, and of our model folders only the files that encoding reads.
     """
-    named = system[LOCATED[system["kind"]]] if system["kind"] in LOCATED else ""
-    if system["kind"] == "command":
-        return [word for word in named.split() if Path(word).is_file()]
-    if system["kind"] == "folder":
-        return [str(Path(named) / name) for name in OURS]
-    return [str(path) for path in visible_files(Path(named))] if named else []
+    if system.kind == "command":
+        return [word for word in system.place.split() if Path(word).is_file()]
+    folder = Path(system.place)
+    if system.kind == "folder":
+        return [str(folder / name) for name in OURS]
+    return [str(path) for path in visible_files(folder)] if system.place else []

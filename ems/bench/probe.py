@@ -20,13 +20,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
+from ems.bench.settings import ProbeSettings
 from ems.progress import Progress
 
 BLOCK = 4096  # rows classified at once
@@ -40,7 +40,7 @@ Layers = list[tuple[Tensor, Tensor]]  # weights [out, in], biases [out]; before 
 
 @dataclass(frozen=True)
 class Probe:
-    """How the networks look and how they are trained; the defaults are LASER's."""
+    """Architecture and training of the networks; the defaults are LASER's."""
 
     hidden: tuple[int, ...] = (10, 8)
     activation: str = "tanh"
@@ -51,10 +51,10 @@ class Probe:
     patience: int = 0
 
     @classmethod
-    def of(cls, settings: dict[str, Any]) -> "Probe":
+    def of(cls, settings: ProbeSettings) -> "Probe":
         """Return the probe of an entry of `probes`, whose other keys are the benchmark's."""
-        own = {name: settings[name] for name in cls.__dataclass_fields__}
-        return cls(**{**own, "hidden": tuple(own["hidden"])})
+        own = {name: getattr(settings, name) for name in cls.__dataclass_fields__}
+        return cls(**{**own, "hidden": tuple(settings.hidden)})
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ems.evalsets.lines import MISSING
 from ems.evalsets.sets import data_files
 from ems.evalsets.whole import check_file
 from ems.retrieval import normalised
+from ems.settings import Settings
 
 
 class LineEncoder(Protocol):
@@ -62,7 +63,7 @@ class Task:
         return self.experiment.evalsets[self.sets[0]]
 
     @property
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> Settings | None:
         """The settings of the scoring."""
         return protocol_of(self.experiment, self.benchmark)
 

@@ -2,7 +2,6 @@
 
     __init__.py   the record `BENCHMARK` (ems.benchmarks.record), light to import
     data.py       its files: which, where from (units.tsv), how they are read
-    settings.yaml what an experiment may set of it, a part of the schema of experiments
     score.py      the protocol, `score(task)`, where none of `families` does it
     table.py      its tables, `TABLES`
     demo.py       data of its form for the demo, `made(material)`
@@ -16,9 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any
-
-import yaml
 
 from ems.benchmarks.record import Benchmark
 from ems.errors import EmsError
@@ -76,13 +72,6 @@ def joining(output: str) -> list[str]:
 def folder(name: str) -> Path:
     """Return the folder of a benchmark."""
     return Path(str(import_module(f"{__name__}.{name}").__file__)).parent
-
-
-@cache
-def settings_of(name: str) -> dict[str, Any]:
-    """Return what an experiment may set: `protocol` of its data, `probe` of its classifier."""
-    path = folder(name) / "settings.yaml"
-    return dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 def sets_of(name: str) -> tuple[str, ...]:

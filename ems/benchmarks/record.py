@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ems.settings import Settings
+
 if TYPE_CHECKING:
     from ems.config import Experiment
 
@@ -41,7 +43,8 @@ class Benchmark:
     `source` a user may name, and where its files are `published` if not in units.tsv. `codes` are
     the languages by our codes, or the column of the language table that has them. `corpus` is the
     OPUS corpus that the data are or, with `drawn`, are drawn from (no experiment may train on
-    that). `demo` is the demo's folder, where several benchmarks share one.
+    that). `dev` is the archive that has a dev part. `demo` is the demo's folder, where several
+    benchmarks share one.
 
     Its scores: `sets` are the data that it reads, most often its own; `family` is the protocol of
     ems.benchmarks.families that scores it, or the benchmark whose `score` does, which then shows
@@ -49,6 +52,9 @@ class Benchmark:
     English and another); `parallel` is true if all languages have the same sentences. `hours` is
     the time limit of a job without a GPU. `joins` maps a table or figure of several benchmarks to
     the place of this one in it.
+
+    Its settings: `protocol` is what an experiment may say under `evalsets.<name>.protocol` of how
+    it is scored, `probe` what it may say under `probes.<name>` of its classifiers.
     """
 
     title: str
@@ -62,13 +68,15 @@ class Benchmark:
     by_language: bool = False
     corpus: str = ""
     drawn: bool = False
-    dev: bool = False
+    dev: str = ""
     demo: str = ""
     sets: tuple[str, ...] | None = None
     family: str = ""
     between: str | None = None
     parallel: bool = False
     hours: int = 1
+    protocol: type[Settings] | None = None
+    probe: type[Settings] | None = None
     tables: Mapping[str, Shown] = field(default_factory=dict)
     figures: Mapping[str, Shown] = field(default_factory=dict)
     joins: Mapping[str, int] = field(default_factory=dict)

@@ -2,14 +2,14 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ems.errors import EmsError
 from ems.flags import Bounds, Mark
 from ems.outputs import Writes
 
 if TYPE_CHECKING:
-    from ems.config import Experiment
+    from ems.config import Experiment, Site
     from ems.corpora.download import Downloads
 
 log = logging.getLogger("ems")
@@ -33,7 +33,7 @@ OutFile = Annotated[Path, "file to write", Writes()]
 OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
 
 
-def site_settings(**overrides: str) -> dict[str, Any]:
+def site_settings(**overrides: str) -> "Site":
     """Return the settings of config.yaml."""
     from ems.config import load_site
 
@@ -45,7 +45,7 @@ def experiment_of(name: str | None) -> "Experiment":
     from ems.config import load_experiment
 
     site = site_settings()
-    return load_experiment(name or site["experiment"], site)
+    return load_experiment(name or site.experiment, site)
 
 
 def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experiment":
@@ -93,4 +93,4 @@ def downloads() -> "Downloads":
     if not (Path("config.yaml").exists() and Path("schemas").exists()):
         return Downloads()
     site = site_settings()
-    return Downloads(**site["downloads"], slots=Path(site["data"]) / ".downloads")
+    return Downloads(**dict(site.downloads), slots=Path(site.data) / ".downloads")

@@ -38,15 +38,15 @@ def train(
 
     whole = common.planned(experiment, expect, "train", system=system)
     own, settings = whole.of_system(system), whole.systems[system]
-    training = settings["train"]
-    shared = training["device"] != "cpu" and training["steps"] > 0
+    training = settings.train
+    shared = training.device != "cpu" and training.steps > 0
     if processes > 1 and shared and not torchrun.launched():
-        torchrun.become(processes, training["threads"], sys.argv[1:])
-    limit, languages = settings["model"]["max_tokens"], list(own.languages)
+        torchrun.become(processes, training.threads, sys.argv[1:])
+    limit, languages = settings.model.max_tokens, list(own.languages)
     folders = {role: shards_of(each, languages) for role, each in read_index(shards).items()}
     held_out = folders["validation"]
     data = Data(
-        PairStore(folders["train"], languages, limit, training["corpus_share"]),
+        PairStore(folders["train"], languages, limit, training.corpus_share),
         PairStore(held_out, languages, limit) if held_out else None,
         vocabulary,
     )
@@ -96,8 +96,8 @@ def eval_(
         name=name,
         benchmarks=[each.strip() for each in bench.split(",")],
         folders=evalset,
-        data=Path(site["data"]),
-        cache_mb=0 if no_cache else site["embeddings_mb"],
+        data=Path(site.data),
+        cache_mb=0 if no_cache else site.embeddings_mb,
     )
     sys.stdout.write(evaluate_by_hand(common.experiment_of(experiment), given, out))
 

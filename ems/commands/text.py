@@ -24,8 +24,8 @@ def evalkeys(
 
     settings = common.planned(experiment, expect, "evalkeys")
     files = eval_files(settings, evalset)
-    kept = settings.clean["format_characters"]
-    count = write_eval_keys(settings.decontaminate["key"], files, out, kept)
+    kept = settings.clean.format_characters
+    count = write_eval_keys(settings.decontaminate.key, files, out, kept)
     common.log.info("%s: %s keys of evaluation sentences", out, f"{count:,}")
 
 

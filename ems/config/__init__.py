@@ -1,11 +1,7 @@
 """The typed view of an experiment: configs/<name>.yaml and the site settings of config.yaml.
 
-Notable choices:
-- an experiment file is complete: nothing of another one can leak in, because each process reads
-  just this one file, by name (Snakemake's own config holds only `experiment` and the site's
-  settings);
-- a system is the experiment's base plus overrides, merged here once;
-- `settings.stage_settings` is the one list of which settings a stage reads.
+An experiment file is complete: nothing of another one can leak in, because each process reads just
+this one file, by name (Snakemake's own config holds only `experiment` and the site's settings).
 """
 
 import os
@@ -13,15 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ems.config.composed import experiment_schema, site_schema
-from ems.config.experiment import EMBEDDED, SHARED, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.file import experiment_model
 from ems.config.opus import pair_name
 from ems.config.resolve import build
-from ems.config.schema import check, load_yaml, merge, with_defaults
-from ems.config.settings import stage_hash, stage_settings
+from ems.config.site import Site, site_model
+from ems.config.stages import stage_hash, stage_settings
 from ems.config.sweep import swept
-from ems.config.systems import expand
+from ems.config.systems import SHARED, SystemSettings, build_systems
+from ems.config.yaml12 import load_yaml
 from ems.errors import EmsError
+from ems.settings import Json, checked, merge, plain
 
 __all__ = [
     "EMBEDDED",
@@ -32,7 +30,9 @@ __all__ = [
     "Corpus",
     "EvalSet",
     "Experiment",
+    "Site",
     "Split",
+    "SystemSettings",
     "load_experiment",
     "load_site",
     "pair_name",
@@ -44,13 +44,12 @@ RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected e
 OPUSTOOLS = "opustools"  # the source that means: through the package of that name
 
 
-def load_site(path: Path, schemas: Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+def load_site(path: Path, schemas: Any = None, overrides: Json | None = None) -> Site:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
-    schema = site_schema(schemas)
     value = merge(load_yaml(path), _with_booleans(overrides or {}))
-    check(value, schema, path)
-    _check_folder(f"{path}: data", path.parent / value["data"])
-    return with_defaults(value, schema, {})
+    site = checked(site_model(), value, path)
+    _check_folder(f"{path}: data", path.parent / site.data)
+    return site
 
 
 def _check_folder(key: str, folder: Path) -> None:
@@ -65,7 +64,7 @@ def _check_folder(key: str, folder: Path) -> None:
             ) from None
 
 
-def _with_booleans(overrides: dict[str, Any]) -> dict[str, Any]:
+def _with_booleans(overrides: Json) -> Json:
     """Overrides in which `true` is what it is in YAML; Snakemake reads only `True` as that."""
     words = {"true": True, "false": False}
     return {
@@ -75,10 +74,7 @@ def _with_booleans(overrides: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_experiment(
-    name: str,
-    site: dict[str, Any],
-    configs: Path = Path("configs"),
-    schemas: Path = Path("schemas"),
+    name: str, site: Site, configs: Path = Path("configs"), schemas: Any = None
 ) -> Experiment:
     """Read and check configs/`name`.yaml. Raises `EmsError`, one line that names the key."""
     path = configs / f"{name}.yaml"
@@ -87,19 +83,13 @@ def load_experiment(
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in configs.glob("*.yaml"))) or "none"
         raise EmsError(f"experiment: {path} does not exist; the experiments here: {known}")
-    schema = experiment_schema(schemas)
     value = load_yaml(path)
-    check(value, schema, path)
-    value = with_defaults(value, schema, schema["$defs"])
+    file = checked(experiment_model(), value, path)
     try:
-        entries = expand(value["systems"], value["vocabularies"])
-        systems = {key: _system(value, overrides) for key, overrides in entries.items()}
-        sweep, added = swept(value, systems, schema)
-        return replace(build(name, value, site, {**systems, **added}), sweep=sweep)
+        systems, sweep = build_systems(file, value["systems"]), ()
+        if file.sweep:
+            sweep, added = swept(file.sweep, file.validation is not None, systems)
+            systems |= added
+        return replace(build(name, file, plain(site.sources), systems), sweep=sweep)
     except EmsError as error:
         raise EmsError(f"{path}: {error}") from None
-
-
-def _system(value: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    base = {key: value[key] for key in ("model", "objectives", "train")}
-    return merge({"kind": "encoder", **base}, overrides)

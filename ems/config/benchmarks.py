@@ -4,21 +4,34 @@ Of several sets the first has the languages that are scored, and the `protocol`.
 languages counts only those that a system is trained on, so it needs two.
 """
 
-from typing import Any
+from collections.abc import Collection
 
 from ems.benchmarks import benchmark as record_of
 from ems.benchmarks import sets_of
 from ems.config.experiment import UNSEEN, Experiment
 from ems.errors import EmsError
+from ems.settings import Settings
 
 
-def protocol_of(experiment: Experiment, benchmark: str) -> dict[str, Any]:
-    """The settings of how a benchmark is scored; none for one that has nothing to set."""
+def protocol_of(experiment: Experiment, benchmark: str) -> Settings | None:
+    """The settings of how a benchmark is scored; None for one that has nothing to set."""
     sets = sets_of(benchmark)
-    return experiment.evalsets[sets[0]].protocol if sets else {}
+    return experiment.evalsets[sets[0]].protocol if sets else None
 
 
-def check_sets(benchmarks: list[str], evalsets: dict[str, Any]) -> None:
+def check_systems(experiment: Experiment) -> None:
+    """Raise `EmsError` for a system without a pair to train on, or without one to be scored on."""
+    pairs = {pair for corpus in experiment.corpora for pair in corpus.pairs}
+    for name, system in experiment.systems.items():
+        if not any(set(pair.split("-")) <= set(system.languages) for pair in pairs):
+            raise EmsError(
+                f"systems.{name}: no corpus has a pair of its languages, "
+                f"{', '.join(system.languages)}"
+            )
+        check_languages(name, experiment.of_system(name))
+
+
+def check_sets(benchmarks: list[str], evalsets: Collection[str]) -> None:
     """Raise `EmsError` for a benchmark of a set that `evalsets` does not name."""
     for benchmark in benchmarks:
         for name in sets_of(benchmark):

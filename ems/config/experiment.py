@@ -1,15 +1,18 @@
-"""What an experiment is, as types; the mappings are those of schemas/experiment.schema.yaml."""
+"""What an experiment is, as types, with names resolved; `file.py` has what a file may say."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from ems.bench.settings import DocumentSettings, ProbeSettings
 from ems.config.sweep import Point
+from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.errors import EmsError
 from ems.languages import UNSEEN, Language
+from ems.settings import Settings
+from ems.tables.settings import TablesSettings
+from ems.text.settings import CleanSettings, DecontaminateSettings, VocabularySettings
 
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
-SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 
 
 @dataclass(frozen=True)
@@ -85,23 +88,13 @@ class EvalSet:
     part: str = ""
     path: str = ""
     dev: bool = False
-    protocol: dict[str, Any] = field(default_factory=dict)
+    protocol: Settings | None = None
     embedded: bool = False
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """A subword vocabulary: the languages that it is made of and for, in their order, and what the
-    key `vocabulary` says of it.
-    """
-
-    languages: tuple[str, ...]
-    settings: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Experiment:
-    """All settings of one experiment. The mappings are those of schemas/experiment.schema.yaml.
+    """All settings of one experiment.
 
     `vocabulary` is what is said of the one vocabulary of its languages, `vocabularies` are that one
     (SHARED) and those of some languages, by name. `families` are the systems that one entry with
@@ -116,17 +109,17 @@ class Experiment:
     corpora: tuple[Corpus, ...]
     validation: Corpus | None
     evalsets: dict[str, EvalSet]
-    decontaminate: dict[str, Any]
-    clean: dict[str, Any]
+    decontaminate: DecontaminateSettings
+    clean: CleanSettings
     segmenters: dict[str, str]
-    vocabulary: dict[str, Any]
+    vocabulary: VocabularySettings
     vocabularies: dict[str, Vocabulary]
-    systems: dict[str, dict[str, Any]]
+    systems: dict[str, SystemSettings]
     families: dict[str, tuple[str, ...]]
     benchmarks: tuple[str, ...]
-    tables: dict[str, Any]
-    probes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    documents: dict[str, Any] = field(default_factory=dict)
+    tables: TablesSettings
+    probes: dict[str, ProbeSettings]
+    documents: DocumentSettings
     sweep: tuple[Point, ...] = ()
 
     def all_corpora(self) -> list[tuple[str, Corpus]]:
@@ -159,7 +152,7 @@ class Experiment:
 
     def of_system(self, name: str) -> "Experiment":
         """The experiment with the languages of one of its systems, as if it had no other."""
-        return self._narrowed(self.systems[name]["languages"])
+        return self._narrowed(self.systems[name].languages)
 
     def _narrowed(self, codes: Sequence[str]) -> "Experiment":
         """With these of its languages, in this order. None is unseen: the others are not scored."""
@@ -190,11 +183,11 @@ class Experiment:
 
         With `scope: pair` these are the sentences of the pair's own languages.
         """
-        if self.decontaminate["scope"] == "any":
+        if self.decontaminate.scope == "any":
             return None
         return [
             f"{name}/{code}"
-            for name in self.decontaminate["against"]
+            for name in self.decontaminate.against
             for code, language in self.evalsets[name].languages.items()
             if language in pair.split("-")
         ]
@@ -208,12 +201,12 @@ class Experiment:
     @property
     def shown(self) -> list[str]:
         """The systems of the tables; others are trained only when they are asked for by name."""
-        return self._each(self.tables.get("systems", self.listed))
+        return self._each(self.tables.systems or self.listed)
 
     @property
     def ablated(self) -> list[str]:
         """The systems of the ablation table, the first being what the others are compared with."""
-        return self._each(self.tables["ablation"]) if "ablation" in self.tables else self.shown
+        return self._each(self.tables.ablation) if self.tables.ablation else self.shown
 
     def _each(self, names: Sequence[str]) -> list[str]:
         """The systems of these names, those of families instead of a family."""
@@ -221,8 +214,8 @@ class Experiment:
 
     def learning(self, names: Sequence[str]) -> list[str]:
         """Those of some systems that are trained by a step or more."""
-        encoders = {n: of for n, of in self.systems.items() if of["kind"] == "encoder"}
-        return [name for name in names if name in encoders and encoders[name]["train"]["steps"]]
+        known = {name: self.systems[name] for name in names if name in self.systems}
+        return [name for name, system in known.items() if system.trained and system.train.steps]
 
 
 def _kept(codes: dict[str, str], languages: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The form of names, which are parts of paths and of commands; schemas/ has the same patterns."""
+"""The form of names, which are parts of paths and of commands (ems.settings has more patterns)."""
 
 import re
 

@@ -5,8 +5,7 @@ list of languages, and a language that it names must be there. Of any other corp
 that is named, or is in the experiment, is expected under its own code.
 """
 
-from typing import Any
-
+from ems.corpora.settings import CorpusEntry
 from ems.errors import EmsError
 from ems.languages import load_languages
 from ems.languages.opus import OpusFile, opus_codes, opus_files
@@ -20,7 +19,7 @@ def pair_name(first: str, second: str) -> str:
     return "-".join(sorted((first, second)))
 
 
-def pair_files(key: str, entry: dict[str, Any], languages: list[str]) -> Files:
+def pair_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
     """Language pair -> the names of its files in the corpus, for those of `languages` it has.
 
     `codes` may name any language of the table, so that an entry fits experiments with fewer.
@@ -28,47 +27,47 @@ def pair_files(key: str, entry: dict[str, Any], languages: list[str]) -> Files:
     Raises `EmsError` for a language that the entry names and the corpus lacks, for a code that it
     lacks, and for a file that two languages would be made of.
     """
-    known = opus_files(entry["name"], entry["version"])
+    known = opus_files(entry.name, entry.version)
     _check_codes(key, entry, languages, known)
     files = {code: _files(entry, code, known) for code in languages}
     missing = [code for code in languages if not files[code]]
-    if missing and ("languages" in entry or len(missing) == len(languages)):
+    if missing and (entry.languages is not None or len(missing) == len(languages)):
         raise EmsError(
-            f"{key}.languages: {entry['name']} {entry['version']} has no {', '.join(missing)} "
+            f"{key}.languages: {entry.name} {entry.version} has no {', '.join(missing)} "
             f"with English{_under(entry)}; it has: {', '.join(_has(entry, known))}"
         )
     _check_shared(key, files)
     return {pair_name("en", code): names for code, names in files.items() if names}
 
 
-def _under(entry: dict[str, Any]) -> str:
-    return " that EMS used (codes: paper)" if entry.get("codes") == PAPER else ""
+def _under(entry: CorpusEntry) -> str:
+    return " that EMS used (codes: paper)" if entry.codes == PAPER else ""
 
 
-def _files(entry: dict[str, Any], language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
+def _files(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
     names = tuple(pair_name("en", code) for code in _codes(entry, language, known))
     return tuple(name for name in names if name in known) if known else names
 
 
-def _codes(entry: dict[str, Any], language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
-    chosen = entry.get("codes", {})
+def _codes(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
+    chosen = entry.codes
     if chosen != PAPER and language in chosen:
         return tuple(chosen[language])
     if not known:
         return (language,)
-    return opus_codes(entry["name"], language, paper=chosen == PAPER)
+    return opus_codes(entry.name, language, paper=chosen == PAPER)
 
 
-def _has(entry: dict[str, Any], known: dict[str, OpusFile]) -> list[str]:
+def _has(entry: CorpusEntry, known: dict[str, OpusFile]) -> list[str]:
     """The languages of the table that a corpus has."""
     return [code for code in load_languages() if code != "en" and _files(entry, code, known)]
 
 
 def _check_codes(
-    key: str, entry: dict[str, Any], languages: list[str], known: dict[str, OpusFile]
+    key: str, entry: CorpusEntry, languages: list[str], known: dict[str, OpusFile]
 ) -> None:
-    chosen = entry.get("codes", {})
-    name = f"{entry['name']} {entry['version']}"
+    chosen = entry.codes
+    name = f"{entry.name} {entry.version}"
     if chosen == PAPER:
         if not known:
             raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no {name}; leave it out")
@@ -101,9 +100,9 @@ def _check_shared(key: str, files: Files) -> None:
             owner[name] = language
 
 
-def pair_caps(key: str, entry: dict[str, Any], languages: list[str]) -> dict[str, int]:
+def pair_caps(key: str, entry: CorpusEntry, languages: list[str]) -> dict[str, int]:
     """The caps of single language pairs, of `max_pairs: {default: N, ru: M}`."""
-    caps = entry.get("max_pairs")
+    caps = entry.max_pairs
     if not isinstance(caps, dict):
         return {}
     own = {code: cap for code, cap in caps.items() if code != "default"}
@@ -112,7 +111,7 @@ def pair_caps(key: str, entry: dict[str, Any], languages: list[str]) -> dict[str
     return {pair_name("en", code): cap for code, cap in own.items()}
 
 
-def default_cap(entry: dict[str, Any]) -> int | None:
+def default_cap(entry: CorpusEntry) -> int | None:
     """The cap of the pairs that `max_pairs` does not name; None: all of theirs."""
-    cap = entry.get("max_pairs")
+    cap = entry.max_pairs
     return cap.get("default") if isinstance(cap, dict) else cap

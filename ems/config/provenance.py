@@ -4,10 +4,10 @@ Snakemake sees only shell text and files, so each rule carries both hashes in it
 run with another setting or an edited package is seen (DESIGN "When something reruns").
 
 The source of a stage is everything that its package imports within `ems` and within the project's
-`extensions/`, by reading the imports, and the data files that belong to it. Two things are left
-out: what can only change messages (NEUTRAL), since rewording an error must not retrain a model, and
-the list of what OPUS has (PLANNED), which counts by the settings that follow from it. Bytes are
-hashed, so a changed comment reruns a stage too.
+`extensions/`, by reading the imports, and the data files that belong to it. Left out are what can
+only change messages (NEUTRAL), since rewording one must not retrain a model, and what counts by
+the values that follow from it: the list of what OPUS has (PLANNED), the declarations of settings
+(SETTINGS). Bytes are hashed, so a changed comment reruns a stage too.
 """
 
 import ast
@@ -21,8 +21,9 @@ from typing import Any
 
 NEUTRAL = {"ems.damaged", "ems.errors", "ems.progress"}
 PLANNED = {"languages/opus.tsv"}
+SETTINGS = "settings.py"
 EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
-DATA = {".tsv", ".csv", ".yaml", ".txt"}  # data files that travel with the package
+DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex"}  # data files that travel with the package
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 
 
@@ -45,7 +46,7 @@ def source_files(module: str) -> tuple[Path, ...]:
     waiting = [module]
     while waiting:
         for path in _module_files(waiting.pop()):
-            if path in seen:
+            if path in seen or path.name == SETTINGS:
                 continue
             seen.add(path)
             if path.suffix == ".py":

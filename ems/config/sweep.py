@@ -1,11 +1,7 @@
 """A search for settings one at a time around a chosen point, as EMS v2 Table II has them.
 
-Notable choices:
-- a point is a system like any other: the base with one setting changed, trained by the same rule;
-- the chosen point is one system, whatever the number of axes that it lies on;
-- the name of a point is made of its own axis and value alone, so that another axis or value leaves
-  it, and the model trained under it, as they are;
-- an axis is a path of keys in the schema: a setting that is added there can be searched at once.
+A point is a system like any other: the base with one setting changed. Its name is made of its own
+axis and value alone, so that another axis or value leaves the model trained under it as it is.
 """
 
 import difflib
@@ -15,10 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from ems.config.schema import check, merge
+from ems.config.file import SweepEntry, overrides_model
+from ems.config.systems import SystemSettings
 from ems.errors import EmsError
+from ems.settings import Json, Settings, checked, is_section
 
-SECTIONS = ("model", "objectives", "train")  # what a system may change
 CHOSEN = "chosen"
 
 
@@ -51,33 +48,31 @@ def written(value: Any) -> str:
 
 
 def swept(
-    value: dict[str, Any], systems: dict[str, dict[str, Any]], schema: dict[str, Any]
-) -> tuple[tuple[Point, ...], dict[str, dict[str, Any]]]:
-    """The points of the section `sweep` of an experiment, axis by axis, and the systems that they
-    add to `systems`; nothing where there is no such section.
+    sweep: SweepEntry, validated: bool, systems: dict[str, SystemSettings]
+) -> tuple[tuple[Point, ...], dict[str, SystemSettings]]:
+    """The points of a sweep, axis by axis, and the systems that they add to `systems`.
 
-    Raises `EmsError` for a base that is no system, an unknown axis, a value that the schema does
-    not allow, and an axis without the value of the base.
+    `validated`: whether the experiment has a validation corpus. Raises `EmsError` without one, for
+    a base that is no system, an unknown axis, a value that is not allowed, and an axis without the
+    value of the base.
     """
-    if "sweep" not in value:
-        return (), {}
-    sweep = value["sweep"]
-    base = _base(sweep, systems)
-    if value["validation"] is None:
+    base = _base(sweep.base, systems)
+    if not validated:
         raise EmsError("sweep: points are compared on the validation loss; set `validation`")
-    own = {"train": sweep["train"]} if sweep.get("train") else {}
-    centre = merge(systems[base], own)
+    own = {"train": sweep.train.model_dump(exclude_unset=True)}
+    own = own if own["train"] else {}
+    centre = systems[base].overridden(own)
     centre_name = f"{base}.{CHOSEN}" if own else base
     points: list[Point] = []
     made = {centre_name: centre} if own else {}
-    known = list(_paths(schema))
-    for axis, values in sweep["axes"].items():
-        _check_axis(axis, values, centre, known, schema)
+    known = list(_paths(overrides_model()))
+    for axis, values in sweep.axes.items():
+        _check_axis(axis, values, centre, known)
         for item in values:
             chosen = item == _at(centre, axis)
             name = centre_name if chosen else point_name(base, axis, item)
             points.append(Point(axis, item, name, chosen, bool(own) or not chosen))
-            made |= {} if chosen else {name: merge(centre, _nested(axis, item))}
+            made |= {} if chosen else {name: centre.overridden(_nested(axis, item))}
     _check_names(points, made, systems)
     return tuple(points), made
 
@@ -88,9 +83,8 @@ def point_name(base: str, axis: str, value: Any) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", name)
 
 
-def _base(sweep: dict[str, Any], systems: dict[str, dict[str, Any]]) -> str:
-    base = sweep["base"]
-    trained = [name for name, system in systems.items() if system["kind"] == "encoder"]
+def _base(base: str, systems: dict[str, SystemSettings]) -> str:
+    trained = [name for name, system in systems.items() if system.trained]
     if base not in trained:
         raise EmsError(
             f"sweep.base: {base} is no system that is trained; those here: {', '.join(trained)}"
@@ -98,14 +92,11 @@ def _base(sweep: dict[str, Any], systems: dict[str, dict[str, Any]]) -> str:
     return base
 
 
-def _check_axis(
-    axis: str, values: list[Any], centre: dict[str, Any], known: list[str], schema: dict[str, Any]
-) -> None:
+def _check_axis(axis: str, values: list[Any], centre: SystemSettings, known: list[str]) -> None:
     if axis not in known:
         raise EmsError(f"sweep.axes.{axis}: unknown setting{_hint(axis, known)}")
-    allowed = schema["properties"]["systems"]["additionalProperties"]
     for item in values:
-        check(_nested(axis, item), {"$defs": schema["$defs"], **allowed}, "sweep.axes")
+        checked(overrides_model(), _nested(axis, item), "sweep.axes")
     if _at(centre, axis) not in values:
         raise EmsError(
             f"sweep.axes.{axis}: {written(_at(centre, axis))}, the value of the base, is not among "
@@ -125,7 +116,7 @@ def _hint(axis: str, known: list[str]) -> str:
 
 
 def _check_names(
-    points: list[Point], made: dict[str, Any], systems: dict[str, dict[str, Any]]
+    points: list[Point], made: dict[str, SystemSettings], systems: dict[str, SystemSettings]
 ) -> None:
     """Raise `EmsError` where two points, or a point and a system, have one name."""
     taken = dict.fromkeys(systems, "a system")
@@ -140,29 +131,26 @@ def _check_names(
         raise EmsError(f"systems.{name}: the sweep makes a system of this name; rename it")
 
 
-def _paths(schema: dict[str, Any]) -> Iterator[str]:
+def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
     """Every setting of a system as a path of keys, like "objectives.xtr.weight"."""
-    for section in SECTIONS:
-        yield from _leaves(section, schema["$defs"][section])
+    for key, field in settings.model_fields.items():
+        inner = field.annotation
+        if is_section(inner):
+            yield from _paths(inner, f"{front}{key}.")
+        else:
+            yield f"{front}{key}"
 
 
-def _leaves(path: str, schema: dict[str, Any]) -> Iterator[str]:
-    if "properties" not in schema:
-        yield path
-    for key, part in schema.get("properties", {}).items():
-        yield from _leaves(f"{path}.{key}", part)
-
-
-def _nested(axis: str, value: Any) -> dict[str, Any]:
+def _nested(axis: str, value: Any) -> Json:
     """{"model": {"layers": 2}} for "model.layers"."""
     for key in reversed(axis.split(".")):
         value = {key: value}
     return value
 
 
-def _at(system: dict[str, Any], axis: str) -> Any:
+def _at(system: SystemSettings, axis: str) -> Any:
     """The value at a path of keys; None for a setting that has no default and is not set."""
-    found: Any = system
+    value: Any = system
     for key in axis.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+        value = getattr(value, key)
+    return value

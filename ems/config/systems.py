@@ -1,48 +1,135 @@
 """The systems and the vocabularies of an experiment: what an entry means, for which languages.
 
-Notable choices:
-- a vocabulary of `vocabularies` is the base `vocabulary` plus overrides, as a system is the base
-  plus overrides; the base itself is that of all languages, SHARED, and is made only if a system
-  uses it;
-- a system has the languages of its vocabulary, or those of them that it names, in that order: their
-  number and their order are what its heads see;
-- `each` makes one system per vocabulary out of an entry, `ugt-fr`, `ugt-de`, ..., as the models of
-  the Lightweight paper are one per language pair (section 4.1).
+A system has the languages of its vocabulary, or those of them that it names, in that order: their
+number and their order are what its heads see. `each` makes one system per vocabulary out of an
+entry, `ugt-fr`, `ugt-de`, ..., as the models of the Lightweight paper are one per language pair
+(section 4.1).
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
-from ems.config.benchmarks import check_languages
-from ems.config.experiment import SHARED, Experiment, Vocabulary
-from ems.config.schema import merge
+from ems.config.file import ExperimentFile, SystemEntry
 from ems.errors import EmsError
+from ems.model.settings import EncoderSettings
+from ems.objectives.settings import Objectives, check_objectives, objectives_model
+from ems.settings import Json, Settings, checked, merge, plain, with_fields
+from ems.text.settings import VocabularySettings
+from ems.train.settings import TrainSettings, check_schedule
 
-Entries = dict[str, dict[str, Any]]
-# what a system says of an encoder that is not trained here, by kind
+SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
+Entries = dict[str, Json]  # as they are written, by name
+# the key that says where an encoder that is not trained here comes from, by kind
 LOCATED = {"folder": "model", "sentence-transformers": "model", "command": "command"}
 
 
-def expand(entries: Entries, vocabularies: Entries) -> Entries:
-    """The entries of `systems` with one entry per vocabulary in place of each one with `each`.
+@dataclass(frozen=True)
+class Vocabulary:
+    """A subword vocabulary and the languages that it is made of and for, in their order."""
 
-    Raises `EmsError` for a vocabulary that is not there and for a name that is there twice.
+    languages: tuple[str, ...]
+    settings: VocabularySettings
+
+
+class Trained(Settings):
+    """The three parts of a system that say how it is trained."""
+
+    model: EncoderSettings
+    objectives: Objectives
+    train: TrainSettings
+
+
+@cache
+def trained_model() -> type[Trained]:
+    """The model of these parts, with the objectives of the project."""
+    return with_fields(Trained, "Trained", objectives=objectives_model())
+
+
+@dataclass(frozen=True)
+class SystemSettings:
+    """A system: its encoder, what it is trained with, its vocabulary and languages.
+
+    `place` is the model or the command of an encoder that is not trained here, `content` the hash
+    of its files where nothing else says which model it is.
     """
-    expanded: Entries = {}
-    for name, entry in entries.items():
-        for own, overrides in _each(name, entry, vocabularies).items():
-            if own in expanded or (own != name and own in entries):
+
+    kind: str = "encoder"
+    vocabulary: str = SHARED
+    languages: tuple[str, ...] = ()
+    model: EncoderSettings | None = None
+    objectives: Objectives | None = None
+    train: TrainSettings | None = None
+    place: str = ""
+    content: str = ""
+
+    @property
+    def trained(self) -> bool:
+        """True if the experiment trains the encoder itself."""
+        return self.kind == "encoder"
+
+    def overridden(self, overrides: Json) -> "SystemSettings":
+        """The system with other settings. Raises `EmsError` when they are not allowed."""
+        parts = {key: plain(getattr(self, key)) for key in Trained.model_fields}
+        return replace(self, **dict(checked(trained_model(), merge(parts, overrides))))
+
+    def placed(self, key: str, vocabularies: dict[str, Vocabulary]) -> "SystemSettings":
+        """The system with its languages. Raises `EmsError` for others than its vocabulary's."""
+        _check_there(f"{key}.vocabulary", [self.vocabulary], vocabularies)
+        known = vocabularies[self.vocabulary].languages
+        codes = _subset(f"{key}.languages", self.languages or known, known)
+        return replace(self, languages=codes)
+
+    def check(self, key: str) -> None:
+        """Raise `EmsError` for settings that contradict one another."""
+        if self.kind in LOCATED:
+            return
+        if self.model.width % self.model.heads:
+            raise EmsError(
+                f"{key}: model.width {self.model.width} is no multiple of model.heads "
+                f"{self.model.heads}"
+            )
+        check_schedule(key, self.train)
+        check_objectives(key, self.objectives, self.model, self.train)
+
+
+def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSettings]:
+    """The systems of an experiment: its base plus the overrides of each entry as `written`.
+
+    An entry with `each` is one system per vocabulary. Raises `EmsError` for a vocabulary that is
+    not there, for a name that is there twice and for a source that does not fit the kind.
+    """
+    base = {key: plain(getattr(file, key)) for key in Trained.model_fields}
+    systems: dict[str, SystemSettings] = {}
+    for name, entry in written.items():
+        for own, overrides in _each(name, entry, file.vocabularies).items():
+            if own in systems or (own != name and own in written):
                 raise EmsError(f"systems.{name}.each: makes {own}, which is another system's name")
-            expanded[own] = overrides
-    return expanded
+            systems[own] = _system(f"systems.{own}", base, overrides)
+    return systems
 
 
-def families(entries: Entries) -> dict[str, tuple[str, ...]]:
+def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
+    entry = checked(SystemEntry, overrides, key)
+    located = LOCATED.get(entry.kind)
+    _check_source(key, entry, located)
+    own = {part: overrides[part] for part in Trained.model_fields if part in overrides}
+    own = {part: value for part, value in own.items() if not isinstance(value, str)}
+    return SystemSettings(
+        kind=entry.kind,
+        vocabulary=entry.vocabulary or SHARED,
+        languages=tuple(entry.languages or ()),
+        place=getattr(entry, located) if located else "",
+        **dict(checked(trained_model(), merge(base, own))),
+    )
+
+
+def families(entries: dict[str, SystemEntry]) -> dict[str, tuple[str, ...]]:
     """The names of the systems that each entry with `each` stands for."""
     return {
-        name: tuple(_member(name, vocabulary) for vocabulary in entry["each"])
+        name: tuple(_member(name, vocabulary) for vocabulary in entry.each)
         for name, entry in entries.items()
-        if "each" in entry
+        if entry.each
     }
 
 
@@ -50,7 +137,7 @@ def _member(name: str, vocabulary: str) -> str:
     return f"{name}-{vocabulary}"
 
 
-def _each(name: str, entry: dict[str, Any], vocabularies: Entries) -> Entries:
+def _each(name: str, entry: Json, vocabularies: Collection[str]) -> Entries:
     if "each" not in entry:
         return {name: entry}
     common = {key: value for key, value in entry.items() if key != "each"}
@@ -68,37 +155,27 @@ def _each(name: str, entry: dict[str, Any], vocabularies: Entries) -> Entries:
     }
 
 
-def _check_there(key: str, names: Any, vocabularies: Entries) -> None:
+def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) -> None:
     for name in names:
         if name not in vocabularies:
             known = ", ".join(vocabularies) or "none"
             raise EmsError(f"{key}: {name} has no entry under vocabularies; there are: {known}")
 
 
-def build_vocabularies(
-    base: dict[str, Any], entries: Entries, languages: Sequence[str]
-) -> dict[str, Vocabulary]:
+def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
     """The vocabulary of all languages, and those of `vocabularies`, by name.
 
     Raises `EmsError` for languages that the experiment does not have.
     """
-    found = {SHARED: Vocabulary(tuple(languages), base)}
-    for name, entry in entries.items():
+    vocabularies = {SHARED: Vocabulary(tuple(languages), file.vocabulary)}
+    for name, entry in file.vocabularies.items():
         if name == SHARED:
             raise EmsError(f"vocabularies.{SHARED}: that is `vocabulary` itself; rename it")
-        overrides = {key: value for key, value in entry.items() if key != "languages"}
-        codes = _subset(f"vocabularies.{name}.languages", entry["languages"], languages)
-        found[name] = Vocabulary(codes, merge(base, overrides))
-    return found
-
-
-def place(key: str, system: dict[str, Any], vocabularies: dict[str, Vocabulary]) -> dict[str, Any]:
-    """The system with the name of its vocabulary and with its languages."""
-    name = system.get("vocabulary", SHARED)
-    _check_there(f"{key}.vocabulary", [name], vocabularies)
-    known = vocabularies[name].languages
-    codes = _subset(f"{key}.languages", system.get("languages", known), known)
-    return {**system, "vocabulary": name, "languages": list(codes)}
+        codes = _subset(f"vocabularies.{name}.languages", entry.languages, languages)
+        overrides = entry.model_dump(exclude_unset=True, exclude={"languages"})
+        settings = VocabularySettings(**merge(plain(file.vocabulary), overrides))
+        vocabularies[name] = Vocabulary(codes, settings)
+    return vocabularies
 
 
 def _subset(key: str, codes: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
@@ -110,30 +187,17 @@ def _subset(key: str, codes: Sequence[str], known: Sequence[str]) -> tuple[str, 
     return tuple(codes)
 
 
-def check_source(key: str, system: dict[str, Any]) -> None:
+def _check_source(key: str, entry: SystemEntry, located: str | None) -> None:
     """Raise `EmsError` unless a system says where its encoder comes from, as its kind needs it."""
-    wanted = LOCATED.get(system["kind"])
     for name in ("model", "command"):
-        found = isinstance(system.get(name), str)
-        if name == wanted and not found:
-            raise EmsError(f"{key}.{name}: expected text, as kind: {system['kind']} needs it")
-        if found and name != wanted:
-            raise EmsError(f"{key}.{name}: found text, but kind: {system['kind']} takes none")
-    for field in ("{lines}", "{out}") if wanted == "command" else ():
-        if field not in system["command"]:
+        given = isinstance(getattr(entry, name), str)
+        if name == located and not given:
+            raise EmsError(f"{key}.{name}: expected text, as kind: {entry.kind} needs it")
+        if given and name != located:
+            raise EmsError(f"{key}.{name}: found text, but kind: {entry.kind} takes none")
+    for field in ("{lines}", "{out}") if located == "command" else ():
+        if field not in entry.command:
             raise EmsError(
                 f"{key}.command: expected {field} in it, found none; {{lines}} is the file that it "
                 "reads, {out} the .npy that it writes"
             )
-
-
-def check_systems(experiment: Experiment) -> None:
-    """Raise `EmsError` for a system without a pair to train on, or without one to be scored on."""
-    pairs = {pair for corpus in experiment.corpora for pair in corpus.pairs}
-    for name, system in experiment.systems.items():
-        own, codes = experiment.of_system(name), set(system["languages"])
-        if not any(set(pair.split("-")) <= codes for pair in pairs):
-            raise EmsError(
-                f"systems.{name}: no corpus has a pair of its languages, {', '.join(own.languages)}"
-            )
-        check_languages(name, own)

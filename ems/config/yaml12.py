@@ -6,9 +6,13 @@ reads the same config.yaml by 1.2. Sizes are limited, so that no file takes more
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from ems.errors import EmsError
+from ems.settings import Json
 
 MOST_BYTES = 1_000_000  # of a file: 30 times the largest here
 MOST_VALUES = 100_000  # of a file with its aliases written out: 30 times the largest here
@@ -29,6 +33,28 @@ KEYS = (f"{TAG}str", f"{TAG}merge")
 def parse_yaml(text: str) -> Any:
     """The value of a YAML document. Raises `yaml.YAMLError` that names the line."""
     return yaml.load(text, _Loader)
+
+
+def load_yaml(path: Path) -> Json:
+    """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
+    try:
+        with open(path, "rb") as handle:
+            content = handle.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise EmsError(f"{path}: expected settings, found a file of over {MOST_BYTES:,} bytes")
+        value = parse_yaml(content.decode("utf-8"))
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}; save it as UTF-8") from None
+    except yaml.YAMLError as error:
+        words = " ".join(str(error).split()).replace('in "<unicode string>", line', "in line")
+        raise EmsError(f"{path}: not valid YAML: {words}") from None
+    if value is None:
+        raise EmsError(f"{path}: the file is empty")
+    if not isinstance(value, dict):
+        raise EmsError(f"{path}: expected `key: value` lines, found {type(value).__name__}")
+    return value
 
 
 def _short(text: str) -> str:

@@ -65,7 +65,7 @@ def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     evalset = experiment.evalsets[name]
     paths = [path for code in evalset.languages for path in _files(evalset.dev, name, folder, code)]
     if name in experiment.benchmarks:
-        settings = experiment.probes.get(name, {})
+        settings = experiment.probes.get(name)
         for code in evalset.languages:
             paths += [folder / path for path in _names(name, "training_files", code, settings)]
     if evalset.part:

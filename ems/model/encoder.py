@@ -7,7 +7,6 @@ ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code.
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -16,24 +15,10 @@ from torch.utils.checkpoint import checkpoint
 
 from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
+from ems.model.settings import EncoderSettings
 
 ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
 SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % more on average
-
-
-@dataclass(frozen=True)
-class EncoderSettings:
-    """The sizes of an encoder; `model` of an experiment."""
-
-    layers: int
-    width: int
-    heads: int
-    feed_forward: int
-    dropout: float
-    attention_dropout: float
-    max_tokens: int
-    start: str = "ours"  # start values: ours or pytorch
-    norm_eps: float = 1e-5  # of every layer norm
 
 
 class Attention(nn.Module):

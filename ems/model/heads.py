@@ -1,23 +1,11 @@
 """The heads on the sentence embedding, used in training only (EMS v2 Fig. 1)."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ems.model.encoder import EncoderSettings, start_values
-
-
-@dataclass(frozen=True)
-class HeadSettings:
-    """Settings of the generative head, `objectives.head`; the defaults are EMS v2's."""
-
-    language_width: int = 128  # 0: no language embedding
-    output: str = "own"  # L_emb: own, or shared with the encoder's token embeddings
-    bias: bool = False  # of L_emb
-    layer_norm: bool = False  # of the language embedding, and after swish
-    dropout: float = 0.0  # of the language embedding
+from ems.model.encoder import start_values
+from ems.model.settings import EncoderSettings, HeadSettings
 
 
 class GenerativeHead(nn.Module):

@@ -5,19 +5,15 @@ directions (EMS v2 compares it: LaBSE-EMS). Ours, and off in the papers: `both_s
 sentences of an anchor's own side are negatives too, and `mask_duplicates`.
 """
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ems.model.encoder import EncoderSettings
 from ems.model.heads import ContrastiveHead, linear_weights
 from ems.objectives.batch import DeviceBatch, Encoded
 from ems.objectives.negatives import Groups
-from ems.objectives.system import Objective, System, similarity_flops
+from ems.objectives.system import Objective, Parts, System, similarity_flops
 
 
 def softmax_loss(
@@ -36,23 +32,6 @@ def softmax_loss(
     return (scores.logsumexp(-1, keepdim=True) - true).sum()
 
 
-def contrastive_loss(
-    anchors: Tensor,
-    candidates: Tensor,
-    positive: Tensor,
-    mask: Tensor | None,
-    temperature: float,
-    margin: float,
-) -> Tensor:
-    """Return one direction of Eq. 8, a sum over anchors; scores are cosine / temperature (Eq. 9).
-
-    anchors[..., a, k], candidates[..., g, k]; positive and mask as in `softmax_loss`.
-    """
-    anchors, candidates = (functional.normalize(part, dim=-1) for part in (anchors, candidates))
-    scores = anchors @ candidates.mT / temperature  # (..., a, g)
-    return softmax_loss(scores, positive, mask, margin / temperature)
-
-
 def in_batch_loss(
     vectors: Tensor,
     temperature: float,
@@ -63,9 +42,15 @@ def in_batch_loss(
 ) -> Tensor:
     """Return Eq. 8 of vectors[2B, k], rows i and B + i a pair: both directions, summed over pairs.
 
-    Equal `keys[2B]` mark sentences of the same text, which then are no negatives. The negatives of
-    a pair are those of its group (all pairs, if None).
+    Scores are cosine / temperature (Eq. 9). Equal `keys[2B]` mark sentences of the same text, which
+    then are no negatives. The negatives of a pair are those of its group (all pairs, if None).
     """
+
+    def one_way(anchors: Tensor, candidates: Tensor, true: Tensor, mask: Tensor | None) -> Tensor:
+        anchors, candidates = (functional.normalize(part, dim=-1) for part in (anchors, candidates))
+        scores = anchors @ candidates.mT / temperature  # (n, a, g)
+        return softmax_loss(scores, true, mask, margin / temperature)
+
     pairs = len(vectors) // 2
     groups = groups or Groups.of_batch(pairs)
     sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
@@ -75,17 +60,16 @@ def in_batch_loss(
         keys = keys.view(2, pairs).T  # (B, 2)
         mask = duplicates(groups.anchors(keys), groups.candidates(keys))  # (n, a, g)
     true = groups.positives(vectors.device)  # (n, a)
-    loss = partial(contrastive_loss, temperature=temperature, margin=margin)
     if not both_sides:
-        forward = loss(anchors[:, :, 0], candidates[:, :, 1], true, mask)
-        return forward + loss(anchors[:, :, 1], candidates[:, :, 0], true, mask)
+        forward = one_way(anchors[:, :, 0], candidates[:, :, 1], true, mask)
+        return forward + one_way(anchors[:, :, 1], candidates[:, :, 0], true, mask)
     # all 2g sentences of a group are candidates of each of its sentences, except itself
     size = candidates.shape[1]
     itself, true = torch.cat([true, true + size], 1), torch.cat([true + size, true], 1)  # (n, 2a)
     own = functional.one_hot(itself, 2 * size).bool()  # (n, 2a, 2g)
     mask = own if mask is None else own | mask.repeat(1, 2, 2)
     anchors, candidates = (part.transpose(1, 2).flatten(1, 2) for part in (anchors, candidates))
-    return loss(anchors, candidates, true, mask)  # (n, 2a, k), (n, 2g, k)
+    return one_way(anchors, candidates, true, mask)  # (n, 2a, k), (n, 2g, k)
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -102,21 +86,21 @@ def margin_at(margin: float, warmup_steps: int, step: int) -> float:
     return margin * min(1.0, step / warmup_steps) if warmup_steps else margin
 
 
-def add_head(heads: nn.ModuleDict, settings: dict[str, Any], languages: int, pieces: int) -> None:
+def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
     """Add the MLP of Eq. 10-11, unless its width is 0."""
-    if width := settings["objectives"]["contrastive"]["width"]:
-        heads["contrastive"] = ContrastiveHead(EncoderSettings(**settings["model"]), width)
+    if width := settings.objectives.contrastive.width:
+        heads["contrastive"] = ContrastiveHead(settings.model, width)
 
 
 def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
     """Return Eq. 8 of vectors[2B, k] by the settings; in validation with the whole margin."""
     settings = system.contrast
-    warmup = settings["margin_warmup_steps"] if system.training else 0
+    warmup = settings.margin_warmup_steps if system.training else 0
     return in_batch_loss(
         vectors,
-        settings["temperature"],
-        margin_at(settings["margin"], warmup, batch.step),
-        settings["both_sides"],
+        settings.temperature,
+        margin_at(settings.margin, warmup, batch.step),
+        settings.both_sides,
         batch.keys,
         system.groups(batch),
     )
@@ -133,13 +117,13 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 def flops(system: System, lengths: np.ndarray) -> int:
     """Count the operations of the MLP and of the similarities."""
     head = linear_weights(system.heads["contrastive"]) if "contrastive" in system.heads else 0
-    width = system.contrast["width"] or system.encoder.settings.width
+    width = system.contrast.width or system.encoder.settings.width
     return 2 * head * len(lengths) + contrasted_flops(system, lengths, width)
 
 
 def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
     """Count the operations of the similarities of `contrasted`."""
-    sides = 2 if system.contrast["both_sides"] else 1  # all by all is twice both directions
+    sides = 2 if system.contrast.both_sides else 1  # all by all is twice both directions
     return sides * similarity_flops(system, lengths, width)
 
 

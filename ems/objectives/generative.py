@@ -1,23 +1,20 @@
 """The generative head (EMS v2 Eq. 2-5), which xtr, ugt, smlm and mlm share."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ems.model.encoder import EncoderSettings
-from ems.model.heads import GenerativeHead, HeadSettings, linear_weights
+from ems.model.heads import GenerativeHead, linear_weights
 from ems.objectives.fused import Target
-from ems.objectives.system import System
+from ems.objectives.system import Parts, System
 
 
-def add_head(heads: nn.ModuleDict, settings: dict[str, Any], languages: int, pieces: int) -> None:
+def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
     """Add the head, unless another objective did."""
     if "generative" not in heads:
-        model, head = settings["model"], settings["objectives"]["head"]
-        sizes = EncoderSettings(**model), HeadSettings(**head)
+        sizes = settings.model, settings.objectives.head
         heads["generative"] = GenerativeHead(*sizes, languages, pieces)
 
 

@@ -14,13 +14,13 @@ from ems.objectives.system import Objective, System
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Return the mean of Eq. 8, without MLP, over the first k values of the embeddings."""
-    parts = [encoded.sentences[:, :k] for k in system.settings["matryoshka"]["dimensions"]]
+    parts = [encoded.sentences[:, :k] for k in system.settings.matryoshka.dimensions]
     return torch.stack([contrasted(system, part, encoded.batch) for part in parts]).mean()
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
     """Count the operations of the similarities of each prefix."""
-    dimensions = system.settings["matryoshka"]["dimensions"]
+    dimensions = system.settings.matryoshka.dimensions
     return sum(contrasted_flops(system, lengths, size) for size in dimensions)
 
 

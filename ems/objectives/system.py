@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,12 +18,23 @@ from torch import Tensor, nn
 
 from ems import objectives  # as a whole: each of its files is a part of the source of training
 from ems.errors import EmsError
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
 from ems.model.packing import Packing
+from ems.model.settings import EncoderSettings
 from ems.objectives.batch import DeviceBatch, Encoded
 from ems.objectives.masking import HIDES, Masker, Pieces, sentence_keys
 from ems.objectives.negatives import Groups
+from ems.objectives.settings import Objectives
 from ems.shards.reader import Batch
+from ems.train.settings import TrainSettings
+
+
+class Parts(Protocol):
+    """The settings of a system that it is made of."""
+
+    model: EncoderSettings
+    objectives: Objectives
+    train: TrainSettings
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Objective:
     """
 
     loss: Callable[["System", Encoded], Tensor]
-    add_head: Callable[[nn.ModuleDict, dict[str, Any], int, int], None] = lambda *_: None
+    add_head: Callable[[nn.ModuleDict, "Parts", int, int], None] = lambda *_: None
     hide: str = ""
     states: bool = False
     flops: Callable[["System", np.ndarray], int] = lambda *_: 0
@@ -56,10 +67,9 @@ def load_objective(name: str) -> Objective:
     return import_module(module).OBJECTIVE
 
 
-def load_objectives(settings: dict[str, Any]) -> dict[str, Objective]:
+def load_objectives(settings: Objectives) -> dict[str, Objective]:
     """Return the objectives that have a weight in `objectives` of an experiment, in their order."""
-    names = sorted(name for name, part in settings.items() if part.get("weight", 0) > 0)
-    loaded = {name: load_objective(name) for name in names}
+    loaded = {name: load_objective(name) for name in sorted(settings.active)}
     return dict(sorted(loaded.items(), key=lambda item: item[1].order))
 
 
@@ -68,19 +78,19 @@ class System(nn.Module):
 
     def __init__(
         self,
-        settings: dict[str, Any],
+        settings: Parts,
         languages: int,
         pieces: int,
         precision: str = "float32",
         known: Pieces | None = None,
     ) -> None:
         super().__init__()
-        model, self.settings = EncoderSettings(**settings["model"]), settings["objectives"]
+        model, self.settings = settings.model, settings.objectives
         self.objectives = load_objectives(self.settings)
-        self.contrast: dict[str, Any] = self.settings["contrastive"]
-        self.masked_labels = settings["train"]["input_mask"] == "one"
+        self.contrast = self.settings.contrastive
+        self.masked_labels = settings.train.input_mask == "one"
         needed = {objective.hide for objective in self.objectives.values()}
-        needed.add(settings["train"]["input_mask"])
+        needed.add(settings.train.input_mask)
         hide = next((hide for hide in HIDES if hide in needed), None)
         known = known or Pieces.assumed(pieces, languages)
         self.masker = Masker(hide, known, model.max_tokens) if hide else None
@@ -99,7 +109,7 @@ class System(nn.Module):
         """
         if self.masker:
             batch = self.masker(batch, seed, step, first, total)
-        keys = sentence_keys(batch) if self.contrast["mask_duplicates"] else None
+        keys = sentence_keys(batch) if self.contrast.mask_duplicates else None
         return replace(batch, keys=keys, step=step)
 
     def forward(self, batch: DeviceBatch) -> dict[str, Tensor]:
@@ -126,13 +136,13 @@ class System(nn.Module):
             name: objective.loss(self, encoded) / batch.total
             for name, objective in self.objectives.items()
         }
-        total = sum(self.settings[name]["weight"] * part for name, part in parts.items())
+        total = sum(getattr(self.settings, name).weight * part for name, part in parts.items())
         return {**parts, "total": total}
 
     @property
     def negatives(self) -> int | None:
         """Return the pairs of a group; None for all of a step."""
-        size = self.contrast["negatives"]
+        size = self.contrast.negatives
         return None if size == "batch" else size
 
     def groups(self, batch: DeviceBatch) -> Groups:

@@ -36,7 +36,7 @@ def ugt_target(base: Target, masked: Tensor, hidden: Tensor, distinct: bool) -> 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Compute XTR with labels half of which, in a sentence with a masked token, is that token."""
-    batch, distinct = encoded.batch, system.settings["ugt"]["target"] == "distinct"
+    batch, distinct = encoded.batch, system.settings.ugt.target == "distinct"
     labels = batch.labels(masked=distinct)
     base = xtr_target(*labels, encoded.sentences.dtype, distinct)
     target = ugt_target(base, *encoded.masked, distinct)

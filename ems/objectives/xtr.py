@@ -37,12 +37,12 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
     Validation uses the whole vocabulary, whatever training does.
     """
-    batch, settings = encoded.batch, system.settings["xtr"]
-    labels, distinct = batch.labels(system.masked_labels), settings["target"] == "distinct"
+    batch, settings = encoded.batch, system.settings.xtr
+    labels, distinct = batch.labels(system.masked_labels), settings.target == "distinct"
     target = xtr_target(*labels, encoded.sentences.dtype, distinct)
     cross_entropy = fused_cross_entropy
-    if system.training and settings["sampled"]:
-        cross_entropy = partial(sampled_cross_entropy, count=settings["sampled"])
+    if system.training and settings.sampled:
+        cross_entropy = partial(sampled_cross_entropy, count=settings.sampled)
     divergence = partial(kl_loss, cross_entropy=cross_entropy)
     return generate(system, divergence, encoded.sentences, batch.languages[batch.other], target)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from sentencepiece import SentencePieceProcessor
@@ -20,16 +19,16 @@ from ems.damaged import Damaged
 from ems.files import atomic_path, sha256_file, write_json, write_text
 from ems.model.device import choose_device, has_bfloat16
 from ems.objectives.masking import Pieces
-from ems.objectives.system import System
+from ems.objectives.system import Parts, System
 from ems.progress import log
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
-from ems.train.checkpoint import LogRow, claimed, clean, json_lines, save_tensors
+from ems.train.checkpoint import json_lines, save_tensors
 from ems.train.distributed import World, joined
-from ems.train.identity import Identity, claim_identity, identity_of
+from ems.train.identity import Identity, claim_identity, claimed, identity_of
 from ems.train.journal import Journal
 from ems.train.memory import check_fits
-from ems.train.scalars import Scalars
+from ems.train.scalars import LogRow, Scalars
 from ems.train.step import Trainer
 
 
@@ -60,16 +59,16 @@ def train(
     sha256 = _checked_vocabulary(data)
     vocabulary = load_vocabulary(data.vocabulary)
     pieces = vocabulary.get_piece_size()
-    device = choose_device(settings["train"]["device"])
+    device = choose_device(settings.train.device)
     check_fits(name, settings, len(experiment.languages), pieces, device)
     for store in data.stores().values():
         store.check(pieces)
     identity = identity_of(experiment, name, data.stores(), sha256)
-    seed = settings["train"].get("seed", experiment.seed)
+    seed = experiment.seed if settings.train.seed is None else settings.train.seed
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(settings, len(experiment.languages), vocabulary, seed, device)
-        trainer = Trainer(system, settings["train"], seed, data.training, state, device, world)
-        writes = settings["train"]["tensorboard"] and world.leads
+        trainer = Trainer(system, settings.train, seed, data.training, state, device, world)
+        writes = settings.train.tensorboard and world.leads
         with closing(Scalars(places.scalars if writes else None)) as scalars:
             journal = Journal(name, trainer, data, scalars)
             _run(trainer, journal)
@@ -100,7 +99,6 @@ def _claimed(folder: Path, identity: Identity, afresh: bool, world: World) -> It
         return
     with claimed(folder):
         state = claim_identity(folder, identity, afresh)
-        clean(state)
         world.wait()
         yield state
         world.wait()  # until the others have read what they need
@@ -108,7 +106,7 @@ def _claimed(folder: Path, identity: Identity, afresh: bool, world: World) -> It
 
 
 def _untrained(
-    settings: dict[str, Any],
+    settings: Parts,
     languages: int,
     vocabulary: SentencePieceProcessor,
     seed: int,
@@ -118,19 +116,19 @@ def _untrained(
 
     Also sets the number of CPU threads, a setting because it changes the last bits of sums.
     """
-    train = settings["train"]
-    torch.set_num_threads(train["threads"])
+    train = settings.train
+    torch.set_num_threads(train.threads)
     torch.manual_seed(seed)
-    if train["precision"] == "bfloat16" and not has_bfloat16(device):
+    if train.precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
-    if 0 < train["steps"] < train["warmup_steps"]:
+    if 0 < train.steps < train.warmup_steps:
         log.warning(
             "train.warmup_steps: %d, but the training ends after %d, at a lower learning rate",
-            train["warmup_steps"],
-            train["steps"],
+            train.warmup_steps,
+            train.steps,
         )
     pieces = vocabulary.get_piece_size()
-    system = System(settings, languages, pieces, train["precision"], Pieces.of(vocabulary))
+    system = System(settings, languages, pieces, train.precision, Pieces.of(vocabulary))
     return system.to(device)
 
 
@@ -167,7 +165,7 @@ def _describe(experiment: Experiment, name: str, identity: Identity, out: Path) 
         "training": settings,
         "languages": list(experiment.languages),
         "segmenters": experiment.segmenters,
-        "format_characters": experiment.clean["format_characters"],
+        "format_characters": experiment.clean.format_characters,
         "sha256": {
             file: sha256_file(out / file) for file in ("model.safetensors", "vocabulary.model")
         },

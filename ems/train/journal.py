@@ -8,17 +8,18 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor
 
 from ems.progress import Progress, log
+from ems.settings import plain
 from ems.shards.reader import Batch, PairStore
 from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, averaged, load_checkpoint, save_checkpoint
 from ems.train.distributed import AGREE_EVERY
-from ems.train.scalars import BY_LANGUAGE, Scalars, rounded
+from ems.train.scalars import BY_LANGUAGE, LogRow, Scalars, rounded
 from ems.train.speed import Meter, StepFlops, peak_flops
 from ems.train.step import Trainer
 from ems.train.stopping import Stop, StoppedError
@@ -36,10 +37,10 @@ class Journal:
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.validation, self.scalars = trainer.world, data.validation, scalars
         self.keep = Keep(
-            newest=settings["keep_checkpoints"],
-            regular=settings["average_checkpoints"],
-            every=settings["checkpoint_every"],
-            last=settings["steps"],
+            newest=settings.keep_checkpoints,
+            regular=settings.average_checkpoints,
+            every=settings.checkpoint_every,
+            last=settings.steps,
         )
         self.done, self.stop = Progressed(), Stop()
         self.sums: dict[str, Tensor] = {}  # of loss parts: float64 scalars on the device
@@ -60,15 +61,15 @@ class Journal:
         log.info("train %s: %s", self.name, f"resumed at step {start}" if start else "from step 0")
         parameters = sum(value.numel() for value in trainer.system.parameters())
         sizes = f"{parameters:,} parameters, {int(trainer.store.sizes.sum()):,} pairs"
-        settings = json.dumps(self.settings)
+        settings = json.dumps(plain(self.settings))
         log.info("train %s: %s", self.name, f"{sizes}, {trainer.device}, {settings}")
         return start
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches of the remaining steps; count them and the time waited for each."""
-        total = self.settings["steps"]
+        total = self.settings.steps
         progress = Progress(f"train {self.name}", total, "steps", before=self.done.step)
-        peak = peak_flops(self.trainer.device, self.settings["precision"] == "bfloat16")
+        peak = peak_flops(self.trainer.device, self.settings.precision == "bfloat16")
         self.meter = Meter(peak, self.world.size)
         for left in range(total - self.done.step, 0, -1):
             self.verification.step(left)
@@ -98,7 +99,7 @@ class Journal:
         self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
         self.done.summed += 1
         self.done.step += 1
-        done, last = self.done.step, self.done.step == self.settings["steps"]
+        done, last = self.done.step, self.done.step == self.settings.steps
         if done % LOG_EVERY == 0 or last:
             self.trainer.check_finite()
             self._record("train", {**self._means(), "lr": self.trainer.rate(done - 1)})
@@ -106,7 +107,7 @@ class Journal:
         if not last and self._asked_to_stop():
             self._save_and_stop()
         self.validate_if_due()
-        if done % self.settings["checkpoint_every"] == 0 or last:
+        if done % self.settings.checkpoint_every == 0 or last:
             self._save()
 
     def _means(self) -> dict[str, float]:
@@ -119,7 +120,7 @@ class Journal:
             return False
         return self.world.any(bool(self.stop.name))
 
-    def _record(self, part: str, values: dict[str, Any]) -> None:
+    def _record(self, part: str, values: LogRow) -> None:
         """Add a row to the loss log and to TensorBoard's scalars, and one to the times."""
         done = self.done
         place = {"step": done.step, "pairs": done.step * self.trainer.pairs}
@@ -150,7 +151,7 @@ class Journal:
 
     def average(self) -> None:
         """Load the mean of the last checkpoints, if the settings ask for it, and validate it."""
-        if not self.settings["average_checkpoints"] or not self.done.step:
+        if not self.settings.average_checkpoints or not self.done.step:
             return
         weights, steps = averaged(self.trainer.state, self.keep)
         self.trainer.system.load_state_dict(weights)
@@ -164,7 +165,7 @@ class Journal:
         In one process a signal ends the validation; the resumed run starts with it.
         """
         step = self.done.step
-        due = step % self.settings["validate_every"] == 0 or step == self.settings["steps"]
+        due = step % self.settings.validate_every == 0 or step == self.settings.steps
         rows = [row for row in self.done.losses if row["part"] == "validation"]
         if self.validation is None or not due or any(row["step"] == step for row in rows):
             return
@@ -178,11 +179,11 @@ class Journal:
         self._record("validation", parts)
         _log_validation(f"at step {step}", self.done.losses[-1])
 
-    def _validated(self, store: PairStore) -> dict[str, Any]:
+    def _validated(self, store: PairStore) -> LogRow:
         return validate(self.trainer.system, store, self.trainer.pairs, self.world)
 
 
-def _log_validation(when: str, values: dict[str, Any]) -> None:
+def _log_validation(when: str, values: LogRow) -> None:
     """Log validation without the scores of each language."""
     short = {name: value for name, value in values.items() if name != BY_LANGUAGE}
     log.info("validation %s: %s", when, json.dumps(short))

@@ -18,14 +18,14 @@ from torch.overrides import TorchFunctionMode
 
 from ems.errors import EmsError
 from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
+from ems.objectives.system import Parts, System
 
 COPIES = 4  # of each parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
 FLOAT = 4  # bytes
 
 
 def check_fits(
-    name: str, settings: dict[str, Any], languages: int, pieces: int, device: torch.device
+    name: str, settings: Parts, languages: int, pieces: int, device: torch.device
 ) -> None:
     """Raise `EmsError` if weights, gradients and moments need more than the device's memory.
 
@@ -34,8 +34,10 @@ def check_fits(
     with torch.device("meta"), _NoStartValues():
         system = System(settings, languages, pieces)
     parameters = sum(value.numel() for value in system.parameters())
-    copies = COPIES + settings["train"]["amsgrad"] if settings["train"]["steps"] else 1
-    needed, present = copies * FLOAT * parameters, _memory(device)
+    copies = COPIES + settings.train.amsgrad if settings.train.steps else 1
+    needed, present = copies * FLOAT * parameters, psutil.virtual_memory().total
+    if device.type == "cuda":
+        present = torch.cuda.get_device_properties(device).total_memory
     if needed > present:
         raise EmsError(
             f"systems.{name}: {parameters:,} parameters need {needed / 1e9:,.1f} GB of memory to "
@@ -53,13 +55,6 @@ class _NoStartValues(TorchFunctionMode):
         if function is nn.init.normal_:
             return kwargs["tensor"]
         return function(*args, **(kwargs or {}))
-
-
-def _memory(device: torch.device) -> int:
-    """Return all bytes of memory that the device has."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
-    return psutil.virtual_memory().total
 
 
 @dataclass

@@ -12,7 +12,6 @@ Notable choices:
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from ems.shards.reader import Batch, PairStore
 from ems.train.batches import AHEAD, drawn
 from ems.train.distributed import GradientSum, World, dropout_seed
 from ems.train.memory import GradCache
+from ems.train.settings import TrainSettings
 
 NORM = "gradient norm"
 SHOWN = 3  # pairs of a bad batch that the message names; the file has all
@@ -39,7 +39,7 @@ class Trainer:
     def __init__(
         self,
         system: System,
-        settings: dict[str, Any],
+        settings: TrainSettings,
         seed: int,
         store: PairStore,
         state: Path,
@@ -48,18 +48,18 @@ class Trainer:
     ) -> None:
         self.system, self.settings, self.seed = system, settings, seed
         self.store, self.state, self.device, self.world = store, state, device, world
-        self.pairs = settings["batch_pairs"]  # of a step, of which this process has a share
+        self.pairs = settings.batch_pairs  # of a step, of which this process has a share
         self.share = world.share(self.pairs)
         self.gradients = GradientSum(system.parameters(), world)
-        system.encoder.checkpoint_layers = settings["checkpoint_layers"]
-        if settings["compile"]:
+        system.encoder.checkpoint_layers = settings.checkpoint_layers
+        if settings.compile:
             system.encoder.compile_layers()
-        parts = settings["grad_cache"]
+        parts = settings.grad_cache
         self.cache = GradCache(system, parts) if parts else None
         self.optimizer = torch.optim.Adam(
             system.parameters(),
-            weight_decay=settings["weight_decay"],
-            amsgrad=settings["amsgrad"],
+            weight_decay=settings.weight_decay,
+            amsgrad=settings.amsgrad,
             fused=True,
         )
         self.guard = Guard(device)
@@ -67,12 +67,12 @@ class Trainer:
 
     def batches(self, start: int) -> Iterator[Batch]:
         """Yield the batches from step `start` on, drawn ahead if there is a core to do it."""
-        alone = self.device.type == "cpu" and self.settings["threads"] == 1
-        return drawn(self.draw, range(start, self.settings["steps"]), 0 if alone else AHEAD)
+        alone = self.device.type == "cpu" and self.settings.threads == 1
+        return drawn(self.draw, range(start, self.settings.steps), 0 if alone else AHEAD)
 
     def draw(self, step: int) -> Batch:
         """Return this process's share of the batch of a step."""
-        alpha = self.settings["sampling_alpha"]
+        alpha = self.settings.sampling_alpha
         batch = self.store.draw(self.seed, step, self.pairs, alpha, self.share)
         return self.system.prepared(batch, self.seed, step, self.share.start, self.pairs)
 
@@ -120,10 +120,8 @@ class Trainer:
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
         s = self.settings
-        period = s.get("schedule_steps")
-        return learning_rate(
-            step, s["steps"], s["learning_rate"], s["warmup_steps"], s["schedule"], period
-        )
+        period = s.schedule_steps
+        return learning_rate(step, s.steps, s.learning_rate, s.warmup_steps, s.schedule, period)
 
     def check_finite(self) -> None:
         """Raise `EmsError` if a loss or gradient was not finite. Waits for the device."""
@@ -151,7 +149,7 @@ class Trainer:
 
         Shard and row are those that `ems inspect` shows.
         """
-        alpha = self.settings["sampling_alpha"]
+        alpha = self.settings.sampling_alpha
         pairs = []
         for shard, row in self.store.places(*self.store.drawn(self.seed, step, self.pairs, alpha)):
             corpus, version, pair = shard.folder.resolve().parts[-4:-1]

@@ -1,7 +1,17 @@
 """CLS (Amazon reviews, version 1): is a review positive? Three domains."""
 
+from pydantic import Field
+
+from ems.bench.settings import ProbeSettings
 from ems.benchmarks.record import Benchmark, Shown, same
 from ems.papers import ZERO_SHOT, of_ems
+
+
+class Probe(ProbeSettings):
+    """The classifier of CLS."""
+
+    title: bool = Field(True, description="Puts the summary before the text.")
+
 
 BENCHMARK = Benchmark(
     title="Amazon reviews, version 1 (CLS)",
@@ -11,6 +21,7 @@ BENCHMARK = Benchmark(
     source="a directory or a URL with cls-acl10-unprocessed.tar.gz",
     codes=same("de en fr") | {"ja": "jp"},
     family="classification",
+    probe=Probe,
     tables={
         "cls": Shown(
             place=140,

@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place, parts
@@ -71,9 +70,7 @@ def _label(rating: str) -> str:
     return "" if stars == 3 or not math.isfinite(stars) else CLASSES[stars > 3]
 
 
-def read_part(
-    folder: Path, place: Place, settings: dict[str, Any]
-) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its reviews."""
     where = place.code, place.domain, "train" if place.part == "train" else "test"
     return folder / file_name(*where), read_split(folder, *where)

@@ -1,5 +1,6 @@
 """Amazon counterfactual sentences: does a review say what was not the case?"""
 
+from ems.bench.settings import ProbeSettings
 from ems.benchmarks.record import Benchmark, Shown
 from ems.papers import ZERO_SHOT
 
@@ -9,6 +10,7 @@ BENCHMARK = Benchmark(
     source="a directory or a URL with EN_train.tsv",
     codes={"en": "EN", "de": "DE", "ja": "JP"},
     family="classification",
+    probe=ProbeSettings,
     tables={
         "counterfactual": Shown(
             place=220,

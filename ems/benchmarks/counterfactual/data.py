@@ -12,11 +12,11 @@ its training part is read, and decontamination leaves it out. HTML entities (`&u
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place
 from ems.evalsets.lines import numbered_lines, some
+from ems.settings import Settings
 
 SPLITS = ("train", "valid", "test")
 EVALUATED = ("valid", "test")
@@ -43,7 +43,7 @@ def training_units(code: str) -> tuple[str, ...]:
     return (file_name(code, "train"),) if code == "EN" else ()
 
 
-def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
+def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
     """Return the file that only training a classifier needs."""
     return training_units(code)
 
@@ -82,7 +82,7 @@ def _document(path: Path, number: int, row: list[str]) -> Document:
     return Document(label, "", text)
 
 
-def read_part(folder: Path, place: Place, settings: dict[str, Any]) -> tuple[Path, list[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, list[Document]]:
     """Return the file of one part and its sentences."""
     path = folder / file_name(place.code, place.part)
     return path, _read(path)

@@ -1,6 +1,16 @@
 """Europarl: 2,000 sentences to find among 200,000, each direction by itself."""
 
+from pydantic import Field
+
+from ems.bench.settings import DrawnProtocol, Margin
 from ems.benchmarks.record import Benchmark, Shown, same
+
+
+class Protocol(DrawnProtocol):
+    """As that of ParaCrawl, by plain cosine (Lightweight 4.4)."""
+
+    margin: Margin = Field("absolute", description="The margin; absolute: plain cosine.")
+
 
 BENCHMARK = Benchmark(
     title="Europarl",
@@ -10,6 +20,7 @@ BENCHMARK = Benchmark(
     drawn=True,
     family="retrieval",
     hours=24,
+    protocol=Protocol,
     tables={
         "europarlxsr": Shown(
             place=110,

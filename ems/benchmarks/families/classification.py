@@ -15,7 +15,7 @@ more tokens than `documents.split` is the mean of the embeddings of its sentence
 
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from ems.bench.probe import Classifier, Pool, Probe, Run, train
+from ems.bench.settings import ProbeSettings
 from ems.bench.task import LineEncoder, Task
 from ems.benchmarks import module
 from ems.errors import EmsError
@@ -58,9 +59,8 @@ class Reader:
     def __init__(self, task: Task) -> None:
         self.name, self.folder, self.seed = task.benchmark, task.folder, task.experiment.seed
         self.data = module(task.benchmark, "data")
-        self.settings: dict[str, Any] = task.experiment.probes[task.benchmark]
-        self.drawn: dict[str, Iterator[Document]] = {}  # language -> its pool, once drawn
-        self.parts: dict[tuple[str, str], list[Document]] = {}
+        self.settings: ProbeSettings = task.experiment.probes[task.benchmark]
+        self.parts: dict[tuple[str, str], list[Document]] = {}  # by language and part, once drawn
 
     def examples(self, place: Place) -> Examples:
         """Return one part. Raises `EmsError` naming the file that is malformed or lacks a class."""
@@ -73,22 +73,25 @@ class Reader:
 
     def _text(self, document: Document) -> str:
         """Return the title, if it is wanted or there is nothing else, and the text below it."""
-        titled = self.settings.get("title", False) or not document.text
+        titled = getattr(self.settings, "title", False) or not document.text
         return "\n".join(filter(None, (titled and document.title, document.text)))
 
     def _documents(self, place: Place) -> tuple[Path, Iterable[Document]]:
-        path, documents = self.data.read_part(self.folder, place, self.settings)
-        how = getattr(self.data, "DRAWN", "")
-        if how == "parts":
+        path, documents = self._read(place)
+        drawing = getattr(self.data, "DRAWN", "")
+        if drawing == "parts":
             return path, self._of_pool(place, path, documents)
-        if how == place.part == "train":
+        if drawing == place.part == "train":
             return path, self._of_each_class(place, path)
         return path, documents
+
+    def _read(self, place: Place) -> tuple[Path, Iterable[Document]]:
+        return self.data.read_part(self.folder, place, getattr(self.settings, "train", None))
 
     def _of_pool(self, place: Place, path: Path, documents: Iterable[Document]) -> list[Document]:
         """Draw all parts of a language at once, in the classes' own proportion."""
         if (place.code, place.part) not in self.parts:
-            sizes = [self.settings[part] for part in PARTS]
+            sizes = [getattr(self.settings, part) for part in PARTS]
             pool = iter(drawn(documents, sum(sizes), f"{self.seed} {self.name} {place.code}", path))
             for part, size in zip(PARTS, sizes, strict=True):
                 self.parts[place.code, part] = list(islice(pool, size))
@@ -96,10 +99,10 @@ class Reader:
 
     def _of_each_class(self, place: Place, path: Path) -> list[Document]:
         """Draw as many documents as the settings say, an equal share of each class."""
-        count, classes, every = self.settings["train"], self.data.CLASSES, []
+        count, classes, every = self.settings.train, self.data.CLASSES, []
         for number, name in enumerate(classes):
             share = count * (number + 1) // len(classes) - count * number // len(classes)
-            documents = self.data.read_part(self.folder, place, self.settings)[1]
+            _, documents = self._read(place)
             of_class = (document for document in documents if document.label == name)
             seed = f"{self.seed} {self.name} {place.code} {name}"
             every += drawn(of_class, share, seed, path)
@@ -153,7 +156,7 @@ def embed_documents(task: Task, texts: list[str], language: str, where: str) -> 
 
     Raises `EmsError` for an embedding that is not finite; `where` names the part.
     """
-    pieces = split_long(task.encoder, texts, language, task.experiment.documents["split"])
+    pieces = split_long(task.encoder, texts, language, task.experiment.documents.split)
     lines = [line for document in pieces for line in document]
     vectors = task.features(lines, language, where)
     counts = [len(document) for document in pieces]
@@ -201,11 +204,11 @@ def score(task: Task) -> Result:
     return accuracies(task, rows, details)
 
 
-def accuracies(task: Task, rows: list[Score], details: dict[str, Any]) -> Result:
+def accuracies(task: Task, rows: list[Score], details: Mapping[str, Any]) -> Result:
     """Return the result of a benchmark of classification; `details` by direction."""
     languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
-    how = {"label": "direction", "parallel": task.record.parallel, "details": details}
-    return Result("accuracy", rows, languages, **how)
+    parallel = task.record.parallel
+    return Result("accuracy", rows, languages, "direction", parallel=parallel, details=details)
 
 
 def mean_accuracy(rows: list[Score], direction: str = "") -> float:
@@ -271,7 +274,7 @@ def trained(
     choose by); of several weight decays keep the one with the most hits, of equals the first.
     """
     settings = task.experiment.probes[task.benchmark]
-    decays, seeds = settings["weight_decay"], range(1, settings["seeds"] + 1)
+    decays, seeds = settings.weight_decay, range(1, settings.seeds + 1)
     runs = {
         (key, seed, decay): Run((task.experiment.seed, seed), *both, decay)
         for key, both in parts.items()
@@ -316,7 +319,7 @@ def majority(labels: np.ndarray, place: tuple[str, str, str]) -> Score:
     return Score(source, target, share, len(labels), domain, measure=MAJORITY)
 
 
-def chosen(classifiers: list[Classifier]) -> dict[str, Any]:
+def chosen(classifiers: list[Classifier]) -> dict[str, list]:
     """Return the epoch and weight decay that validation chose, by seed."""
     return {
         "epochs": [classifier.epoch for classifier in classifiers],

@@ -5,7 +5,7 @@ each sentence in one pair, and the threshold with the best F1 on the pairs that 
 (`oracle`). `sample` chooses the threshold on the sample part, as XTREME and LASER do. The search is
 exact here, approximate in the script. The best extracted pairs that gold lacks are kept for Table
 VIII. Source: https://github.com/UKPLab/sentence-transformers, examples/applications/
-parallel-sentence-mining/bucc2018.py.
+parallel-sentence-mining/bucc2018.py (the script of the benchmark of that name).
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from ems.bench.task import Task
 from ems.benchmarks import module
 from ems.progress import Progress
 from ems.scores import ENGLISH, Result, Score
+from ems.settings import plain
 
 SCORED, CHOSEN_ON = "training", "sample"  # the gold of a third part, `test`, was never published
 
@@ -49,14 +50,14 @@ def score(task: Task) -> Result:
             rows.append(Score(code, ENGLISH, value, details[code]["gold"], measure=name))
         progress.add(1, f"{code} {rows[-3].value:.1f}")
     progress.close(f"mean F1 {np.mean([row.value for row in rows if not row.measure]):.1f}")
-    protocol = {**task.evalset.protocol, "part": SCORED}
+    protocol = {**plain(task.evalset.protocol), "part": SCORED}
     return Result("F1", rows, task.spoken, protocol=protocol, details=details)
 
 
 def _extract(task: Task, code: str, language: str) -> dict[str, Any]:
     """Return what is extracted of a language, its scores, and the best pairs that gold lacks."""
     part = chosen_on = _mine(task, code, language, SCORED)
-    if task.evalset.protocol["threshold"] == "sample":
+    if task.evalset.protocol.threshold == "sample":
         chosen_on = _mine(task, code, language, CHOSEN_ON)
     threshold = best_threshold(chosen_on.pairs.score, chosen_on.correct, len(chosen_on.texts.gold))
     extracted = part.pairs.score >= threshold
@@ -72,7 +73,7 @@ def _extract(task: Task, code: str, language: str) -> dict[str, Any]:
         "recall": 100 * right / gold,
         "f1": 200 * right / (count + gold),
         "threshold": threshold,
-        "missed": _missed(part, extracted & ~part.correct, task.evalset.protocol["missed"]),
+        "missed": _missed(part, extracted & ~part.correct, task.evalset.protocol.missed),
     }
 
 
@@ -81,8 +82,8 @@ def _mine(task: Task, code: str, language: str, name: str) -> Part:
     where = f"{task.benchmark} {code} {name}"
     first = embedded(task, list(texts.sentences.values()), language, where)
     second = embedded(task, list(texts.english.values()), "en", f"{where}, English")
-    how = task.evalset.protocol
-    pairs = mine(first, second, how["k"], how["margin"], what=where)
+    protocol = task.evalset.protocol
+    pairs = mine(first, second, protocol.k, protocol.margin, what=where)
     gold = set(texts.gold)
     correct = np.array([pair in gold for pair in zip(*_ids(texts, pairs), strict=True)], bool)
     return Part(texts, pairs, correct)

@@ -1,5 +1,6 @@
 """FLORES-200: the translation of a sentence among 1,012, between any two languages."""
 
+from ems.bench.settings import SearchProtocol
 from ems.benchmarks.record import Benchmark, Shown
 from ems.papers import of_ems
 
@@ -15,10 +16,11 @@ BENCHMARK = Benchmark(
     ),
     codes="flores200",
     by_language=True,
-    dev=True,
+    dev="https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz",
     between="",
     parallel=True,
     joins={"ablation": 2},
+    protocol=SearchProtocol,
     tables={
         "flores": Shown(
             place=70,

@@ -1,7 +1,23 @@
 """MARC (Amazon reviews, version 2): is a review positive?"""
 
+from pydantic import Field
+
+from ems.bench.settings import ProbeSettings
 from ems.benchmarks.record import Benchmark, Shown, same
 from ems.papers import ZERO_SHOT, of_ems
+
+
+class Probe(ProbeSettings):
+    """The classifier of MARC."""
+
+    title: bool = Field(True, description="Puts the title before the text.")
+    train: int = Field(  # MARC has 200,000 of a language
+        2000,
+        ge=2,
+        le=1_000_000,
+        description="The reviews to train on, half of each class, drawn at random.",
+    )
+
 
 BENCHMARK = Benchmark(
     title="Amazon reviews, version 2 (MARC)",
@@ -14,6 +30,7 @@ BENCHMARK = Benchmark(
     source="a directory or a URL with test/dataset_de_test.json",
     codes=same("de en es fr ja zh"),
     family="classification",
+    probe=Probe,
     tables={
         "marc": Shown(
             place=150,

@@ -13,12 +13,12 @@ from train, half of each class; decontamination takes dev and test.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place, parts
 from ems.evalsets.lines import numbered_lines, some
 from ems.files import parse_json
+from ems.settings import Settings
 
 EVALUATED = ("dev", "test")
 CLASSES = ("negative", "positive")
@@ -46,7 +46,7 @@ def training_units(code: str) -> tuple[str, ...]:
     return (f"{code}.train",)
 
 
-def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
+def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
     """Return the file of one language that only training a classifier needs."""
     return (file_name(code, "train"),)
 
@@ -79,9 +79,7 @@ def _entry(path: Path, number: int, line: str) -> dict[str, str]:
     )
 
 
-def read_part(
-    folder: Path, place: Place, settings: dict[str, Any]
-) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its reviews; those of three stars have the class ''."""
     split = {"valid": "dev"}.get(place.part, place.part)
     return folder / file_name(place.code, split), read_split(folder, place.code, split)

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
+from ems.bench.settings import Examples, ProbeSettings
 from ems.benchmarks.mldoc.languages import LANGUAGES
 from ems.benchmarks.record import Benchmark, Shown
 from ems.papers import ZERO_SHOT, of_ems
@@ -14,6 +17,15 @@ def _of_one_pair(experiment: "Experiment") -> list[str]:
     """The systems that are models of one language pair each."""
     members = {name for names in experiment.families.values() for name in names}
     return [name for name in experiment.shown if name in members]
+
+
+class Probe(ProbeSettings):
+    """The classifier of MLDoc."""
+
+    title: bool = Field(False, description="Puts the headline or title before the text.")
+    train: Examples = Field(
+        1000, description="The examples to train on: those of mldoc-indices/german.train.1000."
+    )
 
 
 BENCHMARK = Benchmark(
@@ -29,6 +41,7 @@ BENCHMARK = Benchmark(
     demo="reuters",
     family="classification",
     joins={"ablation": 3},
+    probe=Probe,
     tables={
         "mldoc": Shown(
             place=120,

@@ -14,12 +14,12 @@ takes dev and test; a classifier learns from train.
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place, parts
 from ems.evalsets.lines import numbered_lines, some
+from ems.settings import Settings
 
 __all__ = ["CLASSES"]
 EVALUATED = ("dev", "test")
@@ -36,9 +36,9 @@ def file_names(code: str) -> tuple[str, ...]:
     return (*(file_name(code, split) for split in EVALUATED), corpus_folder(code))
 
 
-def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
+def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
     """Return the index of what a classifier learns from, of as many items as the settings say."""
-    return (file_name(code, f"train.{settings['train']}"),)
+    return (file_name(code, f"train.{settings.train}"),)
 
 
 def read_index(folder: Path, code: str, split: str) -> list[Path]:
@@ -59,11 +59,9 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
         yield as_document(path, read_item(path))
 
 
-def read_part(
-    folder: Path, place: Place, settings: dict[str, Any]
-) -> tuple[Path, Iterator[Document]]:
-    """Return the index of one part and its documents."""
-    names = {"train": f"train.{settings['train']}", "valid": "dev", "test": "test"}
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
+    """Return the index of one part and its documents; train has `size` of them."""
+    names = {"train": f"train.{size}", "valid": "dev", "test": "test"}
     split = names[place.part]
     return folder / file_name(place.code, split), read_split(folder, place.code, split)
 

@@ -1,5 +1,6 @@
 """ParaCrawl v5: 2,000 sentences to find among 200,000."""
 
+from ems.bench.settings import DrawnProtocol
 from ems.benchmarks.record import Benchmark, Shown, same
 from ems.papers import of_ems
 
@@ -11,6 +12,7 @@ BENCHMARK = Benchmark(
     drawn=True,
     family="retrieval",
     hours=24,
+    protocol=DrawnProtocol,
     tables={
         "paracrawl": Shown(
             place=100,

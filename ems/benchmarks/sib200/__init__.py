@@ -1,5 +1,6 @@
 """SIB-200: the topic of a sentence, learnt in English."""
 
+from ems.bench.settings import ProbeSettings
 from ems.benchmarks.record import Benchmark, Shown
 from ems.papers import ZERO_SHOT
 
@@ -15,6 +16,7 @@ BENCHMARK = Benchmark(
     by_language=True,
     parallel=True,
     family="classification",
+    probe=ProbeSettings,
     tables={
         "sib200": Shown(
             place=210,

@@ -6,7 +6,6 @@ al., "SIB-200" (EACL 2024), https://github.com/dadelani/sib-200.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place
@@ -49,9 +48,7 @@ def read_split(path: Path) -> list[tuple[str, str]]:
     return [(category, text) for _, category, text in lines]
 
 
-def read_part(
-    folder: Path, place: Place, settings: dict[str, Any]
-) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its examples."""
     split = {"valid": "dev"}.get(place.part, place.part)
     path = folder / f"{place.code}/{split}.tsv"

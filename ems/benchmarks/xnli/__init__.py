@@ -1,7 +1,36 @@
 """XNLI: does a premise entail a hypothesis? Learnt in English."""
 
+from typing import Literal
+
+from pydantic import Field
+
+from ems.bench.settings import (
+    BATCH,
+    DROPOUT,
+    EPOCHS,
+    HIDDEN,
+    PATIENCE,
+    Epochs,
+    Examples,
+    HiddenLayers,
+    Patience,
+    ProbeSettings,
+)
 from ems.benchmarks.record import Benchmark, Shown, same
 from ems.papers import ZERO_SHOT
+from ems.settings import Dropout
+
+
+class Probe(ProbeSettings):
+    """The classifier of the monolingual paper's XNLI."""
+
+    hidden: HiddenLayers = Field([512, 384], description=HIDDEN)
+    activation: Literal["tanh", "relu"] = Field("relu", description="The activation.")
+    dropout: Dropout = Field(0, description=DROPOUT)
+    batch: Examples = Field(256, description=BATCH)
+    epochs: Epochs = Field(20, description=EPOCHS)
+    patience: Patience = Field(3, description=PATIENCE)
+
 
 BENCHMARK = Benchmark(
     title="XNLI",
@@ -10,6 +39,7 @@ BENCHMARK = Benchmark(
     codes=same("ar bg de el en es fr hi ru sw th tr ur vi zh"),
     hours=10,
     parallel=True,
+    probe=Probe,
     tables={
         "xnli": Shown(
             place=160,

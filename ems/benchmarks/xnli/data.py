@@ -12,11 +12,11 @@ decontamination leaves it out. It spells "contradictory" what dev and test call 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ems.errors import EmsError
 from ems.evalsets.lines import Columns, named_rows, numbered_lines, some
 from ems.files import parse_json
+from ems.settings import Settings
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")
@@ -53,7 +53,7 @@ def training_units(code: str) -> tuple[str, ...]:
     return ("xnli-mt",)
 
 
-def training_files(code: str, settings: dict[str, Any]) -> tuple[str, ...]:
+def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
     """Return the training part, which is English for all languages."""
     return (TRAIN,)
 

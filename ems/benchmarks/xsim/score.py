@@ -22,6 +22,7 @@ from ems.benchmarks.flores200.score import read_translations
 from ems.benchmarks.xsimpp.data import Negative, read_negatives
 from ems.progress import Progress
 from ems.scores import ENGLISH, Result, Score
+from ems.settings import plain
 
 MISALIGNED = "misaligned"
 UNTOLD = "untold"  # the kind of a made sentence whose kind is unknown
@@ -41,7 +42,7 @@ def score(task: Task) -> Result:
     rows: list[Score] = []
     for language, code in codes.items():
         queries = task.vectors(lines[code], language, f"{task.benchmark} {code}")
-        best = best_by_margin(queries, candidates, **task.protocol)
+        best = best_by_margin(queries, candidates, **plain(task.protocol))
         errors = errors_of(best, english, negatives)
         rate = Score.of_hits(code, target, np.array([bool(error) for error in errors]))
         counts = Counter(errors)
@@ -52,8 +53,8 @@ def score(task: Task) -> Result:
             rows.append(replace(rate, measure=kind, value=share, hits="", interval=None))
     mean = np.mean([row.value for row in rows if not row.measure])
     progress.close(f"mean error rate {mean:.1f}")
-    how = {"higher_is_better": False, "parallel": True, "protocol": task.protocol}
-    return Result("error rate", rows, task.trained, **how)
+    settings = {"parallel": True, "protocol": plain(task.protocol)}
+    return Result("error rate", rows, task.trained, higher_is_better=False, **settings)
 
 
 def errors_of(best: np.ndarray, english: list[str], negatives: list[Negative]) -> list[str]:

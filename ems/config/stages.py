@@ -4,18 +4,18 @@ The hash goes into the rule's params and onto the command line, and the job refu
 file says something else now.
 """
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
 
 from ems.benchmarks import benchmark as record_of
 from ems.benchmarks import sets_of
 from ems.config.benchmarks import protocol_of
 from ems.config.experiment import Experiment
 from ems.config.provenance import digest
-from ems.config.systems import LOCATED
+from ems.config.systems import LOCATED, Trained
+from ems.settings import Json, plain
 
 
-def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> dict[str, Any]:
+def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:
     """The settings that one job of `stage` reads; what is not in here cannot change its output."""
     return {"stage": stage, **_STAGES[stage](experiment, **wildcards)}
 
@@ -25,16 +25,16 @@ def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
     return digest(stage_settings(experiment, stage, **wildcards))
 
 
-def _evalkeys(experiment: Experiment) -> dict[str, Any]:
-    against = experiment.decontaminate["against"]
+def _evalkeys(experiment: Experiment) -> Json:
+    against = experiment.decontaminate.against
     sets = {name: _evalset(experiment, name) for name in against}
     codes = {name: sorted(entry.pop("languages")) for name, entry in sets.items()}
-    kept = experiment.clean["format_characters"]
-    return {**experiment.decontaminate, "evalsets": sets, "codes": codes, "format": kept}
+    kept = experiment.clean.format_characters
+    return {**plain(experiment.decontaminate), "evalsets": sets, "codes": codes, "format": kept}
 
 
-def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
-    evalset = experiment.evalsets[name]
+def _evalset(experiment: Experiment, name: str) -> Json:
+    evalset = replace(experiment.evalsets[name], protocol=None)
     entry = {**asdict(evalset), "split": _split(experiment, record_of(name).corpus, evalset.part)}
     for place in ("path", "embedded"):  # as a source: where a set lies does not say what it holds
         del entry[place]
@@ -42,12 +42,12 @@ def _evalset(experiment: Experiment, name: str) -> dict[str, Any]:
     return entry if evalset.dev else {k: v for k, v in entry.items() if k != "dev"}
 
 
-def _split(experiment: Experiment, corpus: str, part: str) -> dict[str, Any]:
+def _split(experiment: Experiment, corpus: str, part: str) -> Json:
     split = asdict(experiment.splits[corpus]) if part else {}
     return {key: value for key, value in split.items() if value}
 
 
-def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[str, Any]:
+def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     role, corpus = experiment.corpus(label, version)
     return {
         "role": role,
@@ -57,27 +57,27 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> dict[
         "max_pairs": corpus.cap(pair),
         **({"threshold": corpus.threshold} if corpus.mined else {}),
         "seed": experiment.seed,
-        "clean": experiment.clean,
+        "clean": plain(experiment.clean),
         "decontaminate": {
-            **experiment.decontaminate,
+            **plain(experiment.decontaminate),
             "held_against": experiment.held_against(pair),
         },
     }
 
 
-def _segment(experiment: Experiment, pair: str) -> dict[str, Any]:
+def _segment(experiment: Experiment, pair: str) -> Json:
     return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
 
 
-def _vocabulary(experiment: Experiment, vocabulary: str) -> dict[str, Any]:
+def _vocabulary(experiment: Experiment, vocabulary: str) -> Json:
     own = experiment.of_vocabulary(vocabulary)
     languages = list(own.languages)
-    return {"vocabulary": own.vocabulary, "seed": own.seed, "languages": languages}
+    return {"vocabulary": plain(own.vocabulary), "seed": own.seed, "languages": languages}
 
 
-def _train(experiment: Experiment, system: str) -> dict[str, Any]:
+def _train(experiment: Experiment, system: str) -> Json:
     own = experiment.of_system(system)
-    system = {key: own.systems[system][key] for key in ("model", "objectives", "train")}
+    system = {key: plain(getattr(own.systems[system], key)) for key in Trained.model_fields}
     watched = {"tensorboard"}  # what is written besides the model
     training = {key: value for key, value in system["train"].items() if key not in watched}
     return {
@@ -85,40 +85,40 @@ def _train(experiment: Experiment, system: str) -> dict[str, Any]:
         "seed": experiment.seed,
         "languages": list(own.languages),
         "segmenters": own.segmenters,
-        "format_characters": experiment.clean["format_characters"],
+        "format_characters": experiment.clean.format_characters,
     }
 
 
-def _bench(experiment: Experiment, system: str, benchmark: str) -> dict[str, Any]:
-    own = _train(experiment, system) if experiment.systems[system]["kind"] == "encoder" else {}
-    kind = experiment.systems[system]["kind"]
-    if kind in LOCATED:
-        said = experiment.systems[system]
-        own = {key: said[key] for key in (LOCATED[kind], "content") if key in said}
+def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
+    settings = experiment.systems[system]
+    own = _train(experiment, system) if settings.trained else {}
+    if settings.kind in LOCATED:
+        own = {LOCATED[settings.kind]: settings.place}
+        own |= {"content": settings.content} if settings.content else {}
     narrowed = experiment.of_system(system)
     sets = {
         name: {**_evalset(experiment, name), "spoken": narrowed.spoken(name)}
         for name in sets_of(benchmark)
     }
     protocol = protocol_of(experiment, benchmark)
-    scored = {"protocol": protocol} if protocol else {}
+    scored = {"protocol": plain(protocol)} if protocol else {}
     probe = _probe(experiment, benchmark)
-    return {"kind": kind, "system": own, "evalsets": sets, **scored, **probe}
+    return {"kind": settings.kind, "system": own, "evalsets": sets, **scored, **probe}
 
 
-def _probe(experiment: Experiment, benchmark: str) -> dict[str, Any]:
+def _probe(experiment: Experiment, benchmark: str) -> Json:
     """What the classifiers of a benchmark depend on; nothing for a benchmark without any."""
     if benchmark not in experiment.probes:
         return {}
     split = record_of(benchmark).family == "classification"  # of sentences, not of documents, else
-    documents = {"documents": experiment.documents} if split else {}
-    return {"probe": experiment.probes[benchmark], "seed": experiment.seed, **documents}
+    documents = {"documents": plain(experiment.documents)} if split else {}
+    return {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed, **documents}
 
 
-def _tables(experiment: Experiment) -> dict[str, Any]:
+def _tables(experiment: Experiment) -> Json:
     sweep = {"sweep": [asdict(point) for point in experiment.sweep]} if experiment.sweep else {}
     return {
-        "tables": experiment.tables,
+        "tables": plain(experiment.tables),
         "systems": experiment.shown,
         "ablated": experiment.ablated,
         "families": experiment.families,

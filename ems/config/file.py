@@ -1,0 +1,246 @@
+"""What a file in configs/ may say: the settings of all packages and benchmarks as one model."""
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WrapValidator
+from pydantic_core import PydanticCustomError
+
+from ems.bench.settings import DocumentSettings
+from ems.benchmarks import benchmarks, has
+from ems.benchmarks.record import Benchmark
+from ems.corpora.settings import CorpusEntry, SplitEntry
+from ems.evalsets.settings import EvalsetEntry
+from ems.model.settings import EncoderSettings
+from ems.objectives.settings import Objectives, objectives_model
+from ems.segmenters.base import names as segmenters
+from ems.settings import (
+    CodeOrNone,
+    Name,
+    OwnCode,
+    Place,
+    Seed,
+    Settings,
+    SomeLanguages,
+    by_type,
+    listing,
+    text_or,
+    with_fields,
+)
+from ems.tables.settings import TablesSettings
+from ems.text.settings import (
+    CleanSettings,
+    DecontaminateSettings,
+    VocabularyOverrides,
+    VocabularySettings,
+)
+from ems.train.settings import TrainOverrides
+
+
+class LanguageEntry(Settings):
+    """A language that ems/languages/languages.tsv does not have."""
+
+    code: OwnCode = Field(description="Its code.")
+    tatoeba_v1: CodeOrNone = Field("", description="Its code in LASER's Tatoeba v1.")
+    flores200: CodeOrNone = Field("", description="Its code in FLORES-200 and SIB-200.")
+    script: str = Field("", description="The name of its script.")
+
+
+class Overrides(Settings):
+    """What a system changes of the base."""
+
+    model: EncoderSettings = Field(default_factory=EncoderSettings)
+    objectives: Objectives = Field(default_factory=Objectives)
+    train: TrainOverrides = Field(default_factory=TrainOverrides)
+
+
+def _each(overrides: type[Overrides]) -> Any:
+    return by_type(listing(str, least=1), Annotated[dict[str, overrides], Field(min_length=1)])
+
+
+Kind = Literal["encoder", "char-ngram", "folder", "sentence-transformers", "command"]
+
+
+class SystemEntry(Overrides):
+    """One trained model or one baseline: the base plus overrides."""
+
+    kind: Kind = Field(
+        "encoder",
+        description="encoder is trained here; the others are not: folder (`model`: a model "
+        "folder of ours), sentence-transformers (`model`: a folder, or a name of the Hugging "
+        "Face hub), command (`command`), char-ngram (n-grams of letters).",
+    )
+    command: str | None = Field(
+        None,
+        description="A program and its arguments, {lines} among them (the file that it reads), "
+        "{out} (the .npy that it writes: float32, a row a line) and {language} if it needs it; "
+        "no shell runs it.",
+    )
+    vocabulary: str | None = Field(
+        None, description="One of `vocabularies` (default: `vocabulary`)."
+    )
+    languages: SomeLanguages | None = Field(
+        None,
+        description="The languages of its vocabulary that it is trained and scored on, in its "
+        "order (default: all).",
+    )
+    each: _each(Overrides) | None = Field(
+        None,
+        description="Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a "
+        "list, or a mapping with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`.",
+    )
+    model: text_or(Place, EncoderSettings) = Field(
+        default_factory=EncoderSettings,
+        description="The sizes, or where to find a model that is not trained here.",
+    )
+
+
+class SweepEntry(Settings):
+    """A search around a system, one setting at a time (EMS v2 Table II); not a part of `all`."""
+
+    base: str = Field(description="The system around which one setting at a time is changed.")
+    axes: Annotated[dict[str, listing(Any, least=1)], Field(min_length=1)] = Field(
+        description="Maps a setting to its values, that of the base among them: "
+        "`{model.layers: [2, 4, 6, 12]}`."
+    )
+    train: TrainOverrides = Field(
+        default_factory=TrainOverrides,
+        description="Laid over the base for all points, to make them shorter: `{steps: 20000}`.",
+    )
+
+
+class Sources(Settings):
+    """Where data come from."""
+
+    opus: Place | None = Field(
+        None, description="'embedded', a directory in OPUS layout, or an https host."
+    )
+    wikimatrix: Place | None = Field(
+        None, description="A directory or a URL with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."
+    )
+
+
+class ExperimentFile(Settings):
+    """An experiment. It is complete: nothing of another one leaks into it."""
+
+    description: str = Field(description="What the experiment is for.")
+    seed: Seed = Field(description="The seed of all that is random.")
+    languages: Annotated[list[by_type(str, LanguageEntry)], Field(min_length=2)] = Field(
+        description="Codes of ems/languages/languages.tsv, or languages of your own."
+    )
+    sources: Sources = Field(
+        description="Where this experiment's data lie, if not where config.yaml says."
+    )
+    splits: dict[Name, SplitEntry] = Field(
+        description="Corpora that are divided, by document (then a part can be a benchmark) or "
+        "by position."
+    )
+    corpora: Annotated[list[CorpusEntry], Field(min_length=1)] = Field(
+        description="The corpora to train on."
+    )
+    validation: by_type(CorpusEntry, None) = Field(
+        description="Pairs for the validation loss and P@1; none of them is trained on."
+    )
+    evalsets: dict[str, EvalsetEntry] = Field(
+        description="Benchmarks, and sets that only decontamination looks at. `languages: all` "
+        "makes the set the same whatever the experiment trains on; of tatoeba the other "
+        "languages are then scored as unseen (EMS v2 Table VI), as are those that a list of "
+        "tatoeba's names beside the experiment's."
+    )
+    decontaminate: DecontaminateSettings
+    clean: CleanSettings = Field(default_factory=CleanSettings)
+    segmenters: dict[str, str] = Field(
+        description="The word segmenter of each language, a file of ems/segmenters or "
+        "extensions/segmenters; `default` is for those not named (default: the paper's). moses is "
+        "the Perl script without -a and without escapes (the papers); the other three have those "
+        "flags."
+    )
+    vocabulary: VocabularySettings
+    vocabularies: dict[Name, VocabularyOverrides] = Field(
+        {},
+        description="Vocabularies for some of the languages: `vocabulary` plus overrides, like "
+        "`{fr: {languages: [en, fr]}}`.",
+    )
+    model: EncoderSettings
+    objectives: Objectives
+    train: TrainOverrides
+    systems: Annotated[dict[Name, SystemEntry], Field(min_length=1)] = Field(
+        description="The systems: one trained model or one baseline each."
+    )
+    sweep: SweepEntry | None = Field(
+        None,
+        description="A search around a system. `snakemake results/tables/sweep.tex` trains it "
+        "and compares the validation losses.",
+    )
+    benchmarks: list[str] = Field(description="The benchmarks to score.")
+    documents: DocumentSettings = Field(default_factory=DocumentSettings)
+    probes: Settings = Field(
+        default_factory=Settings,
+        description="The classifiers on frozen embeddings, of each benchmark that has them.",
+    )
+    tables: TablesSettings
+
+
+def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:
+    """The entries of `evalsets` in the order of the file; there must be one."""
+    entries = check(value)
+    if not value:
+        raise PydanticCustomError("shape", "should be non-empty")
+    return {name: getattr(entries, name) for name in value}
+
+
+def _source(record: Benchmark) -> Any:
+    """Where the files of a benchmark may come from."""
+    if not record.source:
+        about = "embedded: the files that ems generates itself."
+        return Annotated[Literal["embedded"], Field(description=about)] | None
+    return Annotated[Place, Field(description=record.source)] | None
+
+
+def _evalset(name: str, record: Benchmark) -> Any:
+    """The entry of a benchmark's data, with the protocol that it is scored by."""
+    if record.protocol is None:
+        return EvalsetEntry | None
+    return with_fields(EvalsetEntry, f"Evalset_{name}", protocol=record.protocol) | None
+
+
+@cache
+def overrides_model() -> type[Overrides]:
+    """The model of what a system changes, with the objectives of the project."""
+    return with_fields(Overrides, "Overrides", objectives=objectives_model())
+
+
+def _system_model() -> type[SystemEntry]:
+    return with_fields(
+        SystemEntry,
+        "SystemEntry",
+        objectives=objectives_model(),
+        each=_each(overrides_model()) | None,
+    )
+
+
+@cache
+def experiment_model() -> type[ExperimentFile]:
+    """The model of a file in configs/, with what each benchmark adds."""
+    data = {name: record for name, record in benchmarks().items() if has(name, "data")}
+    held_out = tuple(name for name, record in data.items() if not record.drawn)
+    entries = {name: _evalset(name, record) for name, record in data.items()}
+    evalsets = with_fields(Settings, "Evalsets", **entries)
+    probes = {name: record.probe for name, record in benchmarks().items() if record.probe}
+    sources = {name: _source(record) for name, record in data.items()}
+    return with_fields(
+        ExperimentFile,
+        "Experiment",
+        objectives=objectives_model(),
+        systems=Annotated[dict[Name, _system_model()], Field(min_length=1)],
+        sources=with_fields(Sources, "Sources", **sources),
+        evalsets=Annotated[
+            evalsets, WrapValidator(_in_order), Field(json_schema_extra={"minProperties": 1})
+        ],
+        decontaminate=with_fields(
+            DecontaminateSettings, "Decontaminate", against=listing(Literal[held_out])
+        ),
+        segmenters=dict[str, Literal[segmenters()]],
+        benchmarks=listing(Literal[tuple(benchmarks())], least=1),
+        probes=with_fields(Settings, "Probes", **probes),
+    )

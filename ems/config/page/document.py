@@ -1,0 +1,114 @@
+"""docs/config.md: every setting with its type, default, allowed values and meaning."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+
+from ems.config.page.schema import experiment_schema, site_schema
+from ems.settings import Json
+
+OPENING = """# Settings
+
+Made from the models in `ems/` by `python -m ems.config.page`; do not edit this page. Editors that
+know `yaml-language-server` check the files by `schemas/` while you write.
+"""
+BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
+SIZES = {"minItems": "at least", "maxItems": "at most", "minProperties": "at least"}
+
+
+def settings_page() -> str:
+    """The text of docs/config.md."""
+    files = {"config.yaml": site_schema(), "configs/NAME.yaml": experiment_schema()}
+    return OPENING + "".join("\n".join(_page(name, schema)) for name, schema in files.items())
+
+
+def _page(name: str, schema: Json) -> Iterator[str]:
+    """A file: its own keys, then each section below them where it stands first."""
+    definitions, places = schema["$defs"], {}
+    front = f"{name}: " if name == "config.yaml" else ""  # both files have `sources`
+    waiting = [("", schema, schema["description"])]
+    while waiting:
+        path, section, about = waiting.pop(0)
+        inner = []
+        for key, part in section["properties"].items():
+            for ref, place in _sections(part, f"{path}.{key}".lstrip(".")):
+                if ref not in places:
+                    places[ref] = place
+                    words = definitions[ref].get("description") or part["description"]
+                    inner.append((place, definitions[ref], words))
+        waiting = inner + waiting
+        yield from ["", f"### {front}{path}" if path else f"## {name}", "", about, ""]
+        yield from ["| key | value | default | meaning |", "|---|---|---|---|"]
+        required = section.get("required", [])
+        for key, part in section["properties"].items():
+            about = part.get("description") or _description(part, definitions)
+            cells = [f"`{key}`", _type(part, places, front), _default(part, key in required)]
+            cells.append(" ".join(about.partition("\n\n")[0].split()))
+            yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+    yield ""
+
+
+def _sections(part: Json, place: str) -> Iterator[tuple[str, str]]:
+    """(definition, path of keys) of each section that a value may be or hold."""
+    if "$ref" in part:
+        yield part["$ref"].rpartition("/")[2], place
+    for option in part.get("oneOf", ()):
+        yield from _sections(option, place)
+    for key, name in (("items", "[]"), ("additionalProperties", ".NAME")):
+        if isinstance(part.get(key), dict):
+            yield from _sections(part[key], f"{place}{name}")
+    for option in part.get("patternProperties", {}).values():
+        yield from _sections(option, f"{place}.NAME")
+
+
+def _description(part: Json, definitions: dict[str, Json]) -> str:
+    return definitions[part["$ref"].rpartition("/")[2]]["description"] if "$ref" in part else ""
+
+
+def _type(part: Json, places: dict[str, str], front: str) -> str:
+    """What a value may be, in words."""
+    if "$ref" in part:
+        place = places[part["$ref"].rpartition("/")[2]]
+        anchor = "".join(
+            x for x in f"{front}{place}".lower().replace(" ", "-") if x.isalnum() or x in "-_"
+        )
+        return f"[{place}](#{anchor})"
+    if "oneOf" in part:
+        return " or ".join(_type(option, places, front) for option in part["oneOf"])
+    if "enum" in part or "const" in part:
+        return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
+    name = part.get("type", "any value")
+    if name == "array":
+        return f"list of {_type(part['items'], places, front)}{_limits(part, SIZES)}"
+    if name == "object":
+        named = [*part.get("patternProperties", {}).values()]
+        named.append(part.get("additionalProperties"))
+        values = next((value for value in named if isinstance(value, dict)), {})
+        return f"mapping to {_type(values, places, front)}"
+    if name == "string":
+        return part.get("patternErrorMessage", "text").removeprefix("expected ")
+    return f"{name}{_limits(part, BOUNDS)}"
+
+
+def _limits(part: Json, names: dict[str, str]) -> str:
+    limits = [f"{word} {_number(part[key])}" for key, word in names.items() if key in part]
+    return f", {' and '.join(limits)}" if limits else ""
+
+
+def _number(value: float) -> str:
+    """A number in plain digits; 1e38 stays as it is."""
+    return str(value) if abs(value) >= 1e16 else f"{Decimal(repr(value)):f}".removesuffix(".0")
+
+
+def _default(part: Json, required: bool) -> str:
+    if "default" not in part:
+        return "required" if required else ""
+    value = part["default"]
+    if isinstance(value, float):
+        return f"`{_number(value)}`"
+    return f"`{json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value}`"

@@ -1,0 +1,90 @@
+"""The settings of an entry of `corpora`, of `splits`, and of the downloads."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ems.settings import (
+    Code,
+    Name,
+    Part,
+    Place,
+    Settings,
+    ShortName,
+    by_type,
+    listing,
+    number,
+)
+
+Lines = Annotated[int, Field(ge=1, le=1_000_000_000)]  # no file of OPUS has half as many
+
+
+class CorpusEntry(Settings):
+    """A corpus and its language pairs."""
+
+    name: Name = Field(description="The name of the corpus.")
+    version: ShortName = Field(description="Its version.")
+    source: Place | None = Field(
+        None, description="A directory in OPUS layout, for a corpus of your own."
+    )
+    languages: listing(str, least=1) | None = Field(
+        None,
+        description="Languages whose pair with English is used (default: all of the experiment; "
+        "of a release in ems/languages/opus.tsv those that it has).",
+    )
+    without: list[str] = Field([], description="Languages that are left out.")
+    part: str = Field("", description="The part of the corpus, as `splits` divides it.")
+    codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field(
+        {},
+        description="The codes of a language in this corpus, `{zh: [zh_cn, zh_tw]}` (default: "
+        "those of ems/languages/opus_codes.tsv); paper: only the codes that EMS used.",
+    )
+    max_pairs: by_type(Lines, dict[str, Lines]) | None = Field(
+        None,
+        description="The most pairs of each file of a language pair; `{default: N, ru: M}` sets "
+        "it for some languages.",
+    )
+    format: Literal["moses", "mined"] = Field(
+        "moses", description="OPUS's Moses zips, or LASER's mined files with scores (WikiMatrix)."
+    )
+    threshold: number(ge=0, le=10) | None = Field(  # cosine by mean cosine: WikiMatrix 1.02 to 1.3
+        None, description="The least score of a mined pair."
+    )
+    fallback: bool = Field(
+        False,
+        description="Uses only the language pairs that no other corpus has (the paper's rule for "
+        "Tatoeba, IV-A).",
+    )
+
+
+Share = number(gt=0, lt=1)
+
+
+class SplitEntry(Settings):
+    """A corpus that is divided, by document (then a part can be a benchmark) or by position."""
+
+    first: Annotated[dict[Part, Lines], Field(min_length=1)] | None = Field(
+        None,
+        description="The parts that are so many lines at the start of each file: "
+        "`{validation: 1000}`. A file that is no longer has nothing left for `rest`.",
+    )
+    rest: Part | None = Field(None, description="The part of all other lines.")
+    documents: ShortName | None = Field(
+        None, description="A file beside moses/ with the document of each line."
+    )
+    parts: Annotated[dict[Part, Share], Field(min_length=2)] | None = Field(
+        None,
+        description="The share of each part; a document goes to one part, the same in all "
+        "languages.",
+    )
+
+
+class DownloadSettings(Settings):
+    """How files are downloaded."""
+
+    per_host: int = Field(  # more than a browser's 6 is rude, and more than 64 are refused
+        4, ge=1, le=64, description="Connections to one host at once, of all jobs together."
+    )
+    retries: int = Field(  # with pauses of up to a minute, two hours
+        5, ge=0, le=100, description="Attempts after one that the network failed."
+    )

@@ -1,0 +1,54 @@
+"""The settings `model` and `objectives.head`: the encoder and the head that predicts tokens."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ems.settings import Dropout, Settings, number
+
+WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
+Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0
+WidthOrNone = Annotated[int, Field(ge=0, le=WIDEST)]
+Tokens = Annotated[int, Field(ge=1, le=32768)]  # the longest of published text encoders
+
+
+class EncoderSettings(Settings):
+    """The sizes of the encoder (EMS v2 section III-A)."""
+
+    layers: int = Field(6, ge=0, le=1000, description="The number of Transformer layers.")
+    # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
+    width: Width = Field(1024, description="The width of the embeddings and of each layer.")
+    heads: int = Field(16, ge=1, le=1024, description="Attention heads; they divide `width`.")
+    # 32 wide each at the largest width
+    feed_forward: int = Field(
+        4096, ge=1, le=131072, description="The width of the feed-forward layers."
+    )  # 4 times the largest width
+    dropout: Dropout = Field(0.1, description="Dropout of the input and of each residual.")
+    attention_dropout: Dropout = Field(0.1, description="Dropout of the attention weights.")
+    max_tokens: Tokens = Field(120, description="Longer sentences are cut to so many tokens.")
+    start: Literal["ours", "pytorch"] = Field(
+        "ours",
+        description="Start values. ours: embeddings from N(0, 0.02), linear layers by Xavier; "
+        "pytorch: PyTorch's defaults, with all layers alike.",
+    )
+    norm_eps: number(ge=1e-30, le=1) = Field(  # of float32: neither 0 nor more than any variance
+        0.00001, description="The epsilon of every layer norm."
+    )
+
+
+class HeadSettings(Settings):
+    """The head that xtr, ugt, smlm and mlm share (EMS v2 Eq. 2-5)."""
+
+    language_width: WidthOrNone = Field(
+        128, description="The width of the language embedding; 0: no language embedding."
+    )
+    output: Literal["own", "shared"] = Field(
+        "own", description="The output matrix W_emb; shared: the encoder's token embeddings."
+    )
+    bias: bool = Field(False, description="Adds a bias to W_emb.")
+    layer_norm: bool = Field(
+        False,
+        description="Adds layer norms after the language embedding and after swish, as the "
+        "authors' code does.",
+    )
+    dropout: Dropout = Field(0, description="Dropout of the language embedding.")

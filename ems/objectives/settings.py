@@ -1,0 +1,170 @@
+"""The settings of the objectives, and which of them go together."""
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from ems.errors import EmsError
+from ems.model.settings import WIDEST, EncoderSettings, HeadSettings, WidthOrNone
+from ems.settings import Settings, Steps, by_type, listing, number, with_fields
+
+if TYPE_CHECKING:
+    from ems.train.settings import TrainSettings
+
+Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside float32
+Pairs = Annotated[int, Field(ge=2, le=1_048_576)]  # SigLIP's largest contrastive batch
+WEIGHT = "The weight of the loss in the sum; 0 is off."
+TARGET = "counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors' code does."
+
+
+class Weighted(Settings):
+    """The settings that each objective has."""
+
+    weight: Weight = Field(0, description=WEIGHT)
+
+
+class XtrSettings(Weighted):
+    """Predicts the tokens of the translation (EMS v2 Eq. 6-7)."""
+
+    weight: Weight = Field(1, description=WEIGHT)
+    target: Literal["counts", "distinct"] = Field("counts", description=f"The labels. {TARGET}")
+    sampled: int = Field(  # at most as vocabulary.size
+        0,
+        ge=0,
+        le=65535,
+        description="The number of pieces in the softmax of a training step, besides the labels "
+        "of the batch; 0: all. Cheaper, and biased low; validation always has all pieces.",
+    )
+
+
+class UgtSettings(Weighted):
+    """XTR and SMLM in one label (Lightweight Eq. 3-4)."""
+
+    target: Literal["counts", "distinct"] = Field(
+        "counts", description="counts: the paper's labels; distinct: those of the authors' code."
+    )
+
+
+class SmlmSettings(Weighted):
+    """Both sides of a pair predict one masked token (Lightweight Eq. 1)."""
+
+
+class MlmSettings(Weighted):
+    """Predicts 15 % of the tokens from their own states (BERT)."""
+
+
+class ContrastiveSettings(Weighted):
+    """Tells the translation from the other sentences of the batch by cosine (EMS v2 Eq. 8-11)."""
+
+    weight: Weight = Field(1, description=WEIGHT)
+    width: WidthOrNone = Field(128, description="The output width of the MLP; 0: no MLP.")
+    temperature: number(ge=0.001, le=100) = Field(  # CLIP stops at 0.01; at 100 all are alike
+        0.1, description="Cosines are divided by it."
+    )
+    margin: number(ge=0, le=2) = Field(  # cosines differ by at most 2
+        0, description="Taken off the cosine of the true pair (LaBSE)."
+    )
+    margin_warmup_steps: Steps = Field(
+        0, description="The margin rises linearly from 0 over so many steps."
+    )
+    negatives: by_type(Literal["batch"], Pairs) = Field(
+        "batch",
+        description="The negatives of a pair: all other pairs of the batch, or those of a group "
+        "of so many pairs (152 per GPU in the paper).",
+    )
+    both_sides: bool = Field(
+        False, description="Other sentences of an anchor's own side are negatives too."
+    )
+    mask_duplicates: bool = Field(
+        False, description="Pairs that share a sentence are no negatives of one another."
+    )
+
+
+class AlignSettings(Weighted):
+    """Tells the translation from the batch by inner product (Lightweight Eq. 5)."""
+
+
+class SimilaritySettings(Weighted):
+    """Makes the similarities within both sides the same (Lightweight Eq. 6)."""
+
+
+class MatryoshkaSettings(Weighted):
+    """The contrastive loss of prefixes of the sentence embedding."""
+
+    dimensions: listing(Annotated[int, Field(ge=1, le=WIDEST)]) = Field(
+        [], description="The lengths of the prefixes, at most `model.width`."
+    )
+
+
+class Objectives(Settings):
+    """The training objectives and the head that some of them share."""
+
+    head: HeadSettings = Field(
+        default_factory=HeadSettings,
+        description="The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5).",
+    )
+    xtr: XtrSettings = Field(default_factory=XtrSettings)
+    ugt: UgtSettings = Field(default_factory=UgtSettings)
+    smlm: SmlmSettings = Field(default_factory=SmlmSettings)
+    mlm: MlmSettings = Field(default_factory=MlmSettings)
+    contrastive: ContrastiveSettings = Field(default_factory=ContrastiveSettings)
+    align: AlignSettings = Field(default_factory=AlignSettings)
+    similarity: SimilaritySettings = Field(default_factory=SimilaritySettings)
+    matryoshka: MatryoshkaSettings = Field(default_factory=MatryoshkaSettings)
+
+    @property
+    def active(self) -> list[str]:
+        """The names of the objectives that have a weight."""
+        return [name for name, part in self if getattr(part, "weight", 0)]
+
+
+@cache
+def objectives_model() -> type[Objectives]:
+    """The settings of all objectives, with the `Settings` of those in the project's folders."""
+    package = import_module(__package__)  # not by its name: it is no source of those who read this
+    own = {
+        module.name: import_module(f"{__package__}.{module.name}").Settings
+        for module in iter_modules(package.__path__[1:])
+    }
+    return with_fields(Objectives, "Objectives", **own) if own else Objectives
+
+
+def check_objectives(
+    key: str, objectives: Objectives, model: EncoderSettings, train: "TrainSettings"
+) -> None:
+    """Raise `EmsError` when the objectives of the system at `key` contradict one another."""
+    active = objectives.active
+    if not active:
+        raise EmsError(f"{key}: every objective has weight 0; nothing would be learnt")
+    others = [name for name in ("ugt", "smlm") if name in active]
+    if train.input_mask == "one":
+        others.append("train.input_mask: one")
+    if "mlm" in active and others:
+        raise EmsError(
+            f"{key}: mlm masks 15 % of the tokens, {' and '.join(others)} one of each pair, and "
+            "all objectives see the same input; choose one of them"
+        )
+    group, pairs = objectives.contrastive.negatives, train.batch_pairs
+    if group != "batch" and pairs % group:
+        raise EmsError(
+            f"{key}: objectives.contrastive.negatives: {group} pairs a group do not divide "
+            f"train.batch_pairs, {pairs}; say `batch` or a divisor of it"
+        )
+    if "mlm" in active and train.grad_cache:
+        raise EmsError(
+            f"{key}: train.grad_cache keeps only the embeddings of sentences, and mlm needs the "
+            "states of their tokens; leave one of them out"
+        )
+    if "matryoshka" in active:
+        _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model.width)
+
+
+def _check_dimensions(key: str, settings: MatryoshkaSettings, width: int) -> None:
+    if not settings.dimensions:
+        raise EmsError(f"{key}.dimensions: this list is empty; name some, like [32, 64]")
+    for size in settings.dimensions:
+        if size > width:
+            raise EmsError(f"{key}.dimensions: {size} is more than model.width, {width}")

@@ -1,0 +1,123 @@
+"""The settings `clean`, `decontaminate` and `vocabulary`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ems.errors import EmsError
+from ems.settings import Settings, SomeLanguages, listing, number
+
+CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
+BYTES = 256  # pieces of `byte_fallback`
+Limit = Annotated[int, Field(ge=0, le=1_000_000)]  # a million letters are a book
+
+
+class CleanSettings(Settings):
+    """Filters of the pairs, each counted under its own name in the report. The papers have none.
+
+    Pairs with an empty side or an evaluation sentence always go. 0 is no limit. A pair goes when
+    either side is beyond a limit.
+    """
+
+    undecodable: Literal["error", "drop"] = Field(
+        "error", description="What to do with a side that is not UTF-8."
+    )
+    format_characters: Literal["keep", "drop"] = Field(
+        "keep",
+        description="Bidi controls, soft hyphens, zero-width spaces and the like in the text; "
+        "joiners stay where the script (or an emoji) is written with them. Travels with the model.",
+    )
+    max_bytes: Limit = Field(0, description="Most bytes of UTF-8 on one side.")
+    identical: Literal["keep", "drop"] = Field(
+        "keep", description="Pairs whose sides are the same."
+    )
+    min_characters: Limit = Field(0, description="Fewest characters on one side.")
+    max_characters: Limit = Field(0, description="Most characters on one side.")
+    min_words: Limit = Field(0, description="Fewest words, between spaces, on one side.")
+    max_words: Limit = Field(0, description="Most words, between spaces, on one side.")
+    max_ratio: number(ge=0, le=1000) = Field(  # a sentence by a letter is below it
+        0, description="Most characters of the longer side per character of the shorter one."
+    )
+    duplicates: Literal["keep", "drop"] = Field(
+        "keep",
+        description="Repetitions of a pair within a corpus; needs 12 bytes of memory a pair.",
+    )
+
+
+class DecontaminateSettings(Settings):
+    """Which evaluation sentences no pair may contain."""
+
+    key: Literal["folded", "plain"] = Field(
+        "folded", description="How sentences are compared: without case and punctuation, or as is."
+    )
+    scope: Literal["any", "pair"] = Field(
+        "any",
+        description="Matches evaluation sentences of any language, or only of the pair's own.",
+    )
+    against: listing(str) = Field(
+        ["tatoeba"],
+        description="The evaluation sets, each of which must stand under `evalsets`.",
+    )
+
+
+class VocabularySettings(Settings):
+    """A subword vocabulary (SentencePiece BPE)."""
+
+    size: int = Field(ge=100, le=65535, description="The number of pieces.")  # 16 bits in shards
+    sample_lines: int = Field(  # 200 GB of memory
+        2_000_000, ge=100, le=1_000_000_000, description="Lines to train the vocabulary on."
+    )
+    temperature: number(ge=1, le=100) = Field(  # at 100 a billion lines count as 1.2
+        1,
+        description="Languages are sampled in proportion to their size to the power of "
+        "1 / temperature.",
+    )
+    character_coverage: number(ge=0.9, le=1) = Field(  # a share of the letters
+        0.9995, description="The share of the characters that have a piece."
+    )
+    byte_fallback: bool = Field(
+        False,
+        description="Characters without a piece become bytes (256 pieces, inside the size) "
+        "instead of <unk>.",
+    )
+
+
+class VocabularyOverrides(VocabularySettings):
+    """Another vocabulary: some of the languages, and what differs from `vocabulary`."""
+
+    languages: SomeLanguages = Field(description="Its languages, in their order.")
+    size: int | None = Field(None, ge=100, le=65535, description="The number of pieces.")
+
+
+def check_clean(clean: CleanSettings) -> None:
+    """Raise `EmsError` for limits that no sentence keeps; 0 is no limit."""
+    characters = {
+        "min_characters": clean.min_characters,
+        "min_words": 2 * clean.min_words - 1,
+    }
+    limits = [("min_words", clean.min_words, "max_words")]
+    limits += [(low, least, "max_characters") for low, least in characters.items()]
+    limits += [(low, least, "max_bytes") for low, least in characters.items()]
+    for low, least, high in limits:
+        most = getattr(clean, high)
+        if 0 < most < least:
+            raise EmsError(
+                f"clean.{low}: {getattr(clean, low)} with clean.{high}: {most} leaves no "
+                "sentence; lower the one or raise the other"
+            )
+    if 0 < clean.max_ratio < 1:
+        raise EmsError(
+            f"clean.max_ratio: {clean.max_ratio}, but the longer side by the shorter is at "
+            "least 1; 0 is no limit"
+        )
+
+
+def check_vocabulary(key: str, settings: VocabularySettings, languages: Sequence[str]) -> None:
+    """Raise `EmsError` when the vocabulary at `key` has no piece left for text."""
+    taken = CONTROL + len(languages) + BYTES * settings.byte_fallback
+    if settings.size <= taken:
+        raise EmsError(
+            f"{key}.size: {settings.size}, but {taken} pieces are no text: {CONTROL}, a token "
+            "of each language, and the bytes of byte_fallback; raise it"
+        )
