@@ -49,6 +49,12 @@ from ems.train.identity import FILE, claim_identity
 OTHERS = [None, True, -1, 1.5, 10**30, "", "x", "../../x", [], {}, [[]], {"a": None}]
 
 
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch):
+    """Thousands of tables are written here, each for a moment: the disk need not keep one."""
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+
+
 def spoilt(value):
     """Every document that differs from `value` in one place: a value that became another, an entry
     that went, a name that leads elsewhere.
