@@ -1,7 +1,6 @@
-"""Texts in batches: of so many, and of so many characters.
+"""Texts in batches that amortise a call, bounded in number and in characters.
 
-A batch amortises a call; sentences are short, but nothing keeps a corpus from having a thousand
-lines of a megabyte in a row.
+Sentences are short, but a corpus may have a thousand lines of a megabyte in a row.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +15,7 @@ Item = TypeVar("Item")
 def batched(
     items: Iterable[Item], length: Callable[[Item], int], size: int = BATCH
 ) -> Iterator[list[Item]]:
-    """Lists of up to `size` items; one ends early after the item that makes it CHARACTERS long."""
+    """Yield lists of up to `size` items; an item that makes one CHARACTERS long ends it."""
     batch: list[Item] = []
     held = 0
     for item in items:

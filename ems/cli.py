@@ -8,6 +8,7 @@ the first writes the log and the costs; the others print what went wrong.
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 from ems import torchrun
 from ems.commands import COMMANDS
@@ -15,7 +16,7 @@ from ems.costs import measured
 from ems.damaged import Damaged
 from ems.errors import FAILED, EmsError
 from ems.files import unreadable
-from ems.flags import Call, Mark, parse
+from ems.flags import SHARED, Flag, Mark, parse
 from ems.orphan import stop_with_snakemake
 from ems.outputs import Place, Writes, check_outputs
 
@@ -33,41 +34,45 @@ def main(arguments: list[str] | None = None) -> int:
     outside and saved, or 130 after Ctrl-C. Exits with 2 after a wrong use of the flags.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    call = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
+    name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
+    named = {flag.name: value for flag, value in values.items()}
     stop_with_snakemake()
     try:
         _set_up_log(None)
-        _check(call, arguments)
-        with measured(call.name, None if torchrun.rank() else call.values["costs"]):
-            call.run()
+        _check(values, named["log"], arguments)
+        with measured(name, None if torchrun.rank() else named["costs"]):
+            own = {flag.name: value for flag, value in values.items() if flag not in SHARED}
+            COMMANDS[name](**own)
     except (Exception, KeyboardInterrupt) as error:
-        return _report(error, call.values.get("experiment") or "")
+        return _report(error, named.get("experiment") or "")
     return 0
 
 
-def _check(call: Call, arguments: list[str]) -> None:
+def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str]) -> None:
     """Start the log. Raises `EmsError` for arguments that no work should start with."""
-    values = [(flag, call.values[flag.name]) for flag in call.flags]
-    outputs = [
-        place for flag, value in values if flag.name != "log" for place in flag.outputs(value)
-    ]
-    inputs = [place for flag, value in values for place in flag.inputs(value)]
-    if path := call.values["log"]:  # before it is opened: it could be an input, or another output
+    written = [(flag, value) for flag, value in values.items() if flag.name != "log"]
+    outputs = [place for flag, value in written for place in flag.outputs(value)]
+    inputs = [place for flag, value in values.items() for place in flag.inputs(value)]
+    if log_file:  # before it is opened: it could be an input, or another output
         files = [place for place in outputs if place.kind == "file"]
-        check_outputs([Place("--log", path)], [*files, *inputs])
-        _set_up_log(path)
+        check_outputs([Place("--log", log_file)], [*files, *inputs])
+        _set_up_log(log_file)
     log.info("ems %s", " ".join(arguments))
     _check_text(arguments)
-    for flag, value in values:
-        if value is None:
-            continue
-        if Mark.NAME in flag.notes:
-            from ems.config.names import check_name
-
-            check_name(flag.label, value)
-        elif writes := flag.note(Writes):
-            writes.check_suffix(flag.label, value)
+    for flag, value in values.items():
+        if value is not None:
+            _check_form(flag, value)
     check_outputs(outputs, inputs)
+
+
+def _check_form(flag: Flag, value: Any) -> None:
+    """Raise `EmsError` for a name that is no part of a path, or a suffix that does not fit."""
+    if Mark.NAME in flag.notes:
+        from ems.config.names import check_name
+
+        check_name(flag.label, value)
+    elif writes := flag.note(Writes):
+        writes.check_suffix(flag.label, value)
 
 
 def _check_text(arguments: list[str]) -> None:

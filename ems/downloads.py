@@ -8,12 +8,12 @@ pair. A `?` is what is not known without a network; a count with `?` is what is 
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from ems.config import Experiment
 from ems.corpora.sizes import PairSize, SetSize, pair_sizes, set_sizes
-from ems.tables.printed import PrintedPairs, in_table_one_order, load_pair_totals, load_pairs
+from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 
 UNKNOWN = "?"
 
@@ -59,45 +59,39 @@ class LanguageRow:
     difference: int | None
 
 
-@dataclass(frozen=True)
-class Listing:
-    """The whole list; `total` is over all pairs, `train` over those to train on."""
-
-    corpora: list[CorpusRow]
-    total: Sums
-    train: Sums
-    evalsets: list[SetSize]
-    languages: list[LanguageRow]
-    all_languages: LanguageRow
-
-
-def listing(experiment: Experiment) -> Listing:
-    """Return what an experiment downloads."""
-    sizes = pair_sizes(experiment)
-    trained = [size for size in sizes if size.role == "train"]
-    corpora = dict.fromkeys((size.corpus.label, size.corpus.version) for size in sizes)
-    languages = in_table_one_order({size.language for size in trained})
+def _total(sizes: list[PairSize]) -> Sums:
+    """Return the sums of all corpora; parts of one share its sentence pairs."""
     whole = _sum([size.lines for size in sizes if not size.shared])
-    return Listing(
-        [
-            _corpus([size for size in sizes if (size.corpus.label, size.corpus.version) == corpus])
-            for corpus in corpora
-        ],
-        replace(_sums(sizes), sentence_pairs=whole),
-        _sums(trained),
-        set_sizes(experiment),
-        [
-            _language(code, [size for size in trained if size.language == code], load_pairs())
-            for code in languages
-        ],
-        _language("total", trained, {"total": load_pair_totals()}),
-    )
+    return replace(_sums(sizes), sentence_pairs=whole)
 
 
-def _corpus(sizes: list[PairSize]) -> CorpusRow:
-    one, languages = sizes[0], [size.language for size in sizes]
-    names = (one.corpus.label, one.corpus.version, one.role)
-    return CorpusRow(*names, languages, one.licence, _sums(sizes))
+def _trained(sizes: list[PairSize]) -> list[PairSize]:
+    return [size for size in sizes if size.role == "train"]
+
+
+def _corpora(sizes: list[PairSize]) -> list[CorpusRow]:
+    groups: dict[tuple[str, str], list[PairSize]] = {}
+    for size in sizes:
+        groups.setdefault((size.corpus.label, size.corpus.version), []).append(size)
+    return [
+        CorpusRow(*names, own[0].role, [s.language for s in own], own[0].licence, _sums(own))
+        for names, own in groups.items()
+    ]
+
+
+def _languages(sizes: list[PairSize]) -> list[LanguageRow]:
+    """Return the languages in the order of Table I, then the total."""
+    printed, codes = load_pairs(), in_table_one_order({size.language for size in sizes})
+    rows = []
+    for code in codes:
+        sums = _sums([size for size in sizes if size.language == code])
+        rows.append(_language(code, sums, printed[code].ems if code in printed else None))
+    return [*rows, _language("total", _sums(sizes), load_pair_totals().ems)]
+
+
+def _language(code: str, sums: Sums, table_1: int | None) -> LanguageRow:
+    difference = _difference(table_1, sums.used or 0, sums.at_most)
+    return LanguageRow(code, sums.used, sums.at_most, sums.unknown, table_1, difference)
 
 
 def _sums(sizes: list[PairSize]) -> Sums:
@@ -121,12 +115,6 @@ def _sum(values: list[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _language(name: str, sizes: list[PairSize], printed: Mapping[str, PrintedPairs]) -> LanguageRow:
-    sums, table_1 = _sums(sizes), printed[name].ems if name in printed else None
-    difference = _difference(table_1, sums.used or 0, sums.at_most)
-    return LanguageRow(name, sums.used, sums.at_most, sums.unknown, table_1, difference)
-
-
 def _difference(printed: int | None, low: int, high: int | None) -> int | None:
     """Return how far a range is from the printed count: 0 if it holds it; None: not known."""
     if printed is None or (high is None and low < printed):
@@ -136,15 +124,15 @@ def _difference(printed: int | None, low: int, high: int | None) -> int | None:
 
 def as_json(experiment: Experiment) -> str:
     """Return the list as JSON; null is what is not known."""
-    rows = listing(experiment)
-    corpora = [asdict(row) for row in rows.corpora]
+    sizes = pair_sizes(experiment)
+    *languages, total = map(asdict, _languages(_trained(sizes)))
     value = {
         "experiment": experiment.name,
-        "corpora": [row | row.pop("sums") for row in corpora],
-        "total": asdict(rows.total) | {"train": asdict(rows.train)},
-        "evalsets": [asdict(row) for row in rows.evalsets],
-        "languages": [asdict(row) for row in rows.languages],
-        "table_1_total": rows.all_languages.table_1,
+        "corpora": [row | row.pop("sums") for row in map(asdict, _corpora(sizes))],
+        "total": asdict(_total(sizes)) | {"train": asdict(_sums(_trained(sizes)))},
+        "evalsets": [asdict(size) for size in set_sizes(experiment)],
+        "languages": languages,
+        "table_1_total": total["table_1"],
     }
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
@@ -168,20 +156,21 @@ def as_text(experiment: Experiment) -> str:
     """Return aligned tables of corpora, of evaluation sets drawn from a corpus, and of languages
     beside EMS v2 Table I.
     """
-    rows = listing(experiment)
+    sizes, evalsets = pair_sizes(experiment), set_sizes(experiment)
+    total = _total(sizes)
     head = ("corpus", "version", "for", "pairs", "files", "sentence pairs", "used", "MB", "licence")
-    corpora = [(r.corpus, r.version, r.role, *_counts(r.sums), r.licence) for r in rows.corpora]
-    corpora.append(("total", "", "", *_counts(rows.total), ""))
+    corpora = [(r.corpus, r.version, r.role, *_counts(r.sums), r.licence) for r in _corpora(sizes)]
+    corpora.append(("total", "", "", *_counts(total), ""))
     lines = [f"{experiment.name}: what it downloads", ""]
     lines += _aligned([head, *corpora], "lllrrrrrl")
-    if rows.evalsets:
+    if evalsets:
         lines += ["", "Besides, for evaluation sets that are drawn of whole files of a corpus", ""]
         head = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
-        lines += _aligned([head, *map(_evalset_cells, rows.evalsets)], "lllrrr")
+        lines += _aligned([head, *map(_evalset_cells, evalsets)], "lllrrr")
     lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
     head = ("language", "used", "at most", "Table I", "difference")
-    lines += _aligned([head, *map(_language_cells, [*rows.languages, rows.all_languages])], "lrrrr")
-    notes = list(_notes(rows.total))
+    lines += _aligned([head, *map(_language_cells, _languages(_trained(sizes)))], "lrrrr")
+    notes = list(_notes(total))
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 

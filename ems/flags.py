@@ -68,18 +68,18 @@ def path(text: str) -> Path:
     return Path(text)
 
 
-def assigned_folder(text: str) -> tuple[str, Path]:
-    """Return the halves of NAME=FOLDER. Raises argparse's error for another text."""
-    name, folder = assigned_text(text, "NAME=FOLDER")
-    return name, Path(folder)
+@dataclass(frozen=True)
+class Assignment:
+    """The argparse type of a word like NAME=FOLDER, its `form`; `value` makes the second half."""
 
+    form: str
+    value: Callable[[str], Any]
 
-def assigned_text(text: str, form: str = "NAME=TEXT") -> tuple[str, str]:
-    """Return the halves of NAME=TEXT. Raises argparse's error for another text."""
-    name, _, value = text.partition("=")
-    if not (name and value):
-        raise argparse.ArgumentTypeError(f"expected {form}, found {text!r}")
-    return name, value
+    def __call__(self, text: str) -> tuple[str, Any]:
+        name, _, value = text.partition("=")
+        if not (name and value):
+            raise argparse.ArgumentTypeError(f"expected {self.form}, found {text!r}")
+        return name, self.value(value)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class Flag:
         if Mark.HIDDEN in self.notes:
             options["help"] = argparse.SUPPRESS
         if Mark.POSITIONAL in self.notes:
-            metavar = {} if "choices" in options else {"metavar": self.label}
-            parser.add_argument(self.name, **options, **metavar)
+            options.setdefault("metavar", None if "choices" in options else self.label)
+            parser.add_argument(self.name, **options)
         elif self.default is REQUIRED:
             parser.add_argument(self.label, required=True, **options)
         else:
@@ -128,8 +128,8 @@ class Flag:
         paths = Path in (self.type, *parts)
         many = {"nargs": "+" if self.default is REQUIRED else "*"}
         if origin is dict:
-            kind = assigned_folder if paths else assigned_text
-            return {"type": kind, "metavar": "NAME=FOLDER" if paths else "NAME=TEXT", **many}
+            form = "NAME=FOLDER" if paths else "NAME=TEXT"
+            return {"type": Assignment(form, parts[1]), "metavar": form, **many}
         kind = self.note(Bounds) or (path if paths else str)
         return {"type": kind, **(many if origin is list else {})}
 
@@ -171,43 +171,27 @@ def _of_every_command(
 SHARED = flags_of(_of_every_command)
 
 
-@dataclass(frozen=True)
-class Call:
-    """A command with the values of its flags."""
+def parse(
+    commands: dict[str, Command], description: str, arguments: list[str]
+) -> tuple[str, dict[Flag, Any]]:
+    """Return the name of a command and the values of its flags, those of every command included.
 
-    name: str
-    command: Command
-    values: dict[str, Any]
-
-    @property
-    def flags(self) -> list[Flag]:
-        """Its own flags, then those of every command."""
-        return [*flags_of(self.command), *SHARED]
-
-    def run(self) -> None:
-        """Call the function with its own flags."""
-        self.command(**{flag.name: self.values[flag.name] for flag in flags_of(self.command)})
-
-
-def parse(commands: dict[str, Command], description: str, arguments: list[str]) -> Call:
-    """Return the command that the arguments name. Exits with status 2 and the usage for a mistake.
-
-    Only the named command gets its flags: no other one has to look up its choices.
+    Exits with status 2 and the usage for a mistake. Only the named command gets its flags: no other
+    one has to look up its choices.
     """
     parser = argparse.ArgumentParser("ems", description=description)
     parsers = parser.add_subparsers(title="stages", required=True, metavar="stage", dest="stage")
-    selected = next((word for word in arguments if word in commands), None)
-    for name, command in commands.items():
+    name = next((word for word in arguments if word in commands), "")
+    flags = [*flags_of(commands[name]), *SHARED] if name else []
+    for each, command in commands.items():
         text = _summary(command)
-        own = parsers.add_parser(name, help=text, description=text)
-        for flag in (*flags_of(command), *SHARED) if name == selected else ():
+        own = parsers.add_parser(each, help=text, description=text)
+        for flag in flags if each == name else ():
             flag.add_to(own)
     values = vars(parser.parse_args(arguments))
-    call = Call(values["stage"], commands[values["stage"]], values)
-    for flag in call.flags:
-        if get_origin(flag.type) is dict:
-            values[flag.name] = dict(values[flag.name])
-    return call
+    mappings = {flag.name for flag in flags if get_origin(flag.type) is dict}
+    values |= {each: dict(values[each]) for each in mappings}
+    return name, {flag: values[flag.name] for flag in flags}
 
 
 def _summary(command: Command) -> str:

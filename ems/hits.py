@@ -1,10 +1,8 @@
 """Right or wrong, sentence by sentence: the percentage, its interval, and the bits themselves.
 
-Notable choices:
-- a bootstrap of a percentage draws N of N sentences with replacement, so the number of hits is
-  Binomial(N, share of hits): its quantiles are the interval, without drawing anything;
-- score files keep every bit (base85, 0.16 of a character a sentence), so that two systems can be
-  compared sentence by sentence afterwards.
+A bootstrap of a percentage draws N of N sentences with replacement, so the number of hits is
+Binomial(N, share of hits): its quantiles are the interval. Score files keep every bit (base85, 0.16
+of a character a sentence), so that two systems can be compared sentence by sentence.
 """
 
 import base64
@@ -15,7 +13,7 @@ LEVEL = 0.95
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """(low, high): the percentile bootstrap interval of 100 * right / count."""
+    """Return (low, high): the percentile bootstrap interval of 100 * right / count."""
     from scipy.stats import binom  # who only reads score files need not wait for it
 
     tail = (1 - LEVEL) / 2
@@ -24,12 +22,12 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def packed(hits: np.ndarray) -> str:
-    """bool[N] as text."""
+    """Return bool[N] as text."""
     return base64.b85encode(np.packbits(hits)).decode()
 
 
 def unpacked(text: str, count: int) -> np.ndarray:
-    """The bool[count] that `packed` made text of. Raises `ValueError` for other text."""
+    """Return the bool[count] that `packed` made text of. Raises `ValueError` for other text."""
     raw = np.frombuffer(base64.b85decode(text), np.uint8)
     if len(raw) != -(-count // 8):
         raise ValueError(f"expected {-(-count // 8)} bytes for {count} sentences, found {len(raw)}")

@@ -10,7 +10,6 @@ from ems.bench.encoders import MODULES as ENCODERS
 from ems.benchmarks import benchmarks, has, module_name, score_module, sets_of
 from ems.config import Experiment
 from ems.config.provenance import source_hash
-from ems.corpora.demo.sets import demo_sets
 from ems.segmenters.base import module_name as segmenter_module
 
 
@@ -39,7 +38,10 @@ def segment_modules(experiment: Experiment, pair: str) -> list[str]:
 
 def demo_modules() -> list[str]:
     """What makes the demo's mirror: its corpus, and the data of each benchmark."""
-    return ["ems.corpora.demo", *(module_name(name, "demo") for name in demo_sets().values())]
+    return [
+        "ems.corpora.demo",
+        *(module_name(name, "demo") for name in benchmarks() if has(name, "demo")),
+    ]
 
 
 def table_modules(table: str) -> list[str]:

@@ -10,7 +10,7 @@ EMS_V1 = {  # table of EMS v2 -> its number in v1, where v1 has it
 
 
 def of_ems(*tables: str) -> str:
-    """Tables of the EMS paper under both of their numbers: "EMS v2, Table XI (v1: 10)"."""
+    """Return tables of the EMS paper under both of their numbers: "EMS v2, Table XI (v1: 10)"."""
     numbers = [f" (v1: {EMS_V1[name]})" if name in EMS_V1 else "" for name in tables]
     named = [f"Table {name}{number}" for name, number in zip(tables, numbers, strict=True)]
     return f"EMS v2, {', '.join(named)}"

@@ -21,7 +21,7 @@ from ems.damaged import Damaged
 from ems.files import read_json, write_text
 from ems.hits import interval, packed, unpacked
 from ems.languages import UNSEEN
-from ems.shapes import COUNT, SOME, TEXT, Shape, mapping, misfit, named, record, shown
+from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
@@ -51,23 +51,25 @@ class Score:
 
     @classmethod
     def of_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
-        """The row of bool[N], N at least 1: their share in percent."""
+        """Return the row of bool[N], N at least 1: their share in percent."""
         count, right = len(hits), int(hits.sum())
         others |= {"hits": packed(hits), "interval": interval(right, count)}
         return cls(source, target, 100 * right / count, count, **others)
 
     @property
     def direction(self) -> str:
-        """The name of a direction and its split: "en-de", "en-de books"."""
+        """Return the name of a direction and its split: "en-de", "en-de books"."""
         return f"{self.source}-{self.target} {self.split}".strip()
 
     @property
     def key(self) -> tuple:
-        """What only one row of a file may have."""
+        """Return what only one row of a file may have."""
         return self.source, self.target, self.split, self.seed, self.measure
 
     def bits(self) -> np.ndarray:
-        """The hits as bool[count]. Raises `ValueError` for hits whose share is not the value."""
+        """Return the hits as bool[count]. Raises `ValueError` for hits whose share is not the
+        value.
+        """
         bits = unpacked(self.hits, self.count)
         share = 100 * bits.mean()
         if abs(share - self.value) > CLOSE:
@@ -98,11 +100,11 @@ class Result:
 
     @cached_property
     def english(self) -> set[str]:
-        """The names that English has in the rows."""
+        """Return the names that English has in the rows."""
         return {ENGLISH, *(name for name, code in self.languages.items() if code == ENGLISH)}
 
     def label_of(self, row: Score) -> str:
-        """What a row is a part of in a comparison."""
+        """Return what a row is a part of in a comparison."""
         if self.label == "direction":
             return row.direction
         if self.label == "source" or row.target in self.english:
@@ -110,7 +112,7 @@ class Result:
         return row.target
 
     def way_of(self, row: Score) -> str:
-        """How a row differs from the others of its label."""
+        """Return how a row differs from the others of its label."""
         if self.label == "source":
             return row.target
         if self.label == "direction":
@@ -153,7 +155,9 @@ class ScoreFile(Result):
     data_sha256: str = ""
 
     def setting(self, key: str, shape: Shape = COUNT) -> Any:
-        """A setting of the protocol. Raises `Damaged` when the file does not have such a one."""
+        """Return a setting of the protocol. Raises `Damaged` when the file does not have such a
+        one.
+        """
         protocol = {"protocol": dict(self.protocol)}
         if problem := misfit(protocol, record({"protocol": record({key: shape})})):
             raise Damaged(self.path, problem)
@@ -225,7 +229,7 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
 
 
 def _score(path: Path, place: str, row: Any, metric: str) -> Score:
-    """A row, checked. Raises `Damaged` that names the row and the key."""
+    """Check and return a row. Raises `Damaged` that names the row and the key."""
     if not isinstance(row, dict):
         raise Damaged(path, f"expected a JSON object under `{place}`, found {shown(row)}")
     score = {**_NOTHING, **row}
@@ -235,7 +239,7 @@ def _score(path: Path, place: str, row: Any, metric: str) -> Score:
         "value": (what, type(value) in (int, float) and low <= value <= high),  # NaN is not
         **{key: ("text", _is_text(score[key]) and score[key].strip()) for key in _NAMES},
         **{key: ("text", _is_text(score[key])) for key in ("split", "measure", "hits")},
-        "count": (SOME["description"], type(count) is int and count >= 1),
+        "count": ("a count above 0", type(count) is int and count >= 1),
         "seed": (COUNT["description"], seed is None or (type(seed) is int and seed >= 0)),
     }
     for key, (expected, fits) in checks.items():
@@ -250,5 +254,5 @@ def _is_text(value: Any) -> bool:
 
 
 def _bare(name: str) -> str:
-    """A name of a file as a message of one line shows it, without quotation marks."""
+    """Return a name of a file as a message of one line shows it, without quotation marks."""
     return shown(name)[1:-1]

@@ -10,7 +10,8 @@ rule bench:
     output:
         f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
     log:
-        f"{LOGS}/bench/{{system}}-{{benchmark}}.log",
+        log=f"{LOGS}/bench/{{system}}-{{benchmark}}.log",
+        costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
     group:  # one with a GPU is a job of its own: four together would ask for four
         lambda wildcards: "bench_on_gpu" if gpus_of_bench(wildcards) else "bench"
     resources:
@@ -18,12 +19,12 @@ rule bench:
         runtime=lambda wildcards: 60 * benchmark(wildcards.benchmark).hours,
         gpu=gpus_of_bench,
     params:
-        **stage("bench", modules_of_bench, "bench/{system}/{benchmark}", "system benchmark"),
+        **stage("bench", modules_of_bench, "system benchmark"),
         folders=lambda wildcards: [
             f"{name}={evalset_folder(name)}" for name in sets_of(wildcards.benchmark)
         ],
         model=model_flag,
     shell:
-        "ems bench {params.job:q} --system {wildcards.system:q}"
+        "ems bench {params.settings:q} --system {wildcards.system:q}"
         " --benchmark {wildcards.benchmark:q} {params.model:q} --evalset {params.folders:q}"
-        " --out {output:q} --log {log:q}"
+        " --out {output:q} --costs {log.costs:q} --log {log.log:q}"

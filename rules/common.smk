@@ -61,7 +61,7 @@ DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
 PAIR = "{label}-{version}-{pair}"  # of a corpus, or of a part of one
 RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
-COSTS = f"{RESULTS}/costs"
+COSTS = f"{RESULTS}/costs"  # of jobs, as logs: outputs would be made again if they were missing
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained]
 SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
@@ -89,26 +89,22 @@ wildcard_constraints:
     ),
 
 
-def stage(name, modules, costs="", reads=""):
-    """Return the params of a rule: `job`, words that all its calls share, and `code`, the hash of what they run.
+def stage(name, modules, reads=""):
+    """Return the params of a rule: the settings that its calls name, and a hash of the code that they run.
 
-    `name`: the stage whose settings a job reads ("": none), those of the wildcards in `reads`.
+    `name`: the stage whose settings a job reads, those of the wildcards in `reads`.
     `modules`: what a job runs, or a function of its wildcards that returns this.
-    `costs`: where seconds and memory go. That file is no output: it is not worth running a job again.
     """
 
-    def job(wildcards):
-        words = []
-        if name:
-            parts = {key: wildcards[key] for key in reads.split()}
-            words = ["--experiment", EXPERIMENT.name]
-            words += ["--expect", stage_hash(EXPERIMENT, name, **parts)]
-        return [*words, "--costs", f"{COSTS}/{costs}.json".format(**wildcards)] if costs else words
+    def settings(wildcards):
+        parts = {key: wildcards[key] for key in reads.split()}
+        expect = stage_hash(EXPERIMENT, name, **parts)
+        return ["--experiment", EXPERIMENT.name, "--expect", expect]
 
     def code(wildcards):
         return source_of(modules(wildcards) if callable(modules) else modules)
 
-    return {"job": job, "code": code}
+    return {"settings": settings, "code": code}
 
 
 def shown(path, category, labels, words="shown"):
@@ -212,6 +208,11 @@ def evalset_files(name):
     if EXPERIMENT.evalsets[name].embedded:
         return [f"{MIRROR}/manifest.json"]
     return [str(path) for path in fetched_files(EXPERIMENT, name, Path(evalset_folder(name)))]
+
+
+def evalset_source(wildcards):
+    """Where a set comes from: a directory, an address, `embedded` (the demo's mirror), or '' for as published."""
+    return unit_source(EXPERIMENT, wildcards.evalset)
 
 
 def training(wildcards):

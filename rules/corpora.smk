@@ -14,12 +14,13 @@ rule demo_mirror:
     output:
         f"{MIRROR}/manifest.json",
     log:
-        f"{LOGS}/demo_mirror.log",
+        log=f"{LOGS}/demo_mirror.log",
+        costs=f"{COSTS}/data/demo-mirror.json",
     params:
-        **stage("", demo_modules(), "data/demo-mirror"),
+        code=source_of(demo_modules()),
         out=folder_of_output,
     shell:
-        "ems demo-mirror {params.job:q} --out {params.out:q} --log {log:q}"
+        "ems demo-mirror --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule fetch:
@@ -29,16 +30,16 @@ rule fetch:
     output:
         ARCHIVE,
     log:
-        f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
+        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
+        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     params:
         source=opus_source,
         flags=lambda wildcards, input: ["--generated"] if input else [],
-        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
     shell:
         "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q}"
         " --version {wildcards.version:q} --pair {wildcards.pair:q}"
-        " {params.flags:q} --out {output:q} --costs {params.costs:q} --log {log:q}"
+        " {params.flags:q} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 use rule fetch as fetch_mined with:
@@ -47,10 +48,10 @@ use rule fetch as fetch_mined with:
     output:
         MINED,
     log:
-        f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
+        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
+        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
     params:
         flags=["--format", "mined"],
-        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
 
 
 rule fetch_documents:

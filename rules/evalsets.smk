@@ -2,12 +2,8 @@
 # A unit is an archive, a file or the files of one language. Sets that are corpora too lie among the corpora; copies of
 # the user's (`path`) and sets of the demo are used in place, except Tatoeba: the demo shows the fetcher with it.
 EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
+AGAINST = EXPERIMENT.decontaminate.against  # whose sentences training must not see
 UNIT_MANIFEST = f"{DATA}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}"
-
-
-def evalset_source(wildcards):
-    """Where a set comes from: a directory, an address, `embedded` (the demo's mirror), or '' for as published."""
-    return unit_source(EXPERIMENT, wildcards.evalset)
 
 
 rule fetch_evalset:
@@ -19,30 +15,28 @@ rule fetch_evalset:
     output:
         UNIT_MANIFEST,
     log:
-        f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
+        log=f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
+        costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{version}}-{{unit}}.json",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     params:
         source=evalset_source,
         out=folder_of_output,
-        costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{unit}}.json",
     shell:
         "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q}"
-        " --code {wildcards.unit:q} --out {params.out:q} --costs {params.costs:q} --log {log:q}"
+        " --code {wildcards.unit:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule evalkeys:
     input:
-        [file for name in EXPERIMENT.decontaminate.against for file in evalset_files(name)],
+        [file for name in AGAINST for file in evalset_files(name)],
     output:
         f"{RESULTS}/text/evalkeys.tsv",
     log:
-        f"{LOGS}/evalkeys.log",
+        log=f"{LOGS}/evalkeys.log",
+        costs=f"{COSTS}/text/evalkeys.json",
     params:
-        **stage(
-            "evalkeys",
-            evalkeys_modules(EXPERIMENT.decontaminate.against),
-            "text/evalkeys",
-        ),
-        folders=[f"{name}={evalset_folder(name)}" for name in EXPERIMENT.decontaminate.against],
+        **stage("evalkeys", evalkeys_modules(AGAINST)),
+        folders=[f"{name}={evalset_folder(name)}" for name in AGAINST],
     shell:
-        "ems evalkeys {params.job:q} --evalset {params.folders:q} --out {output:q} --log {log:q}"
+        "ems evalkeys {params.settings:q} --evalset {params.folders:q} --out {output:q}"
+        " --costs {log.costs:q} --log {log.log:q}"

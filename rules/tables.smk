@@ -22,7 +22,7 @@ rule table:
         **stage("tables", lambda wildcards: table_modules(wildcards.table)),
         report=lambda wildcards: tables()[wildcards.table].shown.report,
     shell:
-        "ems table {wildcards.table:q} {params.job:q} --sources {input:q} --out {output.tex:q}"
+        "ems table {wildcards.table:q} {params.settings:q} --sources {input:q} --out {output.tex:q}"
         " --log {log:q}"
 
 
@@ -44,7 +44,7 @@ rule figure:
         **stage("tables", lambda wildcards: figure_modules(wildcards.figure)),
         report=lambda wildcards: figures()[wildcards.figure].shown.report,
     shell:
-        "ems figure {wildcards.figure:q} {params.job:q} --sources {input:q} --out {output.svg:q}"
+        "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q}"
         " --log {log:q}"
 
 
@@ -62,7 +62,7 @@ rule costs:
         **stage("tables", ["ems.tables"]),
         folder=lambda wildcards, output: str(Path(output.tex).parents[1]),
     shell:
-        "ems costs {params.job:q} --folder {params.folder:q} --out {output.tex:q} --log {log:q}"
+        "ems costs {params.settings:q} --folder {params.folder:q} --out {output.tex:q} --log {log:q}"
 
 
 rule timed_figure:
@@ -85,7 +85,7 @@ rule timed_figure:
         out=lambda wildcards, output: output[0],
         report=lambda wildcards: timed()[wildcards.timed].shown.report,
     shell:
-        "ems timed {wildcards.timed:q} {params.job:q} --sources {input.sources:q}"
+        "ems timed {wildcards.timed:q} {params.settings:q} --sources {input.sources:q}"
         " --times {input.times:q} --out {params.out:q} --log {log:q}"
 
 
@@ -108,8 +108,7 @@ rule tables_pdf:
     log:
         f"{LOGS}/tables_pdf.log",
     params:
-        **stage("", ["ems.tables"]),
+        code=source_of(["ems.tables"]),
         captions=captions(TABLES),
     shell:
-        "ems pdf {params.job:q} --tables {input:q} --caption {params.captions:q} --out {output:q}"
-        " --log {log:q}"
+        "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"

@@ -12,21 +12,22 @@ rule decontaminate:
         pairs=f"{CLEAN}.tsv",
         report=f"{CLEAN}.json",
     log:
-        f"{LOGS}/decontaminate/{PAIR}.log",
+        log=f"{LOGS}/decontaminate/{PAIR}.log",
+        costs=f"{COSTS}/text/clean/{PAIR}.json",
     group:
         "text"
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
-        **stage("clean", ["ems.text.clean"], f"text/clean/{PAIR}", "label version pair"),
+        **stage("clean", ["ems.text.clean"], "label version pair"),
         documents=lambda wildcards, input: (
             ["--documents", input.documents] if input.documents else []
         ),
     shell:
-        "ems clean {params.job:q} --corpus {wildcards.label:q} --version {wildcards.version:q}"
+        "ems clean {params.settings:q} --corpus {wildcards.label:q} --version {wildcards.version:q}"
         " --pair {wildcards.pair:q} --archives {input.archives:q} {params.documents:q}"
-        " --keys {input.evalkeys:q} --out {output.pairs:q} --log {log:q}"
+        " --keys {input.evalkeys:q} --out {output.pairs:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule decontamination_report:
@@ -39,7 +40,7 @@ rule decontamination_report:
     params:
         **stage("evalkeys", ["ems.text.clean"]),
     shell:
-        "ems report {params.job:q} --entries {input:q} --out {output:q} --log {log:q}"
+        "ems report {params.settings:q} --entries {input:q} --out {output:q} --log {log:q}"
 
 
 rule segment:
@@ -48,7 +49,8 @@ rule segment:
     output:
         SEGMENTED,
     log:
-        f"{LOGS}/segment/{PAIR}.log",
+        log=f"{LOGS}/segment/{PAIR}.log",
+        costs=f"{COSTS}/text/segment/{PAIR}.json",
     group:
         "text"
     # One core: an experiment has more pairs than a machine has cores, and with two each they would only
@@ -62,11 +64,10 @@ rule segment:
         **stage(
             "segment",
             lambda wildcards: segment_modules(EXPERIMENT, wildcards.pair),
-            f"text/segment/{PAIR}",
             "pair",
         ),
         # finished pieces: no output, since Snakemake deletes outputs before a retry
         state=f"{RESULTS}/state/text/{PAIR}",
     shell:
-        "ems segment {params.job:q} --source {input:q} --state {params.state:q} --workers {threads}"
-        " --out {output:q} --log {log:q}"
+        "ems segment {params.settings:q} --source {input:q} --state {params.state:q}"
+        " --workers {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"

@@ -15,7 +15,8 @@ rule train:
         f"{MODEL}/losses.jsonl",
         times=f"{COSTS}/train/{{system}}.times.jsonl",
     log:
-        f"{LOGS}/train/{{system}}.log",
+        log=f"{LOGS}/train/{{system}}.log",
+        costs=f"{COSTS}/train/{{system}}.json",
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
     threads: lambda wildcards: training(wildcards).threads * processes(wildcards)
     resources:
@@ -23,12 +24,12 @@ rule train:
         runtime=2880,
         gpu=PLAN.site.gpus,
     params:
-        **stage("train", ["ems.train"], "train/{system}", "system"),
+        **stage("train", ["ems.train"], "system"),
         out=folder_of_output,
         state=f"{RESULTS}/state/{{system}}",
         scalars=f"{LOGS}/tensorboard/{{system}}",
     shell:
-        "exec ems train {params.job:q} --system {wildcards.system:q} --shards {input.shards:q}"
+        "exec ems train {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q}"
         " --vocabulary {input.vocabulary:q} --state {params.state:q} --times {output.times:q}"
-        " --scalars {params.scalars:q} --out {params.out:q} --log {log:q}"
+        " --scalars {params.scalars:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
         " --processes {resources.gpu}"

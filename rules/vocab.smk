@@ -13,15 +13,16 @@ rule vocabulary_sample:
         text=f"{RESULTS}/vocab/{{vocabulary}}/sample.txt",
         languages=f"{RESULTS}/vocab/{{vocabulary}}/sample.languages",
     log:
-        f"{LOGS}/vocabulary_sample/{{vocabulary}}.log",
+        log=f"{LOGS}/vocabulary_sample/{{vocabulary}}.log",
+        costs=f"{COSTS}/text/sample/{{vocabulary}}.json",
     resources:
         mem_mb=2000,
         runtime=240,
     params:
-        **stage("vocabulary", ["ems.text.subwords"], "text/sample/{vocabulary}", "vocabulary"),
+        **stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
     shell:
-        "ems sample {params.job:q} --name {wildcards.vocabulary:q} --sources {input:q}"
-        " --out {output.text:q} --log {log:q}"
+        "ems sample {params.settings:q} --name {wildcards.vocabulary:q} --sources {input:q}"
+        " --out {output.text:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule vocabulary:
@@ -30,15 +31,16 @@ rule vocabulary:
     output:
         VOCABULARY,
     log:
-        f"{LOGS}/vocabulary/{{vocabulary}}.log",
+        log=f"{LOGS}/vocabulary/{{vocabulary}}.log",
+        costs=f"{COSTS}/text/vocabulary/{{vocabulary}}.json",
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=480,
     params:
-        **stage("vocabulary", ["ems.text.subwords"], "text/vocabulary/{vocabulary}", "vocabulary"),
+        **stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
     shell:
-        "ems vocabulary {params.job:q} --name {wildcards.vocabulary:q} --sample {input:q}"
-        " --out {output:q} --log {log:q}"
+        "ems vocabulary {params.settings:q} --name {wildcards.vocabulary:q} --sample {input:q}"
+        " --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule vocabulary_report:
@@ -51,9 +53,9 @@ rule vocabulary_report:
     log:
         f"{LOGS}/vocabulary_report/{{vocabulary}}.log",
     params:
-        **stage("vocabulary", ["ems.text.vocabulary_report"], reads="vocabulary"),
+        **stage("vocabulary", ["ems.text.vocabulary_report"], "vocabulary"),
     shell:
-        "ems vocabulary-report {params.job:q} --name {wildcards.vocabulary:q}"
+        "ems vocabulary-report {params.settings:q} --name {wildcards.vocabulary:q}"
         " --vocabulary {input.vocabulary:q} --sample {input.sample:q} --out {output:q} --log {log:q}"
 
 
@@ -64,7 +66,8 @@ rule shard:
     output:
         directory(SHARD),
     log:
-        f"{LOGS}/shard/{{vocabulary}}/{PAIR}.log",
+        log=f"{LOGS}/shard/{{vocabulary}}/{PAIR}.log",
+        costs=f"{COSTS}/text/shards/{{vocabulary}}/{PAIR}.json",
     group:
         "shards"
     threads: 1  # as in segment
@@ -72,11 +75,12 @@ rule shard:
         mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
-        **stage("", ["ems.shards.writer"], f"text/shards/{{vocabulary}}/{PAIR}"),
+        code=source_of(["ems.shards.writer"]),
         state=f"{RESULTS}/state/shards/{{vocabulary}}/{PAIR}",
     shell:
-        "ems shards {params.job:q} --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
-        " --state {params.state:q} --workers {threads} --out {output:q} --log {log:q}"
+        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
+        " --state {params.state:q} --workers {threads} --out {output:q}"
+        " --costs {log.costs:q} --log {log.log:q}"
 
 
 # One file for training to depend on, instead of all shards: the scheduler looks at each input of a
@@ -90,7 +94,7 @@ rule shard_index:
     log:
         f"{LOGS}/shard_index/{{vocabulary}}.log",
     params:
-        **stage("", ["ems.shards.index"]),
+        code=source_of(["ems.shards.index"]),
     shell:
-        "ems index {params.job:q} --training {input.training:q} --validation {input.validation:q}"
+        "ems index --training {input.training:q} --validation {input.validation:q}"
         " --out {output:q} --log {log:q}"

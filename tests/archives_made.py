@@ -14,7 +14,7 @@ ZEROS = bytes(40 << 20)  # packs to next to nothing
 
 def pack(path, members, kind=None):
     """An archive of (name, bytes) whose kind is the path's suffix, unless it is given."""
-    kind = kind or path.name.partition(".")[2]
+    kind = kind or next(kind for kind in ("zip", *TARS, *SINGLES) if path.name.endswith(f".{kind}"))
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

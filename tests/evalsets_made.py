@@ -1,14 +1,11 @@
 """Evaluation sets in small, in the layout and the archives in which they are published."""
 
-import bz2
-import gzip
-import hashlib
-import io
 import json
-import tarfile
-import zipfile
 
+import archives_made
 from mirror_made import write_lines
+
+from ems.files import sha256_file
 
 XNLI_COLUMNS = ["language", "gold_label", "sentence1_binary_parse", "sentence1", "sentence2"]
 XNLI_COLUMNS += ["promptID", "pairID", "genre", "match"]
@@ -221,22 +218,4 @@ def write_files(folder, files, strip=0):
 
 def pack(path, files):
     """An archive of what its name says (.zip, .tar.gz, .tar.bz2); the sha256 of its bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in files.items():
-                archive.writestr(name, content)
-    else:
-        packed = gzip.compress if path.suffix == ".gz" else bz2.compress
-        path.write_bytes(packed(_tar(files)))
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _tar(files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
+    return sha256_file(archives_made.pack(path, list(files.items())))

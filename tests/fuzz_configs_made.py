@@ -9,28 +9,17 @@ from hypothesis import strategies as st
 
 from ems.config.page.schema import experiment_schema, site_schema
 
+# fmt: off
 RAW = [
-    b"\t",
-    b": ",
-    b"- ",
-    b"{",
-    b"[",
-    b"&a *a",
-    b"!!python/object:os.system x",
-    b"<<: *x",
-    b"\xff",
+    b"\t", b": ", b"- ", b"{", b"[", b"&a *a", b"!!python/object:os.system x", b"<<: *x", b"\xff",
+    b"? ", b"| ", b"%", b"@", b"\x00", b"\xe2\x80\xa8", b"*" * 30, b"a: &a [*a]\n", b"\nseed: 1\n",
 ]
-RAW += [
-    b"? ",
-    b"| ",
-    b"%",
-    b"@",
-    b"\x00",
-    b"\xe2\x80\xa8",
-    b"*" * 30,
-    b"a: &a [*a]\n",
-    b"\nseed: 1\n",
+NAMES = [
+    "a b", "$(touch pwned)", ";touch pwned;", "'", '"', "ü", "{x}", "{", "%s", "a&b", "`x`", "-x",
+    "*", "~", "#", "a\\b", "a\nb", "..", "../x", "/tmp/../x", "x" * 300, "", " ", "null", "1:",
+    "a/b",
 ]
+# fmt: on
 TOY, SITE = "configs/toy.yaml", "config.yaml"
 Key = tuple[tuple[str, ...], dict[str, Any]]  # the way to a setting, and its schema
 
@@ -152,38 +141,6 @@ def training_cases() -> st.SearchStrategy:
         return {"kind": "trainings", "edits": edits, "words": train}
 
     return one()
-
-
-NAMES = [
-    "a b",
-    "$(touch pwned)",
-    ";touch pwned;",
-    "'",
-    '"',
-    "ü",
-    "{x}",
-    "{",
-    "%s",
-    "a&b",
-    "`x`",
-    "-x",
-]
-NAMES += [
-    "*",
-    "~",
-    "#",
-    "a\\b",
-    "a\nb",
-    "..",
-    "../x",
-    "/tmp/../x",
-    "x" * 300,
-    "",
-    " ",
-    "null",
-    "1:",
-    "a/b",
-]
 
 
 def workflow_cases() -> st.SearchStrategy:

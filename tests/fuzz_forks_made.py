@@ -79,7 +79,7 @@ class Forks:
     ) -> Done:
         """Run `words` (the first is `ems` or `snakemake`) in a folder.
 
-        `plant` is the name of a function of fuzz_plants_made.py that breaks something first. When a
+        `plant` is a fault of fuzz_plants_made.py, which breaks something first. When a
         path that matches the pattern `stop` appears the command is killed.
         """
         asked = {"words": words, "folder": str(folder), "seconds": seconds}
@@ -213,7 +213,7 @@ def _become(words: list[str], folder: str, streams: list[int], plant: str) -> No
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         sys.argv = words
         if plant:
-            getattr(importlib.import_module("fuzz_plants_made"), plant)()
+            importlib.import_module("fuzz_plants_made").plant(plant)
         status = _command(words)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1

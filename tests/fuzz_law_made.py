@@ -126,8 +126,8 @@ def _writing(
     """What was made, changed or removed, and should not have been."""
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
     grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
-    stated = _stated(words, OUTPUTS if grows else GROWING, before)
-    stated += map(place, more)
+    outputs = _outputs(words, OUTPUTS if grows else GROWING, before)
+    outputs += map(place, more)
     makeable = [place(value) for value in named(words, OUTPUTS)]
     inputs, shared = _inputs(words, before), SHARED.get(stage, "$^")
     if stage == "snakemake":
@@ -136,36 +136,40 @@ def _writing(
         old, new = before.get(path), after.get(path)
         if old == new or (old and old.same(new) and any(within(path, one) for one in makeable)):
             continue
-        told = f"{path}: was {old}, is {new}"
-        name = os.path.basename(path)
-        if re.fullmatch(r"pwned\W*", name):
-            yield Failure(f"ran what it was given: {stage}", told)
-        elif name.endswith(".part") and old is None:
-            yield Failure(f"leaves .part: {stage}", told)
-        elif old is None and new.kind == "folder" and any(p.startswith(path) for p in makeable):
+        if old is None and new.kind == "folder" and any(p.startswith(path) for p in makeable):
             continue  # a parent of an output
-        elif path.startswith(PROJECT) and re.match(shared, path[len(PROJECT) + 1 :]):
-            continue
-        elif not any(within(path, one) for one in stated):
-            yield Failure(f"{_what(old, new)} that is no output: {stage}", told)
-        elif old is not None and (path in inputs or old.kind in ("device", "fifo", "socket")):
-            yield Failure(f"{_what(old, new)} that is an input or special: {stage}", told)
-        elif old is not None and old.kind != "folder" and not _ours(path, old, stated):
-            yield Failure(f"{_what(old, new)} inside of an output folder: {stage}", told)
+        if cause := _cause(path, old, new, outputs, inputs, shared):
+            yield Failure(f"{cause}: {stage}", f"{path}: was {old}, is {new}")
 
 
-def _what(old: Entry | None, new: Entry | None) -> str:
-    if old is None:
-        return f"makes a {new.kind}"
-    return f"removes a {old.kind}" if new is None else f"changes a {old.kind}"
+def _cause(
+    path: str,
+    old: Entry | None,
+    new: Entry | None,
+    outputs: list[str],
+    inputs: set[str],
+    shared: str,
+) -> str:
+    """What is wrong with a change of a path; '' for nothing."""
+    name = os.path.basename(path)
+    if re.fullmatch(r"pwned\W*", name):
+        return "ran what it was given"
+    if name.endswith(".part") and old is None:
+        return "leaves .part"
+    if path.startswith(PROJECT) and re.match(shared, path[len(PROJECT) + 1 :]):
+        return ""
+    change = f"makes a {new.kind}" if old is None else f"changes a {old.kind}"
+    change = f"removes a {old.kind}" if new is None else change
+    if not any(within(path, one) for one in outputs):
+        return f"{change} that is no output"
+    if old is not None and (path in inputs or old.kind in ("device", "fifo", "socket")):
+        return f"{change} that is an input or special"
+    if old is not None and old.kind != "folder" and "odd/" in path and path not in outputs:
+        return f"{change} inside of an output folder"  # that we never wrote
+    return ""
 
 
-def _ours(path: str, old: Entry, stated: list[str]) -> bool:
-    """Whether an old file below an output folder may be replaced: not what we never wrote."""
-    return "odd/" not in path or path in stated
-
-
-def _stated(words: list[str], flags: tuple[str, ...], before: Listing) -> list[str]:
+def _outputs(words: list[str], flags: tuple[str, ...], before: Listing) -> list[str]:
     """The outputs that a command names, and what lies beside them by custom."""
     paths = []
     for value in filter(None, named(words, flags)):
@@ -181,10 +185,8 @@ def _stated(words: list[str], flags: tuple[str, ...], before: Listing) -> list[s
 def _inputs(words: list[str], before: Listing) -> set[str]:
     """The files that a command reads, as its words name them."""
     outputs = set(named(words, OUTPUTS))
-    named_paths = {
-        place(word.partition("=")[2] or word) for word in words[1:] if word not in outputs
-    }
-    return {path for path in named_paths if path in before and before[path].kind != "folder"}
+    paths = {place(word.partition("=")[2] or word) for word in words[1:] if word not in outputs}
+    return {path for path in paths if path in before and before[path].kind != "folder"}
 
 
 def within(path: str, folder: str) -> bool:

@@ -11,37 +11,27 @@ Case = dict[str, Any]
 HUGE = 10**400
 NUMBERS = [0, -1, 1, 2, 3, 7, 255, 65536, 2**31, 2**63, 2**64, HUGE, -HUGE, 1e-9, 0.5, 1e9, 1e308]
 NUMBERS += [-0.5, float("nan"), float("inf"), -float("inf")]
+# fmt: off
 TEXTS = [
-    "",
-    " ",
-    ".",
-    "..",
-    "../x",
-    "/",
-    "/tmp/x",
-    "a b",
-    "ü",
-    "日本",
-    "x\ny",
-    "x\n",
-    "\x00",
-    "\x1b[31m",
-]
-TEXTS += ["$(touch pwned)", "; touch pwned", "`touch pwned`", "'", '"', "{x}", "{", "%s", "-x", "*"]
-TEXTS += ["null", "nan", "inf", "1", "1.5", "-1", "1e999", "en", "de", "de-en", "toy", "tiny", "no"]
-TEXTS += [
-    "n" * 300,
-    "tatoeba",
-    "tatoeba=.",
-    "=",
-    "a=b=c",
-    "~",
-    "${HOME}",
-    "\u202e",
-    "𐏿",
-    "a/b",
+    "", " ", ".", "..", "../x", "/", "/tmp/x", "a b", "ü", "日本", "x\ny", "x\n", "\x00",
+    "\x1b[31m", "$(touch pwned)", "; touch pwned", "`touch pwned`", "'", '"', "{x}", "{", "%s",
+    "-x", "*", "null", "nan", "inf", "1", "1.5", "-1", "1e999", "en", "de", "de-en", "toy", "tiny",
+    "no", "n" * 300, "tatoeba", "tatoeba=.", "=", "a=b=c", "~", "${HOME}", "\u202e", "𐏿", "a/b",
     "a,b",
 ]
+OTHERS = [
+    "odd/file.txt", "odd/empty.txt", "models/ems/model.json", "vocab/vocabulary.model",
+    "data/opus/Toy/v1/moses/de-en.txt.zip", "data/mined.tsv.gz", "models/ems/model.safetensors",
+    "shards/index.json", "shards/train/de-en/00000/de.ids", "scores/ems/tatoeba.json",
+    "text/clean/de-en.tsv", "text/clean/de-en.json", "figures/learning.png", "config.yaml",
+]
+CONTENTS = [
+    b"", b"\n", b"\n\n", b"\0", b"{}", b"[]", b"null", b"1", b'"x"', b"[[]]", b"{}\n{}\n",
+    b"\t\t\n", b"NaN", b"1e999", b"\xff\xfe", b"\xef\xbb\xbf{}", b"PK\x03\x04", b"\x1f\x8b",
+    b"a\tb\tc\n", b"9" * 5000, b"[" * 3000, b"a\tb\t1\r\n", b"\xff" * 64, b"a" * 200_000 + b"\n",
+    b"---\n",
+]
+# fmt: on
 SCALARS = st.one_of(
     st.sampled_from(NUMBERS), st.sampled_from(TEXTS), st.booleans(), st.none(), st.text(max_size=8)
 )
@@ -65,47 +55,6 @@ def in_tree(name: str, path: str) -> st.SearchStrategy:
     """An edit of one value of a JSON or YAML file."""
     what = st.sampled_from(["set", "set", "set", "remove", "add", "double"])
     return st.tuples(st.just(name), st.just(path), POINTER, what, VALUES).map(list)
-
-
-OTHERS = ["odd/file.txt", "odd/empty.txt", "models/ems/model.json", "vocab/vocabulary.model"]
-OTHERS += [
-    "data/opus/Toy/v1/moses/de-en.txt.zip",
-    "data/mined.tsv.gz",
-    "models/ems/model.safetensors",
-]
-OTHERS += ["shards/index.json", "shards/train/de-en/00000/de.ids", "scores/ems/tatoeba.json"]
-OTHERS += ["text/clean/de-en.tsv", "text/clean/de-en.json", "figures/learning.png", "config.yaml"]
-CONTENTS = [
-    b"",
-    b"\n",
-    b"\n\n",
-    b"\0",
-    b"{}",
-    b"[]",
-    b"null",
-    b"1",
-    b'"x"',
-    b"[[]]",
-    b"{}\n{}\n",
-    b"\t\t\n",
-]
-CONTENTS += [
-    b"NaN",
-    b"1e999",
-    b"\xff\xfe",
-    b"\xef\xbb\xbf{}",
-    b"PK\x03\x04",
-    b"\x1f\x8b",
-    b"a\tb\tc\n",
-]
-CONTENTS += [
-    b"9" * 5000,
-    b"[" * 3000,
-    b"a\tb\t1\r\n",
-    b"\xff" * 64,
-    b"a" * 200_000 + b"\n",
-    b"---\n",
-]
 
 
 def in_bytes(path: str) -> st.SearchStrategy:

@@ -5,6 +5,7 @@ the tests must notice (CHANGES).
 """
 
 import math
+from functools import partial
 
 import torch
 from encoder_reference import encoder_states, layer_norm
@@ -70,14 +71,9 @@ def kl(shares, log_q, change=None):
     return total
 
 
-def counted(tokens, share=1.0):
-    """N_w / |S| (Eq. 7), times `share`."""
-    return {word: share * tokens.count(word) / len(tokens) for word in set(tokens)}
-
-
-def distinct(tokens, share=1.0):
-    """1 / |S| for each distinct token, as the authors' code."""
-    return {word: share / len(tokens) for word in set(tokens)}
+def shares_of(tokens, distinct=False, share=1.0):
+    """N_w / |S| (Eq. 7), or 1 / |S| for each distinct token (the authors' code), times `share`."""
+    return {w: share * (1 if distinct else tokens.count(w)) / len(tokens) for w in set(tokens)}
 
 
 def sides(pairs):
@@ -85,60 +81,44 @@ def sides(pairs):
     return [(a, b) for a, b in pairs] + [(b, a) for a, b in pairs]
 
 
-def xtr(w, pairs, change=None, **_):
+def xtr(w, pairs, change=None, distinct=False, **_):
+    """EMS v2 Eq. 6-7. If distinct, labels of a masked input hold <mask>, as the authors' code."""
     total = 0.0
     directed = sides(pairs)[: len(pairs)] if change == "one direction" else sides(pairs)
     for own, other in directed:
         language = own["language"] if change == "own language" else other["language"]
-        words = own["tokens"] if change == "own tokens" else other["tokens"]
-        log_q = log_shares(w, embedding(w, own), language, change)
-        total = total + kl(counted(words), log_q, change)
-    return total
-
-
-def xtr_distinct(w, pairs, change=None, **_):
-    """With the input masked, the labels hold <mask> (original-code.md 9)."""
-    total = 0.0
-    for own, other in sides(pairs):
-        words = other["tokens"] if change == "no mask" else other["input"]
-        shares = counted(words) if change == "counted" else distinct(words)
+        words = other["input"] if distinct and change != "no mask" else other["tokens"]
+        words = own["tokens"] if change == "own tokens" else words
+        shares = shares_of(words, distinct and change != "counted")
         if change == "add up to 1":
             shares = {word: p / sum(shares.values()) for word, p in shares.items()}
-        total = total + kl(shares, log_shares(w, embedding(w, own), other["language"]))
-    return total
-
-
-def ugt(w, pairs, change=None, **_):
-    """Lightweight Eq. 3 where the translation has the mask, Eq. 4 where the sentence itself has."""
-    total = 0.0
-    for own, other in sides(pairs):
-        words = other["input"] if change == "mask in labels" else other["tokens"]
-        hidden = list(own["hidden"].values())
-        if change == "half for both" and not hidden:
-            hidden = list(other["hidden"].values())
-        if hidden and change != "no half":
-            shares = counted(words, 0.5)
-            for word in hidden:
-                before = 0.0 if change == "overwritten" else shares.get(word, 0.0)
-                shares[word] = before + 0.5
-        else:
-            shares = counted(words)
-        log_q = log_shares(w, embedding(w, own), other["language"])
+        log_q = log_shares(w, embedding(w, own), language, change)
         total = total + kl(shares, log_q, change)
     return total
 
 
-def ugt_distinct(w, pairs, change=None, **_):
-    """As the code: 0.5 is written first, then 1 / |S'| or half of it over the tokens of S'."""
+def ugt(w, pairs, change=None, distinct=False, **_):
+    """Lightweight Eq. 3 where the translation has the mask, Eq. 4 where the sentence itself has.
+
+    Distinct as the authors' code: 0.5 is written first, then 1 / |S'| or half of it over it.
+    """
     total = 0.0
     for own, other in sides(pairs):
-        words = other["tokens"] if change == "no mask in labels" else other["input"]
-        shares = dict.fromkeys(own["hidden"].values(), 0.5)
-        share = 0.5 if own["hidden"] else 1.0
-        over = counted(words, share) if change == "counted" else distinct(words, share)
-        for word, p in over.items():
-            shares[word] = p + (shares.get(word, 0.0) if change == "both halves" else 0.0)
-        total = total + kl(shares, log_shares(w, embedding(w, own), other["language"]))
+        masked = distinct != (change in ("mask in labels", "no mask in labels"))
+        hidden = list(own["hidden"].values())
+        if change == "half for both" and not hidden:
+            hidden = list(other["hidden"].values())
+        hidden = [] if change == "no half" else hidden
+        words = other["input"] if masked else other["tokens"]
+        shares = shares_of(words, distinct and change != "counted", 0.5 if hidden else 1.0)
+        for word in hidden:
+            before = shares.get(word, 0.0)
+            if distinct and change != "both halves":
+                shares[word] = before or 0.5
+            else:
+                shares[word] = 0.5 if change == "overwritten" else before + 0.5
+        log_q = log_shares(w, embedding(w, own), other["language"])
+        total = total + kl(shares, log_q, change)
     return total
 
 
@@ -298,9 +278,9 @@ def matryoshka(w, pairs, change=None, settings=None, **_):
 
 REFERENCES = {
     "xtr": xtr,
-    "xtr distinct": xtr_distinct,
+    "xtr distinct": partial(xtr, distinct=True),
     "ugt": ugt,
-    "ugt distinct": ugt_distinct,
+    "ugt distinct": partial(ugt, distinct=True),
     "smlm": smlm,
     "mlm": mlm,
     "contrastive": contrastive,

@@ -1,11 +1,10 @@
 """A vocabulary, pair files and shards of made-up sentences, and plain loops that read shards."""
 
-from dataclasses import replace
+import json
 
 import numpy as np
-from conftest import ROOT
+from text_made import of_languages
 
-from ems.config import load_experiment, load_site
 from ems.text.subwords import train_vocabulary
 
 LANGUAGES = ["en", "de", "ja"]
@@ -33,15 +32,32 @@ def write_pairs(path, count, draw):
 
 def vocabulary(path, size):
     """A vocabulary of `size` pieces at `path`."""
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
-    settings = {**tiny.vocabulary, "size": size, "character_coverage": 1.0}
-    languages = {code: tiny.languages[code] for code in LANGUAGES}
+    settings = {"size": size, "character_coverage": 1.0}
+    experiment = of_languages(*LANGUAGES, vocabulary=settings)
     path.parent.mkdir(parents=True, exist_ok=True)
     sample = path.with_suffix(".txt")
     sample.write_text("".join(f"{word}\n" for words in WORDS.values() for word in words) * 3)
-    train_vocabulary(replace(tiny, languages=languages, vocabulary=settings), sample, path)
+    train_vocabulary(experiment, sample, path)
     return path
+
+
+def write_numbers(path, values):
+    """A file of a shard, in the format on disk."""
+    np.asarray(values).astype("<u2" if path.suffix == ".ids" else "<i8").tofile(path)
+
+
+def write_shard(folder, ids, lengths, codes=("de", "en")):
+    """A shard in the format on disk, both sides alike: sentences of these lengths."""
+    folder.mkdir(parents=True)
+    for code in codes:
+        write_numbers(folder / f"{code}.ids", ids)
+        write_numbers(folder / f"{code}.offsets", np.cumsum([0, *lengths]))
+    write_numbers(folder / "lines", np.arange(1, len(lengths) + 1))
+    tokens = dict.fromkeys(codes, sum(lengths))
+    manifest = {"languages": list(codes), "pairs": len(lengths), "tokens": tokens}
+    manifest |= {"vocabulary_sha256": "same", "sha256": {}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
 
 
 def sentences(shard, code):
@@ -53,13 +69,13 @@ def sentences(shard, code):
 
 def unpacked(batch):
     """(language, tokens) of each first and each second side, in the order of the pairs."""
-    found, at = {}, 0
+    sides, at = {}, 0
     for row, length in zip(batch.rows.tolist(), batch.lengths.tolist(), strict=True):
-        found[row] = (int(batch.languages[row]), tuple(batch.tokens[at : at + length].tolist()))
+        sides[row] = (int(batch.languages[row]), tuple(batch.tokens[at : at + length].tolist()))
         at += length
     assert at == len(batch.tokens)
     count = batch.pairs
-    return [(found[row], found[count + row]) for row in range(count)]
+    return [(sides[row], sides[count + row]) for row in range(count)]
 
 
 def contents(folder):

@@ -12,113 +12,11 @@ import yaml
 from conftest import Project, copy_project
 from experiments_made import MINIMAL
 from mirror_made import translations, write_lines, write_opus
+from recipes_made import write_files
 
 from ems.scores import read_score_file
 
 FOLDER = "extensions/benchmarks/toy"
-FILES = {
-    "__init__.py": '''
-"""A benchmark of the project's own."""
-
-from pydantic import Field
-
-from ems.benchmarks.record import Benchmark, Shown, same
-from ems.settings import Settings
-
-
-class Protocol(Settings):
-    beam: int = Field(3, ge=1, le=9, description="The width of the beam.")
-
-
-SHOWN = Shown(caption="Toy: P@1.", report="Sentences of the toy and their translations.")
-BENCHMARK = Benchmark(
-    title="Toy",
-    licence="CC0",
-    source="a directory with de.tsv",
-    codes=same("de fr"),
-    protocol=Protocol,
-    tables={"toy": SHOWN},
-    figures={"toy": Shown(caption="Toy", report="The toy as a figure.")},
-)
-''',
-    "data.py": '''
-"""de.tsv, fr.tsv: a sentence and its translation into English."""
-
-from ems.evalsets.lines import read_sentences
-
-
-def file_names(code):
-    return (f"{code}.tsv",)
-
-
-def units(code):
-    return file_names(code)
-
-
-def read_sides(folder, code):
-    pairs = [line.split("\\t") for line in read_sentences(folder / f"{code}.tsv")]
-    return [list(side) for side in zip(*pairs, strict=True)]
-
-
-def read_unit(folder, unit):
-    return len(read_sides(folder, unit.removesuffix(".tsv"))[0])
-''',
-    "score.py": '''
-"""The share of sentences whose nearest English sentence by cosine is their own."""
-
-from ems.benchmarks.toy.data import read_sides
-from ems.retrieval import nearest_is_own
-from ems.scores import Result, Score
-
-
-def score(task):
-    rows = []
-    for code, language in task.spoken.items():
-        first, second = read_sides(task.folder, code)
-        queries = task.vectors(first, language, f"toy {code}")
-        candidates = task.vectors(second, "en", f"toy {code}, English")
-        rows.append(Score.of_hits(code, "en", nearest_is_own(queries, candidates)))
-    return Result("P@1", rows, task.spoken, protocol=task.protocol)
-''',
-    "table.py": '''
-"""P@1 per language, as a table and as bars."""
-
-from functools import partial
-
-from ems.tables.canvas import make_figure, save, settings
-from ems.tables.columns import one_each
-from ems.tables.engine import Declaration
-from ems.tables.scores import read_scores
-
-TABLES = {
-    "toy": Declaration(
-        benchmarks={"toy": ""},
-        metric="P@1",
-        columns=partial(one_each, order=sorted),
-        about=lambda systems: [f"Toy {systems[0].version}: P@1 in percent."],
-    )
-}
-
-
-def _plot(scores, out, families):
-    with settings():
-        figure = make_figure(3, 2)
-        axes = figure.subplots()
-        for system in read_scores(scores, "toy", "P@1", families=families):
-            axes.bar(list(system.values), list(system.values.values()))
-        save(figure, out)
-
-
-FIGURES = {"toy": _plot}
-''',
-    "units.tsv": "\n".join(
-        [
-            "unit\tbase\tfile\tsha256\tmembers",
-            *(f"{code}.tsv\thttps://example.org/toy\t{code}.tsv\t\t" for code in ("de", "fr")),
-            "",
-        ]
-    ),
-}
 TABLE, FIGURE = "results/tables/toy.tex", "results/figures/toy.svg"
 REPORT = "results/own/reports/decontamination.json"
 SCORES = "results/own/scores/char-ngram/toy.json"
@@ -129,10 +27,7 @@ TARGETS = (REPORT, TABLE, FIGURE)
 def make_project(folder, published):
     """A copy of the project with the folder, and an experiment that names the benchmark."""
     project = copy_project(folder / "project")
-    for name, text in FILES.items():
-        path = project.folder / FOLDER / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.lstrip("\n"), encoding="utf-8")
+    assert len(write_files("A benchmark", project.folder)) == 5
     own = MINIMAL | {
         "sources": {"toy": str(published)},
         "corpora": [{"name": "Own", "version": "v1", "source": str(folder / "mirror/opus")}],

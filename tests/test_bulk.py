@@ -214,13 +214,30 @@ def test_an_empty_pair_file_stays_empty(tmp_path):
 # --- shards
 
 
-@pytest.fixture
-def encoding(tmp_path):
-    """A folder in which `ems shards` has 3,000 pairs to encode into 40 shards, and its command."""
-    ems = Cli(tmp_path)
-    source = write_pairs(tmp_path / "de-en.tsv", 3_000, random.Random(1))
-    job = ("shards", "--source", source, "--vocabulary", vocabulary(tmp_path / "v.model", 200))
-    return ems, (*job, "--state", tmp_path / "state", "--piece-lines", 75)
+class Encoding:
+    """`ems shards` of some pairs in pieces, with a vocabulary of 200."""
+
+    def __init__(self, folder, pairs, piece):
+        self.folder, self.state, self.ems = folder, folder / "state", Cli(folder)
+        self.source = write_pairs(folder / "de-en.tsv", pairs, random.Random(1))
+        flags = ("--source", self.source, "--vocabulary", vocabulary(folder / "v.model", 200))
+        self.job = ("shards", *flags, "--state", self.state, "--piece-lines", piece)
+        self.ems(*self.job, "--out", folder / "whole")
+
+    def start(self, workers):
+        """Start it with the output `out`."""
+        self.again = (*self.job, "--out", self.folder / "out", "--workers", workers)
+        command = [sys.executable, "-m", "ems.cli", *map(str, self.again)]
+        return subprocess.Popen(command, cwd=self.folder, stderr=subprocess.DEVNULL)
+
+    def resumed(self):
+        """Run the same job again, which must end as if nothing had happened; its lines."""
+        assert not (self.folder / "out").exists()
+        lines = self.ems(*self.again)
+        assert contents(self.folder / "out") == contents(self.folder / "whole")
+        assert not self.state.exists()
+        assert not list(self.folder.rglob("*.part"))
+        return [line for line in lines if "resumed" in line]
 
 
 def records(state):
@@ -228,32 +245,23 @@ def records(state):
     return len(list(state.glob("*/done/*.json")))
 
 
-def test_one_worker_and_two_write_the_same_shards(encoding, tmp_path):
-    ems, job = encoding
-    ems(*job, "--out", tmp_path / "one")
-    ems(*job, "--out", tmp_path / "two", "--workers", 2)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    assert len(list((tmp_path / "one").iterdir())) == 41
-    assert not (tmp_path / "state").exists()
+def test_one_worker_and_two_write_the_same_shards(tmp_path):
+    encoding = Encoding(tmp_path, 3_000, 75)
+    encoding.ems(*encoding.job, "--out", tmp_path / "two", "--workers", 2)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "two")
+    assert len(list((tmp_path / "whole").iterdir())) == 41
+    assert not encoding.state.exists()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_killed_between_shards_it_writes_the_others_only(encoding, tmp_path, workers):
-    ems, job = encoding
-    ems(*job, "--out", tmp_path / "whole")
-    job = (*job, "--out", tmp_path / "out", "--workers", workers)
-    command = [sys.executable, "-m", "ems.cli", *map(str, job)]
+def test_killed_between_shards_it_writes_the_others_only(tmp_path):
+    encoding = Encoding(tmp_path, 3_000, 75)
     for least in (1, 10):  # killed twice
-        run = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
-        wait_for(lambda least=least: records(tmp_path / "state") >= least, run)
+        run = encoding.start(workers=2)
+        wait_for(lambda least=least: records(encoding.state) >= least, run)
         run.kill()
         run.wait()
         assert not (tmp_path / "out").exists()
-    told = ems(*job)
-    assert any("resumed" in line for line in told)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-    assert not (tmp_path / "state").exists()
-    assert not list(tmp_path.rglob("*.part"))
+    assert encoding.resumed()
 
 
 def halves(state):
@@ -266,19 +274,13 @@ def halves(state):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_inside_a_shard_it_writes_that_one_again(tmp_path, workers):
     """The processes are stopped before they are looked at, so what is seen is what is killed."""
-    ems = Cli(tmp_path)
-    source = write_pairs(tmp_path / "de-en.tsv", 60_000, random.Random(1))
-    job = ("shards", "--source", source, "--vocabulary", vocabulary(tmp_path / "v.model", 200))
-    job = (*job, "--state", tmp_path / "state", "--piece-lines", 15_000)
-    ems(*job, "--out", tmp_path / "whole")
-    job = (*job, "--out", tmp_path / "out", "--workers", workers)
-    command = [sys.executable, "-m", "ems.cli", *map(str, job)]
-    run = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
-    wait_for(lambda: records(tmp_path / "state") and halves(tmp_path / "state"), run)
+    encoding = Encoding(tmp_path, 60_000, 15_000)
+    run = encoding.start(workers)
+    wait_for(lambda: records(encoding.state) and halves(encoding.state), run)
     family = [psutil.Process(run.pid), *psutil.Process(run.pid).children(recursive=True)]
     for process in family:
         process.suspend()
-    done, inside = records(tmp_path / "state"), halves(tmp_path / "state")
+    done, inside = records(encoding.state), halves(encoding.state)
     assert inside, "every shard was whole: it was not killed inside one"
     assert 0 < done < 4
     run.kill()
@@ -288,21 +290,17 @@ def test_killed_inside_a_shard_it_writes_that_one_again(tmp_path, workers):
             process.resume()  # to find its parent gone
     _, alive = psutil.wait_procs(family[1:], timeout=30)
     assert not alive
-    done = records(tmp_path / "state")  # a worker may end its shard before it looks for its parent
-    assert not (tmp_path / "out").exists()
-    told = ems(*job)
-    assert any(f"resumed, {done} of 4 pieces" in line for line in told)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-    assert not (tmp_path / "state").exists()
-    assert not list(tmp_path.rglob("*.part"))
+    done = records(encoding.state)  # a worker may end its shard before it looks for its parent
+    (line,) = encoding.resumed()
+    assert f"resumed, {done} of 4 pieces" in line
 
 
-def test_shards_made_with_another_vocabulary_are_not_taken_up(encoding, tmp_path):
-    ems, job = encoding
-    job = [*job, "--out", tmp_path / "out"]
-    pieces, _ = cut(tmp_path / "de-en.tsv", 75, None)
-    state = tmp_path / "state" / "0123456789abcdef"  # of other settings
-    shutil.copytree(tmp_path / "configs", state / "pieces" / pieces[0].name)
-    assert not any("resumed" in line for line in ems(*job))
+def test_shards_made_with_another_vocabulary_are_not_taken_up(tmp_path):
+    encoding = Encoding(tmp_path, 300, 75)
+    pieces, _ = cut(encoding.source, 75, None)
+    place = encoding.state / "0123456789abcdef" / "pieces" / pieces[0].name  # of other settings
+    shutil.copytree(tmp_path / "configs", place)
+    lines = encoding.ems(*encoding.job, "--out", tmp_path / "out")
+    assert not any("resumed" in line for line in lines)
     assert not (tmp_path / "out" / pieces[0].name / "tiny.yaml").exists()
-    assert not (tmp_path / "state").exists()
+    assert not encoding.state.exists()

@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from conftest import ROOT
 from mirror_made import write_mined, write_zip
+from text_made import cleaned as clean
+from text_made import tiny
 
-from ems.config import Corpus, Split, load_experiment, load_site
+from ems.config import Corpus, Split
 from ems.errors import EmsError
-from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
-from ems.text.settings import DecontaminateSettings
 
 PAIR = "en-zh"
 
@@ -25,24 +24,16 @@ class Cleaned:
     """What is left of the files of one corpus, each with so many pairs."""
 
     def __init__(self, folder, files, split=None, **settings):
-        site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-        tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
         corpus = Corpus("C", "v1", "x", True, (PAIR,), None, variants={PAIR: (*files,)})
-        corpus = replace(corpus, **settings)
-        against = DecontaminateSettings(against=[])
-        self.experiment = replace(
-            tiny, corpora=(corpus,), validation=None, decontaminate=against, splits={}
+        splits = {"C": split} if split else {}
+        self.experiment = tiny(
+            replace(corpus, **settings), decontaminate={"against": []}, splits=splits
         )
-        if split:
-            self.experiment = replace(self.experiment, splits={"C": split})
-        self.corpus, self.folder, self.files = corpus, folder, files
+        self.folder, self.files = folder, files
         write_keys({}, folder / "keys.tsv")
 
     def run(self, *archives):
-        source = Source(self.corpus.label, self.corpus.version, PAIR, archives)
-        out = self.folder / "out.tsv"
-        entry = clean_corpus(self.experiment, source, self.folder / "keys.tsv", out)
-        return [line.split("\t") for line in out.read_text().splitlines()], entry
+        return clean(self.experiment, archives, self.folder / "keys.tsv", PAIR)
 
     def zips(self):
         return [write_zip(self.folder, "C", "v1", f, texts(f, n)) for f, n in self.files.items()]
@@ -51,18 +42,13 @@ class Cleaned:
 def test_the_files_of_a_pair_follow_each_other_and_every_line_is_numbered(tmp_path):
     cleaned = Cleaned(tmp_path, {"en-zh_cn": 3, "en-zh_tw": 2})
     lines, entry = cleaned.run(*cleaned.zips())
+    places = [("cn", 0), ("cn", 1), ("cn", 2), ("tw", 0), ("tw", 1)]
     assert lines == [
-        ["en-zh_cn en 0", "en-zh_cn zh_cn 0", "1"],
-        ["en-zh_cn en 1", "en-zh_cn zh_cn 1", "2"],
-        ["en-zh_cn en 2", "en-zh_cn zh_cn 2", "3"],
-        ["en-zh_tw en 0", "en-zh_tw zh_tw 0", "4"],
-        ["en-zh_tw en 1", "en-zh_tw zh_tw 1", "5"],
+        [f"en-zh_{to} en {at}", f"en-zh_{to} zh_{to} {at}", str(line)]
+        for line, (to, at) in enumerate(places, start=1)
     ]
     assert entry["files"] == {"en-zh_cn": 3, "en-zh_tw": 2}
-    assert entry["archives"] == {
-        "en-zh_cn": "C/v1/moses/en-zh_cn.txt.zip",
-        "en-zh_tw": "C/v1/moses/en-zh_tw.txt.zip",
-    }
+    assert entry["archives"] == {f: f"C/v1/moses/{f}.txt.zip" for f in ("en-zh_cn", "en-zh_tw")}
     assert entry["threshold"] is None
     assert entry["read"] == entry["kept"] == 5
 

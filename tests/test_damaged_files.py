@@ -1,6 +1,6 @@
 """The law of damaged files: whichever file of a finished run a disk flips a bit of, cuts short,
-empties, loses, or has something else in its place, whoever reads it says so in one line that ends
-in what to do.
+empties, loses, or has something else in its place, its reader says so in one line that ends in
+what to do.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Laws of data parallel training: N processes equal one, with negatives in groups of any size.
 
-The references are loops over pairs that know nothing of groups, blocks or processes.
+That one process has the negatives of the equations is a law of test_objectives_exact.py.
 """
 
 import json
@@ -8,7 +8,7 @@ import math
 
 import pytest
 import torch
-from distributed_made import PAIRS, ROOT, SIZES, grouped_loss, made_pairs, torchrun
+from distributed_made import ROOT, SIZES, step_of_groups, torchrun
 from experiments_made import MINIMAL, Settings, changed
 
 from ems.errors import EmsError
@@ -24,50 +24,16 @@ def ranks(request, tmp_path_factory):
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(request.param)]
 
 
-def loss_by_loops(size):
-    """(loss, gradients) of a step: every pair against the pairs of its group, one by one."""
-    first, second, weights = made_pairs()
-    first, second = (side @ weights[0] + weights[1] for side in (first, second))
-    total = 0
-    for pair in range(PAIRS):
-        group = [other for other in range(PAIRS) if other // size == pair // size]
-        for anchors, others in ((first, second), (second, first)):
-            scores = [anchors[pair] @ others[other] for other in group]
-            total -= scores[group.index(pair)] - torch.stack(scores).exp().sum().log()
-    loss = total / PAIRS
-    loss.backward()
-    return loss.item(), [weight.grad.tolist() for weight in weights]
-
-
-# --- groups
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_negatives_in_groups_on_one_process_equal_loops(size):
-    first, second, weights = made_pairs()
-    first, second = (side @ weights[0] + weights[1] for side in (first, second))
-    loss = grouped_loss(first, second, Groups.of_batch(PAIRS, size)) / PAIRS
-    loss.backward()
-    expected, gradients = loss_by_loops(size)
-    assert loss.item() == pytest.approx(expected, rel=1e-12)
-    for weight, gradient in zip(weights, gradients, strict=True):
-        torch.testing.assert_close(weight.grad, torch.tensor(gradient, dtype=torch.float64))
-
-
-def test_groups_of_different_sizes_have_different_losses():
-    losses = [loss_by_loops(size)[0] for size in SIZES]
-    assert len({round(loss, 3) for loss in losses}) == len(SIZES)
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_losses_and_gradients_of_n_processes_equal_those_of_one(size, ranks):
-    """The same bits on all processes."""
-    expected, gradients = loss_by_loops(size)
-    loss, made = ranks[0][str(size)]
-    assert loss == pytest.approx(expected, rel=1e-12)
-    for mine, theirs in zip(made, gradients, strict=True):
-        torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-6, atol=0)
-    assert all(rank[str(size)] == [loss, made] for rank in ranks)
+def test_losses_and_gradients_of_n_processes_equal_those_of_one(ranks):
+    """In groups of any size, and the same bits on all processes."""
+    alone = {str(size): step_of_groups(World(), size) for size in SIZES}
+    assert len({round(loss, 3) for loss, _ in alone.values()}) == len(SIZES)
+    for size, (expected, gradients) in alone.items():
+        loss, made = ranks[0][size]
+        assert loss == pytest.approx(expected, rel=1e-12)
+        for mine, theirs in zip(made, gradients, strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-6, atol=0)
+        assert all(rank[size] == [loss, made] for rank in ranks)
 
 
 def test_buckets_of_any_size_give_the_same_bits(ranks):

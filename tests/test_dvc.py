@@ -64,13 +64,10 @@ def _ran(output: str) -> set[str]:
     }
 
 
-def test_a_second_repro_does_nothing(tracked: Project) -> None:
+def test_after_repro_dvc_and_snakemake_have_nothing_to_do(tracked: Project) -> None:
     output = _repro(tracked)
     assert _ran(output) == set()
     assert "Data and pipelines are up to date" in output
-
-
-def test_after_repro_snakemake_has_nothing_to_do(tracked: Project) -> None:
     assert "Nothing to be done" in tracked.snakemake("all")
 
 
@@ -107,10 +104,8 @@ def test_a_changed_line_in_the_trainer_reruns_training(copy: Project) -> None:
 
 def test_pushed_deleted_and_pulled_leaves_snakemake_nothing_to_do(copy: Project) -> None:
     tables = copy.tables()
-    shutil.rmtree(copy.folder / "results")
-    shutil.rmtree(copy.folder / "data")
-    shutil.rmtree(copy.folder / ".dvc/cache")
-    shutil.rmtree(copy.folder / ".snakemake")
+    for name in ("results", "data", ".dvc/cache", ".snakemake"):
+        shutil.rmtree(copy.folder / name)
     # what `make pull` runs
     copy.run("dvc", "pull")
     copy.snakemake("--touch", "all")

@@ -130,14 +130,11 @@ def test_another_model_at_the_same_place_has_another_hash(here, capfd):
     assert system_hash("ours") != first
 
 
-def test_a_command_is_evaluated_and_named_by_its_program(here, capfd):
+def test_a_command_and_a_sentence_transformers_folder_are_evaluated(here, capfd):
     command = write_command(Path("tool"))
     printed = run(capfd, "--command", command, "--bench", "tatoeba", "--out", "out")
-    assert "python" in printed.splitlines()[0]
-    assert json.loads(Path("out/tatoeba.json").read_text())["metric"] == "P@1"
-
-
-def test_a_sentence_transformers_folder_is_evaluated(here, capfd):
+    assert "python" in printed.splitlines()[0]  # its program names it
+    assert read_score_file(Path("out/tatoeba.json")).metric == "P@1"
     needs(find_spec("sentence_transformers"), "sentence-transformers (pip install '.[peers]')")
     write_peer(Path("peer").resolve(), [word for line in TEXT for word in line.split()])
     printed = run(capfd, "--model", "peer", "--bench", "tatoeba", "--out", "out")

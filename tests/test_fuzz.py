@@ -4,22 +4,15 @@ that says what was expected or found, and writes nothing but what it was asked t
 `make fuzz` tries new cases for an hour; here are the same few each time.
 """
 
-import inspect
-
-import fuzz_plants_made as plants
 import pytest
 from fuzz_commands_made import subcommands
 from fuzz_made import Campaign, rebuilt
+from fuzz_plants_made import FAULTS
 from fuzz_stages_made import COMMANDS, RESUMED
 
 CASES = {"commands": 80, "files": 80, "configs": 80, "trainings": 8, "plans": 4, "workflows": 1}
 PASSING = {"commands": 0.2, "files": 0.2, "configs": 0.1, "trainings": 0.2}  # with status 0
 ENCODE = next(words for words in COMMANDS if words[1] == "encode")
-FAULTS = [
-    name
-    for name, value in vars(plants).items()
-    if inspect.isfunction(value) and value.__module__ == plants.__name__ and name[0] != "_"
-]
 
 
 @pytest.fixture(scope="module")

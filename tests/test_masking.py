@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from objectives_made import system_settings
+from objectives_made import batch_of, system_settings
 
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import Masker, Pieces, sentence_keys
@@ -199,14 +199,7 @@ def test_an_embedding_does_not_depend_on_the_language_that_the_head_is_given(lan
 
 def test_two_sentences_have_the_same_key_exactly_when_they_have_the_same_tokens():
     texts = [[5, 6], [6, 5], [5], [5, 6, 6], [6, 5], [5, 6], [5, 5], [0], [0, 0], [11]]
-    rows = sorted(range(len(texts)), key=lambda row: (len(texts[row]), row))
-    made = Batch(
-        np.concatenate([texts[row] for row in rows]),
-        np.array([len(texts[row]) for row in rows]),
-        np.array(rows),
-        np.zeros(len(texts), np.int64),
-    )
-    keys = sentence_keys(made)
+    keys = sentence_keys(batch_of([{"language": 0, "tokens": t, "input": t} for t in texts]))
     same = np.array([[one == other for other in texts] for one in texts])
     assert np.array_equal(keys[:, None] == keys[None, :], same)
 

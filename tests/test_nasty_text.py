@@ -2,24 +2,24 @@
 cleaning and every segmenter, and what is lost is counted or told with file and line."""
 
 import re
-import shutil
 import subprocess
-import zipfile
-from dataclasses import replace
+from collections import Counter
 
 import pytest
-from conftest import ROOT, needs
+from conftest import needs
 from jumanpp_made import put_jumanpp
+from mirror_made import moses
+from text_made import cleaned as cleaned_lines
+from text_made import tiny
 from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
 
-from ems.config import Corpus, load_experiment, load_site
+from ems.config import Corpus
 from ems.errors import EmsError
 from ems.segmenters.base import names, segmenter
-from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
-from ems.text.settings import CleanSettings
 
-MEGABYTE = 1 << 20
+PAIR = "en-ja"
+LONG = 1 << 18
 NASTY = [  # what stands around the number of a line
     ("", "\x00NUL\x00"),
     ("", "a\u2028b\u2029c"),
@@ -48,36 +48,20 @@ NASTY = [  # what stands around the number of a line
     ("\u3000", "全角　スペース\u3000"),
     ("", "日" * 1_366),  # 4,098 bytes
     ("", "かな " * 30_000),  # over 65,535 bytes
-    ("", "word " * (MEGABYTE // 5)),
-    ("", "長" * (MEGABYTE // 3)),
+    ("", "word " * (LONG // 5)),
+    ("", "長" * (LONG // 3)),
     ("", "\U0010ffff \ue000 \ufffe"),
 ]
 LATIN, CESU, CUT = "café".encode("latin-1"), b"\xed\xa0\xbd\xed\xb8\x80", "日本".encode()[:-1]
 
 
-def archive(folder, pairs):
-    """A zip of pairs of bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(folder / "x.zip", "w") as whole:
-        for at, code in enumerate(("en", "ja")):
-            whole.writestr(f"C.en-ja.{code}", b"".join(pair[at] + b"\n" for pair in pairs))
-    return folder / "x.zip"
-
-
-def experiment(**settings):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
-    corpus = Corpus("C", "v1", "somewhere", True, ("en-ja",), None)
-    return replace(tiny, corpora=(corpus,), validation=None, clean=CleanSettings(**settings))
-
-
-def clean(folder, pairs, **settings):
-    """(the kept lines, the report) of pairs of bytes."""
+def clean(folder, pairs, archive=None, **settings):
+    """(the kept lines, the report) of pairs of bytes, or of an archive."""
     write_keys({"leak": ["tatoeba/eng"]}, folder / "keys.tsv")
-    source = Source("C", "v1", "en-ja", (archive(folder, pairs),))
-    entry = clean_corpus(experiment(**settings), source, folder / "keys.tsv", folder / "out.tsv")
-    text = (folder / "out.tsv").read_bytes().decode()
-    return [line.split("\t") for line in text.split("\n")[:-1]], entry
+    sides = [b"".join(pair[at] + b"\n" for pair in pairs) for at in (0, 1)]
+    archive = archive or moses(folder / "x.zip", *sides, pair=PAIR)
+    experiment = tiny(Corpus("C", "v1", "somewhere", True, (PAIR,), None), clean=settings)
+    return cleaned_lines(experiment, [archive], folder / "keys.tsv", PAIR)
 
 
 def side(number, nasty, swap):
@@ -134,9 +118,8 @@ def test_cleaning_loses_no_pair_silently_and_shifts_none(cleaned):
     assert [numbers(second) for _, second, _ in kept] == expected_numbers(pairs, reasons)
     lines = [at + 1 for at in range(len(pairs)) if at not in reasons]
     assert [int(line) for _, _, line in kept] == lines
-    found = {name: count for name, count in entry["removed"].items() if count}
-    every = list(reasons.values())
-    assert found == {reason: every.count(reason) for reason in set(every)}
+    removed = {name: count for name, count in entry["removed"].items() if count}
+    assert removed == Counter(reasons.values())
     assert entry["read"] == len(pairs) == entry["kept"] + sum(entry["removed"].values())
 
 
@@ -153,19 +136,10 @@ def test_every_segmenter_keeps_the_pairs_aligned(name, cleaned, tmp_path, monkey
         assert not any(c in text for text in words for c in "\r\n\x00\u2028\u2029\x85\x0b\x0c")
 
 
-def test_a_limit_on_bytes_takes_the_lines_of_a_megabyte_and_counts_them(tmp_path):
-    pairs, reasons = corpus()
-    kept, entry = clean(tmp_path, pairs, undecodable="drop", max_bytes=1_000_000)
-    huge = [at for at, pair in enumerate(pairs) if max(map(len, pair)) > 1_000_000]
-    assert len(huge) >= 2
-    assert entry["removed"]["max_bytes"] == len(huge)
-    assert len(kept) == len(pairs) - len(reasons) - len(huge)
-    assert entry["read"] == entry["kept"] + sum(entry["removed"].values())
-
-
 # --- what is one clear error
 
 
+@pytest.mark.parametrize("place", [0, 1500])
 @pytest.mark.parametrize(
     ("spoilt", "why"),
     [
@@ -178,13 +152,12 @@ def test_a_limit_on_bytes_takes_the_lines_of_a_megabyte_and_counts_them(tmp_path
     ],
     ids=["latin-1", "lone surrogates", "cut", "UTF-16", "UTF-16 LE", "UTF-16 BE"],
 )
-@pytest.mark.parametrize("place", [0, 1, 1500])
 def test_another_encoding_is_an_error_with_file_member_and_line(tmp_path, spoilt, why, place):
     pairs = [(b"one", b"two")] * place + [(b"x", spoilt)] + [(b"one", b"two")] * 3
-    with pytest.raises(EmsError, match=why) as told:
+    with pytest.raises(EmsError, match=why) as caught:
         clean(tmp_path, pairs)
-    assert f"x.zip: line {place + 1:,} of C.en-ja.ja is not UTF-8" in str(told.value)
-    assert "clean.undecodable: drop" in str(told.value)
+    assert f"x.zip: line {place + 1:,} of C.en-ja.ja is not UTF-8" in str(caught.value)
+    assert "clean.undecodable: drop" in str(caught.value)
     assert not (tmp_path / "out.tsv").exists()
 
 
@@ -196,15 +169,9 @@ def test_a_whole_side_in_another_encoding_is_counted_line_by_line(tmp_path):
 
 
 def test_sides_of_unequal_length_are_an_error_with_both_counts(tmp_path):
-    path = archive(tmp_path, [(b"a", b"b"), (b"c", b"d")])
-    with zipfile.ZipFile(path, "w") as whole:
-        whole.writestr("C.en-ja.en", "a\u2028b\n\r\nc\rd\n".encode())
-        whole.writestr("C.en-ja.ja", "a\nb\n\x85\nc\n".encode())
-    shutil.copy(path, tmp_path / "y.zip")
-    source = Source("C", "v1", "en-ja", (tmp_path / "y.zip",))
-    write_keys({}, tmp_path / "keys.tsv")
+    sides = "a\u2028b\n\r\nc\rd\n".encode(), "a\nb\n\x85\nc\n".encode()
     with pytest.raises(EmsError, match=r"y\.zip: .*C\.en-ja\.en has 3 and C\.en-ja\.ja has 4"):
-        clean_corpus(experiment(), source, tmp_path / "keys.tsv", tmp_path / "out.tsv")
+        clean(tmp_path, [], moses(tmp_path / "y.zip", *sides, pair=PAIR))
 
 
 @pytest.mark.parametrize("breaker", ["\n", "\r", "\x00", "\u2028", "\x85", "\t", "\ud83d"])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from conftest import ROOT
+from recipes_made import files
 from safetensors.torch import load_file
 from train_made import rows
 
@@ -20,33 +21,7 @@ from ems.objectives.system import System, load_objective, load_objectives
 from ems.settings import with_fields
 from ems.train.job import Places, train
 
-TOY = '''
-"""A toy: a linear map of each sentence is to be its translation."""
-
-from pydantic import Field
-from torch import nn
-
-from ems.objectives.settings import Weighted
-from ems.objectives.system import Objective
-
-
-class Settings(Weighted):
-    power: int = Field(1, ge=1, le=9, description="The power of the distance.")
-
-
-def add_head(heads, settings, languages, pieces):
-    width = settings.model.width
-    heads["toy"] = nn.Linear(width, width)
-
-
-def loss(system, encoded):
-    first, second = encoded.sides
-    power = system.settings.toy.power
-    return (system.heads["toy"](first) - second).abs().pow(power).sum()
-
-
-OBJECTIVE = Objective(loss, add_head)
-'''
+TOY = files("An objective")["extensions/objectives/toy.py"]
 NAMES = list(Objectives.model_fields.keys() - {"head"})
 WITH_TOY = {"toy": {"weight": 1, "power": 2}}
 

@@ -40,18 +40,14 @@ def test_every_code_of_the_table_is_a_file_of_its_corpus_and_of_a_known_language
                 assert file in opus_files(name, counted[name]), (name, language, code)
 
 
-def test_each_counted_release_has_files_and_no_other_has():
+def test_each_counted_release_has_files_named_in_the_order_of_their_codes_and_no_other_has():
     counted = {(name, known.counted) for name, known in catalogue().items() if known.counted}
     assert set(facts._files()) == counted
     assert all(known.counted in ("", *known.versions) for known in catalogue().values())
-
-
-def test_a_file_of_english_with_a_language_is_named_in_the_order_of_its_codes():
-    for files in facts._files().values():
-        for name, file in files.items():
-            assert name.split("-") == sorted(name.split("-"))
-            assert "en" in name.split("-")
-            assert file.pairs > 0
+    for name, file in [item for files in facts._files().values() for item in files.items()]:
+        assert name.split("-") == sorted(name.split("-"))
+        assert "en" in name.split("-")
+        assert file.pairs > 0
 
 
 def test_the_counts_are_those_of_the_reference():
@@ -63,13 +59,10 @@ def test_the_counts_are_those_of_the_reference():
     assert opus_files("Europarl", "v7") == {}
 
 
-def test_a_language_without_a_line_has_its_own_code():
+def test_a_language_has_the_codes_of_the_table_or_its_own():
     assert opus_codes("Europarl", "de") == ("de",)
     assert opus_codes("OpenSubtitles", "zh") == ("zh_cn", "zh_tw")
     assert opus_codes("GlobalVoices", "ja") == ("jp",)
-
-
-def test_of_the_codes_that_the_paper_did_not_use_none_is_left_with_paper():
     assert opus_codes("OpenSubtitles", "nb") == ("no",)
     assert opus_codes("OpenSubtitles", "nb", paper=True) == ()
     assert opus_codes("TED2020", "ku") == opus_codes("TED2020", "ku", paper=True) == ()
@@ -106,15 +99,12 @@ def test_the_codes_of_an_entry_win_over_the_tables(project):
 
 
 def test_a_corpus_whose_files_are_not_listed_is_expected_to_have_all_languages(project):
-    found = corpus(project, {"name": "Tatoeba", "version": "v2021-08-07"})
-    assert found.pairs == ("de-en", "en-zh", "en-nb", "en-ja")
-    assert found.variants == {}
-
-
-def test_a_language_of_ones_own_takes_its_code_where_the_corpus_has_it(project):
-    languages = ["en", "de", {"code": "cy"}, {"code": "xq"}]
-    found = corpus(project, {"name": "Tatoeba", "version": "v2022-03-03"}, languages=languages)
-    assert found.pairs == ("de-en", "cy-en")
+    unlisted = corpus(project, {"name": "Tatoeba", "version": "v2021-08-07"})
+    assert unlisted.pairs == ("de-en", "en-zh", "en-nb", "en-ja")
+    assert unlisted.variants == {}
+    own = ["en", "de", {"code": "cy"}, {"code": "xq"}]  # the corpus has the one, not the other
+    listed = corpus(project, {"name": "Tatoeba", "version": "v2022-03-03"}, languages=own)
+    assert listed.pairs == ("de-en", "cy-en")
 
 
 def test_caps_may_differ_by_language(project):
@@ -128,69 +118,65 @@ def test_caps_may_differ_by_language(project):
 
 WIKI = {"name": "WikiMatrix", "version": "v1"}
 FIRST = {"WikiMatrix": {"first": {"validation": 1000}, "rest": "train"}}
+TICO = {"name": "tico-19", "version": "v2020-10-28"}
+DIVIDED = {"first": {"a": 1}, "rest": "b", "documents": "d"}
+
+
+def entry(corpus, languages=None, **more):
+    """Edits that make this the first corpus of an experiment."""
+    return {"corpora.0": corpus | more} | ({"languages": languages} if languages else {})
+
+
 MISTAKES = [
     (
-        {"corpora.0": {**TED, "languages": ["de", "yo"]}, "languages": ["en", "de", "yo"]},
-        ["corpora.0.languages: TED2020 v1 has no yo with English; it has: af, ar, bg"],
+        entry(TED | {"languages": ["de", "yo"]}, ["en", "de", "yo"]),
+        "corpora.0.languages: TED2020 v1 has no yo with English; it has: af, ar, bg",
     ),
+    (entry(SUBTITLES, ["en", "nb"], codes="paper"), "has no nb", "that EMS used (codes: paper)"),
     (
-        {"corpora.0": {**SUBTITLES, "codes": "paper"}, "languages": ["en", "nb"]},
-        ["OpenSubtitles v2018 has no nb", "that EMS used (codes: paper)"],
+        entry(TED, codes={"zh": ["zh_hk"]}),
+        "corpora.0.codes.zh: TED2020 v1 has no file en-zh_hk; it has: ",
+        "en-zh_cn",
     ),
+    (entry(TED, codes={"xx": ["a"]}), "corpora.0.codes: unknown language 'xx'"),
+    (entry(TED, codes="papers"), "corpora.0.codes: found 'papers'", "paper"),
+    (entry(TICO, codes="paper"), "corpora.0.codes: found paper, but EMS used no tico-19"),
     (
-        {"corpora.0": {**TED, "codes": {"zh": ["zh_hk"]}}},
-        ["corpora.0.codes.zh: TED2020 v1 has no file en-zh_hk; it has: ", "en-zh_cn"],
+        entry(TED, codes={"de": ["zh_cn"]}),
+        "corpora.0: the file en-zh_cn would be both de and zh; say which codes are whose",
     ),
-    ({"corpora.0": {**TED, "codes": {"xx": ["a"]}}}, ["corpora.0.codes: unknown language 'xx'"]),
-    ({"corpora.0": {**TED, "codes": "papers"}}, ["corpora.0.codes: found 'papers'", "paper"]),
+    (entry(TED, max_pairs=0), "corpora.0.max_pairs: 0", "minimum of 1"),
+    (entry(TED, max_pairs={"xx": 1}), "corpora.0.max_pairs: unknown language 'xx'"),
     (
-        {"corpora.0": {"name": "tico-19", "version": "v2020-10-28", "codes": "paper"}},
-        ["corpora.0.codes: found paper, but EMS used no tico-19"],
+        entry(TED, format="mined", threshold=1),
+        "corpora.0.format: mined is the format of WikiMatrix alone",
     ),
+    (entry(WIKI, format="mined"), "corpora.0.threshold: this key is missing"),
+    (entry(WIKI, threshold=1.1), "corpora.0.threshold: only pairs of `format: mined` have scores"),
     (
-        {"corpora.0": {**TED, "codes": {"de": ["zh_cn"]}}},
-        ["corpora.0: the file en-zh_cn would be both de and zh; say which codes are whose"],
-    ),
-    ({"corpora.0": {**TED, "max_pairs": 0}}, ["corpora.0.max_pairs: 0", "minimum of 1"]),
-    (
-        {"corpora.0": {**TED, "max_pairs": {"xx": 1}}},
-        ["corpora.0.max_pairs: unknown language 'xx'"],
-    ),
-    (
-        {"corpora.0": {**TED, "format": "mined", "threshold": 1}},
-        ["corpora.0.format: mined is the format of WikiMatrix alone"],
-    ),
-    ({"corpora.0": {**WIKI, "format": "mined"}}, ["corpora.0.threshold: this key is missing"]),
-    (
-        {"corpora.0": {**WIKI, "threshold": 1.1}},
-        ["corpora.0.threshold: only pairs of `format: mined` have scores"],
-    ),
-    (
-        {"splits": FIRST, "corpora.0": {**WIKI, "part": "test"}},
-        ["corpora.0.part: found 'test'; allowed values: validation, train (splits.WikiMatrix)"],
+        {"splits": FIRST} | entry(WIKI, part="test"),
+        "corpora.0.part: found 'test'; allowed values: validation, train (splits.WikiMatrix)",
     ),
     (
         {"splits": {"WikiMatrix": {"first": {"train": 9}, "rest": "train"}}},
-        ["splits.WikiMatrix.rest: train is one of the first parts already"],
+        "splits.WikiMatrix.rest: train is one of the first parts already",
     ),
-    ({"splits": {"X": {"first": {"a": 1}}}}, ["splits.X.rest: this key is missing"]),
+    ({"splits": {"X": {"first": {"a": 1}}}}, "splits.X.rest: this key is missing"),
     (
-        {"splits": {"X": {"first": {"a": 1}, "rest": "b", "documents": "d"}}},
-        ["splits.X: by document (documents, parts) or by position (first, rest)?"],
+        {"splits": {"X": DIVIDED}},
+        "splits.X: by document (documents, parts) or by position (first, rest)?",
     ),
     (
-        {
-            "splits": FIRST,
-            "corpora.0": {**WIKI, "part": "train", "format": "mined", "threshold": 1.1},
-            "validation": {**WIKI, "part": "validation"},
-        },
-        ["corpora: the parts of WikiMatrix must have the same source"],
+        {"splits": FIRST, "validation": {**WIKI, "part": "validation"}}
+        | entry(WIKI, part="train", format="mined", threshold=1.1),
+        "corpora: the parts of WikiMatrix must have the same source",
     ),
 ]
 
 
-@pytest.mark.parametrize(("edits", "parts"), MISTAKES)
-def test_a_mistake_is_one_line_that_says_what_there_is(project, edits, parts):
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake[1])
+def test_a_mistake_is_one_line_that_says_what_there_is(project, mistake):
+    edits, *parts = mistake
     value = BASE
     for path, new in edits.items():
         value = edited(value, path, new)

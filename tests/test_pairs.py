@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score
 
 import ems.benchmarks.pawsx.data as pawsx
 import ems.benchmarks.xnli.data as xnli
-import ems.benchmarks.xnli.score as inference
+from ems.bench import embedded
 from ems.bench.baselines import CharNgramEncoder
 from ems.benchmarks.families.pair_classification import PRECISION, best_threshold
 from ems.benchmarks.xnli.score import pairs_pool
@@ -112,7 +112,7 @@ def test_inference_is_learnt_in_english_and_tested_in_each_language(folder, tmp_
 
 
 def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(inference, "LINES", 17)
+    monkeypatch.setattr(embedded, "PART", 17)
     encoder = PairEncoder()
     some = run("xnli", tmp_path, folder, encoder, **OF_XNLI)
     learnt = [line for language, lines, what in encoder.asked if "train" in what for line in lines]

@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from bench_made import scored
 from conftest import ROOT, needs
 from experiments_made import MINIMAL, Settings, edited
 from mirror_made import write_tatoeba
@@ -20,12 +21,10 @@ from results_made import values
 from ems.bench import peers
 from ems.bench.encoders import MODULES, make_encoder, model_files
 from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
-from ems.bench.registry import evaluate
 from ems.config import SystemSettings, load_experiment, load_site, stage_hash
 from ems.config.file import Kind
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
-from ems.scores import read_score_file
 
 LINES = ["ab  cab", "a\u2028b", "", "dad", "fe\u0301e"]
 TIDY = ["ab cab", "a b", "", "dad", "f\u00e9e"]
@@ -58,18 +57,17 @@ np.save(open(out, "wb"), np.array([[len(row), 1] for row in rows], np.float32))
 
 def test_many_lines_go_in_parts_and_come_back_in_order(tmp_path, monkeypatch):
     lines = [f"a{'b' * (at % 7)}" for at in range(23)]
-    whole = CommandEncoder(write_command(tmp_path)).encode(lines, "en")
+    encoder = CommandEncoder(write_command(tmp_path))
+    whole = encoder.encode(lines, "en")
     monkeypatch.setattr(peers, "LINES", 5)
-    parts = CommandEncoder(write_command(tmp_path)).encode(lines, "en")
-    assert parts.tobytes() == whole.tobytes()
+    assert encoder.encode(lines, "en").tobytes() == whole.tobytes()
     assert whole.shape == (23, 16)
-    assert CommandEncoder(write_command(tmp_path)).encode([], "en").shape[0] == 0
+    assert encoder.encode([], "en").shape[0] == 0
 
 
 def test_no_shell_runs_a_command_and_its_words_may_be_quoted(tmp_path):
     script = tmp_path / "a folder" / "x.py"
-    script.parent.mkdir()
-    write_command(script.parent).split()
+    write_command(script.parent)
     (script.parent / "encode.py").rename(script)
     command = f"'{sys.executable}' '{script}' {{lines}} ';' {{out}}"
     assert CommandEncoder(command).encode(["abc"], "en").shape == (1, 16)
@@ -130,15 +128,12 @@ def test_a_program_that_is_not_there_is_told():
 
 
 def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):
-    def identity(command):
-        return CommandEncoder(command).identity
-
     command = write_command(tmp_path)
-    first = identity(command)
-    assert identity(command) == first
-    assert identity(f"{command} --fast") != first
+    first = CommandEncoder(command).identity
+    assert CommandEncoder(command).identity == first
+    assert CommandEncoder(f"{command} --fast").identity != first
     (tmp_path / "encode.py").write_text("another")
-    assert identity(command) != first
+    assert CommandEncoder(command).identity != first
 
 
 # --- sentence-transformers
@@ -178,10 +173,7 @@ def test_its_tokens_are_counted_whole_however_long_a_line_is(peer):
     encoder = SentenceTransformersEncoder(str(peer), "cpu")
     assert encoder.token_counts(["ab cab", "", "dad " * 50], "xx") == [2, 0, 50]
     assert encoder.token_counts([], "xx") == []
-
-
-def test_no_line_at_all_gives_no_vector_of_it(peer):
-    assert SentenceTransformersEncoder(str(peer), "cpu").encode([], "xx").shape[0] == 0
+    assert encoder.encode([], "xx").shape[0] == 0
 
 
 def test_a_folder_is_another_model_when_one_of_its_files_changes(peer, tmp_path):
@@ -202,38 +194,30 @@ def test_a_folder_that_is_not_there_or_holds_no_model_is_told(peer, tmp_path):
 # --- as systems of an experiment
 
 
-def scores(experiment, system, tmp_path):
-    for code, pairs in {"deu": [("eins", "one"), ("zwei", "dad")], "fra": [("ab", "a b")]}.items():
-        write_tatoeba(tmp_path, code, pairs)
-    out = tmp_path / f"{system}.json"
-    names = {"system": system, "benchmark": "tatoeba"}
-    encoder = make_encoder(experiment.systems[system])
-    result = evaluate(encoder, experiment, names, tmp_path / "tatoeba", out)
-    return values(result), read_score_file(out).system
-
-
 def with_systems(tmp_path, **systems):
     value = edited(MINIMAL, "systems", {"ems": {}, **systems})
     return Settings(tmp_path / "settings").load(value)
 
 
-def test_a_command_and_a_model_folder_are_scored_as_systems(tmp_path):
+@pytest.mark.parametrize("kind", ["command", "folder", "sentence-transformers"])
+def test_each_kind_of_encoder_is_scored_as_a_system(kind, tmp_path, request):
     text = ["eins zwei drei", "one two three", "ab cab dad"] * 5
-    folder = write_model(tmp_path / "model", ["en", "de", "fr"], text, pieces=40)
-    command = write_command(tmp_path)
-    entries = {"mine": {"kind": "command", "command": command}}
-    entries["other"] = {"kind": "folder", "model": str(folder)}
-    experiment = with_systems(tmp_path, **entries)
-    for name in entries:
-        found, system = scores(experiment, name, tmp_path)
-        assert set(found) == {"deu", "fra"}
-        assert system == name
-
-
-def test_a_sentence_transformers_model_is_scored_as_a_system(peer, tmp_path):
-    entry = {"kind": "sentence-transformers", "model": str(peer)}
-    found, _ = scores(with_systems(tmp_path, peer=entry), "peer", tmp_path)
-    assert found["fra"]["to_english"] == 100
+    entry = {"kind": kind}
+    if kind == "command":
+        entry["command"] = write_command(tmp_path)
+    elif kind == "folder":
+        entry["model"] = str(write_model(tmp_path / "model", ["en", "de", "fr"], text, pieces=40))
+    else:
+        entry["model"] = str(request.getfixturevalue("peer"))
+    for code, pairs in {"deu": [("eins", "one"), ("zwei", "dad")], "fra": [("ab", "a b")]}.items():
+        write_tatoeba(tmp_path, code, pairs)
+    systems = {"ems": {}, "mine": entry}
+    encoder = make_encoder(with_systems(tmp_path, mine=entry).systems["mine"])
+    base = edited(MINIMAL, "systems", systems)
+    file = scored(tmp_path, "tatoeba", tmp_path / "tatoeba", encoder, "mine", base)
+    assert set(values(file)) == {"deu", "fra"}
+    assert file.system == "mine"
+    assert values(file)["fra"]["to_english"] == 100
 
 
 LOCATED = {
@@ -301,11 +285,8 @@ def test_every_kind_has_an_encoder_and_its_source_a_hash():
 def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():
     site = load_site(ROOT / "config.yaml", ROOT / "schemas")
     found = load_experiment("ems62", site, ROOT / "configs", ROOT / "schemas")
-    peers = {
-        name
-        for name, system in found.systems.items()
-        if system.kind in ("sentence-transformers", "command")
-    }
+    external = ("sentence-transformers", "command")
+    peers = {name for name, system in found.systems.items() if system.kind in external}
     assert peers == {"labse", "sbert-distill", "laser", "laser2"}
     assert not peers & set(found.shown)
     assert found.systems["labse"].place == "sentence-transformers/LaBSE"

@@ -6,15 +6,14 @@ import multiprocessing
 import os
 import signal
 from collections import Counter
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
+from itertools import count
 
 import pytest
 
 from ems.errors import EmsError
 from ems.text import pieces as engine
-from ems.text.pieces import cut, kept
+from ems.text.pieces import cut, done_pieces
 
 LINES = [f"line {at} {'x' * (at * 37 % 101)}" for at in range(100)]
 
@@ -67,42 +66,38 @@ def test_an_empty_file_is_one_empty_piece(tmp_path):
 # --- working
 
 
-@dataclass(frozen=True)
-class Copying:
-    """Work that copies its lines and notes in `notes` that it did; at the piece `at`, trouble."""
-
-    notes: Path
-    trouble: str = ""
-    at: int = -1
-
-    def __call__(self):
-        return partial(_copy, self, os.getpid())
+@cache
+def tool():
+    """A tool that a worker makes once."""
+    return os.getpid(), next(MADE)
 
 
-def _copy(job, made_by, piece, out, advance):
-    note = job.notes / f"{piece.number}.{made_by}.{os.getpid()}"
-    note.touch()
-    if piece.number == job.at and job.trouble == "killed":
+MADE = count()
+
+
+def copy(notes, trouble, at, piece, out, advance):
+    """Copy the lines of a piece and note that in `notes`; at the piece `at`, trouble."""
+    (notes / ".".join(map(str, (piece.number, os.getpid(), *tool())))).touch()
+    if piece.number == at and trouble == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
-    if piece.number == job.at and job.trouble == "error":
+    if piece.number == at and trouble == "error":
         raise EmsError("this piece is bad; mend it")
-    text = piece.source.read_bytes()[piece.start : piece.end]
-    out.write_bytes(text.upper())
+    out.write_bytes(piece.source.read_bytes()[piece.start : piece.end].upper())
     advance(piece.lines)
 
 
 class Bench:
-    """Runs `Copying` over a file."""
+    """Copies a file in pieces."""
 
     def __init__(self, folder, source):
         self.source, self.state, self.notes = source, folder / "state", folder / "notes"
         self.notes.mkdir()
 
-    def __call__(self, workers=1, key="a", **trouble):
+    def __call__(self, workers=1, key="a", trouble="", at=-1):
         pieces, sha256 = cut(self.source, 9)
         key = {"source": sha256, "key": key}
-        start = Copying(self.notes, **trouble)
-        with kept("copy", start, pieces, self.state, key, workers) as results:
+        work = partial(copy, self.notes, trouble, at)
+        with done_pieces("copy", work, pieces, self.state, key, workers) as results:
             return b"".join(result.read_bytes() for result in results)
 
     def worked(self):
@@ -130,12 +125,13 @@ def test_any_number_of_workers_gives_the_same_bytes_and_leaves_no_state(bench, w
     assert not bench.state.exists()
 
 
-def test_tools_are_made_by_the_worker_that_uses_them_and_once(bench):
+def test_each_worker_is_a_process_of_its_own_that_makes_its_tools_once(bench):
+    tool()
     bench(2)
-    made = {tuple(note.name.split(".")[1:]) for note in bench.notes.iterdir()}
-    assert all(made_by == worker for made_by, worker in made)
-    assert str(os.getpid()) not in {worker for _, worker in made}
-    assert len(made) <= 2
+    notes = {tuple(note.name.split(".")[1:]) for note in bench.notes.iterdir()}
+    assert all(worker == maker and made == "0" for worker, maker, made in notes)
+    assert str(os.getpid()) not in {worker for worker, *_ in notes}
+    assert len(notes) == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -158,24 +154,23 @@ def test_a_killed_worker_is_a_clear_error_and_what_was_done_is_kept(bench):
     assert 0 < len(bench.worked()) <= 7
 
 
-@pytest.mark.parametrize("spoil", ["cut", "changed", "gone", "no record", "half a record"])
+SPOIL = {
+    "cut": lambda piece, record: piece.write_bytes(piece.read_bytes()[:-9]),
+    "changed": lambda piece, record: piece.write_bytes(b"?" + piece.read_bytes()[1:]),
+    "gone": lambda piece, record: piece.unlink(),
+    "no record": lambda piece, record: record.unlink(),
+    "half a record": lambda piece, record: record.write_bytes(record.read_bytes()[:20]),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOIL.values(), ids=SPOIL)
 def test_a_spoilt_piece_is_not_used(bench, spoil):
     with pytest.raises(EmsError):
         bench(trouble="error", at=7)
     bench.worked()
     (piece,) = bench.state.glob("*/pieces/00002")
     (record,) = bench.state.glob("*/done/00002.json")
-    content = piece.read_bytes()
-    if spoil == "cut":
-        piece.write_bytes(content[: len(content) // 2])
-    elif spoil == "changed":
-        piece.write_bytes(b"?" + content[1:])
-    elif spoil == "gone":
-        piece.unlink()
-    elif spoil == "no record":
-        record.unlink()
-    else:
-        record.write_bytes(record.read_bytes()[:20])
+    spoil(piece, record)
     assert bench() == WHOLE
     assert bench.worked() == {at: 1 for at in EVERY if at == 2 or at >= 7}
 

@@ -33,6 +33,16 @@ ORDER = ["input", "output", "log", "retries", "group", "threads", "wildcard_cons
 ORDER += ["resources", "params", "shell"]
 
 
+ON_A_CLUSTER = "decontaminate segment vocabulary_sample vocabulary shard train bench"
+
+
+def test_only_these_rules_ask_a_cluster_for_memory() -> None:
+    """The others run where Snakemake runs: they are short, or need the internet."""
+    text = "".join(map(Path.read_text, RULES))
+    rules = [rule for rule in re.split(r"^rule ", text, flags=re.MULTILINE) if "mem_mb=" in rule]
+    assert {rule.partition(":")[0] for rule in rules} == set(ON_A_CLUSTER.split())
+
+
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
 def test_the_parts_of_every_rule_stand_in_the_same_order(path: Path) -> None:
     for rule in re.split(r"^(?=rule |use rule )", path.read_text(), flags=re.MULTILINE)[1:]:

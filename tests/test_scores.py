@@ -113,23 +113,23 @@ def test_what_is_written_is_read_back(tmp_path, name):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_same_result_is_the_same_bytes_with_a_row_on_each_line(tmp_path, name):
-    result = RESULTS[name]
-    path = written(tmp_path, result)
-    first = path.read_bytes()
-    assert written(tmp_path, result).read_bytes() == first
+    first = written(tmp_path, RESULTS[name]).read_bytes()
+    assert written(tmp_path, RESULTS[name]).read_bytes() == first
     lines = [line for line in first.decode().splitlines() if line.startswith('{"source"')]
     assert [json.loads(line.rstrip(",")) for line in lines] == json.loads(first)["rows"]
-    assert len(lines) == len(result.rows)
+    assert len(lines) == len(RESULTS[name].rows)
     assert first.endswith(b"}\n")
 
 
 def test_a_row_says_only_what_it_has(tmp_path):
     rows = json.loads(written(tmp_path, CLASSES).read_text())["rows"]
-    always = {"source", "target", "value", "count"}
-    seen = {"hits", "interval"}
+    always, seen = {"source", "target", "value", "count"}, {"hits", "interval"}
     assert set(rows[0]) == always | seen | {"split", "seed"}
     assert set(rows[4]) == always | seen
     assert set(rows[5]) == always | {"split", "measure"}
+
+
+# --- hits
 
 
 def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
@@ -142,9 +142,6 @@ def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
     assert (score.direction, score.measure) == ("de-en books", "")
 
 
-# --- hits
-
-
 @pytest.mark.parametrize("count", [1, 8, 33])
 def test_hits_whose_share_is_not_the_value_are_refused(count):
     score = Score.of_hits("de", "en", drawn(count, 1))
@@ -155,11 +152,11 @@ def test_hits_whose_share_is_not_the_value_are_refused(count):
 
 
 @pytest.mark.parametrize(
-    ("text", "count", "told"),
+    ("text", "count", "message"),
     [(packed(drawn(8, 1)), 9, "expected 2 bytes"), ("", 8, "found 0"), ("not hits", 8, "base85")],
 )
-def test_hits_of_another_number_of_sentences_are_refused(text, count, told):
-    with pytest.raises(ValueError, match=told):
+def test_hits_of_another_number_of_sentences_are_refused(text, count, message):
+    with pytest.raises(ValueError, match=message):
         replace(Score.of_hits("de", "en", drawn(8, 1)), hits=text, count=count).bits()
 
 
@@ -177,16 +174,16 @@ def test_a_language_has_two_ways_a_direction_its_seeds_and_a_source_its_targets(
     assert ways["cosine"] == {"en": ["to_english"]}
 
 
-def test_a_row_stands_under_its_label_and_its_way():
+def test_a_row_stands_under_its_label_and_its_way_and_another_measure_apart():
     for result in RESULTS.values():
-        rows = [each for of in result.labelled().values() for each in of.values()]
-        assert rows == [each for each in result.rows if not each.measure]
-        for label, ways in result.labelled().items():
-            for way, each in ways.items():
-                assert (result.label_of(each), result.way_of(each)) == (label, way)
-
-
-def test_another_measure_stands_apart():
+        placed = [
+            (result.label_of(each), result.way_of(each)) for each in result.rows if not each.measure
+        ]
+        labelled = result.labelled().items()
+        assert [(label, way) for label, ways in labelled for way in ways] == placed
+        assert [each for _, ways in labelled for each in ways.values()] == [
+            each for each in result.rows if not each.measure
+        ]
     assert values(ERRORS, "misaligned") == {"deu_Latn": {"to_english": 100 / 3}}
     assert values(CLASSES, "most frequent class") == {"en-de books": {"": 50.0}}
     assert values(SEARCH, "misaligned") == {}
@@ -218,7 +215,7 @@ def test_the_mean_is_of_labels_and_not_of_rows_and_of_the_metric_alone():
 ROWS = [row("deu", "en", 10), row("en", "deu", 20.5), row("fra", "en", 30), row("en", "fra", 40)]
 
 
-def told(folder, metric="P@1", benchmark="tatoeba", wanted=("", ""), rows=ROWS, **changes):
+def refusal(folder, metric="P@1", benchmark="tatoeba", wanted=("", ""), rows=ROWS, **changes):
     """The one line that says what is wrong with a file."""
     languages = changes.pop("languages", {"deu": "de", "fra": "fr"})
     path = write_file(folder, "A", benchmark, metric, rows, languages, **changes)
@@ -242,7 +239,7 @@ BAD_ROWS = [
     ({"hits": {}}, "text under `rows.3.hits`, found {}"),
     ({"count": 0}, "a count above 0 under `rows.3.count`, found 0"),
     ({"count": 2.0}, "a count above 0 under `rows.3.count`, found 2.0"),
-    ({"count": None}, "a count above 0 under `rows.3.count`, found None"),
+    *(({key: None}, f"under `rows.3.{key}`, found None") for key in ("count", "target")),
     ({"count": True}, "a count above 0 under `rows.3.count`, found True"),
     ({"seed": -1}, "a whole number of at least 0 under `rows.3.seed`, found -1"),
     ({"seed": "1"}, "a whole number of at least 0 under `rows.3.seed`, found '1'"),
@@ -253,18 +250,12 @@ BAD_ROWS = [
 
 @pytest.mark.parametrize(("change", "message"), BAD_ROWS)
 def test_a_malformed_row_is_one_line_that_names_the_row_and_the_key(tmp_path, change, message):
-    assert f"expected {message}" in told(tmp_path, rows=[*ROWS[:3], {**ROWS[3], **change}])
-
-
-@pytest.mark.parametrize("key", ["source", "target", "value", "count"])
-def test_a_row_without_a_key_is_one_line_that_names_it(tmp_path, key):
-    rows = [ROWS[0], {name: value for name, value in ROWS[1].items() if name != key}, *ROWS[2:]]
-    assert f"under `rows.1.{key}`, found None" in told(tmp_path, rows=rows)
+    assert message in refusal(tmp_path, rows=[*ROWS[:3], {**ROWS[3], **change}])
 
 
 @pytest.mark.parametrize("bad", ["text", 3, None, [1], []])
 def test_a_row_that_is_none_is_one_line(tmp_path, bad):
-    message = told(tmp_path, rows=[*ROWS[:2], bad, *ROWS[2:]])
+    message = refusal(tmp_path, rows=[*ROWS[:2], bad, *ROWS[2:]])
     assert f"expected a JSON object under `rows.2`, found {bad!r}" in message
 
 
@@ -277,7 +268,7 @@ def test_a_cosine_is_no_percentage(tmp_path, value, fits):
         path = write_file(tmp_path, "A", "wordorder", "cosine", rows, {})
         assert read_score_file(path).rows[0].value == value
     else:
-        assert "expected a cosine under `rows.0.value`" in told(tmp_path, "cosine", rows=rows)
+        assert "expected a cosine under `rows.0.value`" in refusal(tmp_path, "cosine", rows=rows)
     rows = [row("en", "en", 0.5), row("en", "en", 70.0, measure="share")]
     path = write_file(tmp_path, "A", "wordorder", "cosine", rows, {})
     assert values(read_score_file(path), "share") == {"en": {"to_english": 70.0}}
@@ -301,7 +292,7 @@ BAD_HEADERS = [
 
 @pytest.mark.parametrize(("change", "message"), BAD_HEADERS)
 def test_a_malformed_header_is_one_line_that_names_the_key(tmp_path, change, message):
-    assert message in told(tmp_path, **change)
+    assert message in refusal(tmp_path, **change)
 
 
 NEEDED = ("system", "version", "data_sha256", "metric", "higher_is_better", "label", "languages")
@@ -316,8 +307,8 @@ def test_a_header_without_a_key_is_one_line_that_names_it(tmp_path, key):
 
 
 def test_a_file_of_another_benchmark_or_metric_is_refused_where_one_is_asked_for(tmp_path):
-    assert "expected ntrex under `benchmark`" in told(tmp_path, wanted=("ntrex", ""))
-    assert "expected F1 under `metric`, found 'P@1'" in told(tmp_path, wanted=("tatoeba", "F1"))
+    assert "expected ntrex under `benchmark`" in refusal(tmp_path, wanted=("ntrex", ""))
+    assert "expected F1 under `metric`, found 'P@1'" in refusal(tmp_path, wanted=("tatoeba", "F1"))
 
 
 @pytest.mark.parametrize("key", ["split", "seed", "measure"])
@@ -326,14 +317,14 @@ def test_two_rows_of_one_place_are_refused_and_of_two_are_not(tmp_path, key):
     path = write_file(tmp_path, "A", "a", "P@1", [*ROWS, other], {"deu": "de", "fra": "fr"})
     assert len(read_score_file(path).rows) == 5
     place = "en-fra x" if key == "split" else "en-fra"
-    message = told(tmp_path, rows=[*ROWS, other, {**other, "value": 3.0}])
+    message = refusal(tmp_path, rows=[*ROWS, other, {**other, "value": 3.0}])
     assert f"expected one row of {place}, found two (`rows.5`)" in message
 
 
 def test_a_language_that_lacks_a_direction_of_the_others_is_refused(tmp_path):
-    message = told(tmp_path, rows=ROWS[:3])
+    message = refusal(tmp_path, rows=ROWS[:3])
     assert "expected from_english of every language, found none of fra" in message
-    assert "expected to_english of every language, found none of deu" in told(
+    assert "expected to_english of every language, found none of deu" in refusal(
         tmp_path, rows=ROWS[1:]
     )
     path = write_file(tmp_path, "A", "xsim", "error rate", ROWS[::2], {"deu": "de", "fra": "fr"})

@@ -37,12 +37,7 @@ LANGUAGES = {  # languages that a segmenter is used for
 def test_every_segmenter_keeps_every_line_and_every_character(name, language):
     needs(runs(name), f"the segmenter {name} cannot run here")
     assert_nothing_is_lost(segmenter(name, language), name)
-
-
-@pytest.mark.parametrize("name", sorted({*names()} - {"jumanpp"}))
-def test_no_lines_give_no_lines(name):
-    needs(runs(name), f"the segmenter {name} cannot run here")
-    assert segmenter(name, "en")([]) == []
+    assert segmenter(name, language)([]) == []
 
 
 @pytest.mark.parametrize("name", ["moses", "sacremoses"])
@@ -55,18 +50,20 @@ def test_moses_splits_punctuation_without_escapes_and_without_hyphen_marks(name)
     ]
 
 
-def test_the_flags_of_moses_are_names_of_their_own():
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("aggressive", "It 's a state @-@ of @-@ the @-@ art [ x ] & y"),
+        ("escaped", "It &apos;s a state-of-the-art &#91; x &#93; &amp; y"),
+        (
+            "aggressive-escaped",
+            "It &apos;s a state @-@ of @-@ the @-@ art &#91; x &#93; &amp; y",
+        ),
+    ],
+)
+def test_the_flags_of_moses_are_names_of_their_own(flags, words):
     needs(runs("moses"), "the segmenter moses cannot run here")
-    line = ["It's a state-of-the-art [x] & y"]
-    assert segmenter("moses-aggressive", "en")(line) == [
-        "It 's a state @-@ of @-@ the @-@ art [ x ] & y"
-    ]
-    assert segmenter("moses-escaped", "en")(line) == [
-        "It &apos;s a state-of-the-art &#91; x &#93; &amp; y"
-    ]
-    assert segmenter("moses-aggressive-escaped", "en")(line) == [
-        "It &apos;s a state @-@ of @-@ the @-@ art &#91; x &#93; &amp; y"
-    ]
+    assert segmenter(f"moses-{flags}", "en")(["It's a state-of-the-art [x] & y"]) == [words]
 
 
 def test_moses_splits_by_the_rules_of_the_language():
@@ -75,26 +72,16 @@ def test_moses_splits_by_the_rules_of_the_language():
     assert segmenter("moses", "en")(["l'eau"]) == ["l 'eau"]
 
 
+CHINESE = ["自然语言处理很有趣。", "我来到北京清华大学", "他来到了网易杭研大厦"]
+
+
 def test_jieba_joins_characters_to_words_as_its_lcut_does():
     import jieba
 
-    lines = [
-        "自然语言处理很有趣。",
-        "我来到北京清华大学",
-        "他来到了网易杭研大厦",
-        "Python 3.11 版本",
-    ]
+    lines = [*CHINESE, "Python 3.11 版本"]
     expected = [" ".join(" ".join(jieba.lcut(line)).split()) for line in lines]
     assert segmenter("jieba", "zh")(lines) == expected
     assert "清华大学" in expected[1].split()
-
-
-CHINESE = [
-    "自然语言处理很有趣。",
-    "我来到北京清华大学",
-    "他来到了网易杭研大厦",
-    "小明硕士毕业于中国科学院计算所",
-]
 
 
 def test_rjieba_segments_chinese_as_jieba_does():
@@ -116,23 +103,18 @@ def test_japanese_becomes_words(name):
     needs(runs(name), f"the segmenter {name} cannot run here")
     line, empty = segmenter(name, "ja")(["私は日本語を勉強します。", ""])
     assert empty == ""
-    assert {"私", "は", "日本", "を", "勉強", "。"} <= set(
-        line.replace("日本語", "日本 語").split()
-    )
+    words = line.replace("日本語", "日本 語").split()
+    assert {"私", "は", "日本", "を", "勉強", "。"} <= set(words)
 
 
-def test_a_line_that_mecab_would_split_stays_one():
+def test_a_line_that_mecab_would_split_stays_one_and_else_is_an_error_and_no_shift(monkeypatch):
     needs(runs("mecab-jumandic"), "the segmenter mecab-jumandic cannot run here")
     lines = ["あ" * 400_000, "い"]  # 1.2 MB
     assert [characters(line) for line in segmenter("mecab-jumandic", "ja")(lines)] == lines
-
-
-def test_a_line_that_mecab_splits_all_the_same_is_an_error_and_no_shift(monkeypatch):
-    needs(runs("mecab-jumandic"), "the segmenter mecab-jumandic cannot run here")
     whole = replace(mecab_jumandic.SEGMENTER, limit=2_000_000)
     monkeypatch.setattr(mecab_jumandic, "SEGMENTER", whole)
     with pytest.raises(EmsError, match=r"2 lines went in and 3 came out; .*cannot be aligned"):
-        segmenter("mecab-jumandic", "ja")(["あ" * 400_000, "い"])
+        segmenter("mecab-jumandic", "ja")(lines)
 
 
 # --- missing tools
@@ -169,9 +151,7 @@ def test_a_pair_file_keeps_its_alignment_and_becomes_lower_case(tmp_path):
     pairs = [(f"Satz {at}, ÄÖ.", f"{at}号は日本です") for at in range(4_321)]  # three batches
     pairs[7] = ("# X", "#")
     source = tmp_path / "de-ja.tsv"
-    source.write_text(
-        "".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(pairs)), encoding="utf-8"
-    )
+    source.write_text("".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(pairs)))
     assert segment_tsv(source, tmp_path / "out.tsv", ("de", "ja"), ("sacremoses", "fugashi"))
     lines = (tmp_path / "out.tsv").read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
@@ -191,11 +171,3 @@ def test_abbreviations_are_seen_before_the_case_goes(tmp_path, name):
     source.write_text("Mr. 5 came\tB\t3\n")
     assert segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), (name, "none")) == 1
     assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\t3\n"
-
-
-def test_a_malformed_pair_file_is_an_error_with_the_line(tmp_path):
-    source = tmp_path / "en-fr.tsv"
-    source.write_text("a\tb\t1\nc\t2\n")
-    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 2 has 2 columns"):
-        segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"))
-    assert not (tmp_path / "out.tsv").exists()

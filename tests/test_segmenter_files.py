@@ -1,5 +1,8 @@
 """Laws of the segmenter that is one file: nothing else of the project is edited, and it segments in
-the workflow, is the default of its language, and is a part of the source of its own jobs."""
+the workflow, is the default of its language, and is a part of the source of its own jobs.
+
+The file is the recipe of docs/extend.md.
+"""
 
 import importlib
 import re
@@ -11,6 +14,7 @@ import yaml
 from conftest import ROOT, copy_project
 from experiments_made import MINIMAL
 from mirror_made import write_opus, write_tatoeba
+from recipes_made import files, write_files
 from tools_made import _look_for_the_tools_anew  # noqa: F401
 
 from ems import segmenters
@@ -18,20 +22,9 @@ from ems.config.provenance import source_files
 from ems.errors import EmsError
 from ems.job_modules import segment_modules
 from ems.languages import load_languages
-from ems.segmenters.base import default_for, names, segmenter
+from ems.segmenters.base import defaults, names, segmenter
 
-TOY = """
-\"\"\"A toy: letters apart.\"\"\"
-
-from ems.segmenters.base import Segmenter, package
-
-SEGMENTER = Segmenter(
-    make=lambda language: lambda lines: [" ".join(line.replace(" ", "_")) for line in lines],
-    needs=(package("json"),),
-    default_of=("de",),
-)
-"""
-FILE = "extensions/segmenters/to_letters.py"
+((FILE, TOY),) = files("A segmenter").items()
 ITEMS = [{"en": f"{at} Cats.", "de": f"Katze {at}", "fr": f"Chat {at}."} for at in range(5)]
 PAIRS = [f"results/own/text/segmented/Own/v1/{pair}.tsv" for pair in ("de-en", "en-fr")]
 
@@ -44,9 +37,7 @@ def project(tmp_path_factory):
     for code in ("deu", "fra"):
         write_tatoeba(folder / "mirror", code, [("A toy.", "B toy.")])
     project = copy_project(folder / "project")
-    path = project.folder / FILE
-    path.parent.mkdir(parents=True)
-    path.write_text(TOY.lstrip("\n"))
+    write_files("A segmenter", project.folder)
     own = MINIMAL | {
         "corpora": [{"name": "Own", "version": "v1", "source": str(folder / "mirror/opus")}],
         "sources": {"tatoeba": str(folder / "mirror/tatoeba")},
@@ -70,9 +61,9 @@ def test_an_edit_of_it_segments_again_and_cleans_nothing_again(project):
         return re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE)
 
     assert planned() == []
-    project.edit(FILE, "letters apart", "letters apart.")
+    project.edit(FILE, "Letters apart", "Letters  apart")
     assert planned() == ["segment", "segment"]
-    project.edit(FILE, "letters apart.", "letters apart")
+    project.edit(FILE, "Letters  apart", "Letters apart")
 
 
 def test_without_its_file_its_name_is_an_error_with_those_that_there_are(project):
@@ -119,15 +110,12 @@ def test_two_that_claim_a_language_are_an_error(put):
     put("one", TOY)
     put("two", TOY)
     with pytest.raises(EmsError, match="one and two are both the default of de"):
-        default_for("de")
+        defaults(["de"])
 
 
 def test_the_defaults_are_those_of_the_paper():
-    defaults = {code: default_for(code) for code in load_languages()}
-    assert {code: name for code, name in defaults.items() if name != "moses"} == {
-        "zh": "jieba",
-        "ja": "jumanpp",
-    }
+    others = {c: name for c, name in defaults(load_languages()).items() if name != "moses"}
+    assert others == {"zh": "jieba", "ja": "jumanpp"}
 
 
 def test_a_segment_job_depends_on_its_own_segmenters_and_encoding_on_all():

@@ -75,7 +75,7 @@ def test_other_names_may_hold_dots(name):
 
 
 def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
-    """So that nobody deletes a model because he gave it where a list of shards is expected."""
+    """A model that is given where a list of shards is expected must not be deleted."""
     path = tmp_path / "model.json"
     path.write_text("{}")
     with pytest.raises(Damaged, match=r"expected a file index\.json: is this the one") as error:

@@ -47,7 +47,7 @@ def store(world, size, limit=LIMIT):
     return PairStore(read_index(world / str(size) / "index.json")["train"], LANGUAGES, limit)
 
 
-def test_the_size_of_shards_changes_no_batch(world):
+def test_the_size_of_shards_changes_no_batch_and_no_validation(world):
     small, large = (store(world, size) for size in SIZES)
     assert len(small.shards) > 80
     assert len(large.shards) == len(SOURCES)
@@ -56,11 +56,8 @@ def test_the_size_of_shards_changes_no_batch(world):
         one, other = (each.draw(7, step, 64, 0.5) for each in (small, large))
         for name in ("tokens", "lengths", "rows", "languages"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), (step, name)
-
-
-def test_the_size_of_shards_changes_no_validation(world):
-    small, large = ([*store(world, size).in_order(32)] for size in SIZES)
-    assert list(map(unpacked, small)) == list(map(unpacked, large))
+    one, other = (list(map(unpacked, each.in_order(32))) for each in (small, large))
+    assert one == other
 
 
 def test_shards_one_after_the_other_are_the_one_shard(world):
@@ -74,9 +71,12 @@ def test_shards_one_after_the_other_are_the_one_shard(world):
     assert lines == [3 * at + 2 for at in range(400) if at not in dropped]
 
 
-def test_the_manifest_of_a_folder_adds_its_shards_up(world):
+def test_the_manifest_of_a_folder_adds_its_shards_up_and_leaves_out_those_without_a_pair(world):
     folder = world / "7" / "A/v1/de-en"
     whole = json.loads((folder / "manifest.json").read_text())
+    names = [f"{at:05}" for at in range(58) if at not in (10, 11)]
+    assert [shard.name for shard in shards_in(folder)] == names
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
     parts = [json.loads((s / "manifest.json").read_text()) for s in shards_in(folder)]
     assert (whole["pairs"], whole["dropped"]) == (384, 16)
     assert whole["pairs"] == sum(part["pairs"] for part in parts)
@@ -86,13 +86,6 @@ def test_the_manifest_of_a_folder_adds_its_shards_up(world):
         assert sum(whole["lengths"][code]) == 384
     large = json.loads((world / "1000" / "A/v1/de-en" / "manifest.json").read_text())
     assert {**whole, "shards": None} == {**large, "shards": None}
-
-
-def test_a_shard_without_a_pair_is_left_out_and_its_number_with_it(world):
-    folder = world / "7" / "A/v1/de-en"
-    names = [shard.name for shard in shards_in(folder)]
-    assert names == [f"{at:05}" for at in range(58) if at not in (10, 11)]
-    assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
 
 
 # --- the order of the columns
@@ -115,15 +108,17 @@ def test_a_pair_is_one_group_whatever_the_order_of_its_sides(world, tmp_path):
 # --- the index
 
 
-@pytest.mark.parametrize("spoil", ["gone", "another", "no manifest"])
+SPOIL = {
+    "gone": lambda folder: shutil.rmtree(folder / "00003"),
+    "another": lambda folder: shutil.copy(folder / "00004" / "manifest.json", folder / "00003"),
+    "no manifest": lambda folder: (folder / "manifest.json").unlink(),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOIL.values(), ids=SPOIL)
 def test_a_shard_that_its_folder_does_not_list_so_is_refused(world, tmp_path, spoil):
     folder = shutil.copytree(world / "7" / "B/v1/de-en", tmp_path / "de-en")
-    if spoil == "gone":
-        shutil.rmtree(folder / "00003")
-    elif spoil == "another":
-        shutil.copy(folder / "00004" / "manifest.json", folder / "00003")
-    else:
-        (folder / "manifest.json").unlink()
+    spoil(folder)
     with pytest.raises(EmsError, match=r"no shard .it has no manifest|not the shard that .* lists"):
         write_index({"train": [folder]}, tmp_path / "index.json")
     assert not (tmp_path / "index.json").exists()
@@ -144,18 +139,16 @@ print(sum(batch.pairs for batch in store.in_order(50)))
 """
 
 
-def read_all(world, soft, hard):
-    command = [sys.executable, "-c", READ_ALL, str(world / "7" / "index.json")]
-    return subprocess.run([*command, str(soft), str(hard)], capture_output=True, text=True)
+def test_more_shards_than_a_process_may_have_open_files_are_read_where_the_limit_can_be_raised(
+    world,
+):
+    def read_all(soft, hard):
+        command = [sys.executable, "-c", READ_ALL, world / "7" / "index.json", f"{soft}", f"{hard}"]
+        return subprocess.run(command, capture_output=True, text=True)
 
-
-def test_more_shards_than_a_process_may_have_open_files_are_read_all_the_same(world):
-    done = read_all(world, 64, 1_000)  # 90 shards, four files each
+    done = read_all(64, 1_000)  # 90 shards, four files each
     assert done.stdout == "634\n", done.stderr
-
-
-def test_a_limit_that_nobody_can_raise_is_a_clear_error(world):
-    assert "may open only 128 here (ulimit -Hn)" in read_all(world, 64, 128).stderr
+    assert "may open only 128 here (ulimit -Hn)" in read_all(64, 128).stderr
 
 
 def test_the_limit_of_open_files_is_never_lowered():

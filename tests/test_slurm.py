@@ -51,10 +51,11 @@ def _kill_training_after_a_checkpoint(project: Project, run: subprocess.Popen) -
     """kill -9 the training process of system `ems` once it has saved; whether that happened."""
     log = project.folder / "results/tiny/logs/train/ems.log"
     while run.poll() is None:
-        training = [process for process, words in project.jobs() if words >= {"train", "ems"}]
-        if training and log.exists() and "checkpoint at step 20" in log.read_text():
-            training[0].kill()
-            return True
+        if log.exists() and "checkpoint at step 20" in log.read_text():
+            for process, words in project.jobs():
+                if words >= {"train", "ems"}:
+                    process.kill()
+                    return True
         time.sleep(0.02)
     return False
 

@@ -49,6 +49,12 @@ from ems.train.identity import FILE, claim_identity
 OTHERS = [None, True, -1, 1.5, 10**30, "", "x", "../../x", [], {}, [[]], {"a": None}]
 
 
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch):
+    """Thousands of tables are written here, each for a moment: the disk need not keep one."""
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+
+
 def spoilt(value):
     """Every document that differs from `value` in one place: a value that became another, an entry
     that went, a name that leads elsewhere.
@@ -106,8 +112,8 @@ def tables_of(folder):
     yield "flores", flores, lambda: write_table("flores", [flores], out, ["EMS"])
     errors = write_errors(folder, "A", "xsimpp", {"de": 10.0}, {"de": {"misaligned": 20}})
     yield "errors", errors, lambda: write_table("xsim", [errors], out)
-    found = write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)})
-    yield "retrieval", found, lambda: write_table("paracrawl", [found], out, ["EMS"])
+    retrieval = write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)})
+    yield "retrieval", retrieval, lambda: write_table("paracrawl", [retrieval], out, ["EMS"])
     report = demo_report(folder / "decontamination.json")
     yield (
         "report",

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shards_made import write_numbers as write
+from shards_made import write_shard
 from train_made import LANGUAGES, MAX_TOKENS, Toy
 
 from ems.errors import EmsError
@@ -14,26 +16,15 @@ from ems.shards import checks
 from ems.shards.reader import PairStore, Shard
 
 PIECES = 300
+ABOVE = "expected its end above that and up to 31,"
 AGAIN = "make or fetch it again"  # no rule made it: no target is known
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6]  # tokens of the sentences of both sides
 
 
-def made(folder, lengths=LENGTHS):
-    """A shard of de-en in the format on disk; both sides are alike."""
-    folder.mkdir(parents=True)
-    tokens, codes = sum(lengths), ["de", "en"]
-    for code in codes:
-        write(folder / f"{code}.ids", np.arange(tokens) % PIECES)
-        write(folder / f"{code}.offsets", np.cumsum([0, *lengths]))
-    write(folder / "lines", np.arange(1, len(lengths) + 1))
-    manifest = {"languages": codes, "pairs": len(lengths), "tokens": dict.fromkeys(codes, tokens)}
-    manifest |= {"vocabulary_sha256": "same", "sha256": {}}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
-
-
-def write(path, values):
-    values.astype("<u2" if path.suffix == ".ids" else "<i8").tofile(path)
+@pytest.fixture
+def folder(tmp_path):
+    """A shard of de-en; both sides are alike."""
+    return write_shard(tmp_path / "c/v/de-en/00000", np.arange(31) % PIECES, LENGTHS)
 
 
 def spoil(path, changes):
@@ -66,27 +57,26 @@ def toy(tmp_path):
     return Toy(tmp_path)
 
 
-def test_training_on_a_shard_of_wrong_ids_names_file_and_row_and_what_to_do(toy):
+@pytest.mark.parametrize(
+    ("name", "spoilt"),
+    [("de.ids", np.full(9_999, 0xFFFF)), ("de.offsets", np.arange(9_999)[::-1] - 9)],
+)
+def test_training_on_a_spoilt_shard_names_file_and_row_and_blames_no_setting(toy, name, spoilt):
     shard = toy.shards("training")[0]
-    write(shard / "de.ids", np.full(Shard(shard).tokens["de"], 0xFFFF))
-    found = message(lambda: toy.train(toy.folder / "run"))
-    assert found.startswith(f"{shard}/de.ids: row 0: expected token ids below ")
-    assert found.endswith(f", found 65,535; {AGAIN}")
-
-
-def test_training_on_a_shard_of_wrong_offsets_does_not_blame_the_learning_rate(toy):
-    shard = toy.shards("training")[0]
-    write(shard / "de.offsets", np.random.default_rng(1).integers(-9, 9_000, 161))
-    found = message(lambda: toy.train(toy.folder / "run"))
-    assert found.startswith(f"{shard}/de.offsets: ")
-    assert "learning_rate" not in found
+    count = np.fromfile(shard / name, "<u2" if name == "de.ids" else "<i8").size
+    write(shard / name, spoilt[:count])
+    line = message(lambda: toy.train(toy.folder / "run"))
+    expected = {"de.ids": "row 0: expected token ids below ", "de.offsets": "expected 0 as its fi"}
+    assert line.startswith(f"{shard}/{name}: {expected[name]}")
+    assert line.endswith(AGAIN)
+    assert "learning_rate" not in line
 
 
 def test_validation_is_checked_as_training_is(toy):
     shard = toy.shards("validation")[0]
     spoil(shard / "en.ids", {-1: 0xFFFF})
-    found = message(lambda: toy.train(toy.folder / "run"))
-    assert found.startswith(f"{shard}/en.ids: row 19: ")
+    line = message(lambda: toy.train(toy.folder / "run"))
+    assert line.startswith(f"{shard}/en.ids: row 19: ")
 
 
 # --- the checks
@@ -97,26 +87,25 @@ def test_validation_is_checked_as_training_is(toy):
     [
         ({0: 1}, "expected 0 as its first offset, found 1"),
         ({0: -1}, "expected 0 as its first offset, found -1"),
-        ({3: 4}, "row 2 begins at 4: expected its end above that and up to 31, found 4"),
-        (
-            {3: -(2**63)},
-            f"row 2 begins at 4: expected its end above that and up to 31, found {-(2**63):,}",
+        *(
+            (
+                {3: end},
+                f"row 2 begins at 4: expected its end above that and up to 31, found {end:,}",
+            )
+            for end in (4, -(2**63), 32, 2**63 - 1)
         ),
-        ({3: 32}, "row 2 begins at 4: expected its end above that and up to 31, found 32"),
-        ({3: 2**63 - 1}, f"and up to 31, found {2**63 - 1:,}"),
         ({8: 30}, "expected 31, the number of ids, as its last offset, found 30"),
     ],
 )
 @pytest.mark.parametrize("block", [checks.BLOCK, 1, 2, 3])
 def test_offsets_begin_at_0_rise_with_each_row_and_end_at_the_number_of_ids(
-    tmp_path, monkeypatch, changes, expected, block
+    folder, monkeypatch, changes, expected, block
 ):
     monkeypatch.setattr(checks, "BLOCK", block)
-    folder = made(tmp_path / "c/v/de-en/00000")
     spoil(folder / "en.offsets", changes)
-    found = message(lambda: store(folder).draw(1, 0, 4, 1.0))
-    assert f"{folder}/en.offsets: " in found
-    assert expected in found
+    line = message(lambda: store(folder).draw(1, 0, 4, 1.0))
+    assert f"{folder}/en.offsets: " in line
+    assert expected in line
 
 
 def test_offsets_are_accepted_just_when_a_plain_loop_accepts_them(tmp_path, monkeypatch):
@@ -136,59 +125,54 @@ def test_offsets_are_accepted_just_when_a_plain_loop_accepts_them(tmp_path, monk
 @pytest.mark.parametrize("block", [checks.BLOCK, 1, 4, 7])
 @pytest.mark.parametrize(("at", "row"), [(0, 0), (2, 0), (3, 1), (7, 2), (30, 7)])
 def test_a_token_id_that_the_vocabulary_does_not_have_is_named_with_its_row(
-    tmp_path, monkeypatch, at, row, block
+    folder, monkeypatch, at, row, block
 ):
     monkeypatch.setattr(checks, "BLOCK", block)
-    folder = made(tmp_path / "c/v/de-en/00000")
     spoil(folder / "de.ids", {at: PIECES - 1})
     store(folder).draw(1, 0, 4, 1.0)  # the last that it has
     spoil(folder / "de.ids", {at: PIECES})
-    found = message(lambda: store(folder).draw(1, 0, 4, 1.0))
+    line = message(lambda: store(folder).draw(1, 0, 4, 1.0))
     expected = f"row {row}: expected token ids below {PIECES}, found {PIECES}"
-    assert found == f"{folder}/de.ids: {expected}; {AGAIN}"
+    assert line == f"{folder}/de.ids: {expected}; {AGAIN}"
 
 
-@pytest.mark.parametrize("line", [0, -1, -(2**63)])
-def test_the_line_that_a_pair_comes_from_is_counted_from_1(tmp_path, line):
-    folder = made(tmp_path / "c/v/de-en/00000")
-    spoil(folder / "lines", {5: line})
-    found = message(lambda: Shard(folder).lines)
-    assert f"lines: row 5: expected a line of the corpus, from 1, found {line:,}; {AGAIN}" in found
+@pytest.mark.parametrize("number", [0, -1, -(2**63)])
+def test_the_line_that_a_pair_comes_from_is_counted_from_1(folder, number):
+    spoil(folder / "lines", {5: number})
+    line = message(lambda: Shard(folder).lines)
+    assert f"lines: row 5: expected a line of the corpus, from 1, found {number:,}; {AGAIN}" in line
 
 
 @pytest.mark.parametrize("name", ["de.ids", "en.offsets", "lines"])
-def test_a_file_cut_short_after_it_was_opened_is_not_mapped(tmp_path, name):
-    folder = made(tmp_path / "c/v/de-en/00000")
+def test_a_file_cut_short_after_it_was_opened_is_not_mapped(folder, name):
     shard = Shard(folder)
     (folder / name).write_bytes((folder / name).read_bytes()[:-8])
-    found = message(lambda: (shard.ids, shard.lines))
-    assert f"{name}: expected " in found
-    assert "bytes by its manifest, found " in found
+    line = message(lambda: (shard.ids, shard.lines))
+    assert f"{name}: expected " in line
+    assert "bytes by its manifest, found " in line
 
 
 # --- what a store cannot draw from
 
 
 def test_a_store_of_no_shards_says_which_languages_have_none():
-    found = message(lambda: PairStore([], LANGUAGES, MAX_TOKENS))
-    assert found.startswith("expected shards of en, de, fr, found none in the index")
+    line = message(lambda: PairStore([], LANGUAGES, MAX_TOKENS))
+    assert line.startswith("expected shards of en, de, fr, found none in the index")
 
 
-def test_a_shard_of_a_language_that_the_experiment_lacks_is_named(tmp_path):
-    folder = made(tmp_path / "c/v/de-en/00000")
-    found = message(lambda: PairStore([folder], ["en", "fr"], 100))
-    assert found.startswith(f"{folder}: holds pairs of de-en, the experiment has no de; ")
+def test_a_shard_of_a_language_that_the_experiment_lacks_is_named(folder):
+    line = message(lambda: PairStore([folder], ["en", "fr"], 100))
+    assert line.startswith(f"{folder}: holds pairs of de-en, the experiment has no de; ")
 
 
 def test_a_shard_without_a_pair_is_never_drawn_from(tmp_path):
-    folder = made(tmp_path / "c/v/de-en/00000", lengths=[])
-    found = message(lambda: PairStore([folder], ["en", "de"], 100))
-    assert found == f"{folder}: expected pairs of sentences, found none; {AGAIN}"
+    folder = write_shard(tmp_path / "c/v/de-en/00000", [], [])
+    line = message(lambda: PairStore([folder], ["en", "de"], 100))
+    assert line == f"{folder}: expected pairs of sentences, found none; {AGAIN}"
 
 
 @pytest.mark.parametrize("pairs", [-1, -(2**63), 7, 9, 2**63, 10**400])
-def test_a_number_of_pairs_that_the_files_do_not_have_is_one_line(tmp_path, pairs):
-    folder = made(tmp_path / "c/v/de-en/00000")
+def test_a_number_of_pairs_that_the_files_do_not_have_is_one_line(folder, pairs):
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**manifest, "pairs": pairs}))
     assert str(folder) in message(lambda: PairStore([folder], ["en", "de"], 100))
@@ -212,7 +196,8 @@ def resident_peak():
 
 
 def test_checking_a_shard_keeps_none_of_it_in_memory(tmp_path):
-    folder = made(tmp_path / "c/v/de-en/00000", lengths=[10] * 500_000)  # 32 MB
+    lengths = [10] * 250_000  # 16 MB
+    folder = write_shard(tmp_path / "c/v/de-en/00000", np.arange(sum(lengths)) % PIECES, lengths)
     context = multiprocessing.get_context("forkserver")
     out = context.Value("q", -1)
     process = context.Process(target=peak_memory, args=(folder, out))

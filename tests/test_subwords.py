@@ -3,23 +3,14 @@ fixed."""
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
-from conftest import ROOT
+from shards_made import LANGUAGES, WORDS
+from text_made import of_languages
 
-from ems.config import load_experiment, load_site
 from ems.errors import EmsError
-from ems.text.settings import VocabularySettings
-from ems.text.subwords import (
-    MASK,
-    PAD,
-    UNK,
-    load_vocabulary,
-    quotas,
-    train_vocabulary,
-    write_sample,
-)
+from ems.text import subwords
+from ems.text.subwords import UNK, load_vocabulary, quotas, train_vocabulary, write_sample
 
 # --- quotas
 
@@ -29,15 +20,14 @@ def own_shares(counts, total, temperature):
     shares = dict.fromkeys(counts, 0.0)
     left = min(total, sum(counts.values()))
     while left > 1e-9:
-        open_ = [code for code in counts if shares[code] < counts[code] - 1e-9]
-        weight = sum(counts[code] ** (1 / temperature) for code in open_)
-        poured = 0.0
-        for code in open_:
-            share = left * counts[code] ** (1 / temperature) / weight
-            share = min(share, counts[code] - shares[code])
+        weights = {c: n ** (1 / temperature) for c, n in counts.items() if shares[c] < n - 1e-9}
+        poured = {
+            code: min(left * weight / sum(weights.values()), counts[code] - shares[code])
+            for code, weight in weights.items()
+        }
+        for code, share in poured.items():
             shares[code] += share
-            poured += share
-        left -= poured
+        left -= sum(poured.values())
     return shares
 
 
@@ -66,11 +56,6 @@ def test_ties_of_the_rounding_do_not_depend_on_the_order():
 
 # --- the sample
 
-WORDS = {
-    "en": ["the", "cat", "sees", "some", "small", "birds", "over", "there", "today", "again"],
-    "de": ["die", "katze", "sieht", "heute", "wieder", "kleine", "vögel", "dort", "drüben", "gern"],
-    "ja": ["猫", "は", "今日", "も", "小さな", "鳥", "を", "あそこ", "で", "見る"],
-}
 LINES = {"de-en": 600, "en-ja": 300}
 
 
@@ -82,24 +67,18 @@ def sources(tmp_path_factory):
     for pair, count in LINES.items():
         path = folder / "C" / f"{pair}.tsv"
         path.parent.mkdir(exist_ok=True)
-        with open(path, "w", encoding="utf-8") as writer:
-            for at in range(count):
-                sides = [
-                    " ".join([f"{code}{at}", *draw.choices(WORDS[code], k=6)])
-                    for code in pair.split("-")
-                ]
-                writer.write("\t".join([*sides, str(at)]) + "\n")
+        rows = [
+            [" ".join([f"{code}{at}", *draw.choices(WORDS[code], k=6)]) for code in pair.split("-")]
+            for at in range(count)
+        ]
+        path.write_text("".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(rows)))
         paths.append(path)
     return paths
 
 
 def experiment(seed=1, **vocabulary):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
     settings = {"size": 400, "sample_lines": 500, "temperature": 2, "character_coverage": 1.0}
-    own = VocabularySettings(**settings | vocabulary)
-    languages = {code: tiny.languages[code] for code in ("en", "de", "ja")}
-    return replace(tiny, seed=seed, languages=languages, vocabulary=own)
+    return of_languages(*LANGUAGES, seed=seed, vocabulary={**settings, **vocabulary})
 
 
 def sample(folder, sources, name="sample.txt", **settings):
@@ -110,8 +89,7 @@ def sample(folder, sources, name="sample.txt", **settings):
 def test_each_language_gives_its_quota_of_its_own_lines(tmp_path, sources):
     quota, lines = sample(tmp_path, sources)
     assert quota == quotas({"de": 600, "en": 900, "ja": 300}, 500, 2)
-    found = Counter(line[:2] for line in lines)
-    assert found == quota
+    assert Counter(line[:2] for line in lines) == quota
     every = Counter(
         side
         for path in sources
@@ -162,15 +140,9 @@ def test_the_same_sample_gives_the_same_model_bytes(trained, tmp_path):
 
 def test_ids_begin_with_pad_unk_mask_and_the_languages_in_their_order(trained):
     vocabulary = load_vocabulary(trained / "1.model")
-    assert (PAD, UNK, MASK) == (0, 1, 2)
-    assert [vocabulary.id_to_piece(at) for at in range(6)] == [
-        "<pad>",
-        "<unk>",
-        "<mask>",
-        "<2en>",
-        "<2de>",
-        "<2ja>",
-    ]
+    assert (subwords.PAD, UNK, subwords.MASK) == (0, 1, 2)
+    first = ["<pad>", "<unk>", "<mask>", "<2en>", "<2de>", "<2ja>"]
+    assert [vocabulary.id_to_piece(at) for at in range(6)] == first
     assert [vocabulary.pad_id(), vocabulary.unk_id()] == [0, 1]
     assert [vocabulary.bos_id(), vocabulary.eos_id()] == [-1, -1]
     assert vocabulary.get_piece_size() == 400
@@ -194,9 +166,9 @@ def test_known_words_are_whole_and_come_back(trained):
 
 @pytest.mark.parametrize("size", [5_000, 60_000])
 def test_too_large_a_vocabulary_is_one_clear_error_and_no_file(trained, tmp_path, size):
-    with pytest.raises(EmsError) as told:
+    with pytest.raises(EmsError) as caught:
         train_vocabulary(experiment(size=size), trained / "sample.txt", tmp_path / "x.model")
-    message = str(told.value)
+    message = str(caught.value)
     assert "\n" not in message
     assert message.startswith(f"vocabulary.size: SentencePiece cannot make {size:,} pieces")
     assert "Lower vocabulary.size or raise vocabulary.sample_lines" in message

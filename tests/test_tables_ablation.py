@@ -24,7 +24,7 @@ from ems.tables.tradeoff import plot_tradeoff
 
 SEEN = list(load_models()["EMS"].seen)
 RICH, POOR = (group.languages for group in load_groups("XIV"))
-MLDOC = [name for name in load_accuracies("mldoc")["EMS"] if name != AVERAGE]
+MLDOC = [name for name in load_accuracies("ems-v2-table11-mldoc")["EMS"] if name != AVERAGE]
 MUSE, LOW = load_flores_groups().values()
 COLUMNS = list(load_ablation()["EMS"])[:-1]  # without seconds
 

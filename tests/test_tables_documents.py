@@ -8,8 +8,8 @@ from tables_made import csv_rows, tex_line, write_table
 
 from ems.tables.printed import AVERAGE, load_accuracies
 
-MLDOC = [name for name in load_accuracies("mldoc")["EMS"] if name != AVERAGE]
-CLS = [name for name in load_accuracies("cls")["EMS"] if name != AVERAGE]
+MLDOC = [name for name in load_accuracies("ems-v2-table11-mldoc")["EMS"] if name != AVERAGE]
+CLS = [name for name in load_accuracies("ems-v2-table12-amazon-v1")["EMS"] if name != AVERAGE]
 
 
 def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tmp_path):
@@ -49,7 +49,7 @@ def test_fewer_directions_than_the_papers_give_its_rows_a_mean_of_ours_with_a_da
     some = ["en-de", "de-en", "en-zh"]
     path = write_accuracies(tmp_path, "mldoc", "ems", fives(some))
     write_table("mldoc", [path], tmp_path / "t.tex", ["EMS"])
-    rows, printed = csv_rows(tmp_path / "t.tex"), load_accuracies("mldoc")["EMS"]
+    rows, printed = csv_rows(tmp_path / "t.tex"), load_accuracies("ems-v2-table11-mldoc")["EMS"]
     found = float(rows["EMS (printed)"][AVERAGE])
     assert found == pytest.approx(mean(printed[name] for name in some), abs=0.051)
     assert "dagger" in tex_line(tmp_path / "t.tex", "EMS (printed)")[-1]

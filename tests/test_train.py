@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from train_made import LANGUAGES, contents, rows, sealed, train_until
+from safetensors.torch import load_file
+from train_made import LANGUAGES, contents, rows, train_until
 
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
-from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint
-from ems.train.job import Places, train
+from ems.train.identity import claimed
 from ems.train.validate import validate
 
 pytestmark = pytest.mark.usefixtures("logged")
@@ -67,7 +66,7 @@ def test_killed_after_a_checkpoint_and_resumed_equals_never_killed(
 def test_a_system_that_another_process_trains_now_is_left_alone(toy, tmp_path):
     state = train_until(toy, tmp_path, 10)
     before = saved(state)
-    with checkpoint.claimed(state.parent), pytest.raises(EmsError, match="another process"):
+    with claimed(state.parent), pytest.raises(EmsError, match="another process"):
         toy.train(tmp_path)
     assert saved(state) == before
 
@@ -86,12 +85,6 @@ def test_no_step_at_all_writes_the_untrained_model(toy, tmp_path):
             assert torch.equal(written[key], value), key
     assert rows(out, "train") == []
     assert [row["step"] for row in rows(out, "validation")] == [0]
-
-
-def test_a_model_folder_is_what_the_encoder_loads(never_killed):
-    vectors = SentenceEncoder(never_killed).encode(["bakoli1", "nene kone3"], "en")
-    assert vectors.shape == (2, 16)
-    assert np.isfinite(vectors).all()
 
 
 def test_what_prepares_a_text_lies_in_the_model_folder(toy, tmp_path):
@@ -165,22 +158,6 @@ def test_what_cannot_be_written_leaves_what_was_there_and_nothing_half_written(
 # --- what stops a run
 
 
-def test_weights_that_are_not_finite_stop_before_the_optimiser_step(toy, tmp_path, monkeypatch):
-    state = train_until(toy, tmp_path, 10)
-    path = state / "step-00000010/model.safetensors"
-    tensors = load_file(path)
-    tensors["encoder.layers.0.inner.bias"][0] = math.inf
-    save_file(tensors, path)
-    sealed(path.parent)
-    before, steps = saved(state), []
-    monkeypatch.setattr(torch.optim.Adam, "step", lambda *_: steps.append(1))
-    with pytest.raises(EmsError, match=r"loss of step 10 is not finite.*learning_rate"):
-        toy.train(tmp_path)
-    assert not steps
-    assert saved(state) == before
-    assert not (tmp_path / "model").exists()
-
-
 @pytest.mark.parametrize("steps", [1, 20])
 def test_a_run_that_diverges_writes_no_model(steps, toy, tmp_path):
     """Also when it is the last step that spoils the weights and nothing computes a loss of them."""
@@ -196,15 +173,6 @@ def test_a_gpu_that_is_not_there_is_a_clear_error(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(EmsError, match=r"train\.device: cuda.*no GPU.*auto or cpu"):
         toy.train(tmp_path, train={"device": "cuda"})
-
-
-def test_shards_of_another_vocabulary_are_refused(toy, tmp_path):
-    data = toy.data()
-    data.vocabulary = tmp_path / "other.model"
-    experiment = toy.experiment(vocabulary={"size": 290})
-    train_vocabulary(experiment, toy.sample, data.vocabulary)
-    with pytest.raises(EmsError, match=r"other\.model.*shards"):
-        train(experiment, "ems", data, Places(tmp_path / "model", tmp_path / "state"))
 
 
 # --- validation

@@ -53,8 +53,11 @@ def test_it_stops_names_step_and_pairs_and_keeps_the_checkpoint(
     if device != "cpu":
         as_on_a_gpu(monkeypatch)
     spoiled(monkeypatch, 12, value, what)
-    with pytest.raises(EmsError, match=r"loss of step 12 is not finite") as error:
+    steps, step = [], torch.optim.Adam.step
+    monkeypatch.setattr(torch.optim.Adam, "step", lambda *_: steps.append(1) or step(*_))
+    with pytest.raises(EmsError, match=r"loss of step 12 is not finite.*learning_rate") as error:
         toy.train(tmp_path)
+    assert len(steps) == (12 if device == "cpu" else 15)  # before the step, or at a checkpoint
     message = str(error.value)
     assert "\n" not in message
     assert f"{'total' if what == 'loss' else NORM} {value}" in message

@@ -114,7 +114,7 @@ def test_killed_at_random_times_and_run_again_equals_never_killed(toy, never_kil
     draw = random.Random()
     print("seed of the times:", seed := draw.randrange(10**6))  # shown when the test fails
     draw.seed(seed)
-    for _ in range(3):
+    for _ in range(2):
         with started(toy, tmp_path) as process:
             before = seen(tmp_path)
             while process.poll() is None and seen(tmp_path) == before:

@@ -16,8 +16,9 @@ from names_made import NASTY, quoted
 from ems.orphan import INTERVAL
 
 MODEL = "results/tiny/models/ems/model.json"
-# Words of the job with which a run is killed, what is killed of it (a download would be tried again
-# if it were only `ems`), and the text in the output after which that happens.
+# Words of the job with which a run is killed (none that may come before those above it), what is
+# killed of it (a download would be tried again if it were only `ems`), and the text in the output
+# after which that happens.
 STAGES = [
     ("demo-mirror", "ems", "start"),
     ("fetch", "snakemake", "copy "),
@@ -30,9 +31,9 @@ STAGES = [
     ("shards", "snakemake", "encode "),
     ("train ems", "ems", "checkpoint at step 20"),
     ("train ems", "snakemake", "checkpoint at step 30"),
-    ("bench", "snakemake", "tatoeba "),
-    ("table", "ems", "ems table"),
-    ("figure", "snakemake", "ems figure"),
+    ("bench ems", "snakemake", "tatoeba "),
+    ("table tatoeba", "ems", "ems table tatoeba"),
+    ("figure tatoeba", "snakemake", "ems figure tatoeba"),
     ("costs", "ems", "ems costs"),
 ]
 
@@ -61,7 +62,7 @@ def _first_job(
             for process, words in jobs:
                 if words >= set(stage.split()):
                     return at, process
-        time.sleep(0.01)
+        time.sleep(0.05)  # a look at all processes costs as much as many jobs here
     return None
 
 

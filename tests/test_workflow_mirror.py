@@ -126,21 +126,19 @@ def columns(path: Path) -> set[str]:
         return set(next(csv.reader(handle)))
 
 
-def test_all_makes_the_tables_of_seen_and_unseen_languages_and_of_news(run: Project) -> None:
-    tables = run.folder / "results/tables"
+def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_costs(
+    run: Project,
+) -> None:
+    results = run.folder / "results"
+    tables = {path.stem: path for path in (results / "tables").glob("*.csv")}
     names = {"tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"}
-    names |= {"filters", "vocabulary", "models"}
-    assert {path.stem for path in tables.iterdir()} == names
-    assert columns(tables / "tatoeba.csv") >= {"deu", "fra", "swh"}
-    assert columns(tables / "tatoeba_unseen.csv") == {"Model", "nld", "ang", "yid", "Avg."}
-    assert columns(tables / "ntrex.csv") == {"Model", *(set(FLORES) - {"en"}), "Avg."}
-    with open(tables / "tatoeba.csv", newline="") as handle:
+    assert set(tables) == names | {"filters", "vocabulary", "models"}
+    assert columns(tables["tatoeba"]) >= {"deu", "fra", "swh"}
+    assert columns(tables["tatoeba_unseen"]) == {"Model", "nld", "ang", "yid", "Avg."}
+    assert columns(tables["ntrex"]) == {"Model", *(set(FLORES) - {"en"}), "Avg."}
+    with open(tables["tatoeba"], newline="") as handle:
         rows = [row[0] for row in csv.reader(handle)]
     assert rows[1:] == ["ems", "char-ngram", "EMS (printed)"]
-
-
-def test_all_makes_the_figures_and_the_summary_of_costs(run: Project) -> None:
-    results = run.folder / "results"
     figures = {path.stem for path in (results / "figures").glob("*.svg")}
     assert figures == {"tatoeba", "pairs", "learning", "learning_languages"}
     summary = {path.name for path in (results / "mini/costs/summary").iterdir()}
@@ -154,12 +152,11 @@ def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(
     assert "rule train:" in run.snakemake("-n", "results/mini/scores/aside/ntrex.json")
 
 
-def test_no_name_of_a_source_is_taken_for_a_flag_or_run_as_a_command(run: Project) -> None:
+def test_no_name_of_a_source_is_a_flag_or_a_command_and_a_second_run_has_nothing_to_do(
+    run: Project,
+) -> None:
     assert (run.folder / NASTY[1:] / "opus/NTREX/v1/DOCUMENT_IDS.tsv").is_file()
     assert list(run.folder.rglob("pwned")) == []
-
-
-def test_a_second_run_has_nothing_to_do(run: Project) -> None:
     assert "Nothing to be done" in run.snakemake("all")
 
 

@@ -6,8 +6,6 @@ import pytest
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import translations, write_lines
 
-from ems.config.provenance import digest
-from ems.files import sha256_file, write_json
 from ems.shards.index import shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
@@ -120,15 +118,6 @@ def _killed(toy, folder, patched, changes):
             toy.train(folder, **changes)
     (state,) = (path for path in (folder / "state").iterdir() if path.is_dir())
     return state
-
-
-def sealed(folder):
-    """Write into state.json what the files of a checkpoint are now; the folder."""
-    value = json.loads((folder / "state.json").read_text())
-    del value["check"]
-    value["sha256"] = {name: sha256_file(folder / name) for name in value["sha256"]}
-    write_json(folder / "state.json", {**value, "check": digest(value)})
-    return folder
 
 
 def contents(folder):

@@ -18,15 +18,18 @@ PART = 1 << 15  # sentences encoded at once
 LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memory
 
 
-def embedded(task: Task, lines: list[str], language: str, where: str) -> np.ndarray:
-    """Return embeddings of length 1, float32[len(lines), d], in memory or mapped.
+def embedded(
+    task: Task, lines: list[str], language: str, where: str, normalise: bool = True
+) -> np.ndarray:
+    """Return embeddings float32[len(lines), d], in memory or mapped, of length 1 or as they are.
 
-    Raises `EmsError` as `Task.vectors` does, and for a disk without room.
+    Raises `EmsError` as `Task.vectors` and `Task.features` do, and for a disk without room.
     """
+    encode = task.vectors if normalise else task.features
     vectors = None
     for start in range(0, len(lines), PART):
         beyond = f"{where}, after {start:,} sentences" if start else where
-        part = task.vectors(lines[start : start + PART], language, beyond)
+        part = encode(lines[start : start + PART], language, beyond)
         if vectors is None:
             vectors = empty((len(lines), part.shape[1]), task.scratch)
         vectors[start : start + len(part)] = part

@@ -40,7 +40,7 @@ Layers = list[tuple[Tensor, Tensor]]  # weights [out, in], biases [out]; before 
 
 @dataclass(frozen=True)
 class Probe:
-    """How the networks look and how they are trained; the defaults are LASER's."""
+    """Architecture and training of the networks; the defaults are LASER's."""
 
     hidden: tuple[int, ...] = (10, 8)
     activation: str = "tanh"

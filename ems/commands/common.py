@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ems")
 
 ExperimentName = Annotated[str, "name of the experiment", Mark.NAME]
-OtherExperiment = Annotated[
-    str | None, "name of the experiment (default: the one of config.yaml)", Mark.NAME
-]
+OtherExperiment = Annotated[str | None, "experiment (default: that of config.yaml)", Mark.NAME]
 Expected = Annotated[str, "hash of the settings that were planned with; stop if it differs now"]
 Corpus = Annotated[str, "name of the corpus", Mark.NAME]
 Version = Annotated[str, "release of the corpus", Mark.NAME]

@@ -72,9 +72,7 @@ def fetch(
     version: common.Version,
     pair: common.Pair,
     out: common.OutFile,
-    format: Annotated[
-        Literal["moses", "mined"], "Moses zip of OPUS, or LASER's mined TSV of WikiMatrix"
-    ] = "moses",
+    format: Annotated[Literal["moses", "mined"], "OPUS's zip, or LASER's WikiMatrix"] = "moses",
     generated: common.Generated = False,
 ) -> None:
     """Fetch and check one pair of a corpus."""
@@ -93,18 +91,15 @@ def fetch_documents(
     """Fetch the documents of a corpus's lines."""
     from ems.corpora import fetch
 
-    common.log.info(
-        "%s: %s", out, fetch.fetch_documents(source, corpus, version, out, common.downloads())
-    )
+    entry = fetch.fetch_documents(source, corpus, version, out, common.downloads())
+    common.log.info("%s: %s", out, entry)
 
 
 def fetch_evalset(
     evalset: Annotated[str, "evaluation set", Choices("ems.benchmarks", "sets")],
     code: Annotated[str, "language or archive", Mark.NAME],
     out: common.OutFolder,
-    source: Annotated[
-        str, "directory, address, or `embedded` (default: the publisher's)", Mark.PLACE
-    ] = "",
+    source: Annotated[str, "directory, address, `embedded` (default: published)", Mark.PLACE] = "",
 ) -> None:
     """Fetch one language, or one archive, of an evaluation set."""
     from ems.config import EMBEDDED

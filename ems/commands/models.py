@@ -11,6 +11,7 @@ from ems.flags import Bounds, Mark
 from ems.outputs import Writes
 
 IMPORTED = ("model.json", "model.safetensors", "vocabulary.model")
+SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "heads.safetensors", "losses.jsonl")
 
@@ -24,12 +25,8 @@ def train(
     out: Annotated[Path, "model folder to write into", Writes("folder", names=TRAINED)],
     times: Annotated[Path | None, "log of the time of each step", Writes()] = None,
     scalars: Annotated[Path | None, "folder for TensorBoard", Writes("folder")] = None,
-    processes: Annotated[  # twice the GPUs of the largest machines
-        int, "number of processes that share each step, one per GPU; 1 on a CPU", Bounds(0, 32)
-    ] = 1,
-    afresh: Annotated[
-        bool, "delete the checkpoints of an unfinished run with other settings"
-    ] = False,
+    processes: Annotated[int, "number of processes, one per GPU; 1 on a CPU", Bounds(0, 32)] = 1,
+    afresh: Annotated[bool, "deletion of unfinished checkpoints of other settings"] = False,
     expect: common.Expected = "",
 ) -> None:
     """Train a system."""
@@ -82,12 +79,8 @@ def bench(
 def eval_(
     bench: Annotated[str, "benchmarks, like tatoeba,flores200"],
     out: common.OutFolder,
-    model: Annotated[
-        str | None, "model folder, or folder or name of sentence-transformers", Mark.PLACE
-    ] = None,
-    command: Annotated[
-        str | None, "command that encodes, with {lines} and {out}, perhaps {language}, in it"
-    ] = None,
+    model: Annotated[str | None, "our folder, or a sentence-transformers model", Mark.PLACE] = None,
+    command: Annotated[str | None, "command with {lines} and {out}, perhaps {language}"] = None,
     experiment: common.OtherExperiment = None,
     name: Annotated[str, "name of the system in the score files (default: the model's)"] = "",
     evalset: common.Folders = (),
@@ -113,13 +106,8 @@ def import_released(
     weights: Annotated[Path, "checkpoint of the authors"],
     spm: Annotated[Path, "SentencePiece model of the authors"],
     out: Annotated[Path, "model folder to write into", Writes("folder", names=IMPORTED)],
-    heads: Annotated[  # as model.heads of an experiment
-        int, "number of attention heads (default: width / 64)", Bounds(0, 1024)
-    ] = 0,
-    segmenter: Annotated[
-        Literal["moses", "sacremoses"],
-        "segmenter of all languages but zh and ja: the paper's, or that of the authors' embed.py",
-    ] = "moses",
+    heads: Annotated[int, "number of attention heads (default: width / 64)", Bounds(0, 1024)] = 0,
+    segmenter: Annotated[Literal["moses", "sacremoses"], SEGMENTER] = "moses",
 ) -> None:
     """Make a model folder of the EMS authors' checkpoint."""
     from ems.model import released

@@ -94,9 +94,7 @@ def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":
 def sample(
     experiment: common.ExperimentName,
     sources: Annotated[list[Path], "segmented pair files"],
-    out: Annotated[
-        Path, "lines to write, and their languages", Writes(suffixes=("", ".languages"))
-    ],
+    out: Annotated[Path, "lines and their languages", Writes(suffixes=("", ".languages"))],
     name: VocabularyName = "",
     expect: common.Expected = "",
 ) -> None:

@@ -23,7 +23,7 @@ NEUTRAL = {"ems.damaged", "ems.errors", "ems.progress"}
 PLANNED = {"languages/opus.tsv"}
 SETTINGS = "settings.py"
 EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
-DATA = {".tsv", ".csv", ".yaml", ".txt"}  # data files that travel with the package
+DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex"}  # data files that travel with the package
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 
 

@@ -22,7 +22,7 @@ from ems.corpora.settings import CorpusEntry, SplitEntry
 from ems.errors import EmsError
 from ems.evalsets.settings import EvalsetEntry
 from ems.languages import Language, load_languages
-from ems.segmenters.base import default_for
+from ems.segmenters.base import defaults
 from ems.settings import Settings, plain
 from ems.text.settings import check_clean, check_vocabulary
 
@@ -367,7 +367,6 @@ def _check_seen(key: str, chosen: list[str], seen: list[str]) -> None:
 
 def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
     """Return the segmenter of each language, and of those that are never trained on."""
-    return {
-        code: named.get(code) or named.get("default") or default_for(code)
-        for code in (UNSEEN, *languages)
-    }
+    codes, others = (UNSEEN, *languages), named.get("default")
+    usual = dict.fromkeys(codes, others) if others else defaults(codes)
+    return {code: named.get(code, usual[code]) for code in codes}

@@ -22,7 +22,7 @@ from torch import Tensor
 from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json
 from ems.model.encoder import Encoder, EncoderSettings
-from ems.segmenters.base import default_for
+from ems.segmenters.base import defaults
 from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
 
 HEAD_WIDTH = 64
@@ -232,5 +232,5 @@ def _segmenters(languages: list[str], moses: str) -> dict[str, str]:
     EMS v2 section IV-B segments, then lower-cases; their embed.py lower-cases before, and uses
     sacremoses.
     """
-    chosen = {code: default_for(code) for code in (UNSEEN, *languages)}
+    chosen = defaults((UNSEEN, *languages))
     return {code: moses if name == "moses" else name for code, name in chosen.items()}

@@ -5,8 +5,6 @@ directions (EMS v2 compares it: LaBSE-EMS). Ours, and off in the papers: `both_s
 sentences of an anchor's own side are negatives too, and `mask_duplicates`.
 """
 
-from functools import partial
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -34,23 +32,6 @@ def softmax_loss(
     return (scores.logsumexp(-1, keepdim=True) - true).sum()
 
 
-def contrastive_loss(
-    anchors: Tensor,
-    candidates: Tensor,
-    positive: Tensor,
-    mask: Tensor | None,
-    temperature: float,
-    margin: float,
-) -> Tensor:
-    """Return one direction of Eq. 8, a sum over anchors; scores are cosine / temperature (Eq. 9).
-
-    anchors[..., a, k], candidates[..., g, k]; positive and mask as in `softmax_loss`.
-    """
-    anchors, candidates = (functional.normalize(part, dim=-1) for part in (anchors, candidates))
-    scores = anchors @ candidates.mT / temperature  # (..., a, g)
-    return softmax_loss(scores, positive, mask, margin / temperature)
-
-
 def in_batch_loss(
     vectors: Tensor,
     temperature: float,
@@ -61,9 +42,15 @@ def in_batch_loss(
 ) -> Tensor:
     """Return Eq. 8 of vectors[2B, k], rows i and B + i a pair: both directions, summed over pairs.
 
-    Equal `keys[2B]` mark sentences of the same text, which then are no negatives. The negatives of
-    a pair are those of its group (all pairs, if None).
+    Scores are cosine / temperature (Eq. 9). Equal `keys[2B]` mark sentences of the same text, which
+    then are no negatives. The negatives of a pair are those of its group (all pairs, if None).
     """
+
+    def one_way(anchors: Tensor, candidates: Tensor, true: Tensor, mask: Tensor | None) -> Tensor:
+        anchors, candidates = (functional.normalize(part, dim=-1) for part in (anchors, candidates))
+        scores = anchors @ candidates.mT / temperature  # (n, a, g)
+        return softmax_loss(scores, true, mask, margin / temperature)
+
     pairs = len(vectors) // 2
     groups = groups or Groups.of_batch(pairs)
     sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
@@ -73,17 +60,16 @@ def in_batch_loss(
         keys = keys.view(2, pairs).T  # (B, 2)
         mask = duplicates(groups.anchors(keys), groups.candidates(keys))  # (n, a, g)
     true = groups.positives(vectors.device)  # (n, a)
-    loss = partial(contrastive_loss, temperature=temperature, margin=margin)
     if not both_sides:
-        forward = loss(anchors[:, :, 0], candidates[:, :, 1], true, mask)
-        return forward + loss(anchors[:, :, 1], candidates[:, :, 0], true, mask)
+        forward = one_way(anchors[:, :, 0], candidates[:, :, 1], true, mask)
+        return forward + one_way(anchors[:, :, 1], candidates[:, :, 0], true, mask)
     # all 2g sentences of a group are candidates of each of its sentences, except itself
     size = candidates.shape[1]
     itself, true = torch.cat([true, true + size], 1), torch.cat([true + size, true], 1)  # (n, 2a)
     own = functional.one_hot(itself, 2 * size).bool()  # (n, 2a, 2g)
     mask = own if mask is None else own | mask.repeat(1, 2, 2)
     anchors, candidates = (part.transpose(1, 2).flatten(1, 2) for part in (anchors, candidates))
-    return loss(anchors, candidates, true, mask)  # (n, 2a, k), (n, 2g, k)
+    return one_way(anchors, candidates, true, mask)  # (n, 2a, k), (n, 2g, k)
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:

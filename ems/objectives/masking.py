@@ -44,8 +44,7 @@ class Pieces:
 
 
 def _is_word(piece: str) -> bool:
-    categories = {unicodedata.category(letter)[0] for letter in piece.strip(WORD_START)}
-    return bool(categories - {"P", "S"})
+    return any(unicodedata.category(letter)[0] not in "PS" for letter in piece.strip(WORD_START))
 
 
 @dataclass(frozen=True)

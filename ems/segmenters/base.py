@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pkgutil import iter_modules
@@ -68,8 +68,8 @@ def program(name: str, install: str) -> Need:
 def names() -> tuple[str, ...]:
     """Return the names of all segmenters, those of the project's own folder too."""
     folders = importlib.import_module(__package__).__path__
-    found = {module.name for module in iter_modules(folders)} - {"base"}
-    return tuple(sorted(name.replace("_", "-") for name in found))
+    modules = {module.name for module in iter_modules(folders)} - {"base"}
+    return tuple(sorted(name.replace("_", "-") for name in modules))
 
 
 def module_name(name: str) -> str:
@@ -88,15 +88,18 @@ def load(name: str) -> Segmenter:
     return record
 
 
-def default_for(language: str) -> str:
-    """Return the segmenter of a language for which an experiment names none."""
-    claims = [name for name in names() if language in load(name).default_of]
-    if len(claims) > 1:
-        raise EmsError(
-            f"segmenters: {' and '.join(claims)} are both the default of {language}; take it out "
-            "of `default_of` in one of their files"
-        )
-    return claims[0] if claims else DEFAULT
+def defaults(languages: Iterable[str]) -> dict[str, str]:
+    """Return the segmenter of each language, where an experiment names none."""
+    claims: dict[str, str] = {}
+    for name in names():
+        for language in load(name).default_of:
+            if language in claims:
+                raise EmsError(
+                    f"segmenters: {claims[language]} and {name} are both the default of "
+                    f"{language}; take it out of `default_of` in one of their files"
+                )
+            claims[language] = name
+    return {language: claims.get(language, DEFAULT) for language in languages}
 
 
 @cache
@@ -121,7 +124,12 @@ def segmenter(name: str, language: str) -> Segment:
     """
     check_available(name)
     record, label = load(name), f"segmenter {name} ({language})"
-    segment = _whole_lines(record, name, language)
+    if record.command:
+        segment = partial(run_filter, record.command(language), name=name)
+    else:
+        segment = record.make(language)
+    if record.limit:
+        segment = partial(on_pieces, segment, limit=record.limit, name=name)
 
     def checked(lines: list[str]) -> list[str]:
         _check_tidy(lines, label)
@@ -131,15 +139,6 @@ def segmenter(name: str, language: str) -> Segment:
         return [line if is_spaced(line) else " ".join(line.split()) for line in words]
 
     return checked
-
-
-def _whole_lines(record: Segmenter, name: str, language: str) -> Segment:
-    """Return the function of a tool, with long lines cut for it."""
-    if record.command:
-        segment = partial(run_filter, record.command(language), name=name)
-    else:
-        segment = record.make(language)
-    return partial(on_pieces, segment, limit=record.limit, name=name) if record.limit else segment
 
 
 def _check_tidy(lines: list[str], label: str) -> None:

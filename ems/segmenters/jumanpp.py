@@ -20,14 +20,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from ems.segmenters.base import (
-    Segmenter,
-    fits,
-    full_width_kana,
-    on_pieces,
-    program,
-    run_filter,
-)
+from ems.segmenters.base import Segmenter, fits, full_width_kana, on_pieces, program, run_filter
 
 if TYPE_CHECKING:
     from pyknp import Juman

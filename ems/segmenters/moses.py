@@ -1,7 +1,7 @@
 """The Moses tokenizer in Perl, as the package mosestokenizer carries it.
 
 It runs without `-a` and without escapes: the vocabulary of the authors' released model shows that
-they did so too. Its flags are segmenters of their own, so that a text tells how it was tokenised.
+they did so too. Other flags are segmenters of their own, so that one name says all.
 """
 
 import shutil

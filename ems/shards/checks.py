@@ -1,9 +1,8 @@
 """What is wrong with the numbers of a shard's file, in words; "" if nothing is.
 
-The size of a file says nothing of its content, and wrong ids or offsets end in an error of the
-model or, worse, in batches of other sentences. Each file is read once, in blocks, before it is
-mapped: the pages of a map would count as memory of the process. Whether every byte is the one that
-was written, only the checksums of `ems verify` say.
+Wrong ids or offsets end in an error of the model or, worse, in batches of other sentences, and the
+size of a file says nothing of them. Each file is read once, in blocks, before it is mapped: the
+pages of a map would count as memory of the process. `ems verify` checks the checksums too.
 """
 
 from collections.abc import Iterator
@@ -15,9 +14,7 @@ BLOCK = 1 << 17  # numbers read at once: they stay in the processor's cache
 
 
 def ids_fault(path: Path, pieces: int, offsets: np.ndarray) -> str:
-    """Check that all token ids are below `pieces`, the size of the vocabulary; the sentences'
-    offsets int64[pairs + 1] tell the row of one that is not.
-    """
+    """Check that all token ids are below `pieces`; offsets int64[pairs + 1] tell the row."""
     for start, block in _blocks(path, np.uint16):
         if block.max() >= pieces:
             at = int(np.argmax(block >= pieces))
@@ -27,9 +24,7 @@ def ids_fault(path: Path, pieces: int, offsets: np.ndarray) -> str:
 
 
 def offsets_fault(path: Path, tokens: int) -> str:
-    """Check that offsets begin at 0, rise with each sentence (each has a token) and end at the
-    number of `tokens`.
-    """
+    """Check that offsets begin at 0, rise with each sentence and end at the number of `tokens`."""
     last = 0
     for start, block in _blocks(path, np.int64):
         if start == 0 and block[0] != 0:
@@ -58,9 +53,7 @@ def lines_fault(path: Path) -> str:
 
 
 def _blocks(path: Path, dtype: type) -> Iterator[tuple[int, np.ndarray]]:
-    """The numbers of a file block by block, each with the place of its first; one buffer holds
-    them.
-    """
+    """Read the numbers of a file into one buffer; yield each block with the place of its first."""
     buffer, start = np.empty(BLOCK, dtype), 0
     with open(path, "rb") as handle:
         while size := handle.readinto(buffer.data):

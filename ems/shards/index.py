@@ -1,7 +1,7 @@
 """The list of an experiment's shards by role, beside them: index.json.
 
-One file for the trainer to read and for the workflow to depend on: a training job with a thousand
-inputs costs the scheduler more than many a stage, each time that it looks for a job to start.
+The trainer reads this one file and the workflow depends on it: a job with a thousand inputs costs
+Snakemake's scheduler more than many a stage does.
 """
 
 import os
@@ -14,15 +14,17 @@ from ems.files import read_json, sha256_file, write_json
 from ems.shapes import BELOW, TEXT, listing, mapping, record
 
 TRAIN = "train"  # the role without which there is no index
+MANIFEST = "manifest.json"
 INDEX = mapping(mapping(TEXT, BELOW)) | record({TRAIN: mapping(TEXT, BELOW, least=1)})
 FOLDER = record({}, {"shards": mapping(TEXT, BELOW)})  # of the manifest of a folder of shards
 LANGUAGES = record({"languages": listing(TEXT, least=1)})
 
 
 def write_index(folders: dict[str, list[Path]], out: Path) -> int:
-    """Write role -> {shard, as seen from the folder of `out`: sha256 of its manifest} for the
-    shards in some folders; return their number. Raises `EmsError` for a folder without a manifest,
-    and when there is not one shard to train on.
+    """Write role -> {shard, as seen from the folder of `out`: sha256 of its manifest}.
+
+    Takes the folders of shards of each role and returns the number of shards. Raises `EmsError` for
+    a folder without a manifest, and when there is not one shard to train on.
     """
     shards = {role: [s for f in each for s in shards_in(f)] for role, each in folders.items()}
     if not shards[TRAIN]:
@@ -30,52 +32,12 @@ def write_index(folders: dict[str, list[Path]], out: Path) -> int:
         raise EmsError(
             f"{out}: expected shards to train on, found no pair of sentences in {listed}"
         )
-    write_json(out, {role: _entries(each, out.parent) for role, each in shards.items()})
+    index = {
+        role: {_below(shard, out.parent): sha256_file(shard / MANIFEST) for shard in each}
+        for role, each in shards.items()
+    }
+    write_json(out, index)
     return sum(map(len, shards.values()))
-
-
-def is_shards(folder: Path) -> bool:
-    """Whether a folder holds the shards of a corpus and language pair, and nothing else."""
-    try:
-        listed = read_json(folder / "manifest.json", FOLDER).get("shards")
-    except EmsError:
-        return False
-    names = {path.name for path in folder.iterdir()} - {"manifest.json"}
-    return listed is not None and names <= listed.keys()
-
-
-def shards_in(folder: Path) -> list[Path]:
-    """The shards of a corpus and language pair, in their order; a shard's folder is one shard.
-
-    Raises `EmsError` when there is no manifest, or the shards are not those that it lists.
-    """
-    _check_manifest(folder)
-    listed = read_json(folder / "manifest.json", FOLDER).get("shards")
-    if listed is None:
-        return [folder]
-    for name, sha256 in listed.items():
-        _check_manifest(folder / name)
-        if sha256_file(folder / name / "manifest.json") != sha256:
-            raise Damaged(folder / name, f"not the shard that {folder / 'manifest.json'} lists")
-    return [folder / name for name in sorted(listed)]
-
-
-def shards_of(folders: list[Path], languages: Sequence[str]) -> list[Path]:
-    """The shards that hold pairs of these languages only."""
-    return [
-        folder
-        for folder in folders
-        if set(read_json(folder / "manifest.json", LANGUAGES)["languages"]) <= set(languages)
-    ]
-
-
-def _check_manifest(folder: Path) -> None:
-    if not (folder / "manifest.json").is_file():
-        raise Damaged(folder, "no shard (it has no manifest.json)")
-
-
-def _entries(shards: list[Path], root: Path) -> dict[str, str]:
-    return {_below(s, root): sha256_file(s / "manifest.json") for s in shards}
 
 
 def _below(shard: Path, root: Path) -> str:
@@ -86,7 +48,7 @@ def _below(shard: Path, root: Path) -> str:
 
 
 def read_index(path: Path) -> dict[str, list[Path]]:
-    """Role -> shard folders. Raises `Damaged` for a shard that is not the one listed.
+    """Return role -> shard folders. Raises `Damaged` for a shard that is not the one listed.
 
     Where nothing is of a folder, the list itself is what is made again: its names may be wrong.
     """
@@ -94,9 +56,53 @@ def read_index(path: Path) -> dict[str, list[Path]]:
     for entries in index.values():
         for name, sha256 in entries.items():
             shard = path.parent / name
-            manifest = shard / "manifest.json"
-            if not manifest.is_file() or sha256_file(manifest) != sha256:
-                if shard.parent.is_dir():
-                    raise Damaged(shard, f"not there, or not the shard that {path} lists")
-                raise Damaged(path, f"lists {shard}, which is not there")
+            if _is_listed(shard, sha256):
+                continue
+            if shard.parent.is_dir():
+                raise Damaged(shard, f"not there, or not the shard that {path} lists")
+            raise Damaged(path, f"lists {shard}, which is not there")
     return {role: [path.parent / name for name in entries] for role, entries in index.items()}
+
+
+def _is_listed(shard: Path, sha256: str) -> bool:
+    return (shard / MANIFEST).is_file() and sha256_file(shard / MANIFEST) == sha256
+
+
+def is_shards(folder: Path) -> bool:
+    """Return whether a folder holds the shards of a corpus and language pair, and nothing else."""
+    try:
+        listed = read_json(folder / MANIFEST, FOLDER).get("shards")
+    except EmsError:
+        return False
+    names = {path.name for path in folder.iterdir()} - {MANIFEST}
+    return listed is not None and names <= listed.keys()
+
+
+def shards_in(folder: Path) -> list[Path]:
+    """Return the shards of a corpus and language pair, in their order; of a shard, itself.
+
+    Raises `EmsError` when there is no manifest, or the shards are not those that it lists.
+    """
+    _check_manifest(folder)
+    listed = read_json(folder / MANIFEST, FOLDER).get("shards")
+    if listed is None:
+        return [folder]
+    for name, sha256 in listed.items():
+        _check_manifest(folder / name)
+        if not _is_listed(folder / name, sha256):
+            raise Damaged(folder / name, f"not the shard that {folder / MANIFEST} lists")
+    return [folder / name for name in sorted(listed)]
+
+
+def _check_manifest(folder: Path) -> None:
+    if not (folder / MANIFEST).is_file():
+        raise Damaged(folder, f"no shard (it has no {MANIFEST})")
+
+
+def shards_of(folders: list[Path], languages: Sequence[str]) -> list[Path]:
+    """Return the shards that hold pairs of these languages only."""
+    return [
+        folder
+        for folder in folders
+        if set(read_json(folder / MANIFEST, LANGUAGES)["languages"]) <= set(languages)
+    ]

@@ -1,8 +1,7 @@
 """What a pair of the shards is: its text, its pieces, and the line of the corpus it comes from.
 
-Where a shard lies says what it holds: `<experiment>/shards/<vocabulary>/<corpus>/<version>/<pair>/
-<shard>`. The vocabulary and the report of the clean stage, which knows the files of a corpus, lie
-beside it.
+The path of a shard says what it holds: `<experiment>/shards/<vocabulary>/<corpus>/<version>/<pair>/
+<shard>`. The vocabulary and the report of the clean stage lie in the same experiment.
 """
 
 from dataclasses import dataclass
@@ -34,24 +33,29 @@ class Place:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Corpus, version and pair."""
-        return self.shard.folder.resolve().parts[-4:-1]
+        """Vocabulary, corpus, version and pair."""
+        return self.shard.folder.resolve().parts[-5:-1]
 
     @property
     def experiment(self) -> Path:
         """The folder of the experiment's results."""
         return list(self.shard.folder.resolve().parents)[:6][-1]
 
-    @property
-    def vocabulary(self) -> Path:
-        """Where the workflow puts the vocabulary of the shard."""
-        name = self.shard.folder.resolve().parts[-5]
-        return self.experiment / "vocab" / name / "vocabulary.model"
+
+def inspect_index(index: Path, role: str, pair: str, row: int, vocabulary: Path | None) -> str:
+    """Describe a row of a language pair of an experiment."""
+    return describe(find(read_index(index)[role], pair, row), vocabulary)
+
+
+def inspect_folder(folder: Path, pair: str | None, row: int, vocabulary: Path | None) -> str:
+    """Describe a row of a shard, or of the shards of a corpus and language pair."""
+    return describe(find(shards_in(folder), pair, row), vocabulary)
 
 
 def find(shards: list[Path], pair: str | None, row: int) -> Place:
-    """Row `row` (from 0) of the shards that hold a language pair (None: of all), counted through as
-    the trainer does. Raises `EmsError` when there is no such pair or row.
+    """Find row `row` (from 0) of the shards of a language pair (None: of all), counted through.
+
+    Raises `EmsError` when there is no such pair or row.
     """
     codes = tuple(sorted(pair.split("-"))) if pair else None
     opened = list(map(Shard, shards))
@@ -67,24 +71,14 @@ def find(shards: list[Path], pair: str | None, row: int) -> Place:
     raise EmsError(f"--row {row}: there are {total:,} pairs, so a row is one of 0 to {total - 1}")
 
 
-def inspect_index(index: Path, role: str, pair: str, row: int, vocabulary: Path | None) -> str:
-    """The description of a row of a language pair of an experiment."""
-    return describe(find(read_index(index)[role], pair, row), vocabulary)
-
-
-def inspect_folder(folder: Path, pair: str | None, row: int, vocabulary: Path | None) -> str:
-    """The description of a row of a shard, or of the shards of a corpus and language pair."""
-    return describe(find(shards_in(folder), pair, row), vocabulary)
-
-
 def describe(place: Place, vocabulary: Path | None = None) -> str:
-    """Where a pair comes from, and the text and the pieces of its sides, in lines.
+    """Describe in lines where a pair comes from, and the text and the pieces of its sides.
 
-    `vocabulary` is that of the workflow if it is not given. Raises `EmsError` when it is not the
-    one that the shard was made with.
+    `vocabulary` (default: that of the workflow) must be the one that the shard was made with.
     """
     shard = place.shard
-    path = vocabulary or place.vocabulary
+    name, corpus, version, pair = place.names
+    path = vocabulary or place.experiment / "vocab" / name / "vocabulary.model"
     if not path.exists() or sha256_file(path) != shard.vocabulary_sha256:
         problem = f"not the vocabulary that {shard.folder} was made with"
         if vocabulary:
@@ -92,35 +86,34 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
         raise Damaged(path, problem)
     processor = load_vocabulary(path)
     shard.pieces = processor.get_piece_size()
-    corpus, version, pair = place.names
-    told = [
+    lines = [
         f"corpus {corpus} {version}, pair {pair}, shard {shard.folder.name}, row {place.row:,} of "
         f"{shard.pairs:,}",
-        origin(place),
+        _origin(place),
     ]
     for side, code in enumerate(shard.languages):
         ids = shard.sentence(side, place.row)
         pieces = " ".join(processor.id_to_piece(ids))
-        told += ["", f"{code}: {processor.decode(ids)}", f"  {len(ids)} tokens: {pieces}"]
-    return "\n".join(told)
+        lines += ["", f"{code}: {processor.decode(ids)}", f"  {len(ids)} tokens: {pieces}"]
+    return "\n".join(lines)
 
 
-def origin(place: Place) -> str:
-    """The line of origin: of which file of the corpus, as the report of the clean stage has it."""
+def _origin(place: Place) -> str:
+    """Name the file and line of the corpus, by the report of the clean stage."""
     line = int(place.shard.lines[place.row])
-    corpus, version, pair = place.names
-    report = place.experiment / "text" / "clean" / corpus / version / f"{pair}.json"
-    if not report.exists():
-        return f"line {line:,} of the corpus ({report} would say of which file)"
-    told, before = read_json(report, ORIGIN), 0
-    mined = told["threshold"] is not None
-    scored = f" of those with a score of {told['threshold']:g} or more," if mined else ""
-    for name, lines in told["files"].items():
+    _, corpus, version, pair = place.names
+    path = place.experiment / "text" / "clean" / corpus / version / f"{pair}.json"
+    if not path.exists():
+        return f"line {line:,} of the corpus ({path} would say of which file)"
+    report, before = read_json(path, ORIGIN), 0
+    mined = report["threshold"] is not None
+    scored = f" of those with a score of {report['threshold']:g} or more," if mined else ""
+    for name, lines in report["files"].items():
         if line <= before + lines:
-            return f"line {line - before:,}{scored} of {told['archives'].get(name, name)}"
+            return f"line {line - before:,}{scored} of {report['archives'].get(name, name)}"
         before += lines
     raise Damaged(
-        report,
+        path,
         f"its files have {before:,} lines, but the pair comes from line {line:,}; it is damaged, "
         "or of another run",
     )

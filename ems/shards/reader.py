@@ -1,20 +1,12 @@
 """Shards -> batches: memory-mapped, vectorised, a pure function of (seed, step).
 
-Notable choices:
-- a batch mixes language pairs: each of its pairs draws its language pair with p ~ n^alpha (n:
-  sentence pairs of that language pair over all corpora), then a sentence pair uniformly, with
-  replacement;
-- the draw of step t is made by a generator keyed with (seed, t), so any step can be made again
-  without the steps before it, and nothing as long as an epoch is ever held or shuffled;
-- a batch has few pairs of each of many shards, so a slice for each sentence and one concatenation
-  cost less than vectorised indexing shard by shard;
-- rows are ordered by length, so that attention can work on groups of like length
-  (model/packing.py);
-- how the pairs of a language pair are cut into shards changes nothing: they are counted through;
-- a shard is checked (checks.py) and mapped when it is first needed. Python keeps a file open for
-  each map, four a shard, so the limit of open files is raised by as many;
-- a mapped file that another program cuts short kills the process (SIGBUS), and nothing can be done
-  about it here. Nothing of ours does so: shards are written beside their place and renamed.
+A batch mixes language pairs: each of its pairs draws its language pair with p ~ n^alpha (n: its
+sentence pairs over all corpora), then a sentence pair uniformly, with replacement. The generator of
+step t is keyed with (seed, t), so any step can be made again without those before it. How the pairs
+of a language pair are cut into shards changes nothing: they are counted through.
+
+A mapped file that another program cuts short kills the process (SIGBUS). Nothing of ours does so:
+shards are written beside their place and renamed.
 """
 
 import os
@@ -33,6 +25,7 @@ from ems.files import read_json, sha256_file
 from ems.progress import Progress
 from ems.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
 from ems.shards.checks import ids_fault, lines_fault, offsets_fault
+from ems.shards.index import MANIFEST
 
 MAPS = 4  # files of a shard that are open while it is trained on
 OTHERS = 64  # files that a process may have open besides
@@ -49,87 +42,85 @@ SHARD = record(  # of the manifest of one shard
 
 
 class Shard:
-    """One memory-mapped shard folder, sides in the order of their codes. Raises `EmsError` when it
-    is not whole, and when a file is first used and its numbers cannot be right.
+    """One memory-mapped shard folder, sides in the order of their codes.
+
+    Raises `EmsError` when it is not whole, and when a file is first used and its numbers cannot be
+    right.
     """
 
     pieces = 1 << 16  # of the vocabulary, where that is known: token ids are below it
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        manifest = read_json(folder / "manifest.json", SHARD)
+        manifest = read_json(folder / MANIFEST, SHARD)
         self.languages: tuple[str, ...] = tuple(sorted(manifest["languages"]))
         self.pairs: int = manifest["pairs"]
         self.tokens: dict[str, int] = manifest["tokens"]
         self.vocabulary_sha256: str = manifest["vocabulary_sha256"]
         self.sha256: dict[str, str] = manifest["sha256"]
         if self.tokens.keys() != set(self.languages):
-            raise Damaged(folder / "manifest.json", "its `tokens` are not of its `languages`")
+            raise Damaged(folder / MANIFEST, "its `tokens` are not of its `languages`")
+        self.files: dict[str, tuple[type, int]] = {}  # name -> type and number of its numbers
         for code in self.languages:
-            self._check(f"{code}.ids", np.uint16, self.tokens[code])
-            self._check(f"{code}.offsets", np.int64, self.pairs + 1)
-        self._check("lines", np.int64, self.pairs)
+            self.files[f"{code}.ids"] = np.uint16, self.tokens[code]
+            self.files[f"{code}.offsets"] = np.int64, self.pairs + 1
+        self.files["lines"] = np.int64, self.pairs
+        for name in self.files:
+            self._check_size(name)
 
-    def _check(self, name: str, dtype: type, count: int) -> None:
-        path = self.folder / name
+    def _check_size(self, name: str) -> None:
+        path, (dtype, count) = self.folder / name, self.files[name]
         expected = count * np.dtype(dtype).itemsize
-        found = path.stat().st_size if path.exists() else 0
-        if found != expected:
-            raise Damaged(path, f"expected {expected:,} bytes by its manifest, found {found:,}")
+        size = path.stat().st_size if path.exists() else 0
+        if size != expected:
+            raise Damaged(path, f"expected {expected:,} bytes by its manifest, found {size:,}")
 
     def verify(self) -> None:
         """Read every byte. Raises `Damaged` for a file that is not the one of the manifest."""
-        files = [f"{code}.{kind}" for code in self.languages for kind in ("ids", "offsets")]
-        for name in (*files, "lines"):
-            if sha256_file(self.folder / name) != self.sha256.get(name):
-                raise Damaged(
-                    self.folder / name, "its sha256 is not the one in the manifest beside it"
-                )
+        for name in self.files:
+            path = self.folder / name
+            if sha256_file(path) != self.sha256.get(name):
+                raise Damaged(path, "its sha256 is not the one in the manifest beside it")
 
     @cached_property
     def ids(self) -> list[np.ndarray]:
         """uint16[tokens] of both sides."""
         return [
-            self._mapped(
-                f"{code}.ids", np.uint16, self.tokens[code], ids_fault, self.pieces, offsets
-            )
+            self._mapped(f"{code}.ids", ids_fault, self.pieces, offsets)
             for code, offsets in zip(self.languages, self.offsets, strict=True)
         ]
 
     @cached_property
     def offsets(self) -> list[np.ndarray]:
         """int64[pairs + 1] of both sides."""
-        count, ends = self.pairs + 1, self.tokens
         return [
-            self._mapped(f"{code}.offsets", np.int64, count, offsets_fault, ends[code])
+            self._mapped(f"{code}.offsets", offsets_fault, self.tokens[code])
             for code in self.languages
         ]
 
     @cached_property
     def lines(self) -> np.ndarray:
         """int64[pairs]: the line of the corpus that each pair comes from, counted from 1."""
-        return self._mapped("lines", np.int64, self.pairs, lines_fault)
+        return self._mapped("lines", lines_fault)
 
-    def _mapped(
-        self, name: str, dtype: type, count: int, fault: Callable[..., str], *expected: Any
-    ) -> np.ndarray:
-        """The `count` numbers of a file, memory-mapped once it has passed the check `fault`.
+    def _mapped(self, name: str, fault: Callable[..., str], *expected: Any) -> np.ndarray:
+        """Memory-map the numbers of a file once they have passed the check `fault`.
 
         Its size is looked at again: a file cut short since it was opened must not be mapped.
         """
-        self._check(name, dtype, count)
+        self._check_size(name)
         path = self.folder / name
         if words := fault(path, *expected):
             raise Damaged(path, words)
-        return mapped(path, dtype)
+        return mapped(path, self.files[name][0])
 
     def sentence(self, side: int, row: int) -> list[int]:
-        """The tokens of one side of one pair."""
+        """Return the tokens of one side of one pair."""
         start, end = self.offsets[side][row : row + 2]
         return self.ids[side][start:end].tolist()
 
     def piece(self, side: int, row: int, limit: int) -> np.ndarray:
-        """The tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
+        """Return the tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
         offsets = self.offsets[side]
         start = offsets[row]
         return self.ids[side][start : min(offsets[row + 1], start + limit)]
@@ -146,12 +137,12 @@ def verify_shards(shards: Sequence[Shard]) -> None:
 
 
 def mapped(path: Path, dtype: type) -> np.ndarray:
-    """The numbers of a file, memory-mapped; a plain array, since np.memmap is slow to index."""
+    """Memory-map the numbers of a file as a plain array, since np.memmap is slow to index."""
     return np.memmap(path, dtype, "r").view(np.ndarray)
 
 
 def allow_open_files(more: int) -> None:
-    """Raise this process's limit of open files by `more`, as far as the hard limit goes.
+    """Raise this process's limit of open files by `more`: Python keeps a file open for each map.
 
     Raises `EmsError` when even the hard limit is too low for as many files.
     """
@@ -170,13 +161,13 @@ def allow_open_files(more: int) -> None:
 class Batch:
     """B sentence pairs as 2B sentences, packed: no padding anywhere.
 
-    `tokens[T]` are the token ids of all sentences, sentence after sentence, shortest sentence
-    first; `lengths[2B]` their lengths in that order; `rows[2B]` says which sentence each is: i < B
-    is the first side of pair i, B + i its second side; `languages[2B]` is the language index of
-    sentence i (in the order of `rows` values, not of `tokens`).
+    `tokens[T]` are the token ids of all sentences, shortest sentence first, so that attention can
+    work on groups of like length; `lengths[2B]` their lengths in that order; `rows[2B]` says which
+    sentence each is: i < B is the first side of pair i, B + i its second side; `languages[2B]` is
+    the language index of sentence i (in the order of `rows` values, not of `tokens`).
 
     Training adds what its objectives need: `inputs[T]` are the tokens with those at `places`
-    masked, `keys[2B]` by row are equal for equal sentences, `step` is its number.
+    masked, `keys[2B]` by row are equal for equal sentences, `step` is the number of the step.
     """
 
     tokens: np.ndarray
@@ -197,8 +188,7 @@ class Batch:
 class PairStore:
     """All shards of an experiment's training (or validation) data, as one source of batches.
 
-    With a `share` below 1 a language pair is as if it had only so much of its sentence pairs, at
-    even distances.
+    With a `share` below 1 only that share of each language pair is used, at even distances.
     """
 
     def __init__(
@@ -218,6 +208,24 @@ class PairStore:
             raise Damaged(folder, f"expected shards of one vocabulary, found {len(vocabularies)}")
         self.vocabulary_sha256 = vocabularies.pop()
         allow_open_files(MAPS * len(self.shards))
+        self._count()
+
+    def _count(self) -> None:
+        """Count the pairs through, language pair by language pair and there shard by shard."""
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for at, shard in enumerate(self.shards):
+            groups.setdefault(shard.languages, []).append(at)
+        self.groups = dict(sorted(groups.items()))  # language pair -> its shards
+        pairs = np.array([shard.pairs for shard in self.shards])
+        whole = np.array([pairs[shards].sum() for shards in self.groups.values()])
+        shares = np.maximum(1, (whole * self.share).astype(np.int64))
+        self.sizes = np.minimum(whole, shares)  # pairs of each group that are used, int64[groups]
+        self._begins = np.cumsum(whole) - whole  # where each group begins, int64[groups]
+        self._order = np.concatenate(list(self.groups.values()))  # shards as they are counted
+        self._ends = np.cumsum(pairs[self._order])  # where each of them ends
+        self._codes = np.array(  # language index of both sides, int64[shards, 2]
+            [[self.languages.index(code) for code in shard.languages] for shard in self.shards]
+        )
 
     def _check_usable(self, shard: Shard) -> None:
         missing = ", ".join(sorted({*shard.languages} - {*self.languages}))
@@ -230,8 +238,9 @@ class PairStore:
             raise Damaged(shard.folder, "expected pairs of sentences, found none")
 
     def check(self, pieces: int) -> None:
-        """Check the sentences of all shards, whose ids are below `pieces`, and map them. Raises
-        `EmsError` for the first that is wrong.
+        """Check the sentences of all shards, whose ids are below `pieces`, and map them.
+
+        Raises `EmsError` for the first that is wrong.
         """
         progress = Progress("check shards", len(self.shards), "shards")
         for shard in self.shards:
@@ -240,41 +249,17 @@ class PairStore:
             progress.add()
         progress.close()
 
-    @cached_property
-    def groups(self) -> dict[tuple[str, ...], list[int]]:
-        """The shards (by index) of each language pair, codes sorted, in a fixed order."""
-        groups: dict[tuple[str, ...], list[int]] = {}
-        for at, shard in enumerate(self.shards):
-            groups.setdefault(shard.languages, []).append(at)
-        return dict(sorted(groups.items()))
-
-    @cached_property
-    def _whole(self) -> np.ndarray:
-        """Sentence pairs of each language pair, int64[groups]."""
-        return np.array(
-            [sum(self.shards[at].pairs for at in shards) for shards in self.groups.values()]
-        )
-
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        """Sentence pairs of each language pair that are used, int64[groups]."""
-        shares = np.maximum(1, (self._whole * self.share).astype(np.int64))
-        return np.minimum(self._whole, shares)
-
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
     ) -> Batch:
-        """The batch of a training step: a pure function of (seed, step) and of the data.
-
-        `share` are the pairs of one of the processes that share the step.
-        """
+        """Return the batch of a training step; `share`: the pairs of one of several processes."""
         chosen, within = self.drawn(seed, step, batch_pairs, alpha)
         return self.assemble(chosen[share], within[share])
 
     def drawn(
         self, seed: int, step: int, batch_pairs: int, alpha: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Which pairs a step takes: the language pair of each and its place in that, int64[B]."""
+        """Return the language pair of each pair of a step, and its place in that, both int64[B]."""
         random = np.random.Generator(np.random.Philox(key=[seed, step]))
         weights = self.sizes.astype(np.float64) ** alpha
         chosen = random.choice(len(weights), size=batch_pairs, p=weights / weights.sum())
@@ -282,8 +267,9 @@ class PairStore:
         return chosen, within
 
     def in_order(self, batch_pairs: int, first: int = 0, every: int = 1) -> Iterator[Batch]:
-        """Every pair once, language pair by language pair, for validation; of these batches the
-        `first` (from 0) and each `every`-th after it.
+        """Yield every pair once, language pair by language pair, for validation.
+
+        Of these batches only the `first` (from 0) and each `every`-th after it.
         """
         starts = [
             (group, start)
@@ -295,10 +281,10 @@ class PairStore:
             yield self.assemble(np.full(len(within), group), within)
 
     def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
-        """The batch of pairs `within[i]` of language pair `groups[i]`."""
+        """Return the batch of pairs `within[i]` of language pair `groups[i]`."""
         shard_of, row_of = self._locate(groups, within)
         places = list(zip(shard_of.tolist(), row_of.tolist(), strict=True))
-        pieces = [
+        pieces = [  # few of each of many shards: slices cost less than indexing shard by shard
             self.shards[at].piece(side, row, self.max_tokens)
             for side in (0, 1)
             for at, row in places
@@ -309,32 +295,15 @@ class PairStore:
         languages = self._codes[shard_of].T.flatten()  # (2B,)
         return Batch(tokens, lengths[rows], rows, languages)
 
-    @cached_property
-    def _codes(self) -> np.ndarray:
-        """The language index of both sides of each shard, int64[shards, 2]."""
-        return np.array(
-            [[self.languages.index(code) for code in shard.languages] for shard in self.shards]
-        )
-
-    @cached_property
-    def _counted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Shards language pair by language pair, where each ends when all pairs are counted
-        through, and where each language pair begins.
-        """
-        order = np.array([at for shards in self.groups.values() for at in shards])
-        ends = np.cumsum([self.shards[at].pairs for at in order])
-        return order, ends, np.cumsum(self._whole) - self._whole
-
     def places(self, groups: np.ndarray, within: np.ndarray) -> list[tuple[Shard, int]]:
-        """The shard of each pair and its row there."""
+        """Return the shard of each pair and its row there."""
         shards, rows = self._locate(groups, within)
         return [(self.shards[at], row) for at, row in zip(shards, rows.tolist(), strict=True)]
 
     def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(shard, row in it) of each pair, both int64[len(groups)]."""
-        order, ends, begins = self._counted
+        """Return (shard, row in it) of each pair, both int64[len(groups)]."""
         within = (within / self.share).astype(np.int64)  # of all pairs: at even distances
-        place = begins[groups] + within
-        which = np.searchsorted(ends, place, side="right")
-        shard_of = order[which]
-        return shard_of, place - np.concatenate([[0], ends])[which]
+        place = self._begins[groups] + within
+        which = np.searchsorted(self._ends, place, side="right")
+        starts = np.concatenate([[0], self._ends])[which]
+        return self._order[which], place - starts

@@ -1,20 +1,15 @@
 """Segmented pairs -> token shards: in parallel, resumable shard by shard, streaming.
 
-Notable choices:
-- all tokens of a sentence are kept: truncation (120 in the paper) belongs to the model, not the
-  data;
-- a pair of which one side has no token at all (nothing but unknown spaces) is dropped and counted;
-- ids are uint16, so a vocabulary holds at most 65,535 pieces (the papers: 60,000);
-- a shard is a fixed number of lines of its source, so that shards do not wait for each other; one
-  without a pair is left out, and its number with it;
-- no Python per token: SentencePiece encodes the new words of a batch (words.py).
+All tokens of a sentence are kept, since truncation (120 in the paper) belongs to the model. A pair
+of which one side has no token is dropped and counted. A shard is a fixed number of lines of its
+source, so that shards do not wait for each other; one without a pair is left out.
 """
 
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from itertools import compress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,36 +19,21 @@ from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path, check_target, read_json, sha256_file, write_json
 from ems.shapes import COUNT, listing, mapping, record
-from ems.shards.index import is_shards
+from ems.shards.index import MANIFEST, is_shards
 from ems.shards.reader import SHARD
 from ems.shards.words import WordEncoder
-from ems.text.pieces import Advance, Piece, Work, alone, cut, kept
+from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import load_vocabulary
 from ems.text.tsv import codes_of, read_columns
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
-MAX_PIECES = 65_535
+MAX_PIECES = 65_535  # of a vocabulary; the papers have 60,000
 PART = record(  # of the manifest of a shard, what is added up
     {**SHARD["properties"], "dropped": COUNT, "lengths": mapping(listing(COUNT))}
 )
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """How pairs of two languages become tokens; called, it loads the vocabulary."""
-
-    vocabulary: Path
-    sha256: str
-    languages: tuple[str, ...]
-
-    def __call__(self) -> Work:
-        processor = load_vocabulary(self.vocabulary)
-        size = processor.get_piece_size()
-        if size > MAX_PIECES:
-            raise EmsError(f"{self.vocabulary}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
-        return partial(_write_shard, self, WordEncoder(processor))
+Vocabulary = tuple[Path, str]  # the file and its sha256
 
 
 def write_shards(
@@ -64,25 +44,26 @@ def write_shards(
     workers: int = 1,
     pairs: int = PAIRS,
 ) -> dict[str, Any]:
-    """Encode the segmented pair file `<a>-<b>.tsv` into shards in the folder `out`; return the
-    manifest of the folder.
+    """Encode the segmented pair file `<a>-<b>.tsv` into shards in the folder `out`.
 
-    Several shards are written by `workers` processes and kept in `state` (default: beside `out`)
-    until all are there. Raises `EmsError` when not one pair has tokens on both sides.
+    Returns the manifest of the folder. Several shards are written by `workers` processes and kept
+    in `state` (default: beside `out`) until all are there. Raises `EmsError` when not one pair has
+    tokens on both sides.
     """
     check_target(out, is_shards)
-    start = Encoding(vocabulary, sha256_file(vocabulary), codes_of(source))
+    languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
+    work = partial(_write_shard, (vocabulary, vocabulary_sha256), languages)
     what = f"encode {source.stem}"
     pieces, sha256 = cut(source, pairs, size=None)
     if len(pieces) == 1:
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
-            alone(what, start, pieces[0], folder / pieces[0].name)
+            do_only(what, work, pieces[0], folder / pieces[0].name)
             return _close(folder, source)
     state = state or out.with_name(f".{out.name}.state")
-    key = {"source": sha256, "vocabulary": start.sha256, "pairs": pairs}
-    key |= {"languages": start.languages, "code": source_hash("ems.shards.writer")}
-    with kept(what, start, pieces, state, key, workers) as results:
+    key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
+    key |= {"languages": languages, "code": source_hash("ems.shards.writer")}
+    with done_pieces(what, work, pieces, state, key, workers) as results:
         folder = results[0].parent
         manifest = _close(folder, source)
         with atomic_path(out, is_shards) as temporary:
@@ -91,64 +72,92 @@ def write_shards(
 
 
 def _close(folder: Path, source: Path) -> dict[str, Any]:
-    """Write the manifest of a folder of shards, those without a pair taken out."""
-    paths = sorted(folder.glob("*/manifest.json"))
+    """Take out the shards without a pair, and write the manifest of the folder."""
+    paths = sorted(folder.glob(f"*/{MANIFEST}"))
     manifests = {path.parent: read_json(path, PART) for path in paths}
-    whole = {shard: manifest for shard, manifest in manifests.items() if manifest["pairs"]}
-    dropped = sum(part["dropped"] for part in manifests.values())
+    whole = [shard for shard, manifest in manifests.items() if manifest["pairs"]]
+    parts = list(manifests.values())
+    dropped = sum(part["dropped"] for part in parts)
     if not whole and dropped:
         raise EmsError(f"{source}: no pair with tokens on both sides")
-    for shard in manifests.keys() - whole.keys():  # of an empty file, which a small part may be
+    for shard in manifests.keys() - set(whole):  # of an empty file, which a small part may be
         shutil.rmtree(shard)
-    first, *_ = parts = list(manifests.values())
+    languages = parts[0]["languages"]
     manifest = {
-        "languages": first["languages"],
+        "languages": languages,
         "pairs": sum(part["pairs"] for part in parts),
         "dropped": dropped,
-        "tokens": {
-            code: sum(part["tokens"][code] for part in parts) for code in first["languages"]
-        },
+        "tokens": {code: sum(part["tokens"][code] for part in parts) for code in languages},
         "lengths": {
             code: np.sum([part["lengths"][code] for part in parts], axis=0).tolist()
-            for code in first["languages"]
+            for code in languages
         },
-        "vocabulary_sha256": first["vocabulary_sha256"],
-        "shards": {shard.name: sha256_file(shard / "manifest.json") for shard in whole},
+        "vocabulary_sha256": parts[0]["vocabulary_sha256"],
+        "shards": {shard.name: sha256_file(shard / MANIFEST) for shard in whole},
     }
-    write_json(folder / "manifest.json", manifest)
+    write_json(folder / MANIFEST, manifest)
     return manifest
 
 
 # --- one shard
 
 
+@lru_cache(maxsize=1)
+def _encoder(vocabulary: Vocabulary) -> WordEncoder:
+    """Load a vocabulary, once in a process."""
+    processor = load_vocabulary(vocabulary[0])
+    size = processor.get_piece_size()
+    if size > MAX_PIECES:
+        raise EmsError(f"{vocabulary[0]}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
+    return WordEncoder(processor)
+
+
 def _write_shard(
-    encoding: Encoding, encoder: WordEncoder, piece: Piece, folder: Path, advance: Advance
+    vocabulary: Vocabulary,
+    languages: tuple[str, str],
+    piece: Piece,
+    folder: Path,
+    advance: Advance,
 ) -> None:
     """Encode a piece of a pair file into the shard `folder`."""
+    encoder = _encoder(vocabulary)
     folder.mkdir()
     with ExitStack() as stack:
 
         def create(name: str) -> BinaryIO:
             return stack.enter_context(open(folder / name, "wb"))
 
-        sides = [Side(create(f"{c}.ids"), create(f"{c}.offsets")) for c in encoding.languages]
+        sides = [Side(create(f"{code}.ids"), create(f"{code}.offsets")) for code in languages]
         lines = create("lines")
         for *encoded, origins in _encoded(encoder, piece, advance):
             lines.write(np.array(origins, np.int64).tobytes())
             for side, sentences in zip(sides, encoded, strict=True):
                 side.append(sentences)
-    codes = dict(zip(encoding.languages, sides, strict=True))
+    codes = dict(zip(languages, sides, strict=True))
     manifest = {
-        "languages": encoding.languages,
+        "languages": languages,
         "pairs": sides[0].sentences,
         "dropped": piece.lines - sides[0].sentences,
         "tokens": {code: side.tokens for code, side in codes.items()},
         "lengths": {code: side.lengths.tolist() for code, side in codes.items()},
-        "vocabulary_sha256": encoding.sha256,
+        "vocabulary_sha256": vocabulary[1],
         "sha256": {path.name: sha256_file(path) for path in sorted(folder.iterdir())},
     }
-    write_json(folder / "manifest.json", manifest)
+    write_json(folder / MANIFEST, manifest)
+
+
+Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines
+
+
+def _encoded(encoder: WordEncoder, piece: Piece, advance: Advance) -> Iterator[Encoded]:
+    """Encode the pairs of a piece, batch by batch, and leave out those without tokens on a side."""
+    for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
+        columns = [*map(encoder.encode, sides), list(map(int, origins))]
+        if not (all(columns[0]) and all(columns[1])):
+            both = [bool(first and second) for first, second, _ in zip(*columns, strict=True)]
+            columns = [list(compress(column, both)) for column in columns]
+        yield tuple(columns)
+        advance(len(origins))
 
 
 class Side:
@@ -168,18 +177,3 @@ class Side:
         self.lengths += np.bincount(np.minimum(lengths // BIN, BINS - 1), minlength=BINS)
         self.sentences += len(sentences)
         self.tokens += int(lengths.sum())
-
-
-Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines
-
-
-def _encoded(encoder: WordEncoder, piece: Piece, advance: Advance) -> Iterator[Encoded]:
-    """The pairs of a piece, batch by batch, those without tokens on a side left out."""
-    for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
-        first, second = map(encoder.encode, sides)
-        lines = list(map(int, origins))
-        if not (all(first) and all(second)):
-            rows = [at for at, both in enumerate(zip(first, second, strict=True)) if all(both)]
-            first, second, lines = ([kept[at] for at in rows] for kept in (first, second, lines))
-        yield first, second, lines
-        advance(len(origins))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ems.benchmarks import joining, module
 from ems.errors import EmsError
+from ems.tables.columns import labels_of, part_of
 from ems.tables.engine import Column, Declaration, Printed, headings, write_sections
 from ems.tables.losses import read_times
 from ems.tables.printed import load_ablation
@@ -98,7 +99,7 @@ def write_ablation_table(
 def _read(
     part: Part, paths: list[Path], order: list[str], families: Families | None
 ) -> list[Scores]:
-    """The scores of a benchmark, their labels after its name, since two may have the same."""
+    """Read a benchmark; its name begins the labels, since another may have the same."""
     table = part.table
     return read_scores(
         paths,
@@ -112,27 +113,22 @@ def _read(
 
 
 def _in_one_row(row: Sequence[Scores]) -> Scores:
-    """The scores of one system on several benchmarks."""
+    """Return the scores of one system on several benchmarks."""
     every = tuple(score for scores in row for score in scores.rows)
     return replace(row[0], rows=every, absent=tuple(file for of in row for file in of.absent))
 
 
 def _columns(benchmark: str, part: Part, systems: Sequence[Scores]) -> list[Column]:
-    """The paper's columns of a benchmark, with the members that our systems have."""
-    scored = {label for system in systems for label in system.values}
-    columns = []
-    for printed, labels in part.columns().items():
-        paper = [f"{benchmark} {label}" for label in labels]
-        members = [label for label in paper if label in scored]
-        name = printed.partition(" (")[0].removesuffix(" Avg.")
-        fewer = len(members) < len(paper)
-        heading = f"{name} {len(members)}/{len(paper)}" if fewer else printed
-        columns.append(Column(heading, members, printed, fewer))
-    return columns
+    """Return the paper's columns of a benchmark, with the members that our systems have."""
+    scored = labels_of(systems)
+    return [
+        part_of(heading, [f"{benchmark} {label}" for label in labels], scored)
+        for heading, labels in part.columns().items()
+    ]
 
 
 def _seconds(system: str, times: Mapping[str, Path]) -> float | None:
-    """Seconds of 1,000 steps, validation included; None for a system that was not trained."""
+    """Return the seconds of 1,000 steps with validation; None for a system not trained."""
     if system not in times:
         return None
     step, seconds = max(read_times(times[system]).items())
@@ -159,7 +155,7 @@ def _about(
 
 
 def _steps_note(steps: Mapping[str, int]) -> list[str]:
-    """How long the systems were trained: what most have, then those that differ."""
+    """Say how long the systems were trained: what most have, then those that differ."""
     if not steps:
         return []
     usual = max(steps.values(), key=list(steps.values()).count)

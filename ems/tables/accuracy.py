@@ -11,10 +11,9 @@ from functools import partial
 
 from ems.benchmarks import benchmark as record_of
 from ems.scores import ENGLISH
-from ems.tables.columns import BEST, average, labels_of
+from ems.tables.columns import BEST, average, labels_of, span
 from ems.tables.engine import Column, Declaration, Models, Printed, headings
 from ems.tables.printed import (
-    ACCURACIES,
     AVERAGE,
     in_table_one_order,
     load_accuracies,
@@ -28,7 +27,7 @@ FROM_ENGLISH = "learnt in English; Avg. without English"
 
 
 def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
-    """Directions, the paper's first and as it has them, then their mean.
+    """Return directions, the paper's first and as it has them, then their mean.
 
     Where all is learnt in English, English stands first and is not averaged, and the targets name
     the columns.
@@ -46,7 +45,7 @@ def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
 
 
 def _blocks(columns: list[Column]) -> list[Block]:
-    """A block for each language pair where there are domains, else blocks of like size."""
+    """Return a block for each language pair where there are domains, else blocks of like size."""
     *directions, last = columns
     if not any(" " in column.printed for column in directions):
         return balanced_blocks(headings(columns))
@@ -59,26 +58,25 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 
 def _parts(name: str) -> tuple[str, str, str]:
-    """ "en-de books" -> "en", "de", " books"."""
+    """Return source, target and domain: "en-de books" -> "en", "de", " books"."""
     pair, space, domain = name.partition(" ")
     source, _, target = pair.partition("-")
     return source, target, space + domain
 
 
 def _place(name: str, languages: list[str]) -> tuple[int, str, bool]:
-    """Where a direction stands: by the language beside English, its domain, from English first."""
+    """Return where a direction stands: by the language beside English, its domain, from English
+    first.
+    """
     source, target, domain = _parts(name)
-    other = target if source == ENGLISH else source
-    return languages.index(other), domain, source != ENGLISH
+    return languages.index(target if source == ENGLISH else source), domain, source != ENGLISH
 
 
 def _about(systems: Sequence[Scores], title: str) -> list[str]:
     counts = {len(values) for system in systems for values in system.seeds.values()}
     seeds = ""
     if max(counts, default=0) > 1:
-        least, most = min(counts), max(counts)
-        many = f"{least}" if least == most else f"{least} to {most}"
-        seeds = f", mean of {many} seeds, and under it their standard deviation"
+        seeds = f", mean of {span(counts)} seeds, and under it their standard deviation"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
     part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""
@@ -87,16 +85,21 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     ]
 
 
-def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = False) -> Declaration:
-    """The table of a benchmark of classification; `every`: all rows of its paper are shown."""
-    models = partial(load_accuracies, table) if table in ACCURACIES else dict
-    printed = Printed(
+def accuracy_table(
+    table: str, title: str, printed: str = "", benchmark: str = "", every: bool = False
+) -> Declaration:
+    """Return the table of a benchmark of classification.
+
+    `printed` is the file with its paper's rows, `every` shows all of them.
+    """
+    models = partial(load_accuracies, printed) if printed else dict
+    paper = Printed(
         record_of(benchmark or table).tables[table].paper,
         models,
         "version v1",
         version="v1",
         every=every,
-        classes=partial(load_classes, table),
+        classes=partial(load_classes, printed),
     )
     return Declaration(
         benchmarks={benchmark or table: ""},
@@ -105,7 +108,7 @@ def accuracy_table(table: str, title: str, benchmark: str = "", every: bool = Fa
         columns=lambda systems: _columns(systems, models()),
         blocks=_blocks,
         about=partial(_about, title=title),
-        printed=printed if table in ACCURACIES else None,
+        printed=paper if printed else None,
         below={PRECISION: "AP"},
-        shared="" if table in ACCURACIES else MAJORITY,
+        shared="" if printed else MAJORITY,
     )

@@ -50,7 +50,7 @@ def plot_bars(
 
 
 def _style(number: int) -> dict[str, Any]:
-    """Colour of the system of this number, hatched where the colours start over."""
+    """Return colour of the system of this number, hatched where the colours start over."""
     hatch = "//" if number >= len(COLOURS) else None
     return {"facecolor": colour(number), "edgecolor": "white", "hatch": hatch}
 
@@ -58,7 +58,7 @@ def _style(number: int) -> dict[str, Any]:
 def _bars(
     axes: Axes, systems: Sequence[Scores], languages: Sequence[str], places: int, group: float
 ) -> None:
-    """One row of languages, `places` wide and `group` inches each."""
+    """Draw one row of languages, `places` wide and `group` inches each."""
     bar = BAR_WIDTH / group  # in units of one language
     for number, system in enumerate(systems):
         offset = (number - (len(systems) - 1) / 2) * bar

@@ -31,14 +31,14 @@ _SETTINGS = {
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Matplotlib's own defaults and ours, whatever the user's matplotlibrc says."""
+    """Use matplotlib's own defaults and ours, whatever the user's matplotlibrc says."""
     with style.context("default"):
         mpl.rcParams.update(_SETTINGS)
         yield
 
 
 def make_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches; its layout makes room for titles and legends."""
+    """Return an empty figure of a size in inches that makes room for titles and legends."""
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
     FigureCanvasAgg(figure)
     return figure
@@ -59,18 +59,18 @@ def settle(figure: Figure) -> None:
 
 
 def colour(number: int) -> str:
-    """The colour of the system of this number."""
+    """Return the colour of the system of this number."""
     return COLOURS[number % len(COLOURS)]
 
 
 def legend_columns(names: list[str], width: float) -> int:
-    """How many names stand side by side in `width` inches."""
+    """Return how many names stand side by side in `width` inches."""
     widest = 0.6 + 0.08 * max(map(len, names))  # inches of a key and of a letter
     return max(1, min(len(names), int(width / widest)))
 
 
 def dress(axes: Axes, grid: str = "both") -> None:
-    """A light grid behind the data and no box around it; `grid`: "x", "y" or "both"."""
+    """Put a light grid behind the data and no box around it; `grid`: "x", "y" or "both"."""
     axes.set_axisbelow(True)
     axes.grid(axis=grid, color=GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,12 +1,11 @@
 """Columns and words that tables of systems share: one per language, means, blocks, counts."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from ems.scores import ENGLISH, Score, ScoreFile
-from ems.tables.engine import Column, Models, headings
+from ems.tables.engine import Column, Models
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Scores
-from ems.tables.table import Block, balanced_blocks
 
 Order = Callable[[set[str]], list[str]]
 BEST = "Bold: best of our systems."
@@ -14,42 +13,50 @@ BOTH_WAYS = "P@1 in percent, mean of both directions"
 
 
 def labels_of(systems: Iterable[Scores]) -> set[str]:
-    """All labels that some systems have scores of."""
+    """Return all labels that some systems have scores of."""
     return {label for system in systems for label in system.values}
 
 
 def one_each(systems: Sequence[Scores], order: Order, models: Models | None = None) -> list[Column]:
-    """A column for each label, and their mean."""
+    """Return a column for each label, and their mean."""
     labels = order(labels_of(systems))
     return [*(Column(label, [label], label) for label in labels), average(labels, models)]
 
 
 def average(labels: Sequence[str], models: Models | None = None) -> Column:
-    """The mean over labels; a part of the paper's where its rows have others."""
+    """Return the mean over labels; a part of the paper's where its rows have others."""
     printed = {name for values in (models or {}).values() for name in values}
     part = bool(models) and set(labels) != printed - {AVERAGE, f"{ENGLISH}-{ENGLISH}"}
     return Column(AVERAGE, labels, AVERAGE, part)
 
 
-def groups_beside(columns: list[Column], first: int) -> list[Block]:
-    """Columns in blocks of like size; those from `first` on share one, with wide headings."""
-    names = headings(columns)
-    wide = [Block(names[first:], spread=True)] if names[first:] else []
-    return [*balanced_blocks(names[:first]), *wide]
+def part_of(heading: str, paper: Sequence[str], scored: Container[str]) -> Column:
+    """Return the mean over those members of a paper's column that were scored, n/m where some were
+    not.
+    """
+    members = [name for name in paper if name in scored]
+    if len(members) == len(paper):
+        return Column(heading, members, heading)
+    name = heading.partition(" (")[0].removesuffix(" Avg.")
+    return Column(f"{name} {len(members)}/{len(paper)}", members, heading, part=True)
+
+
+def span(numbers: Iterable[int]) -> str:
+    """Return the range of some numbers: "1,000", or "99 to 1,000"."""
+    numbers = set(numbers)
+    return " to ".join(f"{end:,}" for end in sorted({min(numbers), max(numbers)}))
 
 
 def counted(systems: Iterable[Scores]) -> str:
-    """The numbers of sentences: "1,000", or "99 to 1,000"."""
-    counts = {count for system in systems for count in system.counts.values()}
-    least, most = min(counts), max(counts)
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    """Return the range of the numbers of sentences."""
+    return span(count for system in systems for count in system.counts.values())
 
 
 def direction(query: str, candidates: str) -> str:
-    """The name of the search for sentences of one language among those of another."""
+    """Return the name of the search for sentences of one language among those of another."""
     return f"{query}-{candidates}"
 
 
 def language_direction(file: ScoreFile, row: Score) -> str:
-    """A direction between languages of the experiment: "de-fr"."""
+    """Return a direction between languages of the experiment: "de-fr"."""
     return direction(file.languages[row.source], file.languages[row.target])

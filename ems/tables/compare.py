@@ -40,7 +40,7 @@ class Row:
 
     @property
     def delta(self) -> float:
-        """How much the second system is above the first."""
+        """Return how much the second system is above the first."""
         return self.second - self.first
 
 
@@ -167,7 +167,7 @@ def _hits(file: ScoreFile, labels: Mapping[str, Mapping[str, Score]]) -> dict[st
 def _tested(
     first: Mapping[str, Hits], second: Mapping[str, Hits], changes: Mapping[str, Change]
 ) -> dict[str, dict[str, float]]:
-    """label -> way -> McNemar's p, corrected over the labels that have the way.
+    """Return label -> way -> McNemar's p, corrected over the labels that have the way.
 
     A label with more ways than MOST_WAYS has the corrected p of its mean instead.
     """
@@ -184,7 +184,7 @@ def _tested(
 
 
 def _mean(rows: list[Row], gains: Mapping[str, np.ndarray], parallel: bool) -> Row:
-    """The mean over the labels, judged where all of them can be."""
+    """Return the mean over the labels, judged where all of them can be."""
     first, second = fmean(row.first for row in rows), fmean(row.second for row in rows)
     if len(gains) < len(rows):
         return Row(MEAN, first, second, None, {})
@@ -194,7 +194,9 @@ def _mean(rows: list[Row], gains: Mapping[str, np.ndarray], parallel: bool) -> R
 
 
 def _drawn(comparison: Comparison) -> list[tuple[str, float, float, float]]:
-    """(label, difference, low, high) of each row; without an interval where hits are unknown."""
+    """Return (label, difference, low, high) of each row; without an interval where hits are
+    unknown.
+    """
     changes = [
         row.change or Change(row.delta, row.delta, row.delta, 1.0) for row in comparison.rows
     ]

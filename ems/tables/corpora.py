@@ -67,18 +67,18 @@ class Entry:
 
     @property
     def sides(self) -> list[str]:
-        """The languages of the pair; one for a corpus of a single language."""
+        """Return the languages of the pair; one for a corpus of a single language."""
         return self.pair.split("-")
 
     @property
     def language(self) -> str:
-        """The side that is not English, or the whole pair where neither or both are."""
+        """Return the side that is not English, or the whole pair where neither or both are."""
         others = [side for side in self.sides if side != PIVOT]
         return others[0] if len(others) == 1 else self.pair
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The corpus in its role, as they are sorted."""
+        """Return the corpus in its role, as they are sorted."""
         return self.corpus.casefold(), self.corpus, self.role
 
 
@@ -91,7 +91,7 @@ class Report:
     entries: list[Entry]
 
     def by_corpus(self) -> list[tuple[str, str, list[Entry]]]:
-        """Each corpus in each of its roles, by the alphabet, with its entries."""
+        """Return each corpus in each of its roles, by the alphabet, with its entries."""
         groups = groupby(sorted(self.entries, key=lambda e: e.place), key=lambda e: e.place)
         return [(corpus, role, list(entries)) for (_, corpus, role), entries in groups]
 
@@ -148,7 +148,7 @@ def write_corpora_table(report: Path, out: Path) -> None:
 
 
 def _counts(entries: Iterable[Entry]) -> list[Value]:
-    """Sums of read, removed by decontamination, removed otherwise, kept."""
+    """Return sums of read, removed by decontamination, removed otherwise, kept."""
     entries = list(entries)
     read, kept = (sum(getattr(entry, key) for entry in entries) for key in ("read", "kept"))
     evaluation = sum(entry.removed.get(EVALUATION, 0) for entry in entries)
@@ -156,7 +156,7 @@ def _counts(entries: Iterable[Entry]) -> list[Value]:
 
 
 def _printed_totals(languages: list[str]) -> list[Value]:
-    """Sums of the printed LASER and EMS counts over `languages`."""
+    """Return sums of the printed LASER and EMS counts over `languages`."""
     shown = [load_pairs()[language] for language in languages if language in load_pairs()]
     counts = [[paper.laser for paper in shown], [paper.ems for paper in shown]]
     totals = [sum(count for count in of if count is not None) for of in counts]
@@ -164,7 +164,9 @@ def _printed_totals(languages: list[str]) -> list[Value]:
 
 
 def human(count: int) -> str:
-    """A rounded count as Table I writes them: 300 -> "0.3k", 50000 -> "50k", 4900000 -> "4.9M"."""
+    """Return a rounded count as Table I writes them: 300 -> "0.3k", 50000 -> "50k", 4900000 ->
+    "4.9M".
+    """
     if count >= 999_500:
         return f"{count / 1e6:.1f}M"
     return f"{count / 1e3:.0f}k" if count >= 1000 else f"{count / 1e3:.1f}k"
@@ -219,7 +221,9 @@ def write_decontamination_table(report: Path, out: Path) -> None:
 
 
 def _sentences(entries: list[Entry], benchmark: str) -> list[Value]:
-    """Sentences of a benchmark on the English side and on the other side, and pairs with any."""
+    """Return sentences of a benchmark on the English side and on the other side, and pairs with
+    any.
+    """
     counts = [(entry.sides, entry.by_benchmark.get(benchmark, {})) for entry in entries]
     others = [of.get(side, 0) for sides, of in counts for side in sides if side != PIVOT]
     english, pairs = (sum(of.get(key, 0) for _, of in counts) for key in (PIVOT, "pairs"))
@@ -254,7 +258,7 @@ def write_filters_table(report: Path, out: Path) -> None:
 
 
 def _removals(entries: list[Entry], reasons: list[str]) -> list[Value]:
-    """Pairs read, removed for each reason (None: the filter was off), and kept."""
+    """Return pairs read, removed for each reason (None: the filter was off), and kept."""
     counts = [[e.removed[reason] for e in entries if reason in e.removed] for reason in reasons]
     read, _, _, kept = _counts(entries)
     return [read, *(sum(of) if of else None for of in counts), kept]

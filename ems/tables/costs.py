@@ -40,7 +40,7 @@ class Cost:
 
     @property
     def place(self) -> tuple[int, str, str]:
-        """The pipeline's stages in its order, unknown ones after them by the alphabet."""
+        """Return the pipeline's stages in its order, unknown ones after them by the alphabet."""
         place = STAGES.index(self.stage) if self.stage in STAGES else len(STAGES)
         return place, self.stage, self.system
 
@@ -81,7 +81,7 @@ def write_costs_table(
 
 
 def _read(path: Path, parts: tuple[str, ...]) -> Cost:
-    """`parts`: the names on the way to the file, ("train", "ems") or ("bench", "ems", "ntrex")."""
+    """Read the costs of one job; `parts` are the names on the way to it, ("train", "ems")."""
     data = read_json(path, COSTS)
     stage = data["stage"]
     if stage in BY_SYSTEM and len(parts) < 2:
@@ -93,7 +93,7 @@ def _read(path: Path, parts: tuple[str, ...]) -> Cost:
 
 
 def _summary(jobs: Iterable[Cost]) -> list[Value]:
-    """Number of jobs, their seconds, the longest, CPU seconds, and the largest memory in MB."""
+    """Return jobs, their seconds, the longest, CPU seconds, and the largest memory in MB."""
     jobs = list(jobs)
     seconds, cpu, memory = zip(
         *((j.seconds, j.cpu_seconds, j.max_rss_mb) for j in jobs), strict=True

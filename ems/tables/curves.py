@@ -72,7 +72,7 @@ def _draw(curves: Curves, losses: Mapping[str, Path], axis: str, out: Path) -> N
 
 
 def _figure(curves: Curves, numbers: dict[str, int], axis: str) -> Figure:
-    """P@1, then the parts of the loss in the order in which they first appear."""
+    """Draw P@1, then the parts of the loss in the order in which they first appear."""
     values = dict.fromkeys(n for name in numbers for _, entry in curves[name] for n in entry.values)
     panels = sorted(values, key=lambda name: name != P1)
     heights = [TALL if panel == P1 else LOW for panel in panels]
@@ -92,7 +92,7 @@ def _figure(curves: Curves, numbers: dict[str, int], axis: str) -> Figure:
 
 
 def _lines(axes: Axes, rows: list[tuple[float, Entry]], panel: str, number: int) -> None:
-    """One system's values in one panel: of training (thin) and of validation (marked)."""
+    """Draw one system's values in one panel: of training (thin) and of validation (marked)."""
     for part, look in ((TRAIN, THIN), (VALIDATION, MARKED)):
         points = [
             (place, entry.values[panel])
@@ -104,7 +104,7 @@ def _lines(axes: Axes, rows: list[tuple[float, Entry]], panel: str, number: int)
 
 
 def line_style(number: int) -> dict[str, str]:
-    """Colour and dashes of the system of this number."""
+    """Return colour and dashes of the system of this number."""
     style = STYLES[number // len(COLOURS) % len(STYLES)]
     return {"color": colour(number), "linestyle": style}
 
@@ -122,8 +122,8 @@ def _dress(axes: Axes, panel: str) -> None:
 
 
 def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = False) -> None:
-    """Below all panels, `width` inches: the systems, and with `both` how training differs from
-    validation.
+    """Put below all panels, `width` inches: the systems, and with `both` how training differs
+    from validation.
     """
     keys = [Line2D([], [], **line_style(number), label=name) for name, number in numbers.items()]
     if both:

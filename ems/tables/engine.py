@@ -5,11 +5,11 @@ and what the note says. A mean over several labels is shown only for a system th
 the papers leave a dash for models that lack a language; otherwise it would compare unlike things.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from ems.errors import EmsError
 from ems.scores import ScoreFile
@@ -26,7 +26,8 @@ from ems.tables.table import (
 )
 from ems.tables.write import write_table
 
-Models = Mapping[str, Mapping[str, float | None]]  # model -> the paper's column -> value
+Values = Mapping[str, float | None]  # label of scores, or heading of a column -> value
+Models = Mapping[str, Values]  # model -> the paper's column -> value
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,11 @@ class Column:
 
     @property
     def ranked(self) -> bool:
-        """True if systems are compared by it."""
+        """Return True if systems are compared by it."""
         return not self.measure and self.given is None
 
     def value(self, system: Scores) -> float | None:
-        """The mean of a system; None when it lacks one of the members."""
+        """Return the mean of a system; None when it lacks one of the members."""
         if self.given is not None:
             return self.given.get(system.system)
         if not self.measure:
@@ -86,26 +87,25 @@ class Printed:
     classes: Callable[[], Mapping[str, list[str]]] = dict
 
     def fits(self, system: Scores) -> bool:
-        """True if our scores are of the paper's data, scored by its protocol."""
+        """Return True if our scores are of the paper's data, scored by its protocol."""
         same = all(system.file.protocol.get(key) == of for key, of in self.protocol.items())
         as_many = not self.count or set(system.counts.values()) <= {self.count}
         return same and as_many and self.version in ("", system.version)
 
     def chosen(self, asked: Sequence[str], known: Sequence[str]) -> list[str]:
-        """The models to show, of those that an experiment asks for."""
+        """Return the models to show, of those that an experiment asks for."""
         if self.every:
             return list(known)
         names = known if self.paper_order else dict.fromkeys(asked)
         return [name for name in names if name in asked and name in known]
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of a table: percent by heading; `daggers` are the headings that get that mark."""
+class Row(NamedTuple):
+    """A row of a table: value by heading, and the headings that get a dagger."""
 
     label: str
     values: dict[str, float | None]
-    daggers: set[str] = field(default_factory=set)
+    daggers: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Declaration:
 
     `benchmarks`: benchmark -> how the labels of its rows begin. `columns` makes the columns from
     the scores, `blocks` lays them out, `about` says what the numbers are; `more_notes` are those on
-    columns and printed rows. `spread` adds a row for the deviation of the seeds. `below`: measure
+    columns and printed models. `spread` adds a row for the deviation of the seeds. `below`: measure
     -> suffix of a row of it under each system. `shared` is a measure with one row for all systems.
     """
 
@@ -130,7 +130,7 @@ class Declaration:
     below: Mapping[str, str] = field(default_factory=dict)
     shared: str = ""
     decimals: int = 1
-    more_notes: Callable[[list[Column], list[Row]], list[str]] = lambda columns, printed: []
+    more_notes: Callable[[list[Column], list[str]], list[str]] = lambda columns, printed: []
 
 
 def write_systems(
@@ -149,10 +149,10 @@ def write_systems(
     files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
     if len(files) == 1 or not any(files.values()):
         files = {next(iter(files)): list(scores)}
-    how = {"metric": table.metric, "label": table.label, "seen": table.seen}
+    order = list(order)
     sections = {
         table.benchmarks[name]: read_scores(
-            paths, name, order=tuple(order), families=families, **how
+            paths, name, table.metric, table.label, order, families, table.seen
         )
         for name, paths in files.items()
         if paths or len(files) == 1
@@ -173,51 +173,45 @@ def write_sections(
     """
     systems = [system for section in sections.values() for system in section]
     columns = table.columns(systems)
-    rows: list[Row] = []
-    competing: list[list[int]] = []
-    for prefix, section in sections.items():
-        competing.append([])
-        for system in section:
-            competing[-1].append(len(rows))
-            rows += _system_rows(table, prefix, system, systems, columns)
-    shared = {label: v for s in systems for label, v in s.measures.get(table.shared, {}).items()}
-    rows += [_measure_row(table.shared, shared, columns)] if shared else []
-    beside, notes = _printed_rows(table.printed, printed, systems[0], columns)
-    labels = [row.label for row in (*rows, *beside)]
+    rows, groups = _our_rows(table, sections, columns)
+    theirs, notes = _printed_rows(table.printed, printed, systems[0], columns)
+    every, models = [*rows, *theirs], [row.label.removesuffix(PRINTED) for row in theirs]
+    labels = [row.label for row in every]
     if len(set(labels)) < len(labels):
         raise EmsError(
             f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
         )
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
-    cells = [[row.label, *(row.values.get(name) for name in names)] for row in (*rows, *beside)]
+    cells = [[row.label, *map(row.values.get, names)] for row in every]
     frame = make_frame(["Model", *names], cells)
-    daggers = {(at, name) for at, row in enumerate((*rows, *beside)) for name in row.daggers}
+    daggers = {(at, name) for at, row in enumerate(every) for name in row.daggers}
     italic = upper_bounds(frame)
     lowest = not systems[0].file.higher_is_better
-    groups = competing if table.decimals == 1 else []  # a cosine is not compared
-    best = {place for group in groups for place in best_places(frame, group, lowest)}
+    compared = groups if table.decimals == 1 else []  # a cosine is not
+    best = {place for group in compared for place in best_places(frame, group, lowest)}
     ranked = {column.heading for column in columns if column.ranked}
-    starts = {numbers[0] for numbers in competing[1:]}
+    classes = table.printed.classes().values() if table.printed and models else ()
+    notes = [
+        *table.about(systems),
+        *_joined_notes(systems, families or {}),
+        *_missing_notes(systems, columns),
+        *table.more_notes(columns, models),
+        *notes,
+        *([UPPER_BOUND_NOTE] if italic else []),
+    ]
     made = Table(
         frame,
         blocks,
         bold={place for place in best if place[1] in ranked},
         dagger=daggers,
-        rules={len(rows)} | starts | _class_starts(table.printed, beside, len(rows)),
+        rules={
+            len(rows),
+            *(numbers[0] for numbers in groups[1:]),
+            *(len(rows) + min(map(models.index, of)) for of in classes),
+        },
         italic=italic,
-        notes=list(
-            dict.fromkeys(
-                [
-                    *table.about(systems),
-                    *_joined_notes(systems, families or {}),
-                    *_missing_notes(systems, columns),
-                    *table.more_notes(columns, beside),
-                    *notes,
-                    *([UPPER_BOUND_NOTE] if italic else []),
-                ]
-            )
-        ),
+        notes=list(dict.fromkeys(notes)),
         footnote=table.printed.dagger if table.printed and daggers else "",
         decimals=table.decimals,
     )
@@ -225,12 +219,12 @@ def write_sections(
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
-    """The headings of columns."""
+    """Return the headings of columns."""
     return [column.heading for column in columns]
 
 
-def mean(values: Mapping[str, float | None], members: Sequence[str]) -> float | None:
-    """Mean over `members`; None when there are none or one has no value."""
+def mean(values: Values, members: Sequence[str]) -> float | None:
+    """Return the mean over `members`; None when there are none or one has no value."""
     present = [value for name in members if (value := values.get(name)) is not None]
     return sum(present) / len(present) if present and len(present) == len(members) else None
 
@@ -238,15 +232,30 @@ def mean(values: Mapping[str, float | None], members: Sequence[str]) -> float | 
 # --- our rows
 
 
+def _our_rows(
+    table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
+) -> tuple[list[Row], list[list[int]]]:
+    """Return all rows of ours, and the numbers of those that compete with each other."""
+    systems = [system for section in sections.values() for system in section]
+    rows: list[Row] = []
+    groups: list[list[int]] = []
+    for prefix, section in sections.items():
+        groups.append([])
+        for system in section:
+            groups[-1].append(len(rows))
+            rows += _system_rows(table, prefix + system.system, system, systems, columns)
+    shared = {label: v for s in systems for label, v in s.measures.get(table.shared, {}).items()}
+    return [*rows, *([_row(table.shared, shared, columns)] if shared else [])], groups
+
+
 def _system_rows(
     table: Declaration,
-    prefix: str,
+    label: str,
     system: Scores,
     systems: Sequence[Scores],
     columns: list[Column],
 ) -> list[Row]:
-    """A system's means, and below them the deviation of its seeds and its other measures."""
-    label = prefix + system.system
+    """Return a system's means, and below them the deviation of its seeds and other measures."""
     rows = [Row(label, {column.heading: column.value(system) for column in columns})]
     many = any(len(values) > 1 for each in systems for values in each.seeds.values())
     if table.spread and many:
@@ -254,17 +263,16 @@ def _system_rows(
         rows.append(Row(f"{label}, s.d.", spread))
     for measure, suffix in table.below.items():
         if any(each.measures.get(measure) for each in systems):
-            values = system.measures.get(measure, {})
-            rows.append(_measure_row(f"{label}, {suffix}", values, columns))
+            rows.append(_row(f"{label}, {suffix}", system.measures.get(measure, {}), columns))
     return rows
 
 
-def _measure_row(label: str, values: Mapping[str, float], columns: list[Column]) -> Row:
+def _row(label: str, values: Values, columns: list[Column]) -> Row:
     return Row(label, {column.heading: mean(values, column.members) for column in columns})
 
 
 def _deviation(system: Scores, members: Sequence[str]) -> float | None:
-    """Standard deviation (of a sample) of the seeds' means over `members`.
+    """Return the standard deviation (of a sample) of the seeds' means over `members`.
 
     None for fewer than two seeds, or where the members have unequal numbers of them.
     """
@@ -281,7 +289,7 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 def _printed_rows(
     paper: Printed | None, asked: Sequence[str], system: Scores, columns: list[Column]
 ) -> tuple[list[Row], list[str]]:
-    """The rows of a paper that are asked for, and the notes on them.
+    """Return the rows of a paper that are asked for, and the notes on them.
 
     There are none beside scores of other data, and none of a model without any of the columns.
     """
@@ -295,7 +303,7 @@ def _printed_rows(
             f"of {system.version}."
         ]
     rows = [_printed_row(name, models[name], columns, paper.whole) for name in names]
-    rows = [row for row in rows if any(value is not None for value in row.values.values())]
+    rows = [row for row in rows if {*row.values.values()} != {None}]
     if not rows:
         return [], []
     notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
@@ -308,26 +316,17 @@ def _printed_rows(
     return rows, notes
 
 
-def _printed_row(
-    name: str, values: Mapping[str, float | None], columns: list[Column], whole: bool
-) -> Row:
-    """A model's printed values; with a dagger where they are not what the paper prints."""
-    row = Row(name + PRINTED, {})
+def _printed_row(name: str, printed: Values, columns: list[Column], whole: bool) -> Row:
+    """Return a model's values; with a dagger those that are not what the paper prints."""
+    values, daggers = {}, set()
     for column in columns:
-        value = values.get(column.printed)
-        if column.part or column.printed not in values:
-            value = value if whole else mean(values, column.members)
+        value = printed.get(column.printed)
+        if column.part or column.printed not in printed:
+            value = value if whole else mean(printed, column.members)
             if column.part if whole else value is not None:
-                row.daggers.add(column.heading)
-        row.values[column.heading] = value
-    return row
-
-
-def _class_starts(paper: Printed | None, beside: list[Row], first: int) -> set[int]:
-    """The numbers of the first rows of each class of printed models."""
-    names = [row.label.removesuffix(PRINTED) for row in beside]
-    classes = paper.classes().values() if paper and names else ()
-    return {first + min(map(names.index, models)) for models in classes}
+                daggers.add(column.heading)
+        values[column.heading] = value
+    return Row(name + PRINTED, values, daggers)
 
 
 # --- notes

@@ -70,7 +70,7 @@ def _figure(curves: Curves) -> Figure:
 
 
 def _panel(axes: Axes, code: str, curves: Curves) -> None:
-    """One language: a line per system, and the last value of the best in its colour."""
+    """Draw one language: a line per system, and the last value of the best in its colour."""
     last: dict[int, float] = {}
     for number, rows in enumerate(curves.values()):
         points = [(row.pairs, row.languages[code]) for row in rows if code in row.languages]

@@ -35,12 +35,12 @@ DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX prints as it stands, on one line."""
+    """Return text that LaTeX prints as it stands, on one line."""
     return " ".join(text.split()).translate(_TRANSLATION)
 
 
 def tabular(table: Table) -> str:
-    """The table as a bare tabular, its notes before it as comments."""
+    """Return the table as a bare tabular, its notes before it as comments."""
     width = max(len(block.columns) for block in table.blocks)
     lines = [f"% {' '.join(note.split())}" for note in table.notes]
     lines += [rf"\begin{{tabular}}{{{_column_format(table, width)}}}", r"\toprule"]
@@ -55,7 +55,8 @@ def tabular(table: Table) -> str:
 
 
 def pages(written: str, most: int) -> list[str]:
-    """A tabular that `tabular` wrote, cut between its blocks into some of at most `most` lines.
+    """Return a tabular that `tabular` wrote, cut between its blocks into some of at most `most`
+    lines.
 
     A block of more lines is one by itself. Comments go into the first, a footnote into the last.
     What is no such tabular stays as it is.
@@ -88,7 +89,7 @@ def _column_format(table: Table, width: int) -> str:
 
 
 def _block_lines(table: Table, block: Block, width: int) -> list[str]:
-    """Header, rule and rows of one block; pandas writes them, rules go between."""
+    """Return header, rule and rows of one block; pandas writes them, rules go between."""
     spans = _spans(block, width)
     least = _least_width(table, width)
     heads = [_spanned(_heading(name, block, least), spans[name]) for name in block.columns]
@@ -118,7 +119,7 @@ def _row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[st
 
 
 def _spans(block: Block, width: int) -> dict[str, int]:
-    """Columns of the tabular for each column of the block: even, but longer headings first."""
+    """Return how many columns of the tabular each column takes: even, longer headings first."""
     spans = dict.fromkeys(block.columns, 1)
     if block.spread:
         for _ in range(width - len(spans)):
@@ -130,7 +131,7 @@ def _spans(block: Block, width: int) -> dict[str, int]:
 
 
 def _length(heading: str) -> int:
-    """Letters of the longer line of a heading on two lines."""
+    """Return letters of the longer line of a heading on two lines."""
     return max(map(len, _two_lines(heading)))
 
 
@@ -140,7 +141,7 @@ def _two_lines(heading: str) -> tuple[str, str]:
 
 
 def _least_width(table: Table, width: int) -> float:
-    """Width in em that evens out the columns over a spread block; 0 where they need no help."""
+    """Return the width in em that evens out columns over a spread block; 0 if not needed."""
     spreads = [_spans(block, width) for block in table.blocks if block.spread]
     letters = [_length(name) / span for spans in spreads for name, span in spans.items()]
     tightest = max(letters, default=0)
@@ -148,7 +149,7 @@ def _least_width(table: Table, width: int) -> float:
 
 
 def _heading(name: str, block: Block, least: float) -> str:
-    """A heading at least `least` em wide; in a spread block "mUSE 7/14" stands on two lines."""
+    """Return a heading at least `least` em wide; on two lines in a spread block."""
     if block.spread:
         lines = r" \\ ".join(escape(line) for line in _two_lines(name))
         return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"

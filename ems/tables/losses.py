@@ -53,7 +53,7 @@ class _Row:
     values: dict[str, Any]
 
     def take(self, key: str, expected: str, fits: Callable[[Any], bool]) -> Any:
-        """A value that fits. Raises `Damaged` for any other."""
+        """Return a value that fits. Raises `Damaged` for any other."""
         value = self.values.get(key)
         if not fits(value):
             problem = f"{self.place}: expected {expected} under `{key}`, found {shown(value)}"
@@ -73,13 +73,15 @@ class _Row:
 
 
 def read_losses(path: Path) -> list[Entry]:
-    """The rows of losses.jsonl in their order. Raises `EmsError` that names a malformed line."""
+    """Return the rows of losses.jsonl in their order. Raises `EmsError` that names a malformed
+    line.
+    """
     return [_entry(row) for row in _rows(path)]
 
 
 def read_times(path: Path) -> dict[int, float]:
-    """Step -> seconds of training until then; the last time of a step that is there twice, at which
-    its validation was done too. Raises `EmsError` that names a malformed line.
+    """Return step -> seconds of training until then; the last time of a step that is there twice,
+    at which its validation was done too. Raises `EmsError` that names a malformed line.
     """
     return {row.count("step"): row.number("seconds") for row in _rows(path)}
 

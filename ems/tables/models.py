@@ -64,7 +64,7 @@ def _row(path: Path, report: Report) -> list[Value]:
 
 
 def _weights(path: Path) -> dict[str, int]:
-    """The number of elements of each tensor of a file; only its header is read."""
+    """Return the number of elements of each tensor of a file; only its header is read."""
     try:
         with safe_open(path, framework="numpy") as file:
             return {name: prod(file.get_slice(name).get_shape()) for name in list(file.keys())}

@@ -47,7 +47,8 @@ def plot_pairs(
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
-    """System -> what it reached in each of its languages with how much data, in the paper's order.
+    """Return system -> what it reached in each of its languages with how much data, in the paper's
+    order.
 
     Raises `EmsError` as `read_report` does, and for a language that is not in the report.
     """
@@ -97,7 +98,7 @@ def _figure(systems: dict[str, Points], title: str) -> Figure:
 
 
 def _limits(pairs: np.ndarray) -> tuple[float, float]:
-    """Ends of the axis, a decade apart at least: three numbers stand at it then."""
+    """Return ends of the axis, a decade apart at least: three numbers stand at it then."""
     least, most = pairs.min(), pairs.max()
     room = max(ROOM, (10 * least / most) ** 0.5)
     return least / room, most * room

@@ -8,6 +8,7 @@ and with a fixed date: the same tables give the same PDF. Every table is complet
 import os
 import shutil
 import subprocess
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,39 +20,6 @@ from ems.tables.latex import escape, pages
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
 TIMEOUT = 300  # seconds
 ROWS = 64  # lines of a tabular that fill a page
-
-_HEAD = r"""\documentclass{article}
-\usepackage[T1]{fontenc}
-\usepackage{lmodern}
-\usepackage[a4paper,margin=2cm]{geometry}
-\usepackage{booktabs}
-\usepackage{caption}
-\usepackage{graphicx}
-\pdfinfoomitdate=1 \pdftrailerid{} \pdfsuppressptexinfo=-1
-\captionsetup{font=small,labelfont=bf,skip=4pt}
-\renewcommand{\floatpagefraction}{0.6}
-\renewcommand{\topfraction}{0.9}
-\renewcommand{\textfraction}{0.05}
-\newsavebox{\tablebox}
-% [continued], file, caption, notes: the table as it is, or shrunk to the width and to four
-% fifths of the page
-\newcommand{\placetable}[4][]{%
-  \begin{table}[!htbp]#1
-    \centering\small\setlength{\tabcolsep}{3pt}
-    \caption{#3}
-    \sbox{\tablebox}{\input{#2}\unskip}%
-    \ifdim\wd\tablebox>\linewidth
-      \sbox{\tablebox}{\resizebox{\linewidth}{!}{\usebox{\tablebox}}}%
-    \fi
-    \ifdim\dimexpr\ht\tablebox+\dp\tablebox>0.8\textheight
-      \sbox{\tablebox}{\resizebox*{!}{0.8\textheight}{\usebox{\tablebox}}}%
-    \fi
-    \usebox{\tablebox}
-    \par\smallskip
-    \parbox{\linewidth}{\footnotesize\raggedright #4}
-  \end{table}}
-\begin{document}
-"""
 
 
 def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None:
@@ -79,8 +47,9 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
 
 
 def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
-    """The article. It reads table 1 as table1.tex, and so on, from its own folder; the further
-    pages of a long one as table1-2.tex, and so on. The notes are in small print under the last.
+    """Return the article. It reads table 1 as table1.tex, and so on, from its own folder; the
+    further pages of a long one as table1-2.tex, and so on. The notes are in small print under
+    the last.
     """
     floats = []
     for number, table in enumerate(tables, 1):
@@ -93,7 +62,8 @@ def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
         ]
         floats += [f"{place}{{}}" for place in places[:-1]]
         floats.append(f"{places[-1]}{{{escape(' '.join(notes))}}}")
-    return _HEAD + "\n".join(floats) + "\n\\end{document}\n"
+    head = files("ems.tables").joinpath("article.tex").read_text(encoding="utf-8")
+    return head + "\n".join(floats) + "\n\\end{document}\n"
 
 
 def _parts(number: int, text: str) -> dict[str, str]:
@@ -145,7 +115,7 @@ def _run_latexmk(folder: Path, out: Path) -> None:
 
 
 def _relevant(log: str, lines: int = 12) -> str:
-    """The first error of a LaTeX log and what follows it, or else its last lines."""
+    """Return the first error of a LaTeX log and what follows it, or else its last lines."""
     written = log.splitlines()
     errors = [number for number, line in enumerate(written) if line.startswith("!")]
     return "\n".join(written[errors[0] :][:lines] if errors else written[-lines:])

@@ -17,14 +17,6 @@ Column = Callable[[dict[str, str]], str]  # row of a CSV -> heading
 
 AVERAGE = "Avg."
 REIMERS = "Reimers and Gurevych"
-ACCURACIES = {  # table -> the file with its accuracies
-    "mldoc": "ems-v2-table11-mldoc",
-    "cls": "ems-v2-table12-amazon-v1",
-    "marc": "ems-v2-table13-amazon-v2",
-    "mldoc_bilingual": "lightweight-table03-mldoc",
-    "xnli": "monolingual-table01-xnli",
-    "rcv2": "monolingual-table02-rcv2",
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,7 @@ class PrintedModel:
 
     @property
     def values(self) -> dict[str, float]:
-        """Both tables in one: Tatoeba code -> P@1."""
+        """Return both tables in one: Tatoeba code -> P@1."""
         return {**self.seen, **self.unseen}
 
 
@@ -86,8 +78,8 @@ def _rows(name: str) -> tuple[dict[str, str], ...]:
 
 
 def _model(row: dict[str, str]) -> str:
-    """The model of a row without what follows in brackets: authors, or "(ours)", which is the
-    paper's, not ours. The Lightweight paper's "ours" is not ours either.
+    """Return the model of a row without what follows in brackets: authors, or "(ours)", which is
+    the paper's, not ours. The Lightweight paper's "ours" is not ours either.
     """
     name = (row.get("model") or row["method"]).partition(" (")[0]
     return "Lightweight" if name == "Ours" else name
@@ -95,7 +87,8 @@ def _model(row: dict[str, str]) -> str:
 
 @cache
 def load_table(name: str, column: str | Column, value: str = "value") -> Table:
-    """A table of one number a cell: model -> column -> value, averages too, in the paper's order.
+    """Return a table of one number a cell: model -> column -> value, averages too, in the paper's
+    order.
 
     `column` and `value` are columns of the CSV; a `column` that it lacks is the heading of the
     only number of a row.
@@ -113,8 +106,8 @@ def load_table(name: str, column: str | Column, value: str = "value") -> Table:
 
 @cache
 def load_models() -> dict[str, PrintedModel]:
-    """The eight models of EMS v2 Tables IV and VI by name, without the paper's "(ours)", and before
-    them mUSE, of which only Table V has a mean.
+    """Return the eight models of EMS v2 Tables IV and VI by name, without the paper's "(ours)", and
+    before them mUSE, of which only Table V has a mean.
     """
     names = ("ems-v2-table04-tatoeba", "ems-v2-table06-tatoeba-unseen")
     seen, unseen = (load_table(name, "language") for name in names)
@@ -140,7 +133,7 @@ def _without_average(values: dict[str, float]) -> tuple[dict[str, float], float 
 
 
 def _members(table: str, code: str) -> dict[str, tuple[str, ...]]:
-    """Heading -> the languages that its printed mean averages, of one table of groups.csv."""
+    """Return heading -> the languages that its printed mean averages, of a table."""
     members: dict[str, tuple[str, ...]] = {}
     for row in _rows("groups"):
         own, _, heading = row["group"].partition(" ")
@@ -151,21 +144,23 @@ def _members(table: str, code: str) -> dict[str, tuple[str, ...]]:
 
 @cache
 def load_groups(table: str = "V") -> tuple[Group, ...]:
-    """The groups of EMS v2 Table V, or of Table XIV, in the paper's order, with the languages it
-    averages.
+    """Return the groups of EMS v2 Table V, or of Table XIV, in the paper's order, with the
+    languages it averages.
     """
     members = _members(table, "tatoeba_code").items()
     return tuple(Group(heading.rpartition(" ")[0], heading, codes) for heading, codes in members)
 
 
 def load_flores() -> Table:
-    """EMS v2 Table VII: model -> P@1 by column ("mUSE (182)", "af-gu") in the paper's order."""
+    """Return EMS v2 Table VII: model -> column ("mUSE (182)", "af-gu") -> P@1."""
     return load_table("ems-v2-table07-flores", "pair")
 
 
 @cache
 def load_flores_groups() -> dict[str, tuple[str, ...]]:
-    """The two groups of Table VII by heading, "mUSE (182)": their languages by ISO 639-1 code."""
+    """Return the two groups of Table VII by heading, "mUSE (182)": their languages by ISO 639-1
+    code.
+    """
     return {
         f"{name.partition(' ')[0]} ({len(codes) * (len(codes) - 1)})": codes
         for name, codes in _members("Flores", "language").items()
@@ -173,13 +168,13 @@ def load_flores_groups() -> dict[str, tuple[str, ...]]:
 
 
 def load_ablation() -> Table:
-    """EMS v2 Table XIV: row -> value by column ("Tatoeba Avg. (58)"), as printed."""
+    """Return EMS v2 Table XIV: row -> value by column ("Tatoeba Avg. (58)"), as printed."""
     return load_table("ems-v2-table14-ablation", "column")
 
 
 @cache
 def load_grid() -> dict[str, dict[str, bool]]:
-    """EMS v2 Table II by our name of the setting: value as printed -> whether it was chosen."""
+    """Return EMS v2 Table II: our name of the setting -> value -> whether it was chosen."""
     grid: dict[str, dict[str, bool]] = {}
     for row in _rows("ems-v2-table02-grid"):
         grid.setdefault(row["setting"], {})[row["value"]] = row["chosen"] == "1"
@@ -187,18 +182,18 @@ def load_grid() -> dict[str, dict[str, bool]]:
 
 
 def load_printed_models() -> tuple[dict[str, str], ...]:
-    """The rows of EMS v2 Table III as printed; `model` without the paper's "(ours)"."""
+    """Return the rows of EMS v2 Table III as printed; `model` without the paper's "(ours)"."""
     return tuple({**row, "model": _model(row)} for row in _rows("ems-v2-table03-models"))
 
 
 @cache
 def load_pairs() -> dict[str, PrintedPairs]:
-    """EMS v2 Table I by ISO 639-1 code, in the paper's order, without the totals."""
+    """Return EMS v2 Table I by ISO 639-1 code, in the paper's order, without the totals."""
     return {row["language"]: _pairs(row) for row in _rows("ems-v2-table01-pairs")[:-1]}
 
 
 def load_pair_totals() -> PrintedPairs:
-    """The totals of EMS v2 Table I as printed."""
+    """Return the totals of EMS v2 Table I as printed."""
     return _pairs(_rows("ems-v2-table01-pairs")[-1])
 
 
@@ -211,19 +206,19 @@ def _pairs(row: dict[str, str]) -> PrintedPairs:
 
 
 def in_paper_order(languages: set[str]) -> list[str]:
-    """Tatoeba codes in the paper's order, the 58 languages of Table IV, then the 54 of Table VI;
-    those it does not know come last, by the alphabet.
+    """Return Tatoeba codes in the paper's order, the 58 languages of Table IV, then the 54 of Table
+    VI; those it does not know come last, by the alphabet.
     """
     return in_given_order(languages, list(load_models()["EMS"].values))
 
 
 def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:
-    """The codes that `first` names, in its order; the others after them, by the alphabet."""
+    """Return the codes that `first` names, in its order; the others after them, by the alphabet."""
     return [*(code for code in first if code in codes), *sorted(codes - set(first))]
 
 
 def in_table_one_order(languages: Iterable[str]) -> list[str]:
-    """ISO 639-1 codes in the order of Table I, the alphabet; those it lacks come last."""
+    """Return ISO 639-1 codes in the order of Table I, the alphabet; those it lacks come last."""
     return in_given_order(set(languages), list(load_pairs()))
 
 
@@ -231,36 +226,36 @@ def in_table_one_order(languages: Iterable[str]) -> list[str]:
 
 
 def load_accuracies(name: str) -> Table:
-    """Model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent, of one of the
-    tables in ACCURACIES, in the paper's order.
+    """Return model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent, of a
+    table of classification, in the paper's order.
     """
-    table = load_table(ACCURACIES[name], _direction)
-    return {**table, **_reimers("MLDoc", _direction)} if name == "mldoc_bilingual" else table
+    table = load_table(name, _direction)
+    return {**table, **_reimers("MLDoc", _direction)} if name.startswith("lightweight") else table
 
 
 def load_europarl() -> Table:
-    """Lightweight Table 4, and of Table 10 what is new: model -> direction, "en->fr" -> P@1."""
+    """Return Lightweight Table 4 and what is new in 10: model -> "en->fr" -> P@1."""
     arrow = itemgetter("direction")
     return {**load_table("lightweight-table04-xsr", arrow), **_reimers("XSR", arrow)}
 
 
 def _reimers(task: str, column: Column) -> Table:
-    """Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
+    """Return Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
     rows = [row for row in _rows("lightweight-table10-reimers") if row["group"] == task]
     return {REIMERS: {column(row): float(row["value"]) for row in rows if _model(row) == REIMERS}}
 
 
 @cache
 def load_classes(name: str) -> dict[str, list[str]]:
-    """Heading -> the models under it, of one of the tables in ACCURACIES that has headings."""
+    """Return heading -> the models under it, of a table with headings."""
     classes: dict[str, dict[str, None]] = {}
-    for row in _rows(ACCURACIES[name]):
+    for row in _rows(name):
         classes.setdefault(row.get("group", ""), {})[_model(row)] = None
     return {heading: list(models) for heading, models in classes.items() if heading}
 
 
 def _direction(row: dict[str, str]) -> str:
-    """The paper's "en<-de" is "de-en" here; one that names a language only is from English."""
+    """Return the direction of a row: "en<-de" is "de-en" here, "de" alone from English."""
     if "language" in row:
         return AVERAGE if row["language"] == "overall" else f"en-{row['language']}"
     name = re.sub("(.*)<-(.*)", r"\2-\1", row["direction"]).replace("->", "-")

@@ -5,7 +5,7 @@ one needs is imported when it is made, so that the workflow and the command line
 without pandas and matplotlib.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -34,16 +34,20 @@ class Request:
 
     @property
     def losses(self) -> dict[str, Path]:
-        """System -> its losses.jsonl: those of the tables first, in their order."""
+        """Return system -> its losses.jsonl: those of the tables first, in their order."""
         losses = {path.parent.name: path for path in self.sources}
         first = [name for name in self.experiment.shown if name in losses]
         return {name: losses[name] for name in dict.fromkeys([*first, *losses])}
 
     @property
-    def how(self) -> dict[str, Any]:
-        """What tables of score files take besides them."""
-        experiment = self.experiment
-        return {"printed": experiment.tables.printed, "families": experiment.families}
+    def printed(self) -> list[str]:
+        """Return the papers' models that the tables show."""
+        return self.experiment.tables.printed
+
+    @property
+    def families(self) -> Mapping[str, Sequence[str]]:
+        """Return the systems that share a row."""
+        return self.experiment.families
 
 
 Sources = Callable[[Experiment], list[str]]
@@ -65,7 +69,9 @@ class Output:
 
 
 def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = None) -> list[str]:
-    """The score files of a benchmark, of the systems of the tables; none where it is not scored."""
+    """Return the score files of a benchmark, of the systems of the tables; none where it is not
+    scored.
+    """
     names = experiment.shown if systems is None else systems
     known = benchmark in experiment.benchmarks
     folder = f"results/{experiment.name}/scores"
@@ -101,7 +107,7 @@ def _swept(experiment: Experiment) -> list[str]:
 
 
 def _ablated(experiment: Experiment, names: list[str]) -> list[str]:
-    """Score files of the ablation, where its first benchmark has something to compare."""
+    """Return score files of the ablation, where its first benchmark has something to compare."""
     systems = experiment.learning(experiment.ablated)
     if len(systems) < 2 or joining("ablation")[0] not in experiment.benchmarks:
         return []
@@ -109,22 +115,18 @@ def _ablated(experiment: Experiment, names: list[str]) -> list[str]:
 
 
 def _priced(experiment: Experiment) -> list[str]:
-    """Score files of the systems that cost minutes, where there is an ablation."""
+    """Return score files of the systems that cost minutes, where there is an ablation."""
     name = joining("tradeoff")[0]
-    return scores(experiment, name, priced(experiment)) if _ablated(experiment, [name]) else []
-
-
-def priced(experiment: Experiment) -> list[str]:
-    """The systems that cost minutes."""
-    shown, ablated = experiment.learning(experiment.shown), experiment.learning(experiment.ablated)
-    return list(dict.fromkeys([*shown, *ablated]))
+    systems = experiment.learning([*experiment.shown, *experiment.ablated])
+    systems = list(dict.fromkeys(systems))
+    return scores(experiment, name, systems) if _ablated(experiment, [name]) else []
 
 
 # --- what makes them
 
 
 def _in(name: str) -> Any:
-    """A module of this package, imported."""
+    """Return a module of this package, imported."""
     return import_module(f"ems.tables.{name}")
 
 
@@ -132,14 +134,15 @@ def _make_ablation(request: Request) -> None:
     systems = request.experiment.systems
     order = request.experiment.learning(request.experiment.ablated)
     steps = {name: systems[name].train.steps for name in order}
-    own = {"order": order, "steps": steps, "times": request.times}
-    _in("ablation").write_ablation_table(request.sources, request.out, **request.how, **own)
+    _in("ablation").write_ablation_table(
+        request.sources, request.out, request.printed, order, request.families, request.times, steps
+    )
 
 
 def _plot_ablation(request: Request) -> None:
     scored = {path.parent.name for path in request.sources}
     order = [name for name in request.experiment.ablated if name in scored]
-    _in("deltas").plot_deltas(request.sources, order, request.out, request.experiment.families)
+    _in("deltas").plot_deltas(request.sources, order, request.out, request.families)
 
 
 TABLES: dict[str, tuple[Sources, Make]] = {
@@ -155,9 +158,7 @@ TABLES: dict[str, tuple[Sources, Make]] = {
     ),
     "models": (
         lambda experiment: _and_report(experiment, _models(experiment, "model.json")),
-        lambda r: _in("models").write_models_table(
-            r.sources[:-1], r.sources[-1], r.how["printed"], r.out
-        ),
+        lambda r: _in("models").write_models_table(r.sources[:-1], r.sources[-1], r.printed, r.out),
     ),
     "ablation": (lambda experiment: _ablated(experiment, joining("ablation")), _make_ablation),
     "sweep": (
@@ -168,9 +169,7 @@ TABLES: dict[str, tuple[Sources, Make]] = {
 FIGURES: dict[str, tuple[Sources, Make]] = {
     "pairs": (
         lambda experiment: _and_report(experiment, scores(experiment, joining("pairs")[0])),
-        lambda r: _in("pairs").plot_pairs(
-            r.sources[:-1], r.sources[-1], r.out, r.experiment.families
-        ),
+        lambda r: _in("pairs").plot_pairs(r.sources[:-1], r.sources[-1], r.out, r.families),
     ),
     "ablation": (lambda experiment: _ablated(experiment, joining("ablation")[:1]), _plot_ablation),
     "learning": (_losses, lambda r: _in("curves").plot_curves(r.losses, r.out)),
@@ -193,7 +192,7 @@ TIMED: dict[str, tuple[Sources, Make]] = {
 
 
 def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
-    """A table of a benchmark, of its scores and of those that share it."""
+    """Return the output of a benchmark's table, of its scores and of those that share it."""
 
     def sources(experiment: Experiment) -> list[str]:
         names = [name, *(other for other, of in benchmarks().items() if of.family == name)]
@@ -209,7 +208,9 @@ def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
         files = request.sources
         if shown.among:
             files = [path for path in files if path.parent.name in order]
-        _in("engine").write_systems(made, files, request.out, order=order, **request.how)
+        _in("engine").write_systems(
+            made, files, request.out, request.printed, order, request.families
+        )
 
     return Output(shown, sources, make)
 
@@ -217,14 +218,14 @@ def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
 def _figure_of_benchmark(name: str, figure: str, shown: Shown) -> Output:
     def make(request: Request) -> None:
         plot = module(name, "table").FIGURES[figure]
-        plot(request.sources, request.out, request.experiment.families)
+        plot(request.sources, request.out, request.families)
 
     return Output(shown, partial(scores, benchmark=name), make)
 
 
 @cache
 def tables() -> dict[str, Output]:
-    """Every table by name, in the order of the PDF."""
+    """Return every table by name, in the order of the PDF."""
     every = {name: Output(words.TABLES[name], *of) for name, of in TABLES.items()}
     for name, record in benchmarks().items():
         every |= {of: _of_benchmark(name, of, shown) for of, shown in record.tables.items()}
@@ -233,7 +234,7 @@ def tables() -> dict[str, Output]:
 
 @cache
 def figures() -> dict[str, Output]:
-    """Every figure by name."""
+    """Return every figure by name."""
     every = {name: Output(words.FIGURES[name], *of) for name, of in FIGURES.items()}
     for name, record in benchmarks().items():
         every |= {of: _figure_of_benchmark(name, of, shown) for of, shown in record.figures.items()}
@@ -242,12 +243,12 @@ def figures() -> dict[str, Output]:
 
 @cache
 def timed() -> dict[str, Output]:
-    """What shows the cost of training: figures, and the ablation as a table."""
+    """Return what shows the cost of training: figures, and the ablation as a table."""
     return {name: Output(words.TIMED[name], *of) for name, of in TIMED.items()}
 
 
 def made_of(outputs: Mapping[str, Output], experiment: Experiment) -> dict[str, list[str]]:
-    """The outputs that an experiment has -> the files that each is made of."""
+    """Return output -> the files that it is made of, of the outputs that an experiment has."""
     sources = {name: output.sources(experiment) for name, output in outputs.items()}
     return {name: files for name, files in sources.items() if files}
 

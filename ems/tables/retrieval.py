@@ -26,7 +26,7 @@ def retrieval_table(
     what: str,
     label: Label = ScoreFile.label_of,
 ) -> Declaration:
-    """The table of a benchmark whose paper drew 2,000 queries of 200,000 candidates."""
+    """Return the table of a benchmark whose paper drew 2,000 queries of 200,000 candidates."""
     title, where = record_of(benchmark).title, record_of(benchmark).tables[benchmark].paper
 
     def about(systems: Sequence[Scores]) -> list[str]:

@@ -31,17 +31,17 @@ class Scores:
 
     @property
     def version(self) -> str:
-        """The version of the data."""
+        """Return the version of the data."""
         return self.file.version
 
     @property
     def kept(self) -> ScoreFile:
-        """The score file, with the rows and the name that stand in the table."""
+        """Return the score file, with the rows and the name that stand in the table."""
         return replace(self.file, system=self.system, rows=[score for _, _, score in self.rows])
 
     @cached_property
     def labelled(self) -> dict[str, dict[str, list[Score]]]:
-        """Measure ('': the file's metric) -> label -> scores."""
+        """Return measure ('': the file's metric) -> label -> scores."""
         groups: dict[str, dict[str, list[Score]]] = {"": {}}
         for label, _, score in self.rows:
             groups.setdefault(score.measure, {}).setdefault(label, []).append(score)
@@ -54,7 +54,7 @@ class Scores:
 
     @cached_property
     def measures(self) -> dict[str, dict[str, float]]:
-        """Other measure -> label -> mean."""
+        """Return other measure -> label -> mean."""
         return {name: _means(labels) for name, labels in self.labelled.items() if name}
 
     @cached_property
@@ -120,7 +120,7 @@ def read_scores(
 
 
 def _language(file: ScoreFile, score: Score) -> str:
-    """The experiment's language of a row beside English, or UNSEEN."""
+    """Return the experiment's language of a row beside English, or UNSEEN."""
     sides = [file.languages.get(name, ENGLISH) for name in (score.source, score.target)]
     if UNSEEN in sides:
         return UNSEEN
@@ -128,7 +128,7 @@ def _language(file: ScoreFile, score: Score) -> str:
 
 
 def joined(systems: list[Scores], families: Families | None) -> list[Scores]:
-    """The systems, with one row for each family of systems that have no label in common.
+    """Return the systems, with one row for each family of systems that have no label in common.
 
     `families`: its name -> its systems. The row stands where the first of them stood.
     """
@@ -146,7 +146,7 @@ def joined(systems: list[Scores], families: Families | None) -> list[Scores]:
 
 
 def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
-    """The systems with the languages trained on, or with the others, of those that have any."""
+    """Return the systems that have languages trained on (or others), with these alone."""
     kept = [
         replace(system, rows=tuple(row for row in system.rows if (row[1] != UNSEEN) == seen))
         for system in systems

@@ -12,6 +12,7 @@ from typing import Any
 
 from ems.config.sweep import Point
 from ems.errors import EmsError
+from ems.tables.columns import span
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
 from ems.tables.printed import load_grid
 from ems.tables.table import Place, one_block, rounded
@@ -64,7 +65,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
 
 
 def _last(system: str, losses: Mapping[str, Path]) -> Entry:
-    """The last validation of a system."""
+    """Return the last validation of a system."""
     if system not in losses:
         raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")
     rows = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
@@ -84,7 +85,7 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _best(points: Sequence[Point], axis: str, last: Mapping[str, Entry]) -> set[Place]:
-    """The highest P@1 and the lowest loss of an axis, as they are shown; ties all bold."""
+    """Return the highest P@1 and the lowest loss of an axis, as they are shown; ties all bold."""
     entries = {at: last[point.system] for at, point in enumerate(points) if point.axis == axis}
     if len(entries) < 2:
         return set()
@@ -104,8 +105,7 @@ def _changes_the_loss(axis: str) -> bool:
 def _notes(points: Sequence[Point], last: Mapping[str, Entry]) -> list[str]:
     chosen = {point.axis: point for point in points if point.chosen}
     centre = ", ".join(f"{NAMES.get(a, a)} {point.shown}" for a, point in chosen.items())
-    counts = sorted({entry.pairs for entry in last.values()})
-    seen = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+    seen = span(entry.pairs for entry in last.values())
     notes = [
         f"One setting at a time around {centre}; {len(last)} systems, each trained on {seen} "
         "sentence pairs. Loss, its parts and P@1 (percent, mean over language pairs and "

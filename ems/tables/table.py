@@ -63,12 +63,12 @@ class Table:
         return str(self.frame.columns[0])
 
     def cell(self, row: int, column: str) -> Value:
-        """The value of one cell."""
+        """Return the value of one cell."""
         return self.frame[column].iloc[row]
 
     def rows(self, block: Block) -> list[int]:
-        """The rows of a block: of several blocks, a printed row stands in those it has a value in
-        (mUSE has one in Table V, and none in Table IV).
+        """Return the rows of a block: of several blocks, a printed row stands in those it has a
+        value in (mUSE has one in Table V, and none in Table IV).
         """
         labels = self.frame.iloc[:, 0]
         every = [row for row, label in enumerate(labels) if label.startswith(block.rows)]
@@ -80,7 +80,9 @@ class Table:
         ]
 
     def shown(self, row: int, column: str, dash: str) -> str:
-        """A cell as people read it: `dash` for no value, nothing where a row above has said it."""
+        """Return a cell as people read it: `dash` for no value, nothing where a row above has said
+        it.
+        """
         if column in self.once and row and row not in self.rules:
             return ""
         value = self.cell(row, column)
@@ -92,30 +94,30 @@ class Table:
 
 
 def one_block(columns: list[str], rows: list[list[Value]], **marks: Any) -> Table:
-    """A table of a single block; the first of `columns` labels the rows."""
+    """Return a table of a single block; the first of `columns` labels the rows."""
     return Table(make_frame(columns, rows), [Block(columns[1:])], **marks)
 
 
 def make_frame(columns: list[str], rows: list[list[Value]]) -> pd.DataFrame:
-    """A frame that keeps int, float, str and None apart."""
+    """Return a frame that keeps int, float, str and None apart."""
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
 def rounded(value: float, decimals: int = 1) -> str:
-    """A score with its decimals, halves up: 80.25 -> "80.3". Noise below 1e-6 is ignored."""
+    """Return a score with its decimals, halves up: 80.25 -> "80.3". Noise below 1e-6 is ignored."""
     step = Decimal(1).scaleb(-decimals)
     return str(Decimal(f"{value:.6f}").quantize(step, rounding=ROUND_HALF_UP))
 
 
 def upper_bounds(frame: pd.DataFrame) -> set[int]:
-    """The rows of LaBSE, by their labels."""
+    """Return the rows of LaBSE, by their labels."""
     labels = frame.iloc[:, 0]
     return {row for row, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
 
 
 def best_places(frame: pd.DataFrame, ours: list[int], lowest: bool = False) -> set[Place]:
-    """Cells with the highest (or lowest) shown value of their column among the rows `ours` but
-    LaBSE's.
+    """Return cells with the highest (or lowest) shown value of their column among the rows `ours`
+    but LaBSE's.
     """
     places: set[Place] = set()
     ours = [row for row in ours if row not in upper_bounds(frame)]
@@ -129,7 +131,7 @@ def best_places(frame: pd.DataFrame, ours: list[int], lowest: bool = False) -> s
 
 
 def balanced_blocks(columns: list[str], most: int = 15) -> list[Block]:
-    """Columns in stacked blocks of like size, at most 15 wide: 59 become 15, 15, 15, 14."""
+    """Return columns in stacked blocks of like size, at most 15 wide: 59 become 15, 15, 15, 14."""
     count = -(-len(columns) // most)
     size = -(-len(columns) // max(count, 1))
     return [Block(columns[start : start + size]) for start in range(0, len(columns), size or 1)]

@@ -58,8 +58,8 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
 
 
 def _half_width(system: Scores) -> float:
-    """Half of the interval of the mean: each language is drawn apart, and its two directions, which
-    agree on most sentences, count as one.
+    """Return half of the interval of the mean: each language is drawn apart, and its two
+    directions, which agree on most sentences, count as one.
     """
     shares = {code: value / 100 for code, value in system.values.items()}
     variances = [share * (1 - share) / system.counts[code] for code, share in shares.items()]

@@ -50,7 +50,7 @@ def write_vocabulary_table(reports: list[Path], out: Path) -> None:
 
 
 def _rates(counts: dict[str, int]) -> list[Value]:
-    """Lines, percent of unknown tokens, tokens per character and per line."""
+    """Return lines, percent of unknown tokens, tokens per character and per line."""
     lines, tokens = counts["lines"], counts["tokens"]
     ratios = [(100 * counts["unknown"], tokens), (tokens, counts["characters"]), (tokens, lines)]
     return [lines, *(f"{count / total:.3f}" if total else None for count, total in ratios)]

@@ -19,7 +19,7 @@ def write_table(table: Table, out: Path) -> None:
 
 
 def comma_separated(table: Table) -> str:
-    """One line per row: scores rounded, counts in digits, nothing for a dash."""
+    """Return one line per row: scores rounded, counts in digits, nothing for a dash."""
     rows = [
         [rounded(cell, table.decimals) if isinstance(cell, float) else cell for cell in row]
         for row in table.frame.itertuples(index=False)
@@ -28,7 +28,7 @@ def comma_separated(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """One Markdown table per block, the notes under them as a list."""
+    """Return one Markdown table per block, the notes under them as a list."""
     parts = [_markdown_block(table, block) for block in table.blocks]
     notes = [*table.notes, *([f"† {table.footnote}"] if table.footnote else [])]
     listed = "\n".join(f"- {_escape(note)}" for note in notes)

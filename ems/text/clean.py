@@ -2,16 +2,8 @@
 
 One streaming pass per corpus and language pair: cap, tidy, drop empty sides, decontaminate, filter.
 What went in is what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B:
-evaluation sentences out).
-
-Notable choices:
-- a pair goes if *either* side is an evaluation sentence of *any* set and language; `scope: pair`
-  looks only at the evaluation sentences of the pair's own language (what reference counts often
-  do);
-- a cap draws exactly N of M pairs by selection sampling (Knuth, TAOCP vol. 2, algorithm S): seeded,
-  streaming, in the corpus's order, and made before the filters so that it needs only the line
-  count;
-- output is TSV, one pair a line, so the two sides cannot drift apart.
+evaluation sentences out). A pair goes if *either* side is an evaluation sentence of *any* set and
+language; with `scope: pair` only those of the pair's own languages count.
 """
 
 import random
@@ -38,24 +30,11 @@ from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.tsv import Pair
 
 PIVOT = "en"  # on one side of every pair
-
-
-def capped(pairs: Iterable[Pair], total: int, keep: int, seed: str) -> Iterator[Pair]:
-    """Exactly `keep` of `total` pairs, drawn without replacement, in their order."""
-    draw, left, needed = random.Random(seed), total, keep
-    for pair in pairs:
-        if draw.random() * left < needed:
-            needed -= 1
-            yield pair
-        left -= 1
-
-
-_TEXTS = dict.fromkeys(("corpus", "version", "role", "pair"), TEXT)
 ENTRY = named(  # of the report on a pair of a corpus
     "*-*.json",
     record(
         {
-            **_TEXTS,
+            **dict.fromkeys(("corpus", "version", "role", "pair"), TEXT),
             **dict.fromkeys(("read", "kept"), COUNT),
             "removed": mapping(COUNT),
             "by_benchmark": mapping(mapping(COUNT)),
@@ -69,13 +48,43 @@ ENTRY = named(  # of the report on a pair of a corpus
 
 @dataclass(frozen=True)
 class Source:
-    """One pair of one corpus of an experiment, by its label, and the file that holds it."""
+    """One pair of one corpus of an experiment, by its label, and the files that hold it."""
 
     label: str
     version: str
     pair: str
     archives: tuple[Path, ...]  # one for each of the pair's files, in their order
     documents: Path | None = None  # for a corpus that is divided by document
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One file of a corpus, the language pair that it is named after, and its pairs.
+
+    None stands for a side that is not UTF-8, where such a side need not be.
+    """
+
+    corpus: Corpus
+    path: Path
+    name: str
+
+    def count(self) -> int:
+        """Return the number of pairs; of a mined file, those above the threshold."""
+        if self.corpus.mined:
+            return sum(1 for _ in read_mined(self.path, self.corpus.threshold))
+        return count_pairs(self.path, self.corpus.name, self.name)
+
+    def pairs(self, undecodable: str) -> Iterator[tuple[str | None, str | None]]:
+        """Stream the pairs."""
+        if self.corpus.mined:
+            return read_mined(self.path, self.corpus.threshold)
+        return read_pairs(self.path, self.corpus.name, self.name, undecodable)
+
+    @property
+    def place(self) -> str:
+        """Where it lies among the corpora: "A/v1/moses/de-en.txt.zip"."""
+        folder = "mined" if self.corpus.mined else "moses"
+        return f"{self.corpus.name}/{self.corpus.version}/{folder}/{self.path.name}"
 
 
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> dict[str, Any]:
@@ -86,10 +95,11 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     `archives` where it lies. Raises `EmsError` for a bad archive.
     """
     role, corpus = experiment.corpus(source.label, source.version)
-    lines = [_count(corpus, place) for place in _places(corpus, source)]
+    archives = _archives(corpus, source)
+    lines = [archive.count() for archive in archives]
     filters = Filters(**dict(experiment.clean))
     report = Report(0, Counter(dict.fromkeys(filters.reasons(), 0)), {})
-    pairs = _read(experiment, corpus, source, lines, report)
+    pairs = _read(experiment, source, archives, lines, report)
     settings = experiment.decontaminate
     known = read_eval_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
@@ -97,47 +107,28 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         clean = clean_pairs(pairs, sides, known, settings.key, report, filters)
         writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)
         if not report.kept and report.read:
-            _nothing_left(corpus, source, report)
+            _check_may_be_empty(corpus, source, report)
     log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
     entry = {
+        **vars(report),
         "corpus": source.label,
         "version": source.version,
         "role": role,
         "pair": source.pair,
-        "read": report.read,
-        "removed": dict(report.removed),
-        "changed": dict(report.changed),
-        "by_benchmark": {set_: dict(counts) for set_, counts in report.by_benchmark.items()},
-        "kept": report.kept,
         "threshold": corpus.threshold,
-        "files": dict(zip(corpus.files(source.pair), lines, strict=True)),
-        "archives": {
-            name: _among_corpora(corpus, path) for path, _, name in _places(corpus, source)
-        },
+        "files": {archive.name: count for archive, count in zip(archives, lines, strict=True)},
+        "archives": {archive.name: archive.place for archive in archives},
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
 
 
-def _nothing_left(corpus: Corpus, source: Source, report: Report) -> None:
-    """An error, but for OPUS's own small files: one of Tatoeba's may be all benchmark."""
-    where = ", ".join(map(str, source.archives))
-    line = f"{where}: none of its {report.read:,} pairs is left: {dict(report.removed)}"
-    if corpus.own or not opus_files(corpus.name, corpus.version):
-        raise EmsError(line)
-    log.warning("%s", line)
+def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Path) -> None:
+    """Write the decontamination report of an experiment from those of its corpora and pairs."""
+    write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 
-def _among_corpora(corpus: Corpus, archive: Path) -> str:
-    """Where an archive lies among the corpora: "A/v1/moses/de-en.txt.zip"."""
-    folder = "mined" if corpus.mined else "moses"
-    return f"{corpus.name}/{corpus.version}/{folder}/{archive.name}"
-
-
-Place = tuple[Path, str, str]  # an archive, its corpus, the name of the pair in it
-
-
-def _places(corpus: Corpus, source: Source) -> list[Place]:
+def _archives(corpus: Corpus, source: Source) -> list[Archive]:
     names = corpus.files(source.pair)
     if len(names) != len(source.archives):
         raise EmsError(
@@ -145,52 +136,60 @@ def _places(corpus: Corpus, source: Source) -> list[Place]:
             f"{', '.join(map(str, source.archives))}"
         )
     places = zip(source.archives, names, strict=True)
-    return [(archive, corpus.name, name) for archive, name in places]
+    return [Archive(corpus, path, name) for path, name in places]
+
+
+def _check_may_be_empty(corpus: Corpus, source: Source, report: Report) -> None:
+    """Fail if cleaning removed every pair; only warn for the files that OPUS lists.
+
+    A small one, like some of Tatoeba's, may consist of evaluation sentences.
+    """
+    where = ", ".join(map(str, source.archives))
+    line = f"{where}: none of its {report.read:,} pairs is left: {dict(report.removed)}"
+    if corpus.own or not opus_files(corpus.name, corpus.version):
+        raise EmsError(line)
+    log.warning("%s", line)
 
 
 def _read(
-    experiment: Experiment, corpus: Corpus, source: Source, lines: list[int], report: Report
+    experiment: Experiment,
+    source: Source,
+    archives: list[Archive],
+    lines: list[int],
+    report: Report,
 ) -> Iterator[Pair]:
-    """The pairs of the corpus (of its part) under its cap, whose count and removals go to
-    `report`.
-    """
+    """Stream the pairs of all archives under their caps; count in `report` what is read and cut."""
     streams, before = [], 0
-    for place, count in zip(_places(corpus, source), lines, strict=True):
-        pairs, left = _of_part(experiment, corpus, source, place, count, before)
+    for archive, count in zip(archives, lines, strict=True):
+        swapped = archive.name.startswith(f"{PIVOT}-") != source.pair.startswith(f"{PIVOT}-")
+        pairs = _numbered(archive.pairs(experiment.clean.undecodable), swapped, before)
+        pairs, left = _of_part(experiment, source, archive, pairs, count)
         report.read += left
-        cap = corpus.cap(source.pair)
+        cap = archive.corpus.cap(source.pair)
         if cap is not None and cap < left:
             report.removed["cap"] += left - cap
-            name = f"{experiment.seed}/{source.label}/{source.version}/{place[2]}"
-            pairs = capped(pairs, left, cap, name)
+            seed = f"{experiment.seed}/{source.label}/{source.version}/{archive.name}"
+            pairs = capped(pairs, left, cap, seed)
         streams.append(pairs)
         before += count
     total = report.read - report.removed["cap"]
-    return _counted(chain.from_iterable(streams), _progress(source, total))
+    progress = Progress(f"decontaminate {source.label} {source.pair}", total, "pairs")
+    return _counted(chain.from_iterable(streams), progress)
 
 
-def _pairs(
-    experiment: Experiment, corpus: Corpus, place: Place
-) -> Iterator[tuple[str | None, str | None]]:
-    """The pairs of one archive; None for a side that is no text and need not be."""
-    if corpus.mined:
-        return read_mined(place[0], corpus.threshold)
-    return read_pairs(*place, experiment.clean.undecodable)
-
-
-def _count(corpus: Corpus, place: Place) -> int:
-    """How many pairs; of mined ones it may be that none has the score."""
-    if corpus.mined:
-        return sum(1 for _ in read_mined(place[0], corpus.threshold))
-    return count_pairs(*place)
+def _numbered(
+    pairs: Iterable[tuple[str | None, str | None]], swapped: bool, before: int
+) -> Iterator[Pair]:
+    """Add the line to each pair, and bring its sides into the order of the language pair."""
+    for line, (first, second) in enumerate(pairs, start=before + 1):
+        yield (second, first, line) if swapped else (first, second, line)
 
 
 def _of_part(
-    experiment: Experiment, corpus: Corpus, source: Source, place: Place, lines: int, before: int
+    experiment: Experiment, source: Source, archive: Archive, pairs: Iterator[Pair], lines: int
 ) -> tuple[Iterator[Pair], int]:
-    """The pairs of one archive, sides as in the language pair, and how many they are."""
-    swapped = place[2].startswith(f"{PIVOT}-") != source.pair.startswith(f"{PIVOT}-")
-    pairs = _numbered(_pairs(experiment, corpus, place), swapped, before)
+    """Return the pairs that belong to the corpus's part of a split, and their number."""
+    corpus = archive.corpus
     if not corpus.part:
         return pairs, lines
     split = experiment.splits[corpus.name]
@@ -199,21 +198,25 @@ def _of_part(
         return islice(pairs, start, end), end - start
     if source.documents is None:
         raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
-    wanted = lines_of_part(source.documents, split, corpus.part, lines, place[0])
+    wanted = lines_of_part(source.documents, split, corpus.part, lines, archive.path)
     return compress(pairs, wanted), sum(wanted)
 
 
-def _numbered(pairs: Iterable[tuple[str, str]], swapped: bool, before: int) -> Iterator[Pair]:
-    for line, (first, second) in enumerate(pairs, start=before + 1):
-        yield (second, first, line) if swapped else (first, second, line)
+def capped(pairs: Iterable[Pair], total: int, keep: int, seed: str) -> Iterator[Pair]:
+    """Draw exactly `keep` of `total` pairs without replacement, in their order.
 
-
-def _progress(source: Source, total: int) -> Progress:
-    return Progress(f"decontaminate {source.label} {source.pair}", total, "pairs")
+    Selection sampling (Knuth, TAOCP vol. 2, algorithm S): seeded and streaming.
+    """
+    draw, left, needed = random.Random(seed), total, keep
+    for pair in pairs:
+        if draw.random() * left < needed:
+            needed -= 1
+            yield pair
+        left -= 1
 
 
 def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
-    """The pairs; many of them are counted at once, since looking at the clock costs more."""
+    """Count the pairs, many at once: looking at the clock costs more than a pair."""
     number = 0
     for number, pair in enumerate(pairs, start=1):
         yield pair
@@ -221,8 +224,3 @@ def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
             progress.add(BATCH)
     progress.add(number % BATCH)
     progress.close()
-
-
-def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Path) -> None:
-    """Write the decontamination report of an experiment from those of its corpora and pairs."""
-    write_json(out, {**plain(experiment.decontaminate), "corpora": entries})

@@ -1,20 +1,17 @@
 """The keys of all evaluation sentences: one file per experiment, `key<TAB>label,label...` a line.
 
 A label is `<evalset>/<code>`, the code the set's own, so the file does not depend on what an
-experiment trains on. EMS v2 section IV-B.
-
-The last line has no key: it is the SHA-256 of all others. A file that was cut short would let
-evaluation sentences into the training data, and nothing else would show it.
+experiment trains on (EMS v2 section IV-B). The last line has no key: it is the SHA-256 of all
+others, since a file that was cut short would let evaluation sentences into the training data.
 """
 
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from ems.batches import batched
 from ems.config import Experiment
 from ems.damaged import Damaged
 from ems.evalsets.sets import data_files, read_sides
@@ -24,7 +21,6 @@ from ems.progress import Progress
 from ems.text.normalise import keys_function, tidier, tidy_lines
 
 Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
-BATCH = 2000  # sentences folded at once
 BLOCK = 1 << 20  # bytes read at once, about
 
 
@@ -45,8 +41,7 @@ def write_eval_keys(
     progress = Progress("read evaluation sets", len(files), "languages")
     for label, read in files.items():
         for side in read():
-            sentences = iter(side)
-            while batch := list(islice(sentences, BATCH)):
+            for batch in batched(side, len):
                 for key in keys_of(tidy_lines(batch, slow)):
                     had = labels.get(key, ())
                     if key and label not in had:
@@ -65,16 +60,17 @@ def write_keys(labels: Mapping[str, Iterable[str]], out: Path) -> None:
             line = f"{key}\t{','.join(sorted(labels[key]))}\n".encode()
             whole.update(line)
             writer.write(line)
-        writer.write(_last_line(whole))
+        writer.write(_last_line(whole.hexdigest()))
 
 
-def _last_line(whole: Any) -> bytes:
-    return f"\t{whole.hexdigest()}\n".encode()
+def _last_line(sha256: str) -> bytes:
+    return f"\t{sha256}\n".encode()
 
 
 def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Callable[[], Sides]]:
-    """The parts of every evaluation set of `decontaminate.against`; `folders`: where each set
-    lies. Raises `Damaged` for a set that is not as it was fetched.
+    """Return a reader of the sides of each language of each set of `decontaminate.against`.
+
+    `folders` says where each set lies. Raises `Damaged` for a set that is not as it was fetched.
     """
     for name in experiment.decontaminate.against:
         check_files(path for path in data_files(experiment, name, folders[name]) if path.is_file())
@@ -86,7 +82,7 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
 
 
 def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
-    """The evaluation sets that hold each key, under any label or under one of `wanted`.
+    """Return the evaluation sets that hold each key, under any label or under one of `wanted`.
 
     Raises `Damaged` for a file that is not as it was written.
     """
@@ -96,17 +92,17 @@ def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> dict[st
         for line in lines:
             key, _, labels = line.partition("\t")
             if labels not in names_of:
-                found = [x for x in labels.split(",") if wanted is None or x in wanted]
-                names_of[labels] = tuple(sorted({label.partition("/")[0] for label in found}))
+                known = [x for x in labels.split(",") if wanted is None or x in wanted]
+                names_of[labels] = tuple(sorted({label.partition("/")[0] for label in known}))
             if names_of[labels]:
                 keys[key] = names_of[labels]
     return keys
 
 
 def _blocks(path: Path) -> Iterator[list[str]]:
-    """The lines of the keys, some thousands at once; then the last line is checked."""
+    """Yield the lines of the keys, some thousands at once, and check the last line after them."""
     whole, rest = hashlib.sha256(), b""
-    end = len(_last_line(whole))
+    end = len(_last_line(whole.hexdigest()))
     try:
         with open(path, "rb") as reader:
             left = reader.seek(0, os.SEEK_END) - end
@@ -123,5 +119,5 @@ def _blocks(path: Path) -> Iterator[list[str]]:
         raise unreadable(path, error) from None
     except UnicodeDecodeError as error:
         raise Damaged(path, f"not UTF-8 ({error.reason})") from None
-    if last != _last_line(whole):
+    if last != _last_line(whole.hexdigest()):
         raise Damaged(path, "cut short or changed: its last line is not the checksum of the others")

@@ -6,15 +6,8 @@
   tones are marks, and words differ by them.
 
 EMS v2 section IV-B: "we removed the sentences that appear in any evaluation dataset"; the paper
-does not say how they were compared.
-
-Notable choices:
-- `tidy` and `plain_key` say what is meant, one text at a time; `tidy_lines` and
-  `keys_function` are the same for many at once, several times faster: most lines are tidy already,
-  ASCII goes through one table of bytes, all else through one table of characters;
-- format characters (bidi controls, soft hyphens, zero-width spaces) stay unless an experiment drops
-  them. Joiners between letters that are written with them (Persian, Hindi, Malayalam, Sinhala, ...)
-  and in emoji stay even then, and so do the signs that enclose a number in Arabic.
+does not say how they were compared. `tidy` and `plain_key` define the forms of one text;
+`tidy_lines` and `folded_keys` are several times faster on many.
 """
 
 import unicodedata
@@ -46,24 +39,28 @@ Tidy = Callable[[str], str]
 
 
 def tidy(text: str) -> str:
-    """NFC without control characters and line separators, white space folded to single spaces."""
+    """Return the NFC without control characters and line separators, with single spaces."""
     return " ".join(_CONTROL.sub(" ", unicodedata.normalize("NFC", text)).split())
 
 
 def without_format(text: str) -> str:
-    """The text without characters of category Cf that are neither seen nor needed in writing."""
+    """Return the text without bidi controls, soft hyphens, zero-width spaces and their like.
+
+    Joiners between letters that are written with them (Persian, Hindi, Sinhala, ...) and in emoji
+    stay, and so do the signs that enclose a number in Arabic.
+    """
     return _FORMAT.sub("", text)
 
 
 def tidier(format_characters: str) -> Tidy:
-    """`tidy` with the setting `clean.format_characters`: "keep" or "drop" (before the NFC)."""
+    """Return `tidy` with the setting `clean.format_characters`: "keep" or "drop"."""
     return (lambda text: tidy(without_format(text))) if format_characters == "drop" else tidy
 
 
 def tidy_lines(texts: list[str], slow: Tidy = tidy) -> list[str]:
-    """`slow` (`tidy`, or what `tidier` gives) of each text, called only where it does something.
+    """Return `slow` (`tidy`, or a `tidier`) of each text, called only where it changes something.
 
-    What can be printed holds no control, separator, format character or white space but spaces.
+    Printable text has no control, separator, format character or white space other than spaces.
     """
     normalised = unicodedata.is_normalized
     return [
@@ -79,17 +76,12 @@ def tidy_lines(texts: list[str], slow: Tidy = tidy) -> list[str]:
 
 
 def plain_key(text: str) -> str:
-    """NFC, lower case, runs of white space as one space."""
+    """Return the NFC in lower case, runs of white space as one space."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
-def plain_keys(texts: list[str]) -> list[str]:
-    """`plain_key` of each text."""
-    return [plain_key(text) for text in texts]
-
-
 def folded_keys(texts: list[str]) -> list[str]:
-    """The folded key of each text, '' for one without letters and digits; none holds a LF."""
+    """Return the folded key of each text, '' for one without letters and digits."""
     plain = [text for text in texts if text.isascii()]
     if len(plain) == len(texts):
         return _folded_ascii(texts)
@@ -106,7 +98,7 @@ def _folded_ascii(texts: list[str]) -> list[str]:
 
 
 def _folded_unicode(texts: list[str]) -> list[str]:
-    """A line feed neither composes nor has a case, so a block is folded as its lines are."""
+    # a line feed neither composes nor has a case: the block folds as its lines do
     block = "\n".join([unicodedata.normalize("NFKC", text) for text in texts]).lower()
     codes = np.frombuffer(block.encode("utf-32-le", "surrogatepass"), np.uint32)
     kept = codes[_is_text()[codes]]
@@ -115,7 +107,7 @@ def _folded_unicode(texts: list[str]) -> list[str]:
 
 @cache
 def _is_text() -> np.ndarray:
-    """Whether a code point stays in a folded key, bool[0x110000]; the line feed between two too."""
+    """Return which code points stay in a folded key or divide keys (LF), bool[0x110000]."""
     every = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     kept = _NOT_TEXT.sub("", every).encode("utf-32-le", "surrogatepass")
     table = np.zeros(0x110000, bool)
@@ -124,11 +116,9 @@ def _is_text() -> np.ndarray:
     return table
 
 
-_KEYS = {"plain": plain_keys, "folded": folded_keys}
-
-
 def keys_function(name: str) -> Callable[[list[str]], list[str]]:
-    """From tidy texts to the keys of that name. Raises `EmsError` with the allowed names."""
-    if name not in _KEYS:
-        raise EmsError(f"decontaminate.key: found {name!r}; allowed values: {', '.join(_KEYS)}")
-    return _KEYS[name]
+    """Return the function from tidy texts to the keys of that name."""
+    functions = {"plain": lambda texts: list(map(plain_key, texts)), "folded": folded_keys}
+    if name not in functions:
+        raise EmsError(f"decontaminate.key: found {name!r}; allowed values: {', '.join(functions)}")
+    return functions[name]

@@ -1,14 +1,9 @@
-"""A pair file worked on in pieces: each in a worker process, each kept until all are done.
+"""A pair file worked on in pieces, each kept in a state folder until all are done.
 
-Notable choices:
-- a piece is a fixed number of lines (fewer where they are very long), whatever the number of
-  workers, so one worker and many give the same bytes;
-- a worker gets the place of its piece in the file, not its text, so memory is one piece a worker;
-- workers make their tools themselves (workers.py);
-- a finished piece is renamed to its name, then recorded with its checksums, in a state folder that
-  no workflow knows: after `kill -9` only whole pieces of the same input and settings are used
-  again;
-- a file of one piece is done in this process, so that small corpora pay for none of this.
+A piece is a fixed number of lines (fewer where they are very long), whatever the number of workers,
+so one worker and many give the same bytes. A worker gets the place of its piece, not its text. A
+finished piece is renamed to its name, then recorded with its checksums: after `kill -9` only whole
+pieces of the same input and settings are used again. A file of one piece is done in this process.
 """
 
 import hashlib
@@ -16,9 +11,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
 
 from ems.config.provenance import digest
 from ems.errors import EmsError
@@ -57,13 +51,12 @@ class Piece:
         return f"{self.number:05}"
 
 
-Advance = Callable[[int], object]  # told how many more lines are done
-Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece
-Start = Callable[[], Work]  # makes the tools; it is pickled, and equal ones share their tools
+Advance = Callable[[int], object]  # counts lines that are done
+Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece; pickled
 
 
 def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Piece], str]:
-    """The pieces of a file and its SHA-256, in one pass. An empty file is one empty piece.
+    """Return the pieces of a file and its SHA-256. An empty file is one empty piece.
 
     A piece ends after `lines` lines, or after the line that makes it `size` bytes. Raises `Damaged`
     when there is no such file, or when lines of it are missing.
@@ -71,43 +64,39 @@ def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Pi
     pieces: list[Piece] = []
     start = end = held = 0  # of the open piece: its bytes so far, its lines so far
     first, hasher = 1, hashlib.sha256()
-    with _opened(source) as reader:
-        while batch := reader.readlines(BLOCK):
-            hasher.update(b"".join(batch))
-            for line in batch:
-                end, held = end + len(line), held + 1
-                if held == lines or (size and end - start >= size):
-                    pieces.append(Piece(source, len(pieces), start, end, first, held))
-                    start, first, held = end, first + held, 0
+    try:
+        with open(source, "rb") as reader:
+            while batch := reader.readlines(BLOCK):
+                hasher.update(b"".join(batch))
+                for line in batch:
+                    end, held = end + len(line), held + 1
+                    if held == lines or (size and end - start >= size):
+                        pieces.append(Piece(source, len(pieces), start, end, first, held))
+                        start, first, held = end, first + held, 0
+    except OSError as error:
+        raise unreadable(source, error) from None
     check_count(source, first + held - 1)
     if held or not pieces:
         pieces.append(Piece(source, len(pieces), start, end, first, held))
     return pieces, hasher.hexdigest()
 
 
-def _opened(source: Path) -> BinaryIO:
-    try:
-        return open(source, "rb")
-    except OSError as error:
-        raise unreadable(source, error) from None
-
-
-def alone(what: str, start: Start, piece: Piece, out: Path) -> None:
+def do_only(what: str, work: Work, piece: Piece, out: Path) -> None:
     """Do the only piece of a file in this process, into `out`."""
     progress = Progress(what, piece.lines, "pairs")
-    start()(piece, out, progress.add)
+    work(piece, out, progress.add)
     progress.close()
 
 
 @contextmanager
-def kept(
-    what: str, start: Start, pieces: list[Piece], state: Path, key: dict[str, Any], workers: int
+def done_pieces(
+    what: str, work: Work, pieces: list[Piece], state: Path, key: object, workers: int
 ) -> Iterator[list[Path]]:
     """Do all pieces in `workers` processes; the results, in order, lie in one folder for the block.
 
-    They are kept in `state` under the hash of `key`, what everything depends on: the next run with
-    the same key does what is left. What another key left is removed; after the block, `state`.
-    Raises `EmsError` as a worker does, or when one of them is killed.
+    They are kept in `state` under the hash of `key`, everything that they depend on (as JSON): the
+    next run with the same key does what is left. Results of another key are removed, and after the
+    block `state` is. Raises `EmsError` as a worker does, or when one of them is killed.
     """
     check_state(state, ("pieces", "done"))
     folder = state / digest(key)
@@ -120,30 +109,21 @@ def kept(
         log.info("%s: resumed, %d of %d pieces were done before", what, done, len(pieces))
     progress = Progress(what, sum(piece.lines for piece in waiting), "pairs")
     if workers > 1 and len(waiting) > 1:
-        _share(start, waiting, folder, workers, progress)
-    elif waiting:
-        work = start()
+        _share(work, waiting, folder, workers, progress)
+    else:
         for piece in waiting:
-            _do(work, piece, folder, progress.add)
+            _do(work, folder, piece, progress.add)
     progress.close(f"{len(pieces)} pieces")
-    yield [_result(piece, folder) for piece in pieces]
+    yield [folder / "pieces" / piece.name for piece in pieces]
     shutil.rmtree(state)
 
 
-def _result(piece: Piece, folder: Path) -> Path:
-    return folder / "pieces" / piece.name
-
-
-def _record(piece: Piece, folder: Path) -> Path:
-    return folder / "done" / f"{piece.name}.json"
-
-
 def _share(
-    start: Start, waiting: list[Piece], folder: Path, workers: int, progress: Progress
+    work: Work, waiting: list[Piece], folder: Path, workers: int, progress: Progress
 ) -> None:
     """Do pieces in several processes. Raises `EmsError` when one of them is killed."""
     try:
-        for piece in in_workers(partial(_do_in_worker, start, folder), waiting, workers):
+        for piece in in_workers(partial(_do, work, folder), waiting, workers):
             progress.add(piece.lines, f"{workers} workers")
     except WorkerKilledError as killed:
         names = ", ".join(piece.name for piece in killed.args)
@@ -154,35 +134,25 @@ def _share(
         ) from None
 
 
-def _do_in_worker(start: Start, folder: Path, piece: Piece) -> None:
-    _do(_started(start), piece, folder, lambda lines: None)
-
-
-@cache
-def _started(start: Start) -> Work:
-    """Make the tools of this worker at its first piece."""
-    return start()
-
-
-def _do(work: Work, piece: Piece, folder: Path, advance: Advance) -> None:
+def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:
     """Do a piece, keep its result in the state folder, and record it."""
-    result = _result(piece, folder)
+    result = folder / "pieces" / piece.name
     remove(result)  # of a run that was killed before it was recorded
     with atomic_path(result) as temporary:
         work(piece, temporary, advance)
-    write_json(_record(piece, folder), _checksums(result))
+    write_json(folder / "done" / f"{piece.name}.json", _checksums(result))
 
 
 def _is_whole(piece: Piece, folder: Path) -> bool:
-    """Whether a run before has finished a piece, and every byte of it is still there."""
+    """Return whether a run before has finished a piece, and every byte of it is still there."""
     try:
-        recorded = read_json(_record(piece, folder), mapping(TEXT))
-        return recorded == _checksums(_result(piece, folder))
+        recorded = read_json(folder / "done" / f"{piece.name}.json", mapping(TEXT))
+        return recorded == _checksums(folder / "pieces" / piece.name)
     except EmsError:  # no record, or a spoilt one
         return False
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    """SHA-256 of a file, or of all files of a folder; nothing for what is not there."""
+    """Return the SHA-256 of a file, or of all files of a folder; nothing for what is not there."""
     files = [item for item in (path, *sorted(path.rglob("*"))) if item.is_file()]
     return {str(item.relative_to(path.parent)): sha256_file(item) for item in files}

@@ -1,8 +1,8 @@
-"""Which texts were there before, in twelve bytes each: for exact duplicates in a large corpus.
+"""A set of texts in twelve bytes each, for exact duplicates in a large corpus.
 
-A Python set of so many numbers takes 65 bytes or more each. Here 64-bit hashes lie in one array
-with open addressing, two thirds full at most, and a batch is looked up at once. Two different
-texts of 143 million share a hash with a probability of about 1 in 2,000 (n^2 / 2^65).
+A Python set takes 65 bytes or more for each. Here 64-bit hashes lie in one array with open
+addressing, two thirds full at most. Two different texts of 143 million share a hash with a
+probability of about 1 in 2,000 (n^2 / 2^65).
 """
 
 from hashlib import blake2b
@@ -18,10 +18,7 @@ class Seen:
         self.table = np.zeros(max(3 * most // 2, 16), np.uint64)  # 0: nothing there
 
     def add(self, texts: list[str]) -> list[bool]:
-        """Whether each text is new, here and in every call before; then it has been seen.
-
-        The hash depends on nothing but the text, so every run finds the same.
-        """
+        """Return whether each text is new, here and in every call before; add it to the set."""
         digests = b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts])
         hashes = np.maximum(np.frombuffer(digests, "<u8"), 1)
         distinct, first = np.unique(hashes, return_index=True)
@@ -30,7 +27,7 @@ class Seen:
         return new.tolist()
 
     def _insert(self, hashes: np.ndarray) -> np.ndarray:
-        """Put distinct hashes, uint64[n], into the table; bool[n]: whether it was not there yet."""
+        """Put distinct hashes, uint64[n], into the table; return which were absent, bool[n]."""
         size = np.uint64(len(self.table))
         if self.count + len(hashes) > len(self.table):
             raise ValueError(f"{self.count + len(hashes):,} texts in a set for {self.most:,}")

@@ -1,19 +1,10 @@
 """SentencePiece: a seeded sample, BPE training, and the subword model of an encoder (EMS v2 IV-B).
 
-Notable choices:
-- we draw the sample ourselves, line for line from each language: SentencePiece's own shuffled
-  sample is not reproducible (0.2.3), and it knows no languages;
-- a language's share of the sample is p_l ~ n_l^(1/temperature), as for training batches;
-- one thread: BPE gains nothing from more, and the model file would record their number;
-- `<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per language, all inside the
-  size, as in the authors' vocabulary (no bos, no eos). A control symbol is never matched in text;
-- memory is bounded by the sample, not by the corpus: training takes about twice the bytes of the
-  sample (sample_lines x bytes of a segmented line; 2,000,000 lines of 100 bytes: 0.4 GB) and
-  0.3 GB for its table of distinct words; drawing the sample holds one line;
-- `byte_fallback` spends 256 pieces on bytes, so that no character is ever unknown (the papers have
-  none);
-- SentencePiece records the number of threads in the model; we take it out again, so that the same
-  sample is the same bytes on any machine.
+The sample is drawn here, since SentencePiece's own is not reproducible (0.2.3) and knows no
+languages: a language's share is p_l ~ n_l^(1/temperature), as for training batches. The pieces are
+`<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per language, as in the authors'
+vocabulary (no bos, no eos). Training takes about twice the bytes of the sample in memory and 0.3 GB
+for its table of distinct words, however large the corpus is.
 """
 
 import io
@@ -35,12 +26,12 @@ MODEL = "*.model"  # the name of such a file
 
 
 def language_token(code: str) -> str:
-    """The control symbol of a language, like `<2en>`."""
+    """Return the control symbol of a language, like `<2en>`."""
     return f"<2{code}>"
 
 
 def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, int]:
-    """How many of `total` lines each language gives: p_l ~ n_l^(1/temperature), at most n_l.
+    """Return how many of `total` lines each language gives: p_l ~ n_l^(1/temperature), at most n_l.
 
     What a small language cannot fill goes to the others in the same proportions.
     """
@@ -59,7 +50,7 @@ def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, 
 
 
 def _rounded(shares: dict[str, float], total: int) -> dict[str, int]:
-    """Whole numbers that add up to `total`: largest remainders first, ties by name."""
+    """Return whole numbers that add up to `total`: largest remainders first, ties by name."""
     whole = {code: int(share) for code, share in shares.items()}
     order = sorted(shares, key=lambda code: (whole[code] - shares[code], code))
     for code in order[: total - sum(whole.values())]:
@@ -70,16 +61,14 @@ def _rounded(shares: dict[str, float], total: int) -> dict[str, int]:
 def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict[str, int]:
     """Draw the training sample of the vocabulary from segmented pair files `.../<a>-<b>.tsv`.
 
-    Returns the number of lines per language. Memory does not grow with the corpus: lines are drawn
-    in their order while they stream by (Knuth's algorithm S). Beside `out` its `languages_of` says
-    which language each line is of.
+    Returns the number of lines per language. Lines are drawn in their order while they stream by
+    (Knuth's algorithm S). The file `languages_of(out)` has the language of each line.
     """
     settings = experiment.vocabulary
     lines = {path: count_lines(path) for path in sources}
-    for path, count in lines.items():
-        check_count(path, count)
     counts: dict[str, int] = {}
     for path, count in lines.items():
+        check_count(path, count)
         for code in codes_of(path):
             counts[code] = counts.get(code, 0) + count
     quota = quotas(counts, settings.sample_lines, settings.temperature)
@@ -102,14 +91,16 @@ def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict
 
 
 def languages_of(sample: Path) -> Path:
-    """The file beside a sample that holds the language of each of its lines."""
+    """Return the file beside a sample that holds the language of each of its lines."""
     return sample.with_suffix(".languages")
 
 
-def unequal_sample(sample: Path) -> EmsError:
-    """The error for a sample with another number of lines than its languages."""
-    counts = [count_lines(path) for path in (sample, languages_of(sample))]
-    return Damaged(sample, f"{counts[0]:,} lines, but {languages_of(sample)} has {counts[1]:,}")
+def count_sample(sample: Path) -> int:
+    """Return the lines of a sample. Raises `Damaged` when its languages have another number."""
+    lines, codes = count_lines(sample), count_lines(languages_of(sample))
+    if lines != codes:
+        raise Damaged(sample, f"{lines:,} lines, but {languages_of(sample)} has {codes:,}")
+    return lines
 
 
 def _drawn(
@@ -129,9 +120,8 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
 
     Raises `EmsError` when the sample is too small for the size.
     """
-    settings, count = experiment.vocabulary, count_lines(sample)
-    if languages_of(sample).is_file() and count_lines(languages_of(sample)) != count:
-        raise unequal_sample(sample)
+    settings = experiment.vocabulary
+    count = (count_sample if languages_of(sample).is_file() else count_lines)(sample)
     progress = Progress(f"train BPE of {settings.size:,} pieces", count, "lines")
     model = io.BytesIO()
     try:
@@ -144,7 +134,7 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
                 character_coverage=settings.character_coverage,
                 byte_fallback=settings.byte_fallback,
                 input_sentence_size=0,
-                num_threads=1,
+                num_threads=1,  # more gain nothing, and the file records their number
                 pad_id=PAD,
                 unk_id=UNK,
                 bos_id=-1,
@@ -153,7 +143,9 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
                 minloglevel=2,
             )
     except (RuntimeError, OSError) as error:
-        _check_text(sample)
+        with reading_text(sample) as lines:
+            for _ in lines:  # is it UTF-8?
+                pass
         raise EmsError(
             f"vocabulary.size: SentencePiece cannot make {settings.size:,} pieces from "
             f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
@@ -166,15 +158,8 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
     return load_vocabulary(out).get_piece_size()
 
 
-def _check_text(path: Path) -> None:
-    """Raise `Damaged` for a file that is not UTF-8."""
-    with reading_text(path) as lines:
-        for _ in lines:
-            pass
-
-
 def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """The subword model at `path`. Raises `Damaged` when it is none."""
+    """Load the subword model at `path`. Raises `Damaged` when it is none."""
     if not path.is_file():
         raise Damaged(path, "no such file", MODEL)
     try:

@@ -1,7 +1,6 @@
 """The pair files between the text stages: `first<TAB>second<TAB>line`, one pair a line, UTF-8, LF.
 
-`line` is the line of the corpus that the pair comes from, counted from 1, so that what a token was
-made of can be looked up.
+`line` is the line of the corpus that the pair comes from, counted from 1.
 """
 
 import io
@@ -38,9 +37,9 @@ def read_tsv(path: Path) -> Iterator[Pair]:
 def read_columns(
     path: Path, start: int = 0, count: int | None = None, number: int = 1
 ) -> Iterator[Columns]:
-    """The pairs of a file in batches, column by column; lines of origin as they are written.
+    """Stream the pairs of a file in batches, column by column; lines of origin stay text.
 
-    Reads `count` lines (None: all) from the byte `start`, where line `number` begins. Raises
+    Reads `count` lines (default: all) from the byte `start`, where line `number` begins. Raises
     `Damaged` with the number of a malformed line.
     """
     try:
@@ -71,7 +70,7 @@ def _columns(path: Path, lines: list[str], number: int) -> Columns:
 
 
 def count_lines(path: Path) -> int:
-    """Number of lines, read in blocks."""
+    """Return the number of lines, read in blocks."""
     try:
         with open(path, "rb") as reader:
             return sum(block.count(b"\n") for block in iter(lambda: reader.read(1 << 20), b""))
@@ -86,8 +85,8 @@ def check_count(path: Path, lines: int) -> None:
     that the report beside the first one counts.
     """
     place = path.absolute()
-    text, kind, *names = place.parts[-5:]
-    if (text, kind) not in (("text", CLEAN), ("text", SEGMENTED)):
+    text, stage, *names = place.parts[-5:]
+    if text != "text" or stage not in (CLEAN, SEGMENTED):
         return
     report = place.parents[3] / CLEAN / Path(*names).with_suffix(".json")
     if not report.is_file():

@@ -1,10 +1,7 @@
 """Worker processes that share a list of tasks.
 
-Notable choices:
-- workers are spawned and make their tools themselves: a tokenizer that was used before a fork
-  answers with other processes' lines, without an error;
-- no worker outlives its parent, however that ends: each waits for the end of it in a thread;
-- at most as many tasks are handed out as there are workers.
+Workers are spawned and make their tools themselves: a tokenizer that was used before a fork answers
+with other processes' lines, without an error. No worker outlives its parent, however that ends.
 """
 
 import multiprocessing
@@ -32,7 +29,7 @@ def in_workers(work: Callable[[Task], Any], tasks: list[Task], workers: int) -> 
     """
     others = set(multiprocessing.active_children())
     spawn = multiprocessing.get_context("spawn")
-    count = min(workers, len(tasks))
+    count = min(workers, len(tasks))  # also the most tasks that are handed out at once
     pool = ProcessPoolExecutor(count, mp_context=spawn, initializer=_enter)
     queue, running = iter(tasks), dict[Future, Task]()
     try:
@@ -54,12 +51,12 @@ def in_workers(work: Callable[[Task], Any], tasks: list[Task], workers: int) -> 
 
 
 def _enter() -> None:
-    """What a worker does first: leave Ctrl-C to its parent, and go when that has gone."""
+    """Set up a worker: leave Ctrl-C to its parent, and end when the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_go_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _go_with_parent() -> None:
+def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

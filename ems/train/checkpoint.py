@@ -10,12 +10,9 @@ checkpoint is noticed and the one before it is used. No random state is kept: ba
 are functions of (seed, step).
 """
 
-import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +27,6 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import (
     atomic_path,
-    check_state,
     parse_json,
     read_json,
     sha256_file,
@@ -39,6 +35,7 @@ from ems.files import (
 )
 from ems.progress import log
 from ems.shapes import BELOW, COUNT, TEXT, mapping, record
+from ems.train.scalars import LogRow
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 LOSSES, TIMES = "losses.jsonl", "times.jsonl"
@@ -47,8 +44,6 @@ STATE = "state.json"
 SHAPE = record(
     {"check": TEXT, "step": COUNT, "sha256": mapping(TEXT, BELOW) | {"required": [*FILES]}}
 )
-
-LogRow = dict[str, Any]  # one line of losses.jsonl or times.jsonl
 
 
 @dataclass
@@ -96,30 +91,6 @@ class Keep:
 def json_lines(rows: list[LogRow]) -> str:
     """Format each row as a line of JSON."""
     return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-@contextmanager
-def claimed(state: Path) -> Iterator[None]:
-    """Lock the state folder of a system; at the end, remove it if nothing else is in it.
-
-    The kernel holds the lock (flock), so it ends with the process. Raises `EmsError` if another
-    process holds it.
-    """
-    check_state(state, ("identity.json", "step-", "bad-batch-"))
-    state.mkdir(parents=True, exist_ok=True)
-    with open(state / "lock", "a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked = os.fstat(handle.fileno()).st_ino == (state / "lock").stat().st_ino
-        except (BlockingIOError, FileNotFoundError):  # the latter: its holder has just finished
-            locked = False
-        if not locked:
-            raise EmsError(
-                f"{state}: another process is training this system now; wait for it or stop it"
-            )
-        yield
-        if [path.name for path in state.iterdir()] == ["lock"]:
-            shutil.rmtree(state)
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
@@ -173,13 +144,6 @@ def _remove(folder: Path) -> None:
     doomed = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     folder.rename(doomed)
     shutil.rmtree(doomed)
-
-
-def clean(state: Path) -> None:
-    """Remove what a killed run left half written or half deleted. The caller holds the lock."""
-    for path in state.glob(".*.part"):
-        log.info("%s: left by a run that was killed; removed", path)
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def verified(folder: Path) -> dict[str, Any]:

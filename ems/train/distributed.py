@@ -105,22 +105,18 @@ def joined(device: torch.device) -> Iterator[World]:
         yield world
         return
     if device.type == "cuda":
-        torch.cuda.set_device(_own_gpu())
+        own, present = torchrun.local_rank(), torch.cuda.device_count()
+        if own >= present:
+            raise EmsError(
+                f"{os.environ['LOCAL_WORLD_SIZE']} processes were started on this machine, but "
+                f"PyTorch finds {present} GPUs; set `gpus` in config.yaml to as many as there are"
+            )
+        torch.cuda.set_device(own)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=WAIT)
     try:
         yield world
     finally:
         distributed.destroy_process_group()
-
-
-def _own_gpu() -> int:
-    own, present = torchrun.local_rank(), torch.cuda.device_count()
-    if own >= present:
-        raise EmsError(
-            f"{os.environ['LOCAL_WORLD_SIZE']} processes were started on this machine, but "
-            f"PyTorch finds {present} GPUs; set `gpus` in config.yaml to as many as there are"
-        )
-    return own
 
 
 def dropout_seed(seed: int, step: int, rank: int = 0, part: int = 0) -> int:

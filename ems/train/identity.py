@@ -1,19 +1,22 @@
-"""The identity of a run: everything that its model depends on.
+"""The state folder of a system: its lock, and the identity of the run that it belongs to.
 
-The checkpoints of a run lie in a folder named by a hash of it. A run that finds checkpoints of
-another identity stops and lists the differences, so that hours of training are neither resumed
-under wrong settings nor thrown away silently.
+The identity is everything that a model depends on; checkpoints lie in a folder named by its hash.
+A run that finds checkpoints of another identity stops and lists the differences, so that hours of
+training are neither resumed under wrong settings nor thrown away silently.
 """
 
+import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ems.config import Experiment, stage_settings
 from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
-from ems.files import read_json, write_json
+from ems.files import check_state, read_json, write_json
 from ems.progress import log
 from ems.shards.reader import PairStore
 from ems.train import AFRESH
@@ -40,11 +43,35 @@ def identity_of(
     }
 
 
+@contextmanager
+def claimed(state: Path) -> Iterator[None]:
+    """Lock the state folder of a system; at the end, remove it if nothing else is in it.
+
+    The kernel holds the lock (flock), so it ends with the process. Raises `EmsError` if another
+    process holds it.
+    """
+    check_state(state, ("identity.json", "step-", "bad-batch-"))
+    state.mkdir(parents=True, exist_ok=True)
+    with open(state / "lock", "a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = os.fstat(handle.fileno()).st_ino == (state / "lock").stat().st_ino
+        except (BlockingIOError, FileNotFoundError):  # the latter: its holder has just finished
+            locked = False
+        if not locked:
+            raise EmsError(
+                f"{state}: another process is training this system now; wait for it or stop it"
+            )
+        yield
+        if [path.name for path in state.iterdir()] == ["lock"]:
+            shutil.rmtree(state)
+
+
 def claim_identity(state: Path, identity: Identity, afresh: bool = False) -> Path:
     """Return the folder of this identity in the state folder, which the caller has locked.
 
     Raises `EmsError` with the differences if there are checkpoints of another identity; `afresh`
-    deletes those instead. Folders without a checkpoint are always deleted.
+    deletes those instead. Folders without a checkpoint and what a kill left half written go.
     """
     own = state / digest(identity)
     for other in sorted(path for path in state.iterdir() if path.is_dir() and path != own):
@@ -53,6 +80,9 @@ def claim_identity(state: Path, identity: Identity, afresh: bool = False) -> Pat
                 raise EmsError(_refusal(other, identity))
             log.warning("%s: checkpoints of other settings, deleted as asked", other)
         shutil.rmtree(other)
+    for path in own.glob(".*.part"):
+        log.info("%s: left by a run that was killed; removed", path)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     if not (own / FILE).exists():
         write_json(own / FILE, identity)
     return own

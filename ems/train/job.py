@@ -23,12 +23,12 @@ from ems.objectives.system import Parts, System
 from ems.progress import log
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
-from ems.train.checkpoint import LogRow, claimed, clean, json_lines, save_tensors
+from ems.train.checkpoint import json_lines, save_tensors
 from ems.train.distributed import World, joined
-from ems.train.identity import Identity, claim_identity, identity_of
+from ems.train.identity import Identity, claim_identity, claimed, identity_of
 from ems.train.journal import Journal
 from ems.train.memory import check_fits
-from ems.train.scalars import Scalars
+from ems.train.scalars import LogRow, Scalars
 from ems.train.step import Trainer
 
 
@@ -99,7 +99,6 @@ def _claimed(folder: Path, identity: Identity, afresh: bool, world: World) -> It
         return
     with claimed(folder):
         state = claim_identity(folder, identity, afresh)
-        clean(state)
         world.wait()
         yield state
         world.wait()  # until the others have read what they need

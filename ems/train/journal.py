@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from ems.shards.reader import Batch, PairStore
 from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, averaged, load_checkpoint, save_checkpoint
 from ems.train.distributed import AGREE_EVERY
-from ems.train.scalars import BY_LANGUAGE, Scalars, rounded
+from ems.train.scalars import BY_LANGUAGE, LogRow, Scalars, rounded
 from ems.train.speed import Meter, StepFlops, peak_flops
 from ems.train.step import Trainer
 from ems.train.stopping import Stop, StoppedError
@@ -120,7 +120,7 @@ class Journal:
             return False
         return self.world.any(bool(self.stop.name))
 
-    def _record(self, part: str, values: dict[str, Any]) -> None:
+    def _record(self, part: str, values: LogRow) -> None:
         """Add a row to the loss log and to TensorBoard's scalars, and one to the times."""
         done = self.done
         place = {"step": done.step, "pairs": done.step * self.trainer.pairs}
@@ -179,11 +179,11 @@ class Journal:
         self._record("validation", parts)
         _log_validation(f"at step {step}", self.done.losses[-1])
 
-    def _validated(self, store: PairStore) -> dict[str, Any]:
+    def _validated(self, store: PairStore) -> LogRow:
         return validate(self.trainer.system, store, self.trainer.pairs, self.world)
 
 
-def _log_validation(when: str, values: dict[str, Any]) -> None:
+def _log_validation(when: str, values: LogRow) -> None:
     """Log validation without the scores of each language."""
     short = {name: value for name, value in values.items() if name != BY_LANGUAGE}
     log.info("validation %s: %s", when, json.dumps(short))

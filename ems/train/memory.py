@@ -35,7 +35,9 @@ def check_fits(
         system = System(settings, languages, pieces)
     parameters = sum(value.numel() for value in system.parameters())
     copies = COPIES + settings.train.amsgrad if settings.train.steps else 1
-    needed, present = copies * FLOAT * parameters, _memory(device)
+    needed, present = copies * FLOAT * parameters, psutil.virtual_memory().total
+    if device.type == "cuda":
+        present = torch.cuda.get_device_properties(device).total_memory
     if needed > present:
         raise EmsError(
             f"systems.{name}: {parameters:,} parameters need {needed / 1e9:,.1f} GB of memory to "
@@ -53,13 +55,6 @@ class _NoStartValues(TorchFunctionMode):
         if function is nn.init.normal_:
             return kwargs["tensor"]
         return function(*args, **(kwargs or {}))
-
-
-def _memory(device: torch.device) -> int:
-    """Return all bytes of memory that the device has."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
-    return psutil.virtual_memory().total
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Any
 from ems.errors import EmsError
 
 SUFFIX = ".ems"  # of our event files: others in the folder are not ours to delete
+LogRow = dict[str, Any]  # a line of losses.jsonl or times.jsonl
 NO_SCALARS = {"part", "step", "pairs"}  # keys of a row
 BY_LANGUAGE = "p1_by_language"
 
@@ -34,7 +35,7 @@ class Scalars:
         if folder:
             check_tensorboard()
 
-    def write(self, log: list[dict[str, Any]]) -> None:
+    def write(self, log: list[LogRow]) -> None:
         """Add the last row of the loss log; the first time all rows, in place of older files."""
         if self.folder is None:
             return
@@ -61,7 +62,7 @@ class Scalars:
             path.unlink()
 
 
-def scalars(row: dict[str, Any]) -> dict[str, float]:
+def scalars(row: LogRow) -> dict[str, float]:
     """Return the numbers of a row by tag: "train/xtr", "validation/p1", "p1/de"."""
     values = {f"{row['part']}/{k}": row[k] for k in row if k not in NO_SCALARS | {BY_LANGUAGE}}
     return values | {f"p1/{code}": value for code, value in row.get(BY_LANGUAGE, {}).items()}

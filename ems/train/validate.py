@@ -1,7 +1,5 @@
 """Validation: loss parts and P@1 on held-out pairs, in eval mode, without randomness."""
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -11,7 +9,7 @@ from ems.objectives.system import System
 from ems.retrieval import normalised, precision_at_1
 from ems.shards.reader import PairStore
 from ems.train.distributed import World
-from ems.train.scalars import BY_LANGUAGE
+from ems.train.scalars import BY_LANGUAGE, LogRow
 
 P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 
@@ -19,7 +17,7 @@ P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
 @torch.no_grad()
 def validate(
     system: System, store: PairStore, batch_pairs: int, world: World | None = None
-) -> dict[str, Any]:
+) -> LogRow:
     """Return the mean loss parts over all pairs, `p1` and `p1_by_language`.
 
     P@1 is a percentage, the mean of both directions, keyed by the language that is not English

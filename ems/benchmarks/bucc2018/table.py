@@ -30,7 +30,7 @@ def _models() -> Models:
 
 
 def _about(systems: Sequence[Scores]) -> list[str]:
-    """What the numbers of BUCC are, and how the threshold was chosen."""
+    """Say what the numbers of BUCC are, and how the threshold was chosen."""
     protocol = systems[0].file.setting
     return [
         f"BUCC {systems[0].version}, training part: F1 in percent of pairs mined with "

@@ -19,7 +19,6 @@ from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place, parts
 from ems.evalsets.lines import some
 from ems.evalsets.markup import records
-from ems.settings import Settings
 
 CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published
 DOMAINS = ("books", "dvd", "music")
@@ -71,9 +70,7 @@ def _label(rating: str) -> str:
     return "" if stars == 3 or not math.isfinite(stars) else CLASSES[stars > 3]
 
 
-def read_part(
-    folder: Path, place: Place, settings: Settings | None
-) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its reviews."""
     where = place.code, place.domain, "train" if place.part == "train" else "test"
     return folder / file_name(*where), read_split(folder, *where)

@@ -1,7 +1,6 @@
 """The demo's CLS: reviews as XML, without the files `unlabeled`, which no benchmark reads."""
 
 from collections.abc import Sequence
-from typing import Any
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.material import Files, Material
@@ -16,13 +15,14 @@ STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 def made(material: Material) -> Files:
     """Return `<xx>/<domain>/{train,test}.review`."""
     files: Files = {}
-    domains: dict[str, dict[str, Any]] = plan()["domains"]
-    for domain, kind in domains.items():
+    for domain, kind in plan()["domains"].items():
         for split in ("train", "test"):
             reviews = []
             for label, stars in STARS.items():
                 ratings = [stars[at % 2] for at in range(EACH)]
-                reviews += reviews_of(material, (label, label), ratings, kind)
+                reviews += reviews_of(
+                    material, (label, label), ratings, kind["frames"], {"work": kind["work"]}
+                )
             mixed = material.shuffled(reviews)
             for language, code in CODES.items():
                 files[f"{code}/{domain}/{split}.review"] = _items(mixed, language, domain)

@@ -3,5 +3,7 @@
 from ems.tables.accuracy import accuracy_table
 
 TABLES = {
-    "cls": accuracy_table("cls", "Amazon reviews version 1 (CLS), zero-shot"),
+    "cls": accuracy_table(
+        "cls", "Amazon reviews version 1 (CLS), zero-shot", "ems-v2-table12-amazon-v1"
+    ),
 }

@@ -82,7 +82,7 @@ def _document(path: Path, number: int, row: list[str]) -> Document:
     return Document(label, "", text)
 
 
-def read_part(folder: Path, place: Place, settings: Settings | None) -> tuple[Path, list[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, list[Document]]:
     """Return the file of one part and its sentences."""
     path = folder / file_name(place.code, place.part)
     return path, _read(path)

@@ -9,13 +9,13 @@ ORDER = [f"en{arrow}{code}" for code in ("fr", "de", "es", "it") for arrow in ("
 
 
 def _arrow(file: ScoreFile, row: Score) -> str:
-    """en->fr has English queries and French candidates."""
+    """Return the direction of a row; en->fr has English queries and French candidates."""
     english = row.source in file.english
     return f"en->{row.target}" if english else f"en<-{row.source}"
 
 
 def _both_arrows(labels: set[str]) -> list[str]:
-    """The paper's columns, then the others, both directions of a language side by side."""
+    """Return the paper's columns, then the others, both directions of a language side by side."""
     others = sorted(labels - set(ORDER), key=lambda name: (name[4:], name[2:4] == "<-"))
     return [*(name for name in ORDER if name in labels), *others]
 

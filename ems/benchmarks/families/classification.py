@@ -15,7 +15,7 @@ more tokens than `documents.split` is the mean of the embeddings of its sentence
 
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
@@ -60,8 +60,7 @@ class Reader:
         self.name, self.folder, self.seed = task.benchmark, task.folder, task.experiment.seed
         self.data = module(task.benchmark, "data")
         self.settings: ProbeSettings = task.experiment.probes[task.benchmark]
-        self.drawn: dict[str, Iterator[Document]] = {}  # language -> its pool, once drawn
-        self.parts: dict[tuple[str, str], list[Document]] = {}
+        self.parts: dict[tuple[str, str], list[Document]] = {}  # by language and part, once drawn
 
     def examples(self, place: Place) -> Examples:
         """Return one part. Raises `EmsError` naming the file that is malformed or lacks a class."""
@@ -78,13 +77,16 @@ class Reader:
         return "\n".join(filter(None, (titled and document.title, document.text)))
 
     def _documents(self, place: Place) -> tuple[Path, Iterable[Document]]:
-        path, documents = self.data.read_part(self.folder, place, self.settings)
-        how = getattr(self.data, "DRAWN", "")
-        if how == "parts":
+        path, documents = self._read(place)
+        drawing = getattr(self.data, "DRAWN", "")
+        if drawing == "parts":
             return path, self._of_pool(place, path, documents)
-        if how == place.part == "train":
+        if drawing == place.part == "train":
             return path, self._of_each_class(place, path)
         return path, documents
+
+    def _read(self, place: Place) -> tuple[Path, Iterable[Document]]:
+        return self.data.read_part(self.folder, place, getattr(self.settings, "train", None))
 
     def _of_pool(self, place: Place, path: Path, documents: Iterable[Document]) -> list[Document]:
         """Draw all parts of a language at once, in the classes' own proportion."""
@@ -100,7 +102,7 @@ class Reader:
         count, classes, every = self.settings.train, self.data.CLASSES, []
         for number, name in enumerate(classes):
             share = count * (number + 1) // len(classes) - count * number // len(classes)
-            documents = self.data.read_part(self.folder, place, self.settings)[1]
+            _, documents = self._read(place)
             of_class = (document for document in documents if document.label == name)
             seed = f"{self.seed} {self.name} {place.code} {name}"
             every += drawn(of_class, share, seed, path)
@@ -202,11 +204,11 @@ def score(task: Task) -> Result:
     return accuracies(task, rows, details)
 
 
-def accuracies(task: Task, rows: list[Score], details: dict[str, Any]) -> Result:
+def accuracies(task: Task, rows: list[Score], details: Mapping[str, Any]) -> Result:
     """Return the result of a benchmark of classification; `details` by direction."""
     languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
-    how = {"label": "direction", "parallel": task.record.parallel, "details": details}
-    return Result("accuracy", rows, languages, **how)
+    parallel = task.record.parallel
+    return Result("accuracy", rows, languages, "direction", parallel=parallel, details=details)
 
 
 def mean_accuracy(rows: list[Score], direction: str = "") -> float:
@@ -317,7 +319,7 @@ def majority(labels: np.ndarray, place: tuple[str, str, str]) -> Score:
     return Score(source, target, share, len(labels), domain, measure=MAJORITY)
 
 
-def chosen(classifiers: list[Classifier]) -> dict[str, Any]:
+def chosen(classifiers: list[Classifier]) -> dict[str, list]:
     """Return the epoch and weight decay that validation chose, by seed."""
     return {
         "epochs": [classifier.epoch for classifier in classifiers],

@@ -5,7 +5,7 @@ each sentence in one pair, and the threshold with the best F1 on the pairs that 
 (`oracle`). `sample` chooses the threshold on the sample part, as XTREME and LASER do. The search is
 exact here, approximate in the script. The best extracted pairs that gold lacks are kept for Table
 VIII. Source: https://github.com/UKPLab/sentence-transformers, examples/applications/
-parallel-sentence-mining/bucc2018.py.
+parallel-sentence-mining/bucc2018.py (the script of the benchmark of that name).
 """
 
 from dataclasses import dataclass
@@ -82,8 +82,8 @@ def _mine(task: Task, code: str, language: str, name: str) -> Part:
     where = f"{task.benchmark} {code} {name}"
     first = embedded(task, list(texts.sentences.values()), language, where)
     second = embedded(task, list(texts.english.values()), "en", f"{where}, English")
-    how = task.evalset.protocol
-    pairs = mine(first, second, how.k, how.margin, what=where)
+    protocol = task.evalset.protocol
+    pairs = mine(first, second, protocol.k, protocol.margin, what=where)
     gold = set(texts.gold)
     correct = np.array([pair in gold for pair in zip(*_ids(texts, pairs), strict=True)], bool)
     return Part(texts, pairs, correct)

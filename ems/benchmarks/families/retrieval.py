@@ -58,25 +58,27 @@ def _hits_of_all(task: Task, code: str, language: str) -> Hits:
 
 
 def _hits_of_drawn(task: Task, code: str, language: str) -> Hits:
-    how, where = task.evalset.protocol, f"{task.benchmark} {code}"
+    protocol, where = task.evalset.protocol, f"{task.benchmark} {code}"
     pairs = _candidates(task, code)
-    asked = np.random.RandomState(how.seed).choice(len(pairs), how.queries, replace=False)
+    generator = np.random.RandomState(protocol.seed)
+    asked = generator.choice(len(pairs), protocol.queries, replace=False)
     foreign = embedded(task, [one for one, _ in pairs], language, where)
     english = embedded(task, [other for _, other in pairs], "en", f"{where}, English")
-    search = partial(best_candidates, k=how.k, margin=how.margin)
+    search = partial(best_candidates, k=protocol.k, margin=protocol.margin)
     return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
 
 
 def _candidates(task: Task, code: str) -> list[Pair]:
-    how, data = task.evalset.protocol, module(task.benchmark, "data")
+    protocol, data = task.evalset.protocol, module(task.benchmark, "data")
     where = (task.folder, code, task.record.corpus)
     data.count(*where)  # raises for a broken archive
-    pairs = draw(partial(data.read_language, *where), how.candidates, how.seed)
-    if len(pairs) < how.candidates:
+    pairs = draw(partial(data.read_language, *where), protocol.candidates, protocol.seed)
+    if len(pairs) < protocol.candidates:
         raise EmsError(
-            f"{task.folder / data.file_names(code)[0]}: expected at least {how.candidates:,} "
-            f"pairs without a sentence that is there twice, found {len(pairs):,}; lower "
-            f"evalsets.{task.benchmark}.protocol.candidates, or leave the language out"
+            f"{task.folder / data.file_names(code)[0]}: expected at least "
+            f"{protocol.candidates:,} pairs without a sentence that is there twice, found "
+            f"{len(pairs):,}; lower evalsets.{task.benchmark}.protocol.candidates, or leave the "
+            "language out"
         )
     return pairs
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ems.benchmarks import benchmark
 from ems.tables.ablation import Part
-from ems.tables.columns import BEST, counted, direction, language_direction
+from ems.tables.columns import BEST, counted, direction, language_direction, part_of
 from ems.tables.engine import Column, Declaration, Printed, headings
 from ems.tables.printed import load_flores, load_flores_groups
 from ems.tables.scores import Families, Scores, read_scores
@@ -20,18 +20,15 @@ from ems.tables.table import Block
 
 
 def _columns(systems: Sequence[Scores]) -> list[Column]:
-    """The groups and pairs of Table VII, then all directions."""
-    have = dict.fromkeys(name for system in systems for name in system.values)
+    """Return the groups and pairs of Table VII, then all directions."""
+    scored = dict.fromkeys(name for system in systems for name in system.values)
     groups = load_flores_groups()
     columns = []
-    for printed in next(iter(load_flores().values())):
-        languages = groups.get(printed) or printed.split("-")
-        every = [direction(*pair) for pair in permutations(languages, 2)]
-        ours = [name for name in every if name in have]
-        part = printed in groups and len(ours) < len(every)
-        heading = f"{printed.partition(' ')[0]} {len(ours)}/{len(every)}" if part else printed
-        columns.append(Column(heading, ours, printed, part))
-    return [*columns, Column(f"All ({len(have):,})", list(have))]
+    for heading in next(iter(load_flores().values())):
+        languages = groups.get(heading) or heading.split("-")
+        column = part_of(heading, [direction(*pair) for pair in permutations(languages, 2)], scored)
+        columns.append(column if heading in groups else Column(heading, column.members, heading))
+    return [*columns, Column(f"All ({len(scored):,})", list(scored))]
 
 
 FLORES = Declaration(
@@ -77,8 +74,8 @@ def plot_flores(scores: list[Path], out: Path, families: Families | None = None)
     """
     from ems.tables.heatmap import plot_directions  # a table need not wait for matplotlib
 
-    how = {"label": language_direction, "families": families}
-    plot_directions(read_scores(scores, "flores200", "P@1", **how)[0], benchmark("flores200"), out)
+    systems = read_scores(scores, "flores200", "P@1", language_direction, families=families)
+    plot_directions(systems[0], benchmark("flores200"), out)
 
 
 FIGURES = {"flores": plot_flores}

@@ -79,9 +79,7 @@ def _entry(path: Path, number: int, line: str) -> dict[str, str]:
     )
 
 
-def read_part(
-    folder: Path, place: Place, settings: Settings | None
-) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its reviews; those of three stars have the class ''."""
     split = {"valid": "dev"}.get(place.part, place.part)
     return folder / file_name(place.code, split), read_split(folder, place.code, split)

@@ -1,7 +1,6 @@
 """The demo's MARC: reviews as JSON lines; those of three stars mix two classes."""
 
 import json
-from typing import Any
 
 from ems.corpora.demo.material import Files, Material
 from ems.corpora.demo.reviews import Review, plan, reviews_of
@@ -21,12 +20,11 @@ CLASSES = {  # stars -> class of the title, of the text
 def made(material: Material) -> Files:
     """Return `<split>/dataset_<xx>_<split>.json`."""
     files: Files = {}
-    domains: list[dict[str, Any]] = list(plan()["domains"].values())
-    frames = [name for kind in domains for name in kind["frames"]]
+    frames = [name for kind in plan()["domains"].values() for name in kind["frames"]]
     for split, count in SPLITS.items():
         reviews = []
         for stars, classes in CLASSES.items():
-            reviews += reviews_of(material, classes, [str(stars)] * count, {"frames": frames})
+            reviews += reviews_of(material, classes, [str(stars)] * count, frames)
         mixed = material.shuffled(reviews)
         for code in CODES:
             entries = [_entry(review, code, split, at) for at, review in enumerate(mixed)]

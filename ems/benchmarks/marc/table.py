@@ -3,5 +3,7 @@
 from ems.tables.accuracy import accuracy_table
 
 TABLES = {
-    "marc": accuracy_table("marc", "Amazon reviews version 2 (MARC), zero-shot"),
+    "marc": accuracy_table(
+        "marc", "Amazon reviews version 2 (MARC), zero-shot", "ems-v2-table13-amazon-v2"
+    ),
 }

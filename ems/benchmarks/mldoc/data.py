@@ -59,11 +59,9 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
         yield as_document(path, read_item(path))
 
 
-def read_part(
-    folder: Path, place: Place, settings: Settings | None
-) -> tuple[Path, Iterator[Document]]:
-    """Return the index of one part and its documents."""
-    names = {"train": f"train.{settings.train}", "valid": "dev", "test": "test"}
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
+    """Return the index of one part and its documents; train has `size` of them."""
+    names = {"train": f"train.{size}", "valid": "dev", "test": "test"}
     split = names[place.part]
     return folder / file_name(place.code, split), read_split(folder, place.code, split)
 

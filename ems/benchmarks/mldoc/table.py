@@ -3,11 +3,17 @@
 from ems.tables.ablation import Part
 from ems.tables.accuracy import accuracy_table
 
-MLDOC = accuracy_table("mldoc", "MLDoc, zero-shot: the topic of a news item")
+MLDOC = accuracy_table(
+    "mldoc", "MLDoc, zero-shot: the topic of a news item", "ems-v2-table11-mldoc"
+)
 TABLES = {
     "mldoc": MLDOC,
     "mldoc_bilingual": accuracy_table(
-        "mldoc_bilingual", "MLDoc, zero-shot, models of one pair each", "mldoc", every=True
+        "mldoc_bilingual",
+        "MLDoc, zero-shot, models of one pair each",
+        "lightweight-table03-mldoc",
+        "mldoc",
+        every=True,
     ),
 }
 _CODES = ("de", "es", "fr", "it", "ja", "ru", "zh")

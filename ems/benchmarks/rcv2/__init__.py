@@ -1,4 +1,4 @@
-"""RCV2: the topic of a news item, by its headline alone."""
+"""RCV2: the topic of a news item, by its headline alone, of the Reuters corpora of MLDoc."""
 
 from pydantic import Field
 

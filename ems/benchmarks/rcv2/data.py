@@ -1,9 +1,9 @@
 """RCV2 titles: the topic of a news item, by its headline alone; four classes.
 
-Source: the user's own Reuters corpora (`reuters`). The monolingual paper's section 4.3 (Table 2):
-"we only take headlines of articles as the input"; it says neither which articles nor how many.
-Every item with a headline and just one of the four classes counts, in the order of its file's name;
-the benchmark draws as many as MLDoc has, and decontamination takes them all.
+Source: the user's own Reuters corpora, read as MLDoc's (`reuters`). The monolingual paper's section
+4.3 (Table 2): "we only take headlines of articles as the input"; it says neither which articles nor
+how many. Every item with a headline and just one of the four classes counts, in the order of its
+file's name; the benchmark draws as many as MLDoc has, and decontamination takes them all.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ from pathlib import Path
 from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place, parts
-from ems.settings import Settings
 
 __all__ = ["CLASSES"]
 DRAWN = "parts"
@@ -47,9 +46,7 @@ def _items(corpus: Path) -> Iterator[Path]:
         yield from sorted(part.glob("*.xml"))
 
 
-def read_part(
-    folder: Path, place: Place, settings: Settings | None
-) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the folder of a language and the headlines that its parts are drawn from."""
     return folder / corpus_folder(place.code), read_titles(folder, place.code)
 

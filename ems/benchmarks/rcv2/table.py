@@ -3,5 +3,7 @@
 from ems.tables.accuracy import accuracy_table
 
 TABLES = {
-    "rcv2": accuracy_table("rcv2", "RCV2 headlines, zero-shot", every=True),
+    "rcv2": accuracy_table(
+        "rcv2", "RCV2 headlines, zero-shot", "monolingual-table02-rcv2", every=True
+    ),
 }

@@ -10,7 +10,6 @@ from pathlib import Path
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place
 from ems.evalsets.lines import read_sentences
-from ems.settings import Settings
 
 HEADER = ["index_id", "category", "text"]
 SPLITS = ("train", "dev", "test")
@@ -49,9 +48,7 @@ def read_split(path: Path) -> list[tuple[str, str]]:
     return [(category, text) for _, category, text in lines]
 
 
-def read_part(
-    folder: Path, place: Place, settings: Settings | None
-) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its examples."""
     split = {"valid": "dev"}.get(place.part, place.part)
     path = folder / f"{place.code}/{split}.tsv"

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from ems.benchmarks import benchmark
 from ems.tables.ablation import Part
-from ems.tables.columns import BEST, BOTH_WAYS, groups_beside, labels_of
-from ems.tables.engine import Column, Declaration, Models, Printed, Row, headings
+from ems.tables.columns import BEST, BOTH_WAYS, labels_of, part_of
+from ems.tables.engine import Column, Declaration, Models, Printed, headings
 from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
 from ems.tables.scores import Families, Scores, read_scores
-from ems.tables.table import PRINTED
+from ems.tables.table import Block, balanced_blocks
 
 TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its caption
 
 
 def _models() -> Models:
-    """The printed values of Tables IV to VI, each mean under the name of its table or group."""
+    """Return the printed values of Tables IV to VI, means under their table's or group's name."""
     return {
         name: {
             **model.values,
@@ -32,7 +32,7 @@ def _models() -> Models:
 
 
 def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
-    """A column for each language, their mean, and those of the groups of Table V."""
+    """Return a column for each language, their mean, and those of the groups of Table V."""
     languages = in_paper_order(labels_of(systems))
     ems = load_models()["EMS"]
     tables = {"IV": set(ems.seen), "VI": set(ems.unseen)}
@@ -40,17 +40,22 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
     columns = [Column(code, [code], code) for code in languages]
     columns.append(Column(AVERAGE, languages, whole, part=not whole))
     for group in load_groups() if groups else ():
-        members = [code for code in group.languages if code in languages]
-        part = len(members) < len(group.languages)
-        heading = f"{group.name} {len(members)}/{len(group.languages)}" if part else group.heading
-        columns.append(Column(heading, members, group.heading, part))
+        columns.append(part_of(group.heading, group.languages, languages))
     return columns
 
 
-def _notes(columns: list[Column], beside: list[Row]) -> list[str]:
-    """What is not certain, or not printed, of the printed rows, and who was trained on what."""
+def _blocks(columns: list[Column]) -> list[Block]:
+    """Return languages and their mean in blocks of like size, then the groups, spread."""
+    names = headings(columns)
+    first = names.index(AVERAGE) + 1
+    wide = [Block(names[first:], spread=True)] if names[first:] else []
+    return [*balanced_blocks(names[:first]), *wide]
+
+
+def _notes(columns: list[Column], printed: list[str]) -> list[str]:
+    """Say what is not certain, or not printed, of the printed rows, and who was trained on what."""
     languages = [column.heading for column in columns if column.members == [column.heading]]
-    models = [load_models()[row.label.removesuffix(PRINTED)] for row in beside]
+    models = [load_models()[name] for name in printed]
     trained = [m.name for m in models if m.name in TRAINED and set(languages) & set(m.unseen)]
     names = ", ".join(trained)
     notes = (
@@ -73,7 +78,7 @@ def _table(name: str, seen: bool, about: str, *more: str) -> Declaration:
         benchmarks={"tatoeba": ""},
         metric="P@1",
         columns=partial(_columns, groups=seen),
-        blocks=lambda columns: groups_beside(columns, headings(columns).index(AVERAGE) + 1),
+        blocks=_blocks,
         seen=seen,
         about=lambda systems: [f"Tatoeba {systems[0].version}: {BOTH_WAYS}, {about} {BEST}", *more],
         printed=Printed(

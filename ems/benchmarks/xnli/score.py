@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ems.bench.embedded import embedded
 from ems.bench.probe import Classifier, Pool
 from ems.bench.task import Task
 from ems.benchmarks.families.classification import (
@@ -28,8 +29,6 @@ from ems.errors import EmsError
 from ems.model.device import choose_device
 from ems.progress import Progress
 from ems.scores import ENGLISH, Result, Score
-
-LINES = 1 << 15  # sentences embedded at once
 
 
 def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:
@@ -88,18 +87,7 @@ def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple
         second.append(numbers.setdefault(pair.hypothesis, len(numbers)))
         labels.append(LABELS.index(pair.label))
     device = choose_device("auto")
-    vectors = torch.from_numpy(_embed(task, list(numbers), code, f"xnli {code} {part}"))
+    where = f"xnli {code} {part}"
+    vectors = torch.from_numpy(embedded(task, list(numbers), task.spoken[code], where, False))
     indices = (torch.tensor(column, device=device) for column in (first, second))
     return pairs_pool(vectors.to(device), *indices), labels
-
-
-def _embed(task: Task, lines: list[str], code: str, where: str) -> np.ndarray:
-    """Return the embeddings float32[len(lines), d], made LINES at a time."""
-    vectors = np.empty(0, np.float32)
-    for start in range(0, len(lines), LINES):
-        beyond = f"{where} from {start + 1}" if start else where
-        part = task.features(lines[start : start + LINES], task.spoken[code], beyond)
-        if not start:
-            vectors = np.empty((len(lines), part.shape[1]), np.float32)
-        vectors[start : start + LINES] = part
-    return vectors

@@ -3,5 +3,5 @@
 from ems.tables.accuracy import FROM_ENGLISH, accuracy_table
 
 TABLES = {
-    "xnli": accuracy_table("xnli", f"XNLI, {FROM_ENGLISH}", every=True),
+    "xnli": accuracy_table("xnli", f"XNLI, {FROM_ENGLISH}", "monolingual-table01-xnli", every=True),
 }

@@ -53,8 +53,8 @@ def score(task: Task) -> Result:
             rows.append(replace(rate, measure=kind, value=share, hits="", interval=None))
     mean = np.mean([row.value for row in rows if not row.measure])
     progress.close(f"mean error rate {mean:.1f}")
-    how = {"higher_is_better": False, "parallel": True, "protocol": plain(task.protocol)}
-    return Result("error rate", rows, task.trained, **how)
+    settings = {"parallel": True, "protocol": plain(task.protocol)}
+    return Result("error rate", rows, task.trained, higher_is_better=False, **settings)
 
 
 def errors_of(best: np.ndarray, english: list[str], negatives: list[Negative]) -> list[str]:

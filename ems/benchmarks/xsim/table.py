@@ -17,7 +17,7 @@ KINDS_NOTE = " Kinds of errors of xsim++ in percent of the sentences, mean over 
 
 
 def _columns(systems: Sequence[Scores]) -> list[Column]:
-    """The languages, their mean, and each kind of error that occurs."""
+    """Return the languages, their mean, and each kind of error that occurs."""
     measures = [item for system in systems for item in system.measures.items()]
     kinds = sorted({kind for kind, values in measures if any(values.values())})
     languages = one_each(systems, in_table_one_order)

@@ -186,8 +186,10 @@ def compile_template(
         )
     slots = sorted({match["slot"] for match in SLOT.finditer(texts["en"])})
     try:
-        kinds = tuple(lexicon[slot.rstrip("2")] for slot in slots)
-        frames = {language: _compile(texts[language], slots, kinds, language) for language in texts}
+        categories = tuple(lexicon[slot.rstrip("2")] for slot in slots)
+        frames = {
+            language: _compile(texts[language], slots, categories, language) for language in texts
+        }
     except (KeyError, ValueError) as error:
         raise EmsError(f"template {name}: no such slot or form: {error}") from None
     for language, parts in frames.items():
@@ -196,31 +198,31 @@ def compile_template(
             raise EmsError(
                 f"template {name}, {language}: slots {slots} do not all appear, or a typo"
             )
-    return Template(name, heldout, kinds, frames)
+    return Template(name, heldout, categories, frames)
 
 
 def _compile(
-    text: str, slots: list[str], kinds: tuple[Category, ...], language: str
+    text: str, slots: list[str], categories: tuple[Category, ...], language: str
 ) -> tuple[str | Part, ...]:
     parts: list[str | Part] = []
     end = 0
     for match in SLOT.finditer(text):
-        parts += [text[end : match.start()], _part(match, slots, kinds, language)]
+        parts += [text[end : match.start()], _part(match, slots, categories, language)]
         end = match.end()
     return tuple(part for part in [*parts, text[end:]] if part)
 
 
 def _part(
-    match: re.Match[str], slots: list[str], kinds: tuple[Category, ...], language: str
+    match: re.Match[str], slots: list[str], categories: tuple[Category, ...], language: str
 ) -> Part:
     slot = slots.index(match["slot"])
-    kind = kinds[slot]
+    category = categories[slot]
     if match["choices"] is not None:
         by_gender = dict(zip(GENDERS, match["choices"].split("|"), strict=False))
-        return Part(slot, [[by_gender[gender] for gender in kind.genders(language)]])
+        return Part(slot, [[by_gender[gender] for gender in category.genders(language)]])
     if match["agree"] is None:
-        return Part(slot, [kind.column(language, match["form"])])
+        return Part(slot, [category.column(language, match["form"])])
     agree = slots.index(match["agree"])
     prefix = f"{match['form']}_" if match["form"] else ""
-    genders = kinds[agree].genders(language)
-    return Part(slot, [kind.column(language, prefix + gender) for gender in genders], agree)
+    genders = categories[agree].genders(language)
+    return Part(slot, [category.column(language, prefix + gender) for gender in genders], agree)

@@ -75,9 +75,9 @@ class Material:
         return shuffled(items, self.drawer.random)
 
 
-def labels_beside(module: str) -> dict[str, Any]:
+def labels_beside(module: str) -> Any:
     """Return the labels of a set and what they stand for: the .yaml beside a module's `__file__`."""
-    return dict(yaml.safe_load(Path(module).with_suffix(".yaml").read_text("utf-8")))
+    return yaml.safe_load(Path(module).with_suffix(".yaml").read_text("utf-8"))
 
 
 def changed_slot(one: Sentence, other: Sentence) -> str:

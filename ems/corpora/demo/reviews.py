@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from ems.corpora.demo.draw import Sentence
-from ems.corpora.demo.material import Material, labels_beside
+from ems.corpora.demo.material import Material, Words, labels_beside
 
 SPACELESS = ("zh", "ja")  # no space between their sentences
 
@@ -32,20 +32,27 @@ class Review:
 
 
 @cache
-def plan() -> dict[str, Any]:
+def plan() -> Any:
     """Return reviews.yaml: frames and words of each class, and the domains."""
     return labels_beside(__file__)
 
 
 def reviews_of(
-    material: Material, classes: tuple[str, str], ratings: Sequence[str], kind: dict[str, Any]
+    material: Material,
+    classes: tuple[str, str],
+    ratings: Sequence[str],
+    frames: Sequence[str],
+    things: Words | None = None,
 ) -> list[Review]:
-    """Return a review for each rating: `classes` of title and text, `kind` of thing reviewed."""
+    """Return a review for each rating: `classes` of title and text, `frames` of the last sentence.
+
+    `things` are the words for what is reviewed.
+    """
     labels, count = plan(), len(ratings)
-    works = {"work": kind["work"]} if "work" in kind else {}
-    titles = material.worded(labels["title"], {**labels["words"][classes[0]], **works}, count)
+    words = {**labels["words"][classes[0]], **(things or {})}
+    titles = material.worded(labels["title"], words, count)
     feelings = material.worded(labels["feeling"][classes[1]], labels["words"][classes[1]], count)
-    others = material.of(kind["frames"], count)
+    others = material.of(frames, count)
     return [
         Review(rating, title, tuple(body))
         for rating, title, *body in zip(ratings, titles, feelings, others, strict=True)

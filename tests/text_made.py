@@ -1,0 +1,41 @@
+"""The experiment `tiny` with other settings, and a corpus that is cleaned by it."""
+
+from dataclasses import replace
+from functools import cache
+
+from conftest import ROOT
+
+from ems.config import load_experiment, load_site
+from ems.text.clean import Source, clean_corpus
+
+GROUPS = ("clean", "decontaminate", "vocabulary")
+
+
+@cache
+def _tiny():
+    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    return load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+
+
+def tiny(corpus=None, **changes):
+    """The experiment, of one corpus if that is given; of GROUPS only the given keys change."""
+    if corpus:
+        changes |= {"corpora": (corpus,), "validation": None}
+    for key in GROUPS:
+        if key in changes:
+            settings = getattr(_tiny(), key)
+            changes[key] = type(settings)(**dict(settings) | changes[key])
+    return replace(_tiny(), **changes)
+
+
+def of_languages(*codes, **changes):
+    """The experiment with some of its languages."""
+    return tiny(languages={code: _tiny().languages[code] for code in codes}, **changes)
+
+
+def cleaned(experiment, archives, keys, pair="de-en", name="out.tsv"):
+    """(the columns of each line that stays, the report) of the corpus of an experiment."""
+    corpus, out = experiment.corpora[0], keys.with_name(name)
+    source = Source(corpus.label, corpus.version, pair, tuple(archives))
+    entry = clean_corpus(experiment, source, keys, out)
+    return [line.split("\t") for line in out.read_bytes().decode().split("\n")[:-1]], entry
