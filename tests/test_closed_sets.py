@@ -65,7 +65,7 @@ def test_each_can_be_uncommented_alone_and_is_kept_out_of_training(tmp_path, exp
     found = loaded(tmp_path, experiment, text)
     assert missing_evalsets(found) == []
     assert name in found.benchmarks
-    assert name in found.decontaminate["against"]
+    assert name in found.decontaminate.against
 
 
 @pytest.mark.parametrize(("experiment", "name"), EACH)
@@ -85,7 +85,7 @@ def test_with_all_of_them_the_whole_experiment_is_planned(fresh, experiment):
     plan = fresh.snakemake("-n", "--cores", "1", *words)
     found = loaded(fresh.folder, experiment, text)
     counted = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", plan, re.MULTILINE)}
-    others = set(found.tables.get("ablation", [])) - set(found.shown)  # for Table XIV alone
+    others = set(found.tables.ablation or []) - set(found.shown)  # for Table XIV alone
     scored = {"tatoeba", "flores200", "mldoc"} & set(found.benchmarks)
     expected = len(found.shown) * len(found.benchmarks) + len(others) * len(scored)
     assert counted["bench"] == expected

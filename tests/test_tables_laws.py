@@ -4,6 +4,7 @@ missing is a dash and a note, rows that cannot be compared are refused, bytes re
 import ast
 import csv
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -32,15 +33,25 @@ NAMES = ["a", "b", "c"]
 WAYS = {"de": (10.0, 20.0), "fr": (30.0, 40.0)}
 
 
+SYSTEM = SimpleNamespace(train=SimpleNamespace(steps=5))
+
+
 @dataclass
 class Made:
     """What the registry asks of an experiment."""
 
     shown: list[str] = field(default_factory=lambda: list(NAMES))
     families: dict = field(default_factory=dict)
-    tables: dict = field(default_factory=lambda: {"printed": ["EMS"]})
+    printed: tuple = ("EMS",)
     evalsets: tuple = ("tatoeba",)
-    systems: dict = field(default_factory=lambda: {key: {"train": {"steps": 5}} for key in NAMES})
+
+    @property
+    def tables(self):
+        return SimpleNamespace(printed=list(self.printed))
+
+    @property
+    def systems(self):
+        return dict.fromkeys(self.shown, SYSTEM)
 
     @property
     def ablated(self):
@@ -168,7 +179,7 @@ def test_the_bytes_depend_on_the_scores_alone_and_rows_stand_in_the_order_asked_
 @pytest.mark.parametrize("name", sorted(PRINTED))
 def test_beside_scores_of_another_version_no_printed_row_stands_and_a_note_says_so(name, tmp_path):
     paths = FILES[name](tmp_path, "a")
-    experiment = Made(["a"], tables={"printed": ["EMS", "LASER", "Lightweight"]})
+    experiment = Made(["a"], printed=("EMS", "LASER", "Lightweight"))
     cells, _ = table(name, experiment, paths, tmp_path / "t.tex")
     assert any("(printed)" in label for label in labels(cells))
     edit(paths[0], lambda data: data.update(version="mine"))
@@ -222,8 +233,7 @@ def test_systems_of_one_language_each_share_a_row_in_which_the_absent_one_s_cell
     name, tmp_path
 ):
     members = [member for of in FAMILIES.values() for member in of]
-    steps = {member: {"train": {"steps": 5}} for member in members}
-    experiment = Made(members, FAMILIES, systems=steps, tables={"printed": []})
+    experiment = Made(members, FAMILIES, printed=())
     paths = [OF_PAIRS[name](tmp_path, member, member[-2:]) for member in members]
     whole, note = table(name, experiment, paths, tmp_path / "t.tex")
     assert [label for label in labels(whole) if "s.d." not in label] == list(FAMILIES)

@@ -13,6 +13,7 @@ from ems.errors import EmsError
 from ems.tables.corpora import write_filters_table
 from ems.tables.vocabulary import write_vocabulary_table
 from ems.text import vocabulary_report
+from ems.text.settings import VocabularySettings
 from ems.text.subwords import (
     UNK,
     languages_of,
@@ -24,6 +25,15 @@ from ems.text.vocabulary_report import script_of, write_vocabulary_report
 
 LETTERS = {"en": "abcdefgh", "ja": "かきくけこさしす", "ru": "абвгдежз"}
 PAIRS = {"en-ja": 300, "en-ru": 200}
+
+
+SETTINGS = {"sample_lines": 600, "temperature": 1, "size": 150, "character_coverage": 0.998}
+
+
+def made_of(settings):
+    """An experiment with these settings of the vocabulary."""
+    vocabulary = VocabularySettings(**settings)
+    return SimpleNamespace(vocabulary=vocabulary, seed=1, languages=list(LETTERS))
 
 
 def sentence(draw, code):
@@ -45,8 +55,7 @@ def world(tmp_path_factory):
         path = folder / f"{pair}.tsv"
         path.write_text("".join(rows), encoding="utf-8")
         sources.append(path)
-    settings = {"sample_lines": 600, "temperature": 1, "size": 150, "character_coverage": 0.998}
-    experiment = SimpleNamespace(vocabulary=settings, seed=1, languages=list(LETTERS))
+    experiment = made_of(SETTINGS)
     quota = write_sample(experiment, sources, folder / "sample.txt")
     train_vocabulary(experiment, folder / "sample.txt", folder / "v.model")
     return SimpleNamespace(folder=folder, quota=quota, experiment=experiment)
@@ -91,8 +100,7 @@ def test_the_report_is_what_a_loop_over_the_sample_counts(world, tmp_path):
 
 
 def test_with_byte_fallback_no_token_is_unknown_and_every_text_comes_back(world, tmp_path):
-    settings = {**world.experiment.vocabulary, "size": 400, "byte_fallback": True}
-    experiment = SimpleNamespace(vocabulary=settings, seed=1, languages=list(LETTERS))
+    experiment = made_of({**SETTINGS, "size": 400, "byte_fallback": True})
     train_vocabulary(experiment, world.folder / "sample.txt", tmp_path / "b.model")
     report = write_vocabulary_report(
         tmp_path / "b.model", world.folder / "sample.txt", tmp_path / "r.json"

@@ -310,7 +310,7 @@ def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
     assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"] == len(sizes)
     assert {size.language for size in sizes} == set(loaded(ROOT).languages) - {"en"}
     experiment = loaded(ROOT)
-    others = set(experiment.tables["ablation"]) - set(experiment.shown)  # for Table XIV alone
+    others = set(experiment.tables.ablation) - set(experiment.shown)  # for Table XIV alone
     assert len(others) == 4
     units = sum(len(units_of(experiment, name)) for name in experiment.evalsets)
     assert jobs["fetch_evalset"] == units > 112 + 2 * 60

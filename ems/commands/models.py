@@ -72,7 +72,7 @@ def bench(
     settings = common.planned(experiment, expect, "bench", **names)
     encoder = make_encoder(settings.systems[system], model)
     folder = Path("results") / settings.name / FOLDER
-    encoder = cached(encoder, folder, common.site_settings()["embeddings_mb"])
+    encoder = cached(encoder, folder, common.site_settings().embeddings_mb)
     evaluate(encoder, settings, names, evalset, out)
 
 
