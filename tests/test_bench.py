@@ -45,11 +45,6 @@ def test_a_vector_without_a_direction_is_an_error_that_names_the_sentence(value)
         normalised(vectors, "tatoeba de")
 
 
-def test_normalised_rows_have_length_one_and_their_direction():
-    vectors = np.array([[3.0, 4.0], [0.0, -2.0]], np.float32)
-    assert normalised(vectors, "x").tolist() == [pytest.approx([0.6, 0.8]), [0.0, -1.0]]
-
-
 # --- Tatoeba
 
 SENTENCES = {  # each side's sentences with the angle of their vectors, in degrees
@@ -125,29 +120,6 @@ def test_the_score_file_tells_which_data_and_which_system_it_is_of(folder, tmp_p
     (folder / "tatoeba.fra-eng.eng").write_text("World.\nHello.\n")
     assert hashes()[1] != data
     assert hashes()[2] == system
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        (
-            "fra-eng.eng",
-            b"Hello.\n",
-            "tatoeba.fra-eng.fra has 2 lines and tatoeba.fra-eng.eng has 1",
-        ),
-        ("fra-eng.fra", b"Un.\n\nDeux.\n", "tatoeba.fra-eng.fra: line 2 is empty"),
-        ("fra-eng.fra", b"Un.\n \t\n", "tatoeba.fra-eng.fra: line 2 is empty"),
-        ("fra-eng.fra", b"Un.\nD\xe9ux.\n", "tatoeba.fra-eng.fra: not UTF-8"),
-        ("deu-eng.deu", None, "tatoeba.deu-eng.deu"),
-        ("fra-eng.eng", None, "tatoeba.fra-eng.eng"),
-    ],
-)
-def test_a_bad_or_missing_file_is_an_error_that_names_it(
-    name, content, expected, folder, tmp_path, encoder
-):
-    path = folder / f"tatoeba.{name}"
-    path.unlink() if content is None else path.write_bytes(content)
-    assert expected in error_of(tmp_path, "tatoeba", folder, encoder)
 
 
 @pytest.mark.parametrize(("text", "where"), [("Deux.", "fra"), ("World.", "fra, English")])

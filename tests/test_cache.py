@@ -130,16 +130,6 @@ def test_a_damaged_entry_is_noticed_told_and_encoded_again(tmp_path, how, caplog
     assert f"{path}: damaged" in caplog.text
 
 
-def test_the_entry_of_another_call_under_this_ones_name_is_noticed(tmp_path, caplog):
-    encode(tmp_path)
-    (path,) = entries(tmp_path)
-    encode(tmp_path, LINES[::-1])
-    (other,) = set(entries(tmp_path)) - {path}
-    path.write_bytes(other.read_bytes())
-    assert len(encode(tmp_path)[1]) == 1
-    assert "its key or its checksum is another one" in caplog.text
-
-
 # --- room
 
 

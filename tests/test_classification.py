@@ -371,17 +371,13 @@ def test_an_embedding_that_is_not_finite_is_told_with_its_file_and_its_text(
 
 
 SPOILT = [
-    ("sib200", "eng_Latn/train.tsv", "\thealth\t", "\tlaw\t", "found the category 'law'; expected"),
     ("sib200", "deu_Latn/test.tsv", "\thealth\t", "\tsports\t", "is of the class health; expected"),
-    ("counterfactual", "DE_test.tsv", "\t1\n", "\t2\n", "found the label '2'; expected 0 or 1"),
     ("counterfactual", "EN_train.tsv", "\t1\n", "\t0\n", "is of the class 1; expected some of"),
-    ("marc", "dev/dataset_en_dev.json", '"4"', '"6"', "expected a JSON object with stars (1 to"),
-    ("cls", "jp/dvd/test.review", "5.0", "3.0", "a review with the rating '3.0'; expected"),
 ]
 
 
 @pytest.mark.parametrize(("name", "file", "old", "new", "message"), SPOILT)
-def test_an_unknown_label_and_a_class_without_examples_are_told_with_their_file(
+def test_a_class_without_examples_is_told_with_its_file(
     name, file, old, new, message, copied, topics, tmp_path
 ):
     path = copied[name] / file

@@ -199,19 +199,33 @@ def test_a_corpus_that_is_trained_on_cannot_be_retrieved_from(name, corpus, tmp_
     assert f"evalsets.{name}: {corpus} is one of the corpora too" in settings.told(value)
 
 
-def test_what_is_drawn_is_a_setting_that_only_the_benchmark_reads(tmp_path):
-    def hashes(**protocol):
-        experiment = Settings(tmp_path / "settings").changed(**changes_of(**protocol))
-        trained = stage_hash(experiment, "train", system="ems")
-        return stage_hash(experiment, "bench", system="ems", benchmark="paracrawl"), trained
+PROTOCOLS = {  # of a benchmark, what it is by default and changes of it
+    "paracrawl": (
+        {"seed": 1234, "k": 4, "margin": "ratio"},
+        {"queries": 5, "candidates": 3000, "seed": 1, "margin": "absolute", "k": 3},
+    ),
+    "bucc2018": (
+        {"k": 4, "margin": "ratio", "threshold": "oracle", "missed": 10},
+        {"k": 5, "margin": "distance", "threshold": "sample", "missed": 1},
+    ),
+}
 
-    default = hashes()
-    assert hashes(seed=1234, k=4, margin="ratio") == default
-    others = {"queries": 5, "candidates": 50, "seed": 1, "margin": "absolute", "k": 3}
-    for key, value in others.items():
+
+@pytest.mark.parametrize("benchmark", PROTOCOLS)
+def test_a_protocol_is_a_setting_that_only_the_benchmark_reads(benchmark, tmp_path):
+    def hashes(**protocol):
+        entry = {"version": "v5", "languages": ["de"], "protocol": protocol}
+        changes = {"evalsets": {benchmark: entry}, "benchmarks": [benchmark]}
+        experiment = Settings(tmp_path / "settings").changed(**changes)
+        trained = stage_hash(experiment, "train", system="ems")
+        return stage_hash(experiment, "bench", system="ems", benchmark=benchmark), trained
+
+    default, changes = PROTOCOLS[benchmark]
+    assert hashes(**default) == hashes()
+    for key, value in changes.items():
         bench, train = hashes(**{key: value})
-        assert bench != default[0]
-        assert train == default[1]
+        assert bench != hashes()[0]
+        assert train == hashes()[1]
 
 
 def test_the_defaults_are_the_papers(tmp_path):
