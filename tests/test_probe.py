@@ -211,10 +211,6 @@ def test_runs_of_other_sizes_or_too_many_parameters_are_trained_apart_with_the_s
     assert all(same(one, other) for one, other in zip(together, apart, strict=True))
 
 
-def rows_of(run):
-    return run.train, run.valid
-
-
 # --- choosing
 
 
@@ -316,7 +312,7 @@ def test_it_is_as_good_as_scikit_learn_with_and_without_hidden_layers(parts):
 def test_weight_decay_makes_weights_smaller(data):
     pool, labels, runs = data
     settings = Probe((5,), dropout=0, learning_rate=0.02, batch=10, epochs=40)
-    both = [Run((1,), *rows_of(runs[0]), decay) for decay in (0.0, 0.5)]
+    both = [Run((1,), runs[0].train, runs[0].valid, decay) for decay in (0.0, 0.5)]
     free, held = train(pool, labels, CLASSES, both, settings, "test")
     assert (free.weight_decay, held.weight_decay) == (0.0, 0.5)
     sizes = [sum(weight.norm() for weight, _ in one.layers) for one in (free, held)]
