@@ -5,8 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
 from torch import nn
 
 from ems.bench import probe as probes
@@ -257,63 +255,3 @@ def test_a_run_without_mistakes_stops_and_all_stop_the_work(monkeypatch):
     (found,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
     assert found.correct == 30
     assert len(epochs) == found.epoch < 400
-
-
-# --- dropout
-
-
-def test_dropout_leaves_its_share_at_its_weight_and_each_run_draws_for_itself():
-    streams = [Streams.of((seed,)) for seed in (1, 2)]
-    settings = Probe(hidden=(10, 8), dropout=0.2)
-    drawn = probes.draw_kept(streams, torch.Size([2, 500, 300]), settings, CPU)
-    assert [tuple(part.shape) for part in drawn] == [(2, 500, 300), (2, 500, 10), (2, 500, 8)]
-    for part in drawn:
-        assert part.unique().tolist() == pytest.approx([0, 1.25], abs=1e-4)
-    assert drawn[0].mean().item() == pytest.approx(1, abs=0.01)
-    assert drawn[1].mean().item() == pytest.approx(1, abs=0.05)
-    assert (drawn[0][0] != drawn[0][1]).float().mean() > 0.2
-    alone = probes.draw_kept([Streams.of((2,))], torch.Size([1, 500, 300]), settings, CPU)
-    assert all(torch.equal(part[1], own[0]) for part, own in zip(drawn, alone, strict=True))
-
-
-# --- against scikit-learn
-
-
-@pytest.fixture(scope="module")
-def parts():
-    """Points that a straight line parts fairly well: to learn from, to choose by, to test on."""
-    return [blobs(count, seed, 0.8, 20) for seed, count in enumerate((400, 200, 1000))]
-
-
-def accuracy(classifier, points, labels):
-    found = classifier.predict(Pool.of(torch.from_numpy(points)), range(len(labels)))
-    return (found == labels).mean()
-
-
-def test_it_is_as_good_as_scikit_learn_with_and_without_hidden_layers(parts):
-    pool, labels, rows = pooled(*parts[:2])
-    settings = Probe((), dropout=0, learning_rate=0.01, batch=20, epochs=60)
-    (found,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
-    theirs = LogisticRegression(max_iter=1000).fit(*parts[0]).score(*parts[2])
-    assert 0.85 < theirs < 0.99
-    assert accuracy(found, *parts[2]) == pytest.approx(theirs, abs=0.02)
-    settings = Probe((10, 8), dropout=0, learning_rate=0.003, batch=20, epochs=60)
-    runs = [Run((1, seed), *rows) for seed in range(5)]
-    ours = np.mean(
-        [accuracy(one, *parts[2]) for one in train(pool, labels, CLASSES, runs, settings, "test")]
-    )
-    theirs = MLPClassifier((10, 8), "tanh", batch_size=20, learning_rate_init=0.003, max_iter=60)
-    theirs.set_params(alpha=0, random_state=1, early_stopping=True, n_iter_no_change=60)
-    with pytest.warns(match="Maximum iterations"):
-        theirs.fit(*parts[0])
-    assert ours == pytest.approx(theirs.score(*parts[2]), abs=0.03)
-
-
-def test_weight_decay_makes_weights_smaller(data):
-    pool, labels, runs = data
-    settings = Probe((5,), dropout=0, learning_rate=0.02, batch=10, epochs=40)
-    both = [Run((1,), runs[0].train, runs[0].valid, decay) for decay in (0.0, 0.5)]
-    free, held = train(pool, labels, CLASSES, both, settings, "test")
-    assert (free.weight_decay, held.weight_decay) == (0.0, 0.5)
-    sizes = [sum(weight.norm() for weight, _ in one.layers) for one in (free, held)]
-    assert sizes[1] < 0.8 * sizes[0]
