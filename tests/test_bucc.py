@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from bench_made import HashEncoder, Listed, at_cosine, error_of, naive_f1, naive_mine, scored, unit
 from conftest import SHARED, needs
-from experiments_made import Settings
 from mirror_made import write_lines
 from results_made import means
 
@@ -22,7 +21,7 @@ COSINES = [0.9, 0.8, 0.7, 0.6, 0.5]  # of the pairs de-0 en-0, de-1 en-1, ...
 GOLD = [("de-0", "en-0"), ("de-2", "en-2"), ("de-3", "en-1")]
 # By hand, absolute margin. 1 pair: 1 right, F1 2/(1+3); 2: 1, 2/5; 3: 2, 4/6; 4: 2, 4/7; 5: 2, 4/8
 SAMPLE = {"de": {"de-8": "Probe 0", "de-9": "Probe 1"}, "en": {"en-8": "try 0", "en-9": "try 1"}}
-SAMPLE_COSINES, SAMPLE_GOLD = [0.95, 0.75], [("de-8", "en-8")]  # threshold 0.85: only de-0 en-0
+SAMPLE_COSINES, SAMPLE_GOLD = [1.0, 1.0], [("de-8", "en-8")]
 RATES = ("f1", "precision", "recall", "extracted")
 
 
@@ -93,16 +92,7 @@ def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
     assert encoder.asked == [("de", list(GERMAN.values())), ("en", list(ENGLISH.values()))]
 
 
-def test_a_threshold_of_the_sample_part_is_applied_to_the_training_part(folder, tmp_path, encoder):
-    found = told_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
-    assert found["threshold"] == pytest.approx(0.85)
-    assert [found[name] for name in RATES] == pytest.approx([50, 100, 100 / 3, 1])
-    assert (found["correct"], found["missed"]) == (1, [])
-
-
 def test_a_threshold_above_every_score_extracts_nothing_and_scores_zero(folder, tmp_path, encoder):
-    for name in SAMPLE["en"].values():
-        encoder.vectors[name] = encoder.vectors[f"Probe {name[-1]}"]  # cosines 1 and 1
     found = told_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
     assert [found[name] for name in RATES] == [0, 0, 0, 0]
 
@@ -208,17 +198,6 @@ def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
     message = error_of(*arguments, **changes_of(folder))
     expected = "bucc2018 de training, after 2 sentences: the embedding of sentence 2"
     assert message.startswith(expected)
-
-
-def test_a_setting_that_nobody_knows_or_that_the_set_does_not_have_is_one_line(tmp_path):
-    settings = Settings(tmp_path)
-    entry = {"version": "v2018", "languages": ["de"], "protocol": {"treshold": "sample"}}
-    evalsets = settings.base["evalsets"] | {"bucc2018": entry}
-    told = settings.told(settings.base | {"evalsets": evalsets})
-    assert "evalsets.bucc2018.protocol.treshold: unknown key (did you mean threshold?)" in told
-    evalsets = {"tatoeba": {"version": "v1", "protocol": {"k": 4}}}
-    told = settings.told(settings.base | {"evalsets": evalsets})
-    assert "evalsets.tatoeba.protocol: only of bucc2018, europarlxsr, flores200, paracrawl" in told
 
 
 # --- the files beside the project
