@@ -1,6 +1,6 @@
 """Laws of the encoder: packed sentences equal each sentence alone, dropout, the paper's size.
 
-That a sentence alone is Eq. 1 is a law of test_encoder_exact.py.
+That a sentence alone is Eq. 1 is a law of test_objectives_exact.py.
 """
 
 import math

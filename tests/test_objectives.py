@@ -46,6 +46,12 @@ BOTH = {"xtr": {"weight": 0.25}, "contrastive": {"weight": 3, "width": 5}}
 HEADS = {"xtr": "generative", "contrastive": "contrastive"}
 
 
+def test_the_total_is_the_weighted_sum_of_the_parts():
+    parts = losses(made(**BOTH))
+    expected = 0.25 * parts["xtr"] + 3.0 * parts["contrastive"]
+    assert parts["total"].item() == pytest.approx(expected.item(), rel=1e-6)
+
+
 @pytest.mark.parametrize("off", list(HEADS))
 def test_an_objective_of_weight_zero_has_no_head_and_no_part(off):
     (kept,) = set(HEADS) - {off}
