@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from ems.bench import probe as probes
-from ems.bench.probe import Pool, Probe, Run, Streams, forward, start_layers, train
+from ems.bench.probe import Pool, Probe, Run, train
 
-CPU = torch.device("cpu")
 WIDTH, CLASSES = 6, 3
 SMALL = Probe(hidden=(5, 4), dropout=0.2, learning_rate=0.01, batch=7, epochs=6)
 
@@ -55,44 +54,6 @@ def same(first, second):
 # --- the batched network is R plain ones
 
 
-def plain(layers, at, activation):
-    """The network of one run, of PyTorch's own layers."""
-    parts, width = [], WIDTH
-    for weight, bias in layers:
-        layer = nn.Linear(width, len(bias[at]), dtype=weight.dtype)
-        layer.weight.data, layer.bias.data = weight[at, :, :width].detach(), bias[at].detach()
-        assert not weight[at, :, width:].any()
-        width = len(bias[at])
-        parts += [layer, {"tanh": nn.Tanh, "relu": nn.ReLU}[activation]()]
-    return nn.Sequential(*parts[:-1])
-
-
-@pytest.mark.parametrize("hidden", [(), (5,), (5, 4)])
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_logits_and_gradients_of_each_run_are_those_of_a_plain_network(hidden, activation):
-    streams = [Streams.of((seed,)) for seed in (1, 2, 3)]
-    start = start_layers([WIDTH, *hidden, CLASSES], streams, CPU)
-    layers = [tuple(part.detach().double().requires_grad_() for part in layer) for layer in start]
-    features = torch.randn(3, 8, WIDTH, dtype=torch.float64)
-    labels = torch.randint(CLASSES, (3, 8))
-    logits = forward(features, layers, activation)
-    for at in range(3):
-        found = plain(layers, at, activation)(features[at])
-        assert torch.allclose(logits[at], found, rtol=0, atol=1e-14)
-    flat = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
-    (flat / 8).backward()
-    for at in range(3):
-        network = plain(layers, at, activation)
-        nn.functional.cross_entropy(network(features[at]), labels[at]).backward()
-        linear = [layer for layer in network if isinstance(layer, nn.Linear)]
-        for layer, (weight, bias) in zip(linear, layers, strict=True):
-            filled = torch.zeros_like(weight[at])
-            filled[:, : layer.in_features] = layer.weight.grad  # what fills up never moves
-            assert torch.allclose(weight.grad[at], filled, rtol=0, atol=1e-14)
-            assert torch.allclose(bias.grad[at], layer.bias.grad, rtol=0, atol=1e-14)
-            assert weight.grad[at].abs().max() > 1e-4  # a guard
-
-
 def reference(points, labels, run, settings, epochs):
     """The parameters of one run after each epoch and its hits: a loop over nn.Linear and Adam.
 
@@ -101,6 +62,7 @@ def reference(points, labels, run, settings, epochs):
     start, order, dropout = np.random.SeedSequence(run.seed).spawn(3)
     start, order = (np.random.Generator(np.random.PCG64(child)) for child in (start, order))
     dropout = np.random.SFC64(dropout)
+    activated = getattr(torch, settings.activation)
     sizes = [points.shape[1], *settings.hidden, CLASSES]
     linear = []
     for first, second in pairwise(sizes):
@@ -121,7 +83,7 @@ def reference(points, labels, run, settings, epochs):
                 bits = dropout.random_raw(words).view(np.uint16).tolist()
                 limit = round((1 - settings.dropout) * 65536)
             for number, layer in enumerate(linear):
-                hidden = torch.tanh(hidden) if number else hidden
+                hidden = activated(hidden) if number else hidden
                 if settings.dropout:
                     drawn = [bits.pop(0) for _ in range(hidden.numel())]
                     kept = [65536 / limit if bit < limit else 0.0 for bit in drawn]
@@ -133,21 +95,26 @@ def reference(points, labels, run, settings, epochs):
         with torch.no_grad():
             hidden = torch.tensor(points[run.valid.start : run.valid.stop])
             for number, layer in enumerate(linear):
-                hidden = layer(torch.tanh(hidden) if number else hidden)
+                hidden = layer(activated(hidden) if number else hidden)
         truth = torch.tensor(labels[run.valid.start : run.valid.stop])
         hits = int((hidden.argmax(1) == truth).sum())
         found.append((hits, [(p.weight.detach().clone(), p.bias.detach().clone()) for p in linear]))
     return found
 
 
-@pytest.mark.parametrize("dropout", [0, 0.2])
-def test_the_batched_runs_end_where_a_plain_loop_over_each_run_ends(data, dropout):
+@pytest.mark.parametrize(
+    ("hidden", "activation", "dropout"),
+    [((5, 4), "tanh", 0.2), ((5, 4), "relu", 0), ((5,), "relu", 0.2), ((), "tanh", 0)],
+)
+def test_the_batched_runs_end_where_a_plain_loop_over_each_run_ends(
+    hidden, activation, dropout, data
+):
     pool, labels, runs = data
     runs = [
         Run(run.seed, run.train, run.valid, decay)
         for run, decay in zip(runs, [0, 0.1] * 3, strict=True)
     ]
-    settings = Probe((5, 4), dropout=dropout, learning_rate=0.01, batch=7, epochs=9)
+    settings = Probe(hidden, activation, dropout, learning_rate=0.01, batch=7, epochs=9)
     found = train(pool, labels, CLASSES, runs, settings, "test")
     points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
     epochs = set()

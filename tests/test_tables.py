@@ -19,8 +19,7 @@ from ems.tables.table import rounded
 
 
 def tatoeba_rows(tmp_path, scores, printed=(), order=None):
-    write_table("tatoeba", scores, tmp_path / "tatoeba.tex", list(printed), order)
-    return csv_rows(tmp_path / "tatoeba.tex")
+    return write_table("tatoeba", scores, tmp_path / "tatoeba.tex", printed, order)
 
 
 # --- numbers of the Tatoeba table
@@ -181,8 +180,8 @@ def unseen_scores(folder, system, values, /, seen=None):
 
 
 def unseen_rows(tmp_path, scores, printed=()):
-    write_table("tatoeba_unseen", scores, tmp_path / "unseen.tex", list(printed))
-    return csv_rows(tmp_path / "unseen.tex"), (tmp_path / "unseen.tex").read_text()
+    rows = write_table("tatoeba_unseen", scores, tmp_path / "unseen.tex", printed)
+    return rows, (tmp_path / "unseen.tex").read_text()
 
 
 def test_unseen_languages_stand_in_blocks_of_fourteen_and_beside_all_of_them_no_note(tmp_path):
@@ -248,8 +247,7 @@ def test_systems_of_an_entry_share_a_row_unless_one_is_alone_or_two_have_a_langu
         "xtr-de": {"deu": 90.0},
     }
     scores = [write_scores(tmp_path, name, of) for name, of in values.items()]
-    write_table("tatoeba", scores, tmp_path / "t.tex", families=FAMILIES)
-    rows = csv_rows(tmp_path / "t.tex")
+    rows = write_table("tatoeba", scores, tmp_path / "t.tex", families=FAMILIES)
     assert {name: [row[c] for c in ("deu", "fra", "Avg.")] for name, row in rows.items()} == {
         "ugt": ["50.0", "81.0", "65.5"],
         "both": ["60.0", "70.0", "65.0"],
@@ -277,8 +275,7 @@ def test_ntrex_has_the_languages_of_table_one_in_its_order_and_says_what_it_rank
         write_scores(tmp_path, name, {"xx": 61.0 + at, **values}, benchmark="ntrex")
         for at, name in enumerate("AB")
     ]
-    write_table("ntrex", paths, tmp_path / "ntrex.tex")
-    row = csv_rows(tmp_path / "ntrex.tex")["A"]
+    row = write_table("ntrex", paths, tmp_path / "ntrex.tex")["A"]
     assert list(row) == ["Model", *load_pairs(), "xx", "Avg."]
     assert row["Avg."] == "30.5"  # of 0 to 61
     text = (tmp_path / "ntrex.tex").read_text()

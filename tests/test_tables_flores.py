@@ -8,7 +8,7 @@ from scores_made import (
     write_errors,
     write_flores,
 )
-from tables_made import csv_rows, tex_line, write_table
+from tables_made import tex_line, write_table
 
 from ems.tables.printed import load_flores, load_flores_groups
 from ems.tables.table import rounded
@@ -17,9 +17,8 @@ MUSE, LOW = load_flores_groups().values()
 PAIRS = ["af-gu", "hi-hy", "jv-ka", "kk-mr", "my-nb", "sw-ta", "te-tl", "ur-yo"]
 
 
-def flores_rows(tmp_path, scores, printed=(), **how):
-    write_table("flores", scores, tmp_path / "flores.tex", list(printed), **how)
-    return csv_rows(tmp_path / "flores.tex")
+def flores_rows(tmp_path, scores, printed=()):
+    return write_table("flores", scores, tmp_path / "flores.tex", printed)
 
 
 # --- Table VII
@@ -79,8 +78,7 @@ def test_printed_rows_are_absent_beside_fewer_sentences(tmp_path):
 
 def test_both_measures_have_a_row_per_system_and_the_lowest_is_bold(tmp_path):
     paths = [*both_measures(tmp_path, "A", 1.5, 40), *both_measures(tmp_path, "B", 2.5, 30)]
-    write_table("xsim", paths, tmp_path / "xsim.tex", order=["B"])
-    rows = csv_rows(tmp_path / "xsim.tex")
+    rows = write_table("xsim", paths, tmp_path / "xsim.tex", order=["B"])
     assert list(rows) == ["xsim: B", "xsim: A", "xsim++: B", "xsim++: A"]
     assert [rows["xsim: A"][name] for name in ("de", "fr", "Avg.")] == ["3.5", "1.5", "2.5"]
     out = tmp_path / "xsim.tex"
@@ -92,8 +90,7 @@ def test_both_measures_have_a_row_per_system_and_the_lowest_is_bold(tmp_path):
 
 
 def test_kinds_of_errors_are_shares_that_add_up_to_the_average(tmp_path):
-    write_table("xsim", both_measures(tmp_path, "A", 1.5, 40), tmp_path / "xsim.tex")
-    rows = csv_rows(tmp_path / "xsim.tex")
+    rows = write_table("xsim", both_measures(tmp_path, "A", 1.5, 40), tmp_path / "xsim.tex")
     row = rows["xsim++: A"]
     # of 200 sentences fr has 40 of each kind (20 %), de 80 misaligned (40 %)
     assert (row["misaligned"], row["number replacement"], row["Avg."]) == ("30.0", "10.0", "40.0")
@@ -108,8 +105,9 @@ def test_systems_of_a_family_share_their_kinds_too(tmp_path):
         write_errors(tmp_path, f"C-{name}", "xsimpp", {name: 10.0}, {name: {kind: 20}})
         for name, kind in (("de", "x"), ("fr", "y"))
     ]
-    write_table("xsim", paths, tmp_path / "xsim.tex", families={"C": ("C-de", "C-fr")})
-    row = csv_rows(tmp_path / "xsim.tex")["xsim++: C"]
+    row = write_table("xsim", paths, tmp_path / "xsim.tex", families={"C": ("C-de", "C-fr")})[
+        "xsim++: C"
+    ]
     assert [row[name] for name in ("de", "fr", "Avg.", "x", "y")] == ["10.0"] * 3 + ["5.0"] * 2
 
 
@@ -118,6 +116,5 @@ def test_systems_of_a_family_share_their_kinds_too(tmp_path):
 
 def test_cosines_have_two_decimals_as_printed(tmp_path):
     paths = [write_cosine(tmp_path, name, value) for name, value in (("A", 0.964), ("B", -0.5))]
-    write_table("wordorder", paths, tmp_path / "wordorder.tex")
-    rows = csv_rows(tmp_path / "wordorder.tex")
+    rows = write_table("wordorder", paths, tmp_path / "wordorder.tex")
     assert {name: row["Cosine"] for name, row in rows.items()} == {"A": "0.96", "B": "-0.50"}

@@ -12,10 +12,10 @@ from ems.train.job import Places, train
 
 @pytest.fixture
 def tick(monkeypatch):
-    """Start the clock of training `at` a time; it moves `pace` seconds each time it is read."""
+    """Start the clock of training `at` a time; it moves a second each time it is read."""
 
-    def start(at, pace=1):
-        clock = itertools.count(at, pace)
+    def start(at):
+        clock = itertools.count(at)
         monkeypatch.setattr(journal, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
 
     return start
@@ -56,16 +56,6 @@ def test_killed_and_resumed_has_the_times_of_never_killed(die, steps, toy, tmp_p
     tick(1_000_000)
     toy.train(tmp_path / "killed")
     assert times_of(tmp_path / "killed") == times_of(tmp_path / "whole")
-
-
-def test_the_model_is_the_same_byte_for_byte_whatever_time_it_took(toy, tmp_path, tick):
-    models = []
-    for pace in (1, 60):
-        tick(7, pace)
-        models.append(contents(toy.train(tmp_path / str(pace))))
-    assert times_of(tmp_path / "1") != times_of(tmp_path / "60")
-    assert models[0] == models[1]
-    assert not any("times" in name for name in models[0])
 
 
 def test_without_a_place_for_it_nothing_is_written_about_time(toy, tmp_path):
