@@ -6,10 +6,12 @@ import math
 import numpy as np
 import pytest
 from bench_made import Angles, error_of, naive_hits, scored, translated
+from experiments_made import MINIMAL, Settings, edited
 from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 from results_made import counts, hits, values
 
 from ems import retrieval
+from ems.config import stage_hash
 from ems.corpora.split import part_of_line
 from ems.errors import EmsError
 from ems.languages import load_tatoeba_codes
@@ -199,3 +201,58 @@ def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
     again = json.loads(scores.path.read_text())
     assert again["data_sha256"] != written["data_sha256"]
     assert again["system_hash"] == written["system_hash"]
+
+
+# --- what makes a benchmark run again
+
+SETS = {
+    **{"tatoeba": "toy", "flores200": "v1", "xsimpp": "v1", "bucc2018": "v2018"},
+    **{"paracrawl": "v5", "sib200": "v1", "counterfactual": "v1"},
+}
+HASHED = MINIMAL | {
+    "evalsets": {name: {"version": version} for name, version in SETS.items()},
+    "benchmarks": [*SETS, "xsim", "wordorder"],
+    "decontaminate": {"against": []},
+}
+OF_FLORES = {"flores200", "xsim", "xsimpp"}
+PROTOCOLS = {  # of a set, what it is by default and changes of it
+    "bucc2018": (
+        {"k": 4, "margin": "ratio", "threshold": "oracle", "missed": 10},
+        {"k": 5, "margin": "distance", "threshold": "sample", "missed": 1},
+    ),
+    "paracrawl": (
+        {"queries": 2000, "seed": 1234, "k": 4, "margin": "ratio"},
+        {"queries": 5, "candidates": 3000, "seed": 1, "margin": "absolute", "k": 3},
+    ),
+    "flores200": ({"k": 4, "margin": "ratio"}, {"k": 5, "margin": "distance"}),
+}
+RERUN = [  # a key, its new value, the benchmarks that run again
+    ("evalsets.flores200.version", "v3", OF_FLORES),
+    ("evalsets.xsimpp.version", "v3", {"xsimpp"}),
+    ("probes.sib200.epochs", 3, {"sib200"}),
+    ("probes.counterfactual.hidden", [3], {"counterfactual"}),
+    ("documents.split", 0, {"sib200", "counterfactual"}),
+    ("seed", 5, {"sib200", "counterfactual"}),
+]
+for name, protocols in PROTOCOLS.items():
+    own = OF_FLORES if name == "flores200" else {name}
+    for protocol, again in zip(protocols, (set(), own), strict=True):
+        RERUN += [(f"evalsets.{name}.protocol.{key}", v, again) for key, v in protocol.items()]
+
+
+def test_a_benchmark_runs_again_when_its_set_or_its_settings_change_and_only_then(tmp_path):
+    project = Settings(tmp_path, HASHED)
+
+    def hashes(value):
+        experiment = project.load(value)
+        names = experiment.benchmarks
+        trained = stage_hash(experiment, "train", system="ems")
+        return trained, {
+            n: stage_hash(experiment, "bench", system="ngram", benchmark=n) for n in names
+        }
+
+    training, before = hashes(HASHED)
+    for path, new, expected in RERUN:
+        trained, after = hashes(edited(HASHED, path, new))
+        assert {name for name in after if after[name] != before[name]} == expected, path
+        assert (trained == training) == (path != "seed")

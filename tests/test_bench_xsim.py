@@ -11,7 +11,6 @@ from results_made import hits
 
 from ems.benchmarks.xsim.score import errors_of
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
-from ems.config import stage_hash
 from ems.settings import plain
 
 # --- by hand
@@ -175,24 +174,3 @@ def test_flores_needs_two_languages_that_a_system_is_trained_on(tmp_path):
     told = project.told(edited(value, "evalsets.flores200.languages", ["fr"]))
     assert "systems.ems: flores200 needs two of its languages in flores200, found fr; see" in told
     assert project.load(edited(value, "evalsets.flores200.languages", ["fr", "de"]))
-
-
-def test_a_benchmark_runs_again_when_its_sets_or_its_protocol_change_and_only_then(tmp_path):
-    names = ["flores200", "xsim", "xsimpp", "wordorder"]
-    value = edited(edited(BASE, *WITHOUT_PROTOCOL), "benchmarks", names)
-    project = Settings(tmp_path, value)
-
-    def hashes(value):
-        experiment = project.load(value)
-        return {n: stage_hash(experiment, "bench", system="ems", benchmark=n) for n in names}
-
-    before, of_flores = hashes(value), {"flores200", "xsim", "xsimpp"}
-    for path, new, expected in (
-        ("evalsets.flores200.protocol.k", 5, of_flores),
-        ("evalsets.flores200.protocol.k", 4, set()),
-        ("evalsets.flores200.version", "v3", of_flores),
-        ("evalsets.xsimpp.version", "v3", {"xsimpp"}),
-        ("train.steps", 11, set(names)),
-    ):
-        after = hashes(edited(value, path, new))
-        assert {name for name in names if before[name] != after[name]} == expected

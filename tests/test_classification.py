@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from bench_made import error_of
 from classified_made import (
-    LANGUAGES,
     TopicEncoder,
     base_of,
     experiment_of,
@@ -17,7 +16,7 @@ from classified_made import (
     run,
     topics_of,
 )
-from experiments_made import MINIMAL, Settings
+from experiments_made import Settings
 from results_made import by_direction, counts, hits, means
 
 import ems.benchmarks.cls.data as cls
@@ -34,7 +33,6 @@ from ems.benchmarks.families.classification import (
     split_long,
     token_counts,
 )
-from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place
 
@@ -288,36 +286,7 @@ def test_an_encoder_without_token_ids_is_counted_by_words_and_unspaced_character
     assert split_long(CharNgramEncoder(), ["A b. C d."], "de", 6) == [["A b. C d."]]
 
 
-# --- hashes
-
-
-def test_a_setting_of_a_benchmarks_classifier_changes_the_hash_of_that_benchmark_alone(
-    written, tmp_path
-):
-    sets = {name: {"version": "v1", "path": str(written[name])} for name in ("mldoc", "cls")}
-    base = MINIMAL | {
-        "evalsets": {"tatoeba": {"version": "toy"}, **sets},
-        "benchmarks": ["tatoeba", "mldoc", "cls"],
-        "languages": LANGUAGES,
-        "probes": {"mldoc": {"train": 80}},
-        "decontaminate": {"against": []},
-    }
-    settings = Settings(tmp_path / "s", base)
-
-    def hashes(**changes):
-        experiment = settings.changed(**changes)
-        names = experiment.benchmarks
-        return {n: stage_hash(experiment, "bench", system="ngram", benchmark=n) for n in names}
-
-    before = hashes()
-    for changes, expected in (
-        ({"probes": {"mldoc": {"epochs": 3}}}, {"mldoc"}),
-        ({"probes": {"cls": {"hidden": [3]}}}, {"cls"}),
-        ({"documents": {"split": 0}}, {"mldoc", "cls"}),
-        ({"seed": 5}, {"mldoc", "cls"}),
-    ):
-        after = hashes(**changes)
-        assert {name for name in after if after[name] != before[name]} == expected
+# --- the checksum
 
 
 def test_the_score_file_is_of_the_files_learnt_from_and_of_the_news_in_the_folders(
