@@ -38,6 +38,20 @@ evalsets: {tatoeba: {version: v1}}
 model: {width: 32, heads: 2}
 systems: {a: {}, b: {model: {layers: 1}}, ngram: {kind: char-ngram}}
 """)  # of corpora that the catalogue knows
+DIVIDED = REAL | yaml.safe_load("""
+splits: {NTREX: {documents: DOCUMENT_IDS.tsv, parts: {train: 0.5, validation: 0.1, test: 0.4}}}
+corpora:
+  - {name: Tatoeba, version: v2021-08-07}
+  - {name: NTREX, version: v1, part: train}
+validation: {name: NTREX, version: v1, part: validation}
+evalsets:
+  tatoeba: {version: v1, languages: all}
+  flores200: {version: v1, languages: all}
+  sib200: {version: v1, languages: all}
+  ntrex: {version: v1, languages: all, part: test}
+decontaminate: {against: [tatoeba, flores200, sib200, ntrex]}
+benchmarks: [tatoeba, ntrex]
+""")  # a corpus in parts, benchmarks of all languages
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
 GONE = object()
 SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))

@@ -155,3 +155,11 @@ def test_training_in_bfloat16_learns_as_in_float32(toy, tmp_path):
     )
     assert half[-1]["total"] < 0.8 * half[0]["total"]
     assert half[-1]["total"] == pytest.approx(full[-1]["total"], rel=0.05)
+
+
+def test_a_training_that_ends_within_its_warm_up_says_so(toy, tmp_path, caplog):
+    toy.train(tmp_path / "short", train={"steps": 2, "warmup_steps": 3})
+    assert "train.warmup_steps: 3, but the training ends after 2" in caplog.text
+    caplog.clear()
+    toy.train(tmp_path / "whole", train={"steps": 2, "warmup_steps": 2})
+    assert "train.warmup_steps: " not in caplog.text
