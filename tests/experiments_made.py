@@ -102,6 +102,21 @@ def edited(value, path, new):
     return value
 
 
+def parts_of(schema, path=(), definitions=None):
+    """(path, part) of every setting of a schema; `[]` and `x` stand for items and names."""
+    definitions = definitions or schema.get("$defs", {})
+    if "$ref" in schema:
+        schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
+    yield path, schema
+    inner = [((*path, key), part) for key, part in schema.get("properties", {}).items()]
+    inner += [(path, part) for part in schema.get("oneOf", ())]
+    for key, name in (("items", "[]"), ("additionalProperties", "x")):
+        if isinstance(schema.get(key), dict):
+            inner.append(((*path, name), schema[key]))
+    for at, part in inner:
+        yield from parts_of(part, at, definitions)
+
+
 def ends(part):
     """The smallest and the largest value that a number may have."""
     low = part.get("minimum", math.nextafter(part.get("exclusiveMinimum", 0), math.inf))
