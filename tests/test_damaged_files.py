@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from conftest import Project, copied
 from damaged_made import (
     ARCHIVE,
     CLEAN,
@@ -85,10 +86,16 @@ READERS = {  # damaged file -> what reads it
 SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the sizes only
 
 
+@pytest.fixture(scope="module")
+def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of a finished run, in which each test mends what it spoils."""
+    return copied(tiny_run, tmp_path_factory.mktemp("damaged") / "project").folder
+
+
 @pytest.fixture
-def spoil(tiny_run, monkeypatch):
-    """A function that spoils a file of a finished run until the test is over."""
-    monkeypatch.chdir(tiny_run.folder)
+def spoil(run, monkeypatch):
+    """A function that spoils a file of the run until the test is over."""
+    monkeypatch.chdir(run)
     kept = []
 
     def act(path, damage):
