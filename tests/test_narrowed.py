@@ -169,13 +169,10 @@ def run_train(toy, folder, system):
     return folder / "model", (folder / "log").read_text()
 
 
-def with_systems(toy, systems):
-    toy.settings.write(toy.settings.base | {"systems": systems})
-
-
 def test_a_system_of_some_languages_is_trained_on_their_pairs_with_heads_for_them(toy, tmp_path):
     share = {"corpus_share": 0.25, "steps": 4}
-    with_systems(toy, {"all": {}, "fr": {"languages": ["fr", "en"], "train": share}})
+    systems = {"all": {}, "fr": {"languages": ["fr", "en"], "train": share}}
+    toy.settings.write(toy.settings.base | {"systems": systems})
     folder, log = run_train(toy, tmp_path, "fr")
     assert ", 15 pairs," in log  # a quarter of the 60 of en-fr; de-en has 160 more
     description = json.loads((folder / "model.json").read_text())
@@ -188,20 +185,21 @@ def test_a_system_of_some_languages_is_trained_on_their_pairs_with_heads_for_the
 
 def test_narrowing_by_the_settings_equals_an_experiment_of_those_languages_alone(toy, tmp_path):
     """The same shards, vocabulary and seed: bytes of both models are the same."""
-    with_systems(toy, {"fr": {"languages": ["en", "fr"], "train": {"steps": 6}}, "all": {}})
+    own = {"train": {"steps": 6}}
+    systems = {"fr": {"languages": ["en", "fr"], **own}, "all": {}}
+    toy.settings.write(toy.settings.base | {"systems": systems})
     narrowed, _ = run_train(toy, tmp_path / "narrowed", "fr")
-    shards = [shard for shard in toy.shards("training") if "fr" in str(shard)]
-    held_out = [shard for shard in toy.shards("validation") if "fr" in str(shard)]
-    toy.settings.write(
-        toy.settings.base | {"languages": ["en", "fr"], "systems": {"fr": {"train": {"steps": 6}}}}
+    shards, held_out = (
+        [shard for shard in toy.shards(part) if "fr" in str(shard)]
+        for part in ("training", "validation")
     )
+    toy.settings.write(toy.settings.base | {"languages": ["en", "fr"], "systems": {"fr": own}})
     write_index({"train": shards, "validation": held_out}, toy.folder / "fr.json")
     toy.index = lambda: toy.folder / "fr.json"
     alone, _ = run_train(toy, tmp_path / "alone", "fr")
     del toy.index
-    weights = [contents(folder) for folder in (narrowed, alone)]
     for name in ("model.safetensors", "heads.safetensors", "losses.jsonl"):
-        assert weights[0][name] == weights[1][name]
+        assert contents(narrowed)[name] == contents(alone)[name]
 
 
 # --- scores
