@@ -90,78 +90,61 @@ def hold(path, read):
     return len(values)
 
 
-def two_systems(folder):
-    """Score files of two systems with the hits of each sentence."""
+def tables_of(folder):
+    """Kind of file -> (the file, a function that reads it)."""
+    out = folder / "t.tex"
     bits = np.arange(8) % 3 > 0
+    share, hits = 100 * bits.sum() / 8, packed(bits)
     places = [way for code in ("de", "fr") for way in ((code, "en"), ("en", code))]
-    rows = [row(*place, 100 * bits.sum() / 8, 8, hits=packed(bits)) for place in places]
-    return [write_scores(folder, name, {"de": 1, "fr": 1}, rows=rows) for name in "AB"]
-
-
-def write_mined(folder):
-    return write_bucc(folder, "A", {"de": 50.0}, BUCC, {"de": [GERMAN]})
-
-
-def write_pieces(folder):
-    counts = {"lines": 1, "characters": 2, "tokens": 3, "unknown": 0}
-    pieces = {"pieces": 3, "scripts": {"Latin": 3}, "languages": {"de": counts}}
-    (folder / "shared.json").write_text(json.dumps(pieces))
-    return folder / "shared.json"
-
-
-def write_reports(report, out):
-    for write in (write_corpora_table, write_decontamination_table, write_filters_table):
-        write(report, out)
-
-
-def of_table(name, *more):
-    return lambda path, out: write_table(name, [path], out, *more)
-
-
-TABLES = {  # kind -> what writes a file for it, and what reads the file
-    "scores": (two_systems, lambda paths, out: write_table("tatoeba", paths, out, [], None)),
-    "compared": (two_systems, lambda paths, out: write_comparison(*(p.parent for p in paths))),
-    "deltas": (
-        two_systems,
-        lambda paths, out: plot_deltas(paths, ["A", "B"], out.with_suffix(".svg")),
-    ),
-    "accuracies": (
-        lambda folder: write_accuracies(folder, "mldoc", "A", {"en-de": [50.0, 60.0]}),
-        of_table("mldoc", []),
-    ),
-    "mined": (write_mined, of_table("bucc2018", ["EMS"])),
-    "missed": (write_mined, lambda path, out: write_missed_table([path], out)),
-    "cosine": (lambda folder: write_cosine(folder, "A", 0.5), of_table("wordorder", [])),
-    "flores": (lambda folder: write_flores(folder, "A", ["de", "fr"]), of_table("flores", ["EMS"])),
-    "errors": (
-        lambda folder: write_errors(
-            folder, "A", "xsimpp", {"de": 10.0}, {"de": {"misaligned": 20}}
+    rows = [row(*place, share, 8, hits=hits) for place in places]
+    scores = [write_scores(folder, name, {"de": 1, "fr": 1}, rows=rows) for name in "AB"]
+    yield "scores", scores[0], lambda: write_table("tatoeba", scores, out, [], None)
+    yield "compared", scores[1], lambda: write_comparison(*(path.parent for path in scores))
+    yield "deltas", scores[1], lambda: plot_deltas(scores, ["A", "B"], folder / "f.svg")
+    path = write_accuracies(folder, "mldoc", "A", {"en-de": [50.0, 60.0]})
+    yield "accuracies", path, lambda: write_table("mldoc", [path], out, [])
+    mined = write_bucc(folder, "A", {"de": 50.0}, BUCC, {"de": [GERMAN]})
+    yield "mined", mined, lambda: write_table("bucc2018", [mined], out, ["EMS"])
+    yield "missed", mined, lambda: write_missed_table([mined], out)
+    cosine = write_cosine(folder, "A", 0.5)
+    yield "cosine", cosine, lambda: write_table("wordorder", [cosine], out, [])
+    flores = write_flores(folder, "A", ["de", "fr"])
+    yield "flores", flores, lambda: write_table("flores", [flores], out, ["EMS"])
+    errors = write_errors(folder, "A", "xsimpp", {"de": 10.0}, {"de": {"misaligned": 20}})
+    yield "errors", errors, lambda: write_table("xsim", [errors], out)
+    retrieval = write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)})
+    yield "retrieval", retrieval, lambda: write_table("paracrawl", [retrieval], out, ["EMS"])
+    report = demo_report(folder / "decontamination.json")
+    yield (
+        "report",
+        report,
+        lambda: (
+            write_corpora_table(report, out),
+            write_decontamination_table(report, out),
+            write_filters_table(report, out),
         ),
-        of_table("xsim"),
-    ),
-    "retrieval": (
-        lambda folder: write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)}),
-        of_table("paracrawl", ["EMS"]),
-    ),
-    "report": (lambda folder: demo_report(folder / "decontamination.json"), write_reports),
-    "trained": (
-        lambda folder: write_model(folder, "ems", ["en", "fr"]),
-        lambda path, out: write_models_table([path], demo_report(out.with_name("r")), [], out),
-    ),
-    "costs": (
-        lambda folder: write_cost(folder / "costs", "train/ems", "train"),
-        lambda path, out: write_costs_table(out.parent / "costs", out),
-    ),
-    "pieces": (write_pieces, lambda path, out: write_vocabulary_table([path], out)),
-}
+    )
+    model = write_model(folder, "ems", ["en", "fr"])
+    yield "trained", model, lambda: write_models_table([model], report, [], out)
+    cost = write_cost(folder / "costs", "train/ems", "train")
+    yield "costs", cost, lambda: write_costs_table(folder / "costs", out)
+    counts = {"lines": 1, "characters": 2, "tokens": 3, "unknown": 0}
+    pieces = folder / "shared.json"
+    pieces.write_text(
+        json.dumps({"pieces": 3, "scripts": {"Latin": 3}, "languages": {"de": counts}})
+    )
+    yield "pieces", pieces, lambda: write_vocabulary_table([pieces], out)
+
+
+TABLES = ["scores", "compared", "deltas", "accuracies", "mined", "missed", "cosine", "flores"]
+TABLES += ["errors", "retrieval", "report", "trained", "costs", "pieces"]
 
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_table_of_spoilt_scores_or_reports_is_one_line_or_a_table(kind, tmp_path):
-    write, read = TABLES[kind]
-    made = write(tmp_path)
-    path = made[-1] if isinstance(made, list) else made
-    assert hold(path, lambda: read(made, tmp_path / "t.tex")) > 30
+    tables = {name: (path, read) for name, path, read in tables_of(tmp_path)}
+    assert list(tables) == TABLES
+    assert hold(*tables[kind]) > 30
 
 
 @pytest.fixture
