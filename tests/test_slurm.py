@@ -1,19 +1,17 @@
 """`snakemake --profile slurm all` on a real Slurm, through the shipped profile, unedited."""
 
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import slurm_cluster
 import yaml
-from conftest import Project, copy_project, needs
+from conftest import copy_project, needs
 from names_made import ON_SLURM, quoted
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm_cluster.Cluster]:
+def cluster(tmp_path_factory):
     needs(
         slurm_cluster.installed(),
         "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge",
@@ -27,7 +25,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm_cluster.
 
 
 @pytest.fixture(scope="module")
-def project(cluster: slurm_cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(cluster, tmp_path_factory):
     """A project on the cluster; config.yaml names `demo`, so `tiny` comes from --config only. Its
     folder and its data folder have nasty names.
     """
@@ -39,7 +37,7 @@ def project(cluster: slurm_cluster.Cluster, tmp_path_factory: pytest.TempPathFac
     return _on(cluster, project)
 
 
-def _on(cluster: slurm_cluster.Cluster, project: Project) -> Project:
+def _on(cluster, project):
     """The project, with the environment of the cluster's users."""
     first = project.environment["PATH"].split(":")[0]
     project.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
@@ -47,7 +45,7 @@ def _on(cluster: slurm_cluster.Cluster, project: Project) -> Project:
     return project
 
 
-def _kill_training_after_a_checkpoint(project: Project, run: subprocess.Popen) -> bool:
+def _kill_training_after_a_checkpoint(project, run):
     """kill -9 the training process of system `ems` once it has saved; whether that happened."""
     log = project.folder / "results/tiny/logs/train/ems.log"
     while run.poll() is None:
@@ -61,8 +59,8 @@ def _kill_training_after_a_checkpoint(project: Project, run: subprocess.Popen) -
 
 
 def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
-    cluster: slurm_cluster.Cluster, project: Project, tiny_run: Project
-) -> None:
+    cluster, project, tiny_run
+):
     """One run: GPU and CPUs from scontrol, a kill, the retry, the same tables as locally."""
     profile = yaml.safe_load((project.folder / "slurm/config.yaml").read_text())
     assert "partition" not in str(profile)
@@ -80,7 +78,7 @@ def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
     assert list(project.folder.parent.rglob("pwned")) == []
 
 
-def _check_resources(cluster: slurm_cluster.Cluster) -> None:
+def _check_resources(cluster):
     jobs = cluster.jobs()
     training = [job for job in jobs if job["Comment"].startswith("rule_train_")]
     assert len(training) >= 3  # ems, its retry, untrained
@@ -95,13 +93,13 @@ def _check_resources(cluster: slurm_cluster.Cluster) -> None:
     assert set(states) == {"FAILED", "COMPLETED"}
 
 
-def _check_resumed(project: Project) -> None:
+def _check_resumed(project):
     text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
     step = int(text.partition("resumed at step ")[2].split()[0])
     assert step >= 20
 
 
-def _check_nothing_leaked(project: Project) -> None:
+def _check_nothing_leaked(project):
     """Inside the jobs the experiment was `tiny`, though config.yaml says `demo`."""
     logs = list((project.folder / "results/tiny/logs").rglob("*.log"))
     texts = [text for text in map(Path.read_text, logs) if "settings of stage" in text]
@@ -113,9 +111,7 @@ def _check_nothing_leaked(project: Project) -> None:
 # --- a warning before the time is over
 
 
-def _warn_after_a_checkpoint(
-    cluster: slurm_cluster.Cluster, project: Project, run: subprocess.Popen
-) -> str:
+def _warn_after_a_checkpoint(cluster, project, run):
     """Send the training job USR1 as `--signal=USR1@120` does, to its steps; the job's number."""
     log = project.folder / "results/tiny/logs/train/ems.log"
     while run.poll() is None:
@@ -127,9 +123,7 @@ def _warn_after_a_checkpoint(
     return ""
 
 
-def test_a_training_that_slurm_warns_saves_and_is_submitted_again(
-    cluster: slurm_cluster.Cluster, finished: Project
-) -> None:
+def test_a_training_that_slurm_warns_saves_and_is_submitted_again(cluster, finished):
     """It is warned in its first attempt; the second goes on and gives the same model."""
     project = _on(cluster, finished)
     model = project.folder / "results/tiny/models/ems"

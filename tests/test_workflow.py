@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Project, needs
+from conftest import ROOT, needs
 from experiments_made import Settings
 
 from ems.corpora.demo import LEAKED_PAIRS
@@ -17,7 +17,7 @@ from ems.corpora.demo import LEAKED_PAIRS
 ROWS = {"ems", "untrained", "char-ngram"}
 
 
-def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run: Project) -> None:
+def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run):
     results = tiny_run.folder / "results"
     for table in ("tatoeba", "corpora", "decontamination", "filters", "vocabulary"):
         assert (results / f"tables/{table}.tex").read_text().count(r"\toprule") == 1
@@ -35,11 +35,11 @@ def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run: Project) ->
     assert not list(tiny_run.folder.rglob("*.part"))
 
 
-def test_a_second_run_has_nothing_to_do(tiny_run: Project) -> None:
+def test_a_second_run_has_nothing_to_do(tiny_run):
     assert "Nothing to be done" in tiny_run.snakemake("all")
 
 
-def test_every_job_leaves_a_log_that_says_what_came_out(tiny_run: Project) -> None:
+def test_every_job_leaves_a_log_that_says_what_came_out(tiny_run):
     logs = sorted((tiny_run.folder / "results/tiny/logs").rglob("*.log"))
     assert len(logs) > 20
     for log in logs:
@@ -48,9 +48,7 @@ def test_every_job_leaves_a_log_that_says_what_came_out(tiny_run: Project) -> No
         assert len(lines) > 1, log
 
 
-def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(
-    tiny_run: Project,
-) -> None:
+def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(tiny_run):
     folder = tiny_run.folder / "results/tiny/costs"
     made = (folder / "summary/costs.csv").stat().st_mtime  # jobs of other tests came later
     paths = [path for path in folder.rglob("*.json") if path.stat().st_mtime <= made]
@@ -69,12 +67,12 @@ def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(
     assert [json.loads(row)["step"] for row in times] == [json.loads(row)["step"] for row in losses]
 
 
-def test_the_report_is_made_of_the_run(finished: Project) -> None:
+def test_the_report_is_made_of_the_run(finished):
     finished.snakemake("--report", "results/report.html")
     assert "tatoeba" in (finished.folder / "results/report.html").read_text()
 
 
-def test_what_went_in_is_what_came_out_plus_the_reasons(tiny_run: Project) -> None:
+def test_what_went_in_is_what_came_out_plus_the_reasons(tiny_run):
     report = json.loads((tiny_run.folder / "results/tiny/reports/decontamination.json").read_text())
     for entry in report["corpora"]:
         clean = "results/tiny/text/clean/{corpus}/{version}/{pair}.tsv".format(**entry)
@@ -84,7 +82,7 @@ def test_what_went_in_is_what_came_out_plus_the_reasons(tiny_run: Project) -> No
     assert all(0 < count <= LEAKED_PAIRS for count in found)
 
 
-def test_another_experiment_is_one_word_away_and_nothing_leaks(finished: Project) -> None:
+def test_another_experiment_is_one_word_away_and_nothing_leaks(finished):
     """`other` has one language pair and one system of its own; both keep their own results."""
     text = (finished.folder / "configs/tiny.yaml").read_text()
     for old, new in (
@@ -108,7 +106,7 @@ def test_another_experiment_is_one_word_away_and_nothing_leaks(finished: Project
     assert finished.tables() == before
 
 
-def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished: Project) -> None:
+def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished):
     models = finished.folder / "results/tiny/models"
     ordinary = {path.name for path in models.iterdir()}
     assert ordinary == {"ems", "untrained"}
@@ -126,7 +124,7 @@ def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished: Project) 
     assert {name: tables[name] for name in before} == before
 
 
-def test_without_a_sweep_there_is_no_such_table(fresh: Project) -> None:
+def test_without_a_sweep_there_is_no_such_table(fresh):
     text = (fresh.folder / "configs/tiny.yaml").read_text()
     start, end = text.index("sweep:"), text.index("benchmarks:")
     (fresh.folder / "configs/tiny.yaml").write_text(text[:start] + text[end:])
@@ -134,14 +132,14 @@ def test_without_a_sweep_there_is_no_such_table(fresh: Project) -> None:
     assert "No rule to produce results/tables/sweep.tex" in output
 
 
-def _planned(project: Project) -> set[str]:
+def _planned(project):
     """The rules that `snakemake all` would run."""
     return set(re.findall(r"^(\w+) +\d+$", project.snakemake("-n", "all"), re.MULTILINE))
 
 
 def test_a_changed_training_setting_or_line_of_the_trainer_reruns_training_and_what_follows_only(
-    finished: Project,
-) -> None:
+    finished,
+):
     text_path = {"fetch", "decontaminate", "segment", "vocabulary", "shard"}
     finished.edit("configs/tiny.yaml", "learning_rate: 0.003", "learning_rate: 0.002")
     rules = _planned(finished)
@@ -165,14 +163,14 @@ WRONG = {  # in configs/tiny.yaml -> what stands there instead, and what is said
 
 
 @pytest.mark.parametrize("old", WRONG)
-def test_a_wrong_setting_is_one_clear_line(tmp_path: Path, old: str) -> None:
+def test_a_wrong_setting_is_one_clear_line(tmp_path, old):
     text = (ROOT / "configs/tiny.yaml").read_text()
     assert text.count(old) == 1
     new, expected = WRONG[old]
     assert expected in Settings(tmp_path).told(text.replace(old, new))
 
 
-def test_a_wrong_setting_is_said_before_any_job(fresh: Project) -> None:
+def test_a_wrong_setting_is_said_before_any_job(fresh):
     old, (new, expected) = next(iter(WRONG.items()))
     fresh.edit("configs/tiny.yaml", old, new)
     output = fresh.snakemake("all", expect=1)
@@ -188,9 +186,7 @@ def test_a_wrong_setting_is_said_before_any_job(fresh: Project) -> None:
         ("latexmk", ("results/tables.pdf",), "latexmk texlive-latex-base"),
     ],
 )
-def test_a_missing_system_package_is_named_before_any_job(
-    fresh: Project, tmp_path: Path, absent: str, command: tuple[str, ...], told: str
-) -> None:
+def test_a_missing_system_package_is_named_before_any_job(fresh, tmp_path, absent, command, told):
     """A PATH of links to every program but one."""
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -205,9 +201,7 @@ def test_a_missing_system_package_is_named_before_any_job(
     assert not (fresh.folder / "results").exists()
 
 
-def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(
-    tiny_run: Project, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(tiny_run, tmp_path):
     small = tmp_path / "small"
     small.mkdir()
     mounted = subprocess.run(
@@ -226,7 +220,7 @@ def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(
         subprocess.run(["umount", str(small)], check=True)
 
 
-def test_an_unreadable_input_is_one_clear_error(finished: Project) -> None:
+def test_an_unreadable_input_is_one_clear_error(finished):
     archive = finished.folder / "data/opus/Demo/v1/moses/de-en.txt.zip"
     archive.write_bytes(archive.read_bytes()[:5000])
     output = finished.snakemake("all", expect=1)

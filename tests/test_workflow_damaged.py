@@ -5,10 +5,9 @@ everything is as it was, without training again.
 import re
 import shlex
 import shutil
-import subprocess
 
 import pytest
-from conftest import Project, copied
+from conftest import copied
 from damaged_made import (
     ARCHIVE,
     CLEAN,
@@ -115,16 +114,16 @@ DAMAGES = {  # what is damaged -> (file, damage, the command that finds it)
 
 
 @pytest.fixture(scope="module")
-def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def run(tiny_run, tmp_path_factory):
     """A copy of a finished run, in which each test mends what it spoils."""
     return copied(tiny_run, tmp_path_factory.mktemp("damaged") / "project")
 
 
-def stage(run: Project, command: tuple[object, ...], expect: int) -> subprocess.CompletedProcess:
+def stage(run, command, expect):
     return run.run(*map(str, command), expect=expect)
 
 
-def follow(run: Project, message: str) -> None:
+def follow(run, message):
     """Delete what the message names, and run the command that it names."""
     again = AGAIN.search(message)
     deleted, *commands = (again[1],) if again else FOLLOWED.search(message).groups()
@@ -136,7 +135,7 @@ def follow(run: Project, message: str) -> None:
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_the_advice_for_a_damaged_file_works_word_by_word(what: str, run: Project) -> None:
+def test_the_advice_for_a_damaged_file_works_word_by_word(what, run):
     path, damage, command = DAMAGES[what]
     damage(run.folder / path)
     lines = stage(run, command, expect=1).stderr.splitlines()
@@ -145,7 +144,7 @@ def test_the_advice_for_a_damaged_file_works_word_by_word(what: str, run: Projec
     stage(run, command, expect=0)
 
 
-def contents(project: Project) -> dict[str, bytes]:
+def contents(project):
     """Every byte of what is made, without what differs from run to run."""
     files = [path for path in (project.folder / "results").rglob("*") if path.is_file()]
     files += (project.folder / "data").rglob("*.zip")
@@ -158,8 +157,6 @@ def contents(project: Project) -> dict[str, bytes]:
     }
 
 
-def test_after_all_advice_everything_is_as_it_was_and_nothing_is_to_do(
-    tiny_run: Project, run: Project
-) -> None:
+def test_after_all_advice_everything_is_as_it_was_and_nothing_is_to_do(tiny_run, run):
     assert "Nothing to be done" in run.snakemake("all")
     assert contents(run) == contents(tiny_run)

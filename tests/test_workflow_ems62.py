@@ -10,15 +10,14 @@ import json
 import os
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, Project, copy_project
+from conftest import ROOT, copy_project
 from ems62_made import PAIRS, sentences, write_evalsets
 from mirror_made import write_lines, write_mined, write_zip
 
-from ems.config import Experiment, load_experiment, load_site
+from ems.config import load_experiment, load_site
 from ems.corpora.sizes import pair_sizes
 from ems.evalsets.sets import units_of
 from ems.languages import load_tatoeba_codes
@@ -65,7 +64,7 @@ exec sed -u 's/.*/EOS/'
 """  # its words are characters; to pyknp it has nothing to say, and says so at once
 
 
-def smaller(value: dict) -> dict:
+def smaller(value):
     """The experiment with other sizes and languages, and nothing else changed."""
     value = value | {"languages": languages(value)}
     for key, sizes in SIZES.items():
@@ -83,16 +82,16 @@ def smaller(value: dict) -> dict:
     return value
 
 
-def languages(value: dict) -> list[str]:
+def languages(value):
     return value["languages"] if os.environ.get("EMS_ALL_LANGUAGES") else ODD
 
 
-def loaded(folder: Path) -> Experiment:
+def loaded(folder):
     site = load_site(folder / "config.yaml", folder / "schemas", {"experiment": NAME})
     return load_experiment(NAME, site, folder / "configs", folder / "schemas")
 
 
-def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[dict]]) -> None:
+def write_corpora(mirror, experiment, tatoeba):
     """Every file of every corpus. Europarl's German holds a sentence of the benchmark `tatoeba`,
     the only file of Kurdish holds nothing else.
     """
@@ -112,12 +111,12 @@ def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[
                     write_zip(mirror, corpus.name, corpus.version, name, items)
 
 
-def retrieved(experiment: Experiment) -> list[str]:
+def retrieved(experiment):
     """The files of ParaCrawl that an experiment retrieves from."""
     return ["-".join(sorted(["en", code])) for code in experiment.evalsets["paracrawl"].languages]
 
 
-def cut_tables(project: Project) -> None:
+def cut_tables(project):
     """The project's own table of languages, so that "all" of a benchmark is little."""
     path = project.folder / "ems/languages/languages.tsv"
     header, *rows = path.read_text(encoding="utf-8").splitlines()
@@ -127,7 +126,7 @@ def cut_tables(project: Project) -> None:
     write_lines(project.folder / "ems/languages/tatoeba_v1.txt", codes)
 
 
-def put_jumanpp(project: Project) -> None:
+def put_jumanpp(project):
     program = project.folder / "programs" / "jumanpp"
     program.parent.mkdir()
     program.write_text(JUMANPP)
@@ -137,7 +136,7 @@ def put_jumanpp(project: Project) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def run(tmp_path_factory):
     """A project in which `snakemake all` has run it. Tests must leave its results alone."""
     project = copy_project(tmp_path_factory.mktemp("ems62"))
     path = project.folder / f"configs/{NAME}.yaml"
@@ -163,7 +162,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def report(project: Project) -> dict[tuple[str, str], dict]:
+def report(project):
     path = project.folder / f"results/{NAME}/reports/decontamination.json"
     value = json.loads(path.read_text())
     return {(entry["corpus"], entry["pair"]): entry for entry in value["corpora"]}
@@ -187,7 +186,7 @@ ROWS = {  # of its systems, where they are not just these
 }
 
 
-def test_all_makes_the_papers_tables_with_a_row_for_each_system(run: Project) -> None:
+def test_all_makes_the_papers_tables_with_a_row_for_each_system(run):
     folder = run.folder / "results/tables"
     others = {"tatoeba_unseen", "models", "ablation", "bucc_missed"}
     others |= {"corpora", "decontamination", "filters", "vocabulary"}
@@ -200,7 +199,7 @@ def test_all_makes_the_papers_tables_with_a_row_for_each_system(run: Project) ->
         assert [row[0] for row in rows if name == "tatoeba" or row[0] in expected] == expected, name
 
 
-def test_each_system_is_scored_on_each_benchmark(run: Project) -> None:
+def test_each_system_is_scored_on_each_benchmark(run):
     scores = run.folder / f"results/{NAME}/scores"
     assert {path.name for path in scores.iterdir()} == set(SYSTEMS)
     for system in SYSTEMS:
@@ -208,7 +207,7 @@ def test_each_system_is_scored_on_each_benchmark(run: Project) -> None:
         assert names == set(run.experiment.benchmarks)
 
 
-def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None:
+def test_every_file_has_the_name_that_it_has_at_its_source(run):
     data = run.folder / "data/opus"
     for name in (
         "GlobalVoices/v2018q4/moses/en-jp.txt.zip",
@@ -233,7 +232,7 @@ def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None
     assert len(fetched) == files + len(drawn) > 40
 
 
-def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Project) -> None:
+def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run):
     entries = report(run)
     for pair, files in (("en-zh", 2), ("en-pt", 1), ("de-en", 1)):
         entry = entries["OpenSubtitles", pair]
@@ -248,7 +247,7 @@ def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Pr
     assert entries["Tatoeba", "en-ku"]["removed"]["evaluation"] == PAIRS  # and the run goes on
 
 
-def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run: Project) -> None:
+def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run):
     for (corpus, pair), entry in report(run).items():
         assert entry["read"] == entry["kept"] + sum(entry["removed"].values())
         version = entry["version"]
@@ -257,7 +256,7 @@ def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run: Project)
         assert shard["pairs"] + shard["dropped"] == entry["kept"]
 
 
-def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run: Project) -> None:
+def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run):
     logs = run.folder / f"results/{NAME}/logs/segment"
     assert "jumanpp" in (logs / "GlobalVoices-v2018q4-en-ja.log").read_text()
     assert "jieba" in (logs / "UNPC-v1.0-en-zh.log").read_text()
@@ -269,7 +268,7 @@ def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run: Project) -
 # --- the experiment as it is shipped
 
 
-def test_it_is_scored_as_sections_v_a_to_v_d_say() -> None:
+def test_it_is_scored_as_sections_v_a_to_v_d_say():
     sets = loaded(ROOT).evalsets
     counts = {"tatoeba": 112, "flores200": 62, "bucc2018": 4, "paracrawl": 21}
     assert {name: len(sets[name].languages) for name in counts} == counts
@@ -279,7 +278,7 @@ def test_it_is_scored_as_sections_v_a_to_v_d_say() -> None:
     assert plain(sets["paracrawl"].protocol).items() >= (mining | drawn).items()
 
 
-def test_no_sentence_of_a_benchmark_is_trained_on() -> None:
+def test_no_sentence_of_a_benchmark_is_trained_on():
     experiment = loaded(ROOT)
     scored = set(experiment.evalsets) - {"paracrawl"}
     assert set(experiment.decontaminate.against) == scored
@@ -289,9 +288,7 @@ def test_no_sentence_of_a_benchmark_is_trained_on() -> None:
 # --- the plan of all of it
 
 
-def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
-    fresh: Project,
-) -> None:
+def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(fresh):
     """Every job: each file once, each pair of each corpus through each stage."""
     bare = fresh.folder / "bare"  # a PATH with nothing on it but what Snakemake itself needs
     bare.mkdir()

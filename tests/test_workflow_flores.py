@@ -6,7 +6,7 @@ import json
 
 import pytest
 import yaml
-from conftest import Project, copy_project
+from conftest import copy_project
 from experiments_made import MINIMAL
 from mirror_made import translations, write_flores, write_lines
 
@@ -28,7 +28,7 @@ FIGURE = "results/figures/flores.svg"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory):
     """A project whose experiment has these benchmarks and a system that needs no training, in which
     their tables and the map have been made; `output` is what Snakemake said.
     """
@@ -47,9 +47,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_made(
-    project: Project,
-) -> None:
+def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_made(project):
     flores, xsimpp = "flores200=sets/flores200", "xsimpp=sets/xsimpp"
     for benchmark, folders in (
         ("flores200", flores),
@@ -71,7 +69,7 @@ def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_ma
     assert "Nothing to be done" in project.snakemake(*TABLES, FIGURE)
 
 
-def test_all_makes_these_tables_and_the_map_too(project: Project) -> None:
+def test_all_makes_these_tables_and_the_map_too(project):
     for pair in ("de-en", "en-fr"):  # the report of what cleaning kept is a table too
         write_lines(project.folder / f"nowhere/Toy/v1/moses/{pair}.txt.zip", [])
     output = project.snakemake("-n", "--forceall", "all")
@@ -79,7 +77,7 @@ def test_all_makes_these_tables_and_the_map_too(project: Project) -> None:
         assert path in output
 
 
-def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project: Project) -> None:
+def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project):
     """A change of the sets that `xsim` does not read."""
     path = project.folder / "sets/xsimpp" / AUGMENTED
     path.write_text(path.read_text() + "one more\n")
@@ -89,7 +87,7 @@ def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project: Proje
         assert f"output: results/own/scores/char-ngram/{name}.json" not in output
 
 
-def test_a_job_by_hand_without_the_name_of_a_set_is_told_how_to_name_it(project: Project) -> None:
+def test_a_job_by_hand_without_the_name_of_a_set_is_told_how_to_name_it(project):
     words = ("ems", "bench", "--experiment", "own", "--system", "char-ngram", "--out", "x.json")
     for benchmark, folders, code, told in (
         ("xsim", ["sets/flores200"], 2, "--evalset: expected NAME=FOLDER, found 'sets/flores200'"),

@@ -7,11 +7,10 @@ here, so that "all" of a benchmark is little.
 import csv
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Project, copy_project
+from conftest import copy_project
 from mirror_made import (
     translations,
     write_divided,
@@ -61,14 +60,14 @@ MINI = MINI.replace("SOURCES", json.dumps(SOURCES))
 PAPERS = [f"paper.{at // 5}" for at in range(100)]
 
 
-def sentences(name: str, count: int) -> list[dict[str, str]]:
+def sentences(name, count):
     """Translations with a name in them, so that no two corpora share one by chance."""
     codes = ["en", *TATOEBA.values()]
     items = translations(count, codes, seed=name, least=3)
     return [{code: f"{text} {name}" for code, text in item.items()} for item in items]
 
 
-def write_mirror(mirror: Path) -> dict[str, list[dict[str, str]]]:
+def write_mirror(mirror):
     """Corpora and benchmarks; the Bible holds a sentence of each benchmark. The benchmarks'."""
     sets = {name: sentences(name, 20) for name in ("tatoeba", "flores", "sib")}
     news = sentences("news", len(PAPERS))
@@ -90,11 +89,11 @@ def write_mirror(mirror: Path) -> dict[str, list[dict[str, str]]]:
     return {**sets, "news": tested}
 
 
-def _of(item: dict[str, str], codes: object) -> dict[str, str]:
+def _of(item, codes):
     return {code: item[code] for code in codes}
 
 
-def cut_languages(project: Project) -> None:
+def cut_languages(project):
     """Five languages in the table, six in Tatoeba: two of the latter in no table at all."""
     path = project.folder / "ems/languages/languages.tsv"
     header, *rows = path.read_text(encoding="utf-8").splitlines()
@@ -102,7 +101,7 @@ def cut_languages(project: Project) -> None:
     write_lines(project.folder / "ems/languages/tatoeba_v1.txt", TATOEBA)
 
 
-def mini_project(folder: Path) -> Project:
+def mini_project(folder):
     """A project with the mirror and the experiment `mini`, in which nothing has run."""
     project = copy_project(folder)
     (folder / "configs/mini.yaml").write_text(MINI)
@@ -113,7 +112,7 @@ def mini_project(folder: Path) -> Project:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def run(tmp_path_factory):
     """A project in which `snakemake all` has run `mini`. Tests must leave its results alone."""
     project = mini_project(tmp_path_factory.mktemp("mini"))
     project.sets = write_mirror(project.folder / NASTY)
@@ -121,14 +120,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def columns(path: Path) -> set[str]:
+def columns(path):
     with open(path, newline="") as handle:
         return set(next(csv.reader(handle)))
 
 
-def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_costs(
-    run: Project,
-) -> None:
+def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_costs(run):
     results = run.folder / "results"
     tables = {path.stem: path for path in (results / "tables").glob("*.csv")}
     names = {"tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"}
@@ -145,24 +142,18 @@ def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_c
     assert summary == {"costs.tex", "costs.csv", "costs.md", "learning.svg", "learning.png"}
 
 
-def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(
-    run: Project,
-) -> None:
+def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(run):
     assert not (run.folder / "results/mini/models/aside").exists()
     assert "rule train:" in run.snakemake("-n", "results/mini/scores/aside/ntrex.json")
 
 
-def test_no_name_of_a_source_is_a_flag_or_a_command_and_a_second_run_has_nothing_to_do(
-    run: Project,
-) -> None:
+def test_no_name_of_a_source_is_a_flag_or_a_command_and_a_second_run_has_nothing_to_do(run):
     assert (run.folder / NASTY[1:] / "opus/NTREX/v1/DOCUMENT_IDS.tsv").is_file()
     assert list(run.folder.rglob("pwned")) == []
     assert "Nothing to be done" in run.snakemake("all")
 
 
-def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with(
-    run: Project,
-) -> None:
+def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with(run):
     held_out = {text for items in run.sets.values() for item in items for text in item.values()}
     cleaned = sorted((run.folder / "results/mini/text/clean").rglob("*.tsv"))
     assert len(cleaned) == 1 + 2 + 2 + 3
@@ -180,7 +171,7 @@ def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with
         assert entry["removed"]["evaluation"] == news + 3
 
 
-def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run: Project) -> None:
+def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run):
     folder = run.folder / "results/mini/scores/ems"
     tatoeba, ntrex = (read_score_file(folder / f"{name}.json") for name in ("tatoeba", "ntrex"))
     seen = {"deu": "de", "fra": "fr", "swh": "sw"}
@@ -193,7 +184,7 @@ def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run: Project
 # --- plans: what would run
 
 
-def planned(output: str) -> set[tuple[str, str]]:
+def planned(output):
     """(rule, its pair or unit or nothing) of every job of a dry run."""
     jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
     found = set()
@@ -204,12 +195,12 @@ def planned(output: str) -> set[tuple[str, str]]:
     return found
 
 
-def counts(output: str) -> dict[str, int]:
+def counts(output):
     """Jobs by rule, of the summary of a dry run."""
     return {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
 
 
-def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run: Project) -> None:
+def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):
     """What sees all languages is made again: the vocabulary, and all that is made with it."""
     run.edit("configs/mini.yaml", "[en, de, fr, sw]", "[en, de, fr, sw, nl]")
     try:
@@ -224,7 +215,7 @@ def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run: Project) -
     assert "evalkeys" not in rules
 
 
-def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path: Path) -> None:
+def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path):
     project = mini_project(tmp_path)
     write_mirror(project.folder / NASTY)
     value = yaml.safe_load(MINI)
@@ -236,9 +227,7 @@ def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path: Path) -> 
     assert "fetch_evalset" not in counts(output)
 
 
-def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
-    fresh: Project,
-) -> None:
+def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(fresh):
     """Every job there is, before anything is fetched: what has which language is all settled."""
     path = fresh.folder / "configs/small62.yaml"
     mirror = "https://mirror.invalid"  # a directory would have to be there to be planned with
@@ -264,6 +253,6 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
     assert not (fresh.folder / "results").exists()
 
 
-def _pairs(entry: dict) -> int:
+def _pairs(entry):
     """Language pairs of a corpus of 62 languages."""
     return len(entry["languages"]) if "languages" in entry else 61 - len(entry.get("without", []))
