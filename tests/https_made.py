@@ -1,4 +1,5 @@
-"""A web server over https, with a certificate of its own, that misbehaves as real servers do.
+"""Web servers: one over https, with a certificate of its own, that misbehaves as real servers do,
+and a plain one.
 
 A *way* is how one request is answered: a function of (request, file). A site's `ways` are used up
 one by one, the last one for ever.
@@ -12,7 +13,7 @@ import re
 import ssl
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -97,12 +98,19 @@ def https_site(folder, file, ways):
     server.site = Site(file, ways, f"https://127.0.0.1:{server.server_port}")
     server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.context.load_cert_chain(*certificate(folder))
+    with serving(server):
+        yield server.site
+        server.site.closing.set()
+
+
+@contextmanager
+def serving(server):
+    """Serve while the block runs."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
-        yield server.site
+        yield
     finally:
-        server.site.closing.set()
         server.shutdown()
         server.server_close()
         thread.join()
@@ -131,6 +139,30 @@ def certificate(folder):
     form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
     return pem, secret
+
+
+class Answers(Request):
+    def do_GET(self):
+        status, headers, body = self.server.answers.get(self.path, (404, {}, b"gone"))
+        _send(self, status, body, headers)
+
+
+@contextmanager
+def host(answers):
+    """The address of a plain web server with these answers: path -> (status, headers, body)."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.answers = answers
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+@contextmanager
+def source_of(kind, folder):
+    """The files of a folder as a source: itself, or a web server that serves them."""
+    files = [path for path in folder.rglob("*.*") if path.is_file()]
+    answers = {f"/{path.relative_to(folder)}": (200, {}, path.read_bytes()) for path in files}
+    with nullcontext(str(folder)) if kind == "directory" else host(answers) as source:
+        yield source
 
 
 # --- a download
@@ -245,21 +277,20 @@ def slow(request, file, block=1 << 16, pause=0.05):
     good(request, file, write=write)
 
 
+def _send(request, status, body, headers):
+    request.head(status, {"Content-Length": len(body), **headers})
+    request.wfile.write(body)
+
+
 def no_ranges(request, file):
     """200 and everything, whatever was asked for."""
-    request.head(200, {"Content-Length": len(file.content), **file.headers})
-    request.wfile.write(file.content)
+    _send(request, 200, file.content, file.headers)
 
 
 def says(status, body=b"", **headers):
     """A fixed answer; `_` in the names of headers stands for `-`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-
-    def way(request, file):
-        request.head(status, {"Content-Length": len(body), **named})
-        request.wfile.write(body)
-
-    return way
+    return lambda request, file: _send(request, status, body, named)
 
 
 def wrong_range(content_range, body=None):
@@ -267,9 +298,7 @@ def wrong_range(content_range, body=None):
 
     def way(request, file):
         sent = file.content if body is None else body
-        headers = {"Content-Length": len(sent), "Content-Range": content_range, **file.headers}
-        request.head(206, headers)
-        request.wfile.write(sent)
+        _send(request, 206, sent, {"Content-Range": content_range, **file.headers})
 
     return way
 

@@ -1,23 +1,22 @@
 """Laws of getting data: a corrupted download never becomes data, and no line ever shifts."""
 
 import gzip
-import io
 import json
-import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from archives_made import refused, spoilt
 from cli_made import Cli
-from host_made import host
-from mirror_made import PAIRS, moses, moses_of
+from https_made import host
+from mirror_made import PAIRS, moses, moses_of, zipped
 
-from ems.corpora.catalogue import catalogue
 from ems.corpora.fetch import fetch_mined, fetch_moses
 from ems.corpora.locations import mined_location, opus_location
 from ems.corpora.moses import count_pairs, members, read_pairs
+from ems.corpora.wikimatrix import count_mined, read_mined
 from ems.errors import EmsError
 
 
@@ -100,19 +99,12 @@ def test_a_zip_cut_anywhere_is_an_error(tmp_path):
 
 
 def test_a_zip_with_a_spoilt_byte_is_an_error_or_still_holds_the_same_pairs(tmp_path):
-    path = moses_of(tmp_path / "whole.zip", PAIRS)
-    content, told = path.read_bytes(), 0
-    for at in range(len(content)):
-        spoilt = bytearray(content)
-        spoilt[at] ^= 0x5A
-        (tmp_path / "spoilt.zip").write_bytes(spoilt)
-        try:
-            count_pairs(tmp_path / "spoilt.zip", "C", "de-en")
-        except EmsError:
-            told += 1
-        else:
-            assert pairs_of(tmp_path / "spoilt.zip") == PAIRS
-    assert told > len(content) / 3
+    def read(path):
+        count_pairs(path, "C", "de-en")
+        return pairs_of(path)
+
+    content = moses_of(tmp_path / "whole.zip", PAIRS).read_bytes()
+    assert refused(spoilt(content), tmp_path / "x.zip", read, PAIRS) > len(content) / 3
 
 
 def test_a_missing_member_is_named_with_what_is_there(tmp_path):
@@ -128,11 +120,80 @@ def test_text_that_is_not_utf8_is_an_error_with_member_and_line(tmp_path):
         pairs_of(path)
 
 
-def test_the_members_are_named_as_opus_names_them():
-    assert members("News-Commentary", "en-fr") == (
-        "News-Commentary.en-fr.en",
-        "News-Commentary.en-fr.fr",
-    )
+# --- mined files
+
+LINES = ["1.25\tHallo\tHello", "1.0750\tZwei\tTwo", "1.0749\tDrei\tThree", "1.04\tVier\tFour"]
+
+
+def mined(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(content))
+    return path
+
+
+def test_pairs_of_the_threshold_or_better_come_in_the_files_order(tmp_path):
+    path = mined(tmp_path / "x.tsv.gz", LINES)
+    assert list(read_mined(path)) == [("Hallo", "Hello"), ("Zwei", "Two")]
+    assert count_mined(path) == 2
+    assert list(read_mined(path, 1.04))[2:] == [("Drei", "Three"), ("Vier", "Four")]
+    assert [count_mined(path, threshold) for threshold in (1.2, 1.0749, 0)] == [1, 3, 4]
+
+
+def test_nothing_relies_on_the_best_standing_first(tmp_path):
+    path = mined(tmp_path / "x.tsv.gz", LINES[::-1])
+    assert list(read_mined(path)) == [("Zwei", "Two"), ("Hallo", "Hello")]
+
+
+def test_a_threshold_that_nothing_reaches_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(EmsError, match=r"x\.tsv\.gz: no pair in it has a score of 2 or more"):
+        count_mined(mined(tmp_path / "x.tsv.gz", LINES), 2.0)
+
+
+@pytest.mark.parametrize("breaker", ["\u2028", "\r", "\x85", "\x0c"])
+def test_in_mined_files_only_a_line_feed_ends_a_line_and_only_a_tab_a_column(tmp_path, breaker):
+    path = mined(tmp_path / "x.tsv.gz", [f"1.2\ta{breaker}b c\td{breaker}e\r", "1.1\t\tf"])
+    assert list(read_mined(path)) == [(f"a{breaker}b c", f"d{breaker}e"), ("", "f")]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("1.2\tonly one", "has 2 columns"),
+        ("1.2\ta\tb\tc", "has 4 columns"),
+        ("", "has 1 columns"),
+        ("high\ta\tb", "begins with 'high', expected a score"),
+        ("nan\ta\tb", "begins with 'nan', expected a score"),
+        ("\ta\tb", "begins with '', expected a score"),
+    ],
+)
+def test_a_spoilt_line_is_an_error_with_its_number_even_below_the_threshold(
+    tmp_path, line, expected
+):
+    path = mined(tmp_path / "x.tsv.gz", [*LINES, line])
+    with pytest.raises(EmsError, match=rf"x\.tsv\.gz: line 5 {expected}"):
+        count_mined(path)
+
+
+def test_mined_text_that_is_not_utf8_is_an_error_with_its_line(tmp_path):
+    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(b"1.2\ta\tb\n1.1\t\xff\tb\n"))
+    with pytest.raises(EmsError, match=r"x\.tsv\.gz: line 2 is not UTF-8"):
+        list(read_mined(tmp_path / "x.tsv.gz"))
+
+
+def test_a_file_cut_anywhere_is_an_error_and_never_a_shorter_corpus(tmp_path):
+    content = mined(tmp_path / "x.tsv.gz", LINES * 100).read_bytes()
+    for size in range(0, len(content), 7):
+        (tmp_path / "cut.tsv.gz").write_bytes(content[:size])
+        with pytest.raises(EmsError, match=r"cut\.tsv\.gz"):
+            count_mined(tmp_path / "cut.tsv.gz")
+
+
+def test_a_bomb_or_a_line_without_end_is_an_error(tmp_path):
+    for content in (b"1.2\ta\tb\n" * (3 << 20), b"1.2\t" + b"a" * (17 << 20)):
+        (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(content))
+        with pytest.raises(EmsError, match=r"unpacks to more than|is longer than"):
+            count_mined(tmp_path / "x.tsv.gz")
 
 
 # --- fetching, of Moses zips and of mined files alike
@@ -151,12 +212,9 @@ class Format:
     message: str
 
 
-def zipped(*sides):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for code, text in zip(("de", "en"), sides, strict=True):
-            archive.writestr(zipfile.ZipInfo(f"C.de-en.{code}"), text)
-    return out.getvalue()
+def sides(*texts):
+    """The bytes of a Moses zip."""
+    return zipped(zip(members("C", "de-en"), texts, strict=True))
 
 
 MINED = b"1.25\tHallo\tHello\n1.04\tZwei\tTwo\n"
@@ -166,9 +224,9 @@ FORMATS = {
         lambda source, out: fetch_moses(source, "C", "v1", "de-en", out),
         "/OPUS-C/v1/moses/de-en.txt.zip",
         "/C/v1/moses/de-en.txt.zip",
-        zipped(b"a\nb\n", b"c\nd\n"),
-        zipped(b"a\n", b"c\n"),
-        zipped(b"a\nb\n", b"c\n"),
+        sides(b"a\nb\n", b"c\nd\n"),
+        sides(b"a\n", b"c\n"),
+        sides(b"a\nb\n", b"c\n"),
         "equal line counts",
     ),
     "mined": Format(
@@ -284,8 +342,3 @@ def test_the_command_line_fetches_a_format(tmp_path):
     lines = ems("fetch", "--format", "mined", *which, *source)
     assert "'pairs': 2" in lines[-2]
     assert "WikiMatrix/v1/moses/de-en.txt.zip: no such file" in ems.error("fetch", *which, *source)
-
-
-def test_every_known_corpus_has_a_version():
-    assert catalogue()
-    assert all(known.versions for known in catalogue().values())

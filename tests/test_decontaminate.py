@@ -1,7 +1,5 @@
 """Laws of decontamination against several sets at once, from their files to the report."""
 
-from collections import Counter
-
 import pytest
 from experiments_made import MINIMAL, Settings
 from mirror_made import translations, write_flores, write_opus, write_sib, write_tatoeba
@@ -41,11 +39,6 @@ def write_sets(mirror):
     return items
 
 
-def key(text):
-    """What is compared of the plain words of this file."""
-    return "".join(c for c in text.lower() if c.isalnum())
-
-
 def write_keys(tmp_path, **changes):
     """(the experiment, its evaluation sentences as the stage evalkeys writes them)."""
     experiment = Settings(tmp_path / "settings", BASE | changes).load()
@@ -63,44 +56,6 @@ def clean(tmp_path, pairs, **changes):
     out = tmp_path / "out.tsv"
     entry = clean_corpus(experiment, Source("Toy", "v1", "de-en", (archive,)), keys, out)
     return [tuple(line.split("\t")[:2]) for line in out.read_text().splitlines()], entry
-
-
-def leaking(items):
-    """Pairs of which most hold a sentence of a set on one side or on both, a few of two sets."""
-    fine = [(item["de"], item["en"]) for item in sentences("fine", 60)]
-    pairs = fine[:30]
-    for name in SETS:
-        for at, item in enumerate(items[name]):
-            german, english = fine[30 + at]
-            leaks = [(f"«{item['de'].upper()}»", english), (german, f"  {item['en']}!")]
-            pairs += [*leaks, (item["de"], item["en"])][: 1 + at % 3]
-    pairs.append((items["tatoeba"][0]["de"], items["ntrex"][0]["en"]))
-    return pairs
-
-
-def test_no_sentence_of_any_of_four_sets_is_left_and_each_pair_is_counted_once(tmp_path):
-    items = write_sets(tmp_path)
-    pairs = leaking(items)
-    known = {
-        name: {key(text) for item in items[name] for text in (item["de"], item["en"])}
-        for name in SETS
-    }
-    expected, removed, by_benchmark = [], 0, {name: Counter() for name in SETS}
-    for german, english in pairs:
-        hits = {name: (key(german) in known[name], key(english) in known[name]) for name in SETS}
-        if not any(map(any, hits.values())):
-            expected.append((german, english))
-            continue
-        removed += 1
-        for name, (first, second) in hits.items():
-            by_benchmark[name].update(de=first, en=second, pairs=first or second)
-    assert len(expected) >= 30
-    assert sum(counts["pairs"] for counts in by_benchmark.values()) > removed > 60
-    kept, entry = clean(tmp_path, pairs)
-    assert kept == expected
-    assert entry["read"] == len(pairs)
-    assert {name: n for name, n in entry["removed"].items() if n} == {"evaluation": removed}
-    assert entry["by_benchmark"] == {name: dict(counts) for name, counts in by_benchmark.items()}
 
 
 def test_only_the_sets_that_are_named_are_looked_at(tmp_path):

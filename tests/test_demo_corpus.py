@@ -49,9 +49,7 @@ def read_tatoeba(root, language):
     return list(zip(english, own, strict=True))
 
 
-@pytest.fixture(scope="module")
-def root(demo_mirror):
-    return demo_mirror
+root = pytest.fixture(scope="module", name="root")(lambda demo_mirror: demo_mirror)
 
 
 @pytest.fixture(scope="module")

@@ -195,19 +195,7 @@ def test_every_set_of_the_schema_is_known_and_says_what_training_must_not_see():
 @pytest.fixture
 def copies(tmp_path):
     """A copy of each set."""
-    files = {
-        "bucc2018": made.bucc() | made.bucc(part="sample"),
-        "pawsx": made.pawsx(),
-        "cls": made.cls(),
-    }
-    for name, members in files.items():
-        made.write_files(tmp_path / name, members, strip=1)
-    made.write_files(tmp_path / "xnli", made.xnli())
-    made.write_files(tmp_path / "xsimpp", made.xsimpp())
-    made.write_files(tmp_path / "marc", made.marc())
-    for name in ("mldoc", "rcv2"):
-        made.write_reuters(tmp_path / name)
-    return tmp_path
+    return made.write_sets(tmp_path)
 
 
 LANGUAGES = {"xsimpp": ["en"]}
@@ -288,10 +276,9 @@ def test_the_workflow_plans_a_unit_once_and_uses_a_copy_in_place(tmp_path):
     project = copy_project(tmp_path / "project")
     write_lines(project.folder / "nowhere/Toy/v1/moses/de-en.txt.zip", [])
     text = PLANNED.replace("BUCC", str(bucc)).replace("MIRROR", str(mirror))
-    value = MINIMAL | {"languages": ["en", "de"]} | yaml.safe_load(text)
-    (project.folder / "configs" / "sets.yaml").write_text(yaml.safe_dump(value))
-    words = ("-n", "--config", "experiment=sets", "--printshellcmds", "--", "data")
-    output = project.snakemake(*words, "results/sets/text/evalkeys.tsv")
+    project.select("sets", MINIMAL | {"languages": ["en", "de"]} | yaml.safe_load(text))
+    words = ("-n", "--printshellcmds", "data", "results/sets/text/evalkeys.tsv")
+    output = project.snakemake(*words)
     assert f"--evalset pawsx --source={mirror} --code x-final" in output
     assert f"--evalset tatoeba --source={mirror} --code deu" in output
     assert "--evalset xnli --source= --code xnli --out data/evalsets/xnli/v1 " in output

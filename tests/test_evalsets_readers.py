@@ -8,37 +8,22 @@ from conftest import SHARED, needs
 from experiments_made import MINIMAL, Settings
 from mirror_made import write_lines, write_opus
 
-import ems.benchmarks.bucc2018.data as bucc2018
-import ems.benchmarks.cls.data as cls
-import ems.benchmarks.flores200.data as flores200
-import ems.benchmarks.marc.data as marc
-import ems.benchmarks.mldoc.data as mldoc
-import ems.benchmarks.paracrawl.data as paracrawl
-import ems.benchmarks.pawsx.data as pawsx
-import ems.benchmarks.rcv2.data as rcv2
-import ems.benchmarks.sib200.data as sib200
-import ems.benchmarks.tatoeba.data as tatoeba
-import ems.benchmarks.xnli.data as xnli
-import ems.benchmarks.xsimpp.data as xsimpp
+from ems.benchmarks import module
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, parts, sentences
 from ems.evalsets.sets import data_files, read_bitext, read_sides
+
+NAMES = ("bucc2018", "cls", "flores200", "marc", "mldoc", "paracrawl", "pawsx", "rcv2", "sib200")
+bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, sib200 = (
+    module(name, "data") for name in NAMES
+)
+tatoeba, xnli, xsimpp = (module(name, "data") for name in ("tatoeba", "xnli", "xsimpp"))
 
 
 @pytest.fixture
 def folder(tmp_path):
     """One language or more of each set, as it lies once it is unpacked."""
-    made.write_files(tmp_path / "bucc2018", made.bucc() | made.bucc(part="sample"), strip=1)
-    made.write_files(tmp_path / "xnli", made.xnli() | made.xnli_mt())
-    made.write_files(tmp_path / "pawsx", made.pawsx(), strip=1)
-    made.write_files(tmp_path / "xsimpp", made.xsimpp())
-    made.write_files(tmp_path / "cls", made.cls(), strip=1)
-    made.write_files(tmp_path / "marc", made.marc())
-    made.write_reuters(tmp_path / "mldoc")
-    made.write_files(tmp_path / "tatoeba", made.TATOEBA)
-    made.write_files(tmp_path / "flores200", made.FLORES)
-    made.write_files(tmp_path / "sib200", made.SIB)
-    return tmp_path
+    return made.write_sets(tmp_path)
 
 
 def flat(sides):

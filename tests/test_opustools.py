@@ -10,7 +10,6 @@ import sys
 import urllib.error
 import urllib.request
 import urllib.response
-import zipfile
 from email.message import Message
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import needs
 from experiments_made import REAL, Settings, edited
+from mirror_made import zipped
 
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch_moses
@@ -28,14 +28,9 @@ STORE = "https://object.pouta.csc.fi/OPUS-"
 NAME = "C/v1/moses/de-en.txt.zip"
 
 
-def moses(lines=3, corpus="C"):
+def moses(lines=3):
     """The bytes of a Moses zip."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for code in ("de", "en"):
-            member = zipfile.ZipInfo(f"{corpus}.de-en.{code}")  # of no date: always the same bytes
-            archive.writestr(member, f"{code} text\n" * lines)
-    return out.getvalue()
+    return zipped((f"C.de-en.{code}", f"{code} text\n" * lines) for code in ("de", "en"))
 
 
 @pytest.fixture

@@ -45,17 +45,22 @@ def _on(cluster, project):
     return project
 
 
-def _kill_training_after_a_checkpoint(project, run):
-    """kill -9 the training process of system `ems` once it has saved; whether that happened."""
+def _once_saved(project, run, text, act):
+    """What `act` returns once the training of `ems` has logged a text; None if the run ends."""
     log = project.folder / "results/tiny/logs/train/ems.log"
     while run.poll() is None:
-        if log.exists() and "checkpoint at step 20" in log.read_text():
-            for process, words in project.jobs():
-                if words >= {"train", "ems"}:
-                    process.kill()
-                    return True
+        if log.exists() and text in log.read_text() and (done := act()):
+            return done
         time.sleep(0.02)
-    return False
+    return None
+
+
+def _kill_training(project):
+    """kill -9 the training process of system `ems`; whether there was one."""
+    found = [process for process, words in project.jobs() if words >= {"train", "ems"}]
+    for process in found:
+        process.kill()
+    return bool(found)
 
 
 def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
@@ -67,12 +72,13 @@ def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
     run = project.start(
         "snakemake", "--profile", "slurm", "--config", "experiment=tiny", "--", "all"
     )
-    killed = _kill_training_after_a_checkpoint(project, run)
+    killed = _once_saved(project, run, "checkpoint at step 20", lambda: _kill_training(project))
     output = (project.folder / "started.log").read_text
     assert run.wait() == 0, output()[-5000:]
     assert killed
     _check_resources(cluster)
-    _check_resumed(project)
+    text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
+    assert int(text.partition("resumed at step ")[2].split()[0]) >= 20
     _check_nothing_leaked(project)
     assert project.tables() == tiny_run.tables()
     assert list(project.folder.parent.rglob("pwned")) == []
@@ -93,12 +99,6 @@ def _check_resources(cluster):
     assert set(states) == {"FAILED", "COMPLETED"}
 
 
-def _check_resumed(project):
-    text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
-    step = int(text.partition("resumed at step ")[2].split()[0])
-    assert step >= 20
-
-
 def _check_nothing_leaked(project):
     """Inside the jobs the experiment was `tiny`, though config.yaml says `demo`."""
     logs = list((project.folder / "results/tiny/logs").rglob("*.log"))
@@ -111,16 +111,12 @@ def _check_nothing_leaked(project):
 # --- a warning before the time is over
 
 
-def _warn_after_a_checkpoint(cluster, project, run):
+def _warn_training(cluster):
     """Send the training job USR1 as `--signal=USR1@120` does, to its steps; the job's number."""
-    log = project.folder / "results/tiny/logs/train/ems.log"
-    while run.poll() is None:
-        running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
-        if running and log.exists() and "checkpoint at step" in log.read_text():
-            cluster.call("scancel", "--signal=USR1", *running)
-            return running[0]
-        time.sleep(0.02)
-    return ""
+    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+    if running:
+        cluster.call("scancel", "--signal=USR1", *running)
+    return running and running[0]
 
 
 def test_a_training_that_slurm_warns_saves_and_is_submitted_again(cluster, finished):
@@ -133,7 +129,7 @@ def test_a_training_that_slurm_warns_saves_and_is_submitted_again(cluster, finis
     run = project.start(
         "snakemake", "--profile", "slurm", "--", f"{model.relative_to(project.folder)}/model.json"
     )
-    job = _warn_after_a_checkpoint(cluster, project, run)
+    job = _once_saved(project, run, "checkpoint at step", lambda: _warn_training(cluster))
     output = (project.folder / "started.log").read_text
     assert run.wait() == 0, output()[-5000:]
     attempts = [entry for entry in cluster.jobs() if entry["Comment"].startswith("rule_train_")]

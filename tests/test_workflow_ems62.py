@@ -13,11 +13,11 @@ import shutil
 
 import pytest
 import yaml
-from conftest import ROOT, copy_project
+from conftest import copy_project, planned
 from ems62_made import PAIRS, sentences, write_evalsets
+from experiments_made import shipped
 from mirror_made import write_lines, write_mined, write_zip
 
-from ems.config import load_experiment, load_site
 from ems.corpora.sizes import pair_sizes
 from ems.evalsets.sets import units_of
 from ems.languages import load_tatoeba_codes
@@ -28,32 +28,23 @@ ODD = ["en", "de", "fa", "gu", "ja", "ku", "nb", "pt", "ru", "tl", "yo", "zh"]
 UNSEEN = ["ang", "yid"]  # of the benchmark, in no table
 SHORT = "en-tl"  # of WikiMatrix: no longer than what validates, so that nothing is left to train on
 SYSTEMS = ["ems", "ems-no-xtr"]
-QUICK = {"seeds": 2, "epochs": 2, "hidden": [4]}
-SIZES = {
-    "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
-    "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
-    "model": {"layers": 1, "width": 16, "heads": 2, "feed_forward": 32, "max_tokens": 40},
-    "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8, "negatives": 8}},
-    "train": {
-        "steps": 6,
-        "batch_pairs": 16,
-        "warmup_steps": 2,
-        "validate_every": 3,
-        "checkpoint_every": 3,
-        "threads": 1,
-        "device": "cpu",
-    },
-    "systems": {
-        "ems-batch-200": {},
-        "ems-matryoshka": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [8]}}},
-    },
-    "probes": {
-        "sib200": QUICK | {"batch": 7},
-        "counterfactual": QUICK,
-        "xnli": QUICK | {"batch": 6, "epochs": 1},
-    },
-    "tables": {"systems": SYSTEMS, "ablation": ["ems", "ems-no-xtr"], "printed": ["EMS"]},
-}
+SIZES = yaml.safe_load("""
+splits: {WikiMatrix: {first: {validation: 3}, rest: train}}
+vocabulary: {size: 700, sample_lines: 9000, character_coverage: 1.0}
+model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
+objectives: {head: {language_width: 4}, contrastive: {width: 8, negatives: 8}}
+train:
+  {steps: 6, batch_pairs: 16, warmup_steps: 2, validate_every: 3, checkpoint_every: 3, threads: 1,
+   device: cpu}
+systems:
+  ems-batch-200: {}
+  ems-matryoshka: {objectives: {matryoshka: {weight: 1, dimensions: [8]}}}
+probes:
+  sib200: {seeds: 2, epochs: 2, hidden: [4], batch: 7}
+  counterfactual: {seeds: 2, epochs: 2, hidden: [4]}
+  xnli: {seeds: 2, epochs: 1, hidden: [4], batch: 6}
+tables: {systems: [ems, ems-no-xtr], ablation: [ems, ems-no-xtr], printed: [EMS]}
+""")
 DRAWN = {"queries": 4, "candidates": 8}  # of ParaCrawl
 COPIES = ["bucc2018", "counterfactual", "xnli"]  # whose downloads have known checksums
 MIRRORED = ["flores200", "sib200", "pawsx", "xsimpp"]
@@ -84,11 +75,6 @@ def smaller(value):
 
 def languages(value):
     return value["languages"] if os.environ.get("EMS_ALL_LANGUAGES") else ODD
-
-
-def loaded(folder):
-    site = load_site(folder / "config.yaml", folder / "schemas", {"experiment": NAME})
-    return load_experiment(NAME, site, folder / "configs", folder / "schemas")
 
 
 def write_corpora(mirror, experiment, tatoeba):
@@ -150,7 +136,7 @@ def run(tmp_path_factory):
     if len(value["languages"]) == len(ODD):
         cut_tables(project)
     put_jumanpp(project)
-    project.experiment = loaded(project.folder)
+    project.experiment = shipped(NAME, project.folder)
     codes = (project.folder / "ems/languages/tatoeba_v1.txt").read_text().split()
     tatoeba = {c: sentences([c, "en"], f"benchmark {c}") for c in codes if c != "eng"}
     mirror = project.folder / "mirror"
@@ -192,8 +178,7 @@ def test_all_makes_the_papers_tables_with_a_row_for_each_system(run):
     others |= {"corpora", "decontamination", "filters", "vocabulary"}
     assert {path.stem for path in folder.iterdir()} == others | set(COLUMNS)
     for name, columns in COLUMNS.items():
-        with open(folder / f"{name}.csv", newline="") as handle:
-            header, *rows = csv.reader(handle)
+        header, *rows = csv.reader((folder / f"{name}.csv").read_text().splitlines())
         assert set(header) >= columns, name
         expected = ROWS.get(name, SYSTEMS)
         assert [row[0] for row in rows if name == "tatoeba" or row[0] in expected] == expected, name
@@ -269,7 +254,7 @@ def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run):
 
 
 def test_it_is_scored_as_sections_v_a_to_v_d_say():
-    sets = loaded(ROOT).evalsets
+    sets = shipped(NAME).evalsets
     counts = {"tatoeba": 112, "flores200": 62, "bucc2018": 4, "paracrawl": 21}
     assert {name: len(sets[name].languages) for name in counts} == counts
     mining = {"k": 4, "margin": "ratio"}
@@ -279,7 +264,7 @@ def test_it_is_scored_as_sections_v_a_to_v_d_say():
 
 
 def test_no_sentence_of_a_benchmark_is_trained_on():
-    experiment = loaded(ROOT)
+    experiment = shipped(NAME)
     scored = set(experiment.evalsets) - {"paracrawl"}
     assert set(experiment.decontaminate.against) == scored
     assert "ParaCrawl" not in {corpus.name for _, corpus in experiment.all_corpora()}
@@ -297,16 +282,16 @@ def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(fresh
     fresh.environment["PATH"] = str(bare)
     output = fresh.snakemake("-n", "--cores", "1", "--config", f"experiment={NAME}", "--", "all")
     assert re.search("not on this machine, needed where segment jobs run: .*jumanpp", output)
-    jobs = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
-    sizes = pair_sizes(loaded(ROOT))
+    jobs = planned(output)
+    sizes = pair_sizes(shipped(NAME))
     new = [size for size in sizes if not size.shared]
     mined = [size for size in new if size.corpus.mined]
     assert jobs["fetch_mined"] == len(mined) > 40
     files = sum(len(size.corpus.files(size.pair)) for size in new)
     assert jobs["fetch"] + len(mined) == files + 21  # of ParaCrawl
     assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"] == len(sizes)
-    assert {size.language for size in sizes} == set(loaded(ROOT).languages) - {"en"}
-    experiment = loaded(ROOT)
+    assert {size.language for size in sizes} == set(shipped(NAME).languages) - {"en"}
+    experiment = shipped(NAME)
     others = set(experiment.tables.ablation) - set(experiment.shown)  # for Table XIV alone
     assert len(others) == 4
     units = sum(len(units_of(experiment, name)) for name in experiment.evalsets)

@@ -43,8 +43,7 @@ def project(tmp_path_factory):
     write_lines(folder / "sets/xsimpp" / AUGMENTED, made)
     kinds = {text: {"errtype": "negation", "src": source} for text, source in made.items()}
     (folder / "sets/xsimpp" / KINDS).write_text(json.dumps(kinds))
-    (folder / "configs/own.yaml").write_text(yaml.safe_dump(OWN, sort_keys=False))
-    project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    project.select("own", OWN)
     project.output = project.snakemake("-p", *TABLES, FIGURE, KEYS)
     return project
 
@@ -64,9 +63,12 @@ def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_ma
     assert len(scores["flores200"].labelled()) == 3
     assert scores["xsimpp"].data_sha256 != scores["xsim"].data_sha256
     assert scores["wordorder"].rows[0].value > 0.5  # nearly the same words
-    with open(project.folder / "results/tables/xsim.csv", newline="") as handle:
-        rows = [row[0] for row in csv.reader(handle)]
-    assert rows == ["Model", "xsim: char-ngram", "xsim++: char-ngram"]
+    table = (project.folder / "results/tables/xsim.csv").read_text().splitlines()
+    assert [row[0] for row in csv.reader(table)] == [
+        "Model",
+        "xsim: char-ngram",
+        "xsim++: char-ngram",
+    ]
     assert (project.folder / FIGURE).stat().st_size > 1000
     assert "Nothing to be done" in project.snakemake(*TABLES, FIGURE)
 

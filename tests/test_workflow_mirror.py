@@ -10,7 +10,7 @@ import re
 
 import pytest
 import yaml
-from conftest import copy_project
+from conftest import copy_project, planned
 from mirror_made import (
     translations,
     write_divided,
@@ -21,7 +21,7 @@ from mirror_made import (
     write_tatoeba,
 )
 from names_made import NASTY, quoted
-from results_made import counts as counts_of
+from results_made import counts
 
 from ems.corpora.split import part_of_line
 from ems.scores import read_score_file
@@ -56,7 +56,7 @@ benchmarks: [tatoeba, ntrex]
 tables: {systems: [ems, char-ngram], printed: [EMS]}
 """
 SOURCES = {name: f"{NASTY}/{name}" for name in ("opus", "tatoeba", "flores200", "sib200")}
-MINI = MINI.replace("SOURCES", json.dumps(SOURCES))
+MINI = yaml.safe_load(MINI.replace("SOURCES", json.dumps(SOURCES)))
 PAPERS = [f"paper.{at // 5}" for at in range(100)]
 
 
@@ -101,11 +101,10 @@ def cut_languages(project):
     write_lines(project.folder / "ems/languages/tatoeba_v1.txt", TATOEBA)
 
 
-def mini_project(folder):
+def mini_project(folder, value=MINI):
     """A project with the mirror and the experiment `mini`, in which nothing has run."""
     project = copy_project(folder)
-    (folder / "configs/mini.yaml").write_text(MINI)
-    project.edit("config.yaml", "experiment: tiny\n", "experiment: mini\n")
+    project.select("mini", value)
     project.edit("config.yaml", "data: data #", f"data: {quoted(NASTY[1:])} #")
     cut_languages(project)
     return project
@@ -121,8 +120,7 @@ def run(tmp_path_factory):
 
 
 def columns(path):
-    with open(path, newline="") as handle:
-        return set(next(csv.reader(handle)))
+    return set(next(csv.reader(path.read_text().splitlines())))
 
 
 def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_costs(run):
@@ -133,8 +131,7 @@ def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_c
     assert columns(tables["tatoeba"]) >= {"deu", "fra", "swh"}
     assert columns(tables["tatoeba_unseen"]) == {"Model", "nld", "ang", "yid", "Avg."}
     assert columns(tables["ntrex"]) == {"Model", *(set(FLORES) - {"en"}), "Avg."}
-    with open(tables["tatoeba"], newline="") as handle:
-        rows = [row[0] for row in csv.reader(handle)]
+    rows = [row[0] for row in csv.reader(tables["tatoeba"].read_text().splitlines())]
     assert rows[1:] == ["ems", "char-ngram", "EMS (printed)"]
     figures = {path.stem for path in (results / "figures").glob("*.svg")}
     assert figures == {"tatoeba", "pairs", "learning", "learning_languages"}
@@ -178,13 +175,13 @@ def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run):
     assert tatoeba.languages == {code: seen.get(code, "und") for code in TATOEBA}
     assert set(tatoeba.labelled()) == set(TATOEBA)
     assert ntrex.version == "v1+test"
-    assert set(counts_of(ntrex).values()) == {len(run.sets["news"])}
+    assert set(counts(ntrex).values()) == {len(run.sets["news"])}
 
 
 # --- plans: what would run
 
 
-def planned(output):
+def jobs_of(output):
     """(rule, its pair or unit or nothing) of every job of a dry run."""
     jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
     found = set()
@@ -195,18 +192,13 @@ def planned(output):
     return found
 
 
-def counts(output):
-    """Jobs by rule, of the summary of a dry run."""
-    return {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
-
-
 def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):
     """What sees all languages is made again: the vocabulary, and all that is made with it."""
-    run.edit("configs/mini.yaml", "[en, de, fr, sw]", "[en, de, fr, sw, nl]")
+    run.edit("configs/mini.yaml", "- sw\nsources", "- sw\n- nl\nsources")
     try:
-        jobs = planned(run.snakemake("-n", "all"))
+        jobs = jobs_of(run.snakemake("-n", "all"))
     finally:
-        run.edit("configs/mini.yaml", "[en, de, fr, sw, nl]", "[en, de, fr, sw]")
+        run.edit("configs/mini.yaml", "- sw\n- nl\nsources", "- sw\nsources")
     rules = {rule for rule, _ in jobs}
     assert {"vocabulary", "shard", "train", "bench", "table"} <= rules
     for rule in ("fetch", "decontaminate", "segment"):
@@ -216,15 +208,13 @@ def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):
 
 
 def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path):
-    project = mini_project(tmp_path)
+    value = {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
+    value["evalsets"] = {"ntrex": MINI["evalsets"]["ntrex"]}
+    project = mini_project(tmp_path, MINI | value)
     write_mirror(project.folder / NASTY)
-    value = yaml.safe_load(MINI)
-    value["evalsets"] = {"ntrex": value["evalsets"]["ntrex"]}
-    value |= {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
-    (tmp_path / "configs/mini.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
-    output = project.snakemake("-n", "results/tables/ntrex.tex")
-    assert counts(output)["table"] == 1
-    assert "fetch_evalset" not in counts(output)
+    jobs = planned(project.snakemake("-n", "results/tables/ntrex.tex"))
+    assert jobs["table"] == 1
+    assert "fetch_evalset" not in jobs
 
 
 def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(fresh):
@@ -237,7 +227,7 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(fre
         value["decontaminate"]["against"].remove(name)
         value["benchmarks"].remove(name)
     path.write_text(yaml.safe_dump(value, sort_keys=False))
-    jobs = counts(fresh.snakemake("-n", "--config", "experiment=small62", "--", "all"))
+    jobs = planned(fresh.snakemake("-n", "--config", "experiment=small62", "--", "all"))
     pairs = [_pairs(entry) for entry in value["corpora"]]
     assert len(value["languages"]) == 62
     assert jobs["fetch"] == sum(pairs)
