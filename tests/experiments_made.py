@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import cache
 
 import pytest
 import yaml
@@ -42,6 +43,15 @@ SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba"
 GONE = object()
 
 
+def one_line(call, *arguments, **options):
+    """The one line that a call must fail with."""
+    with pytest.raises(EmsError) as error:
+        call(*arguments, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@cache
 def shipped(name, root=ROOT):
     """An experiment as it lies in a checkout."""
     site = load_site(root / "config.yaml", root / "schemas", {"experiment": name})
@@ -101,11 +111,7 @@ class Settings:
 
     def told(self, value=None, **overrides):
         """The one line that a bad setting is told with."""
-        with pytest.raises(EmsError) as error:
-            self.load(value, **overrides)
-        message = str(error.value)
-        assert "\n" not in message
-        return message
+        return one_line(self.load, value, **overrides)
 
     def changed(self, **changes):
         """The base with `key={...}` laid over it, mapping by mapping."""

@@ -1,5 +1,6 @@
 """Laws of unpacking: what was wanted is there byte for byte, and no archive does anything else."""
 
+import re
 import shutil
 import stat
 import tarfile
@@ -20,6 +21,7 @@ from archives_made import (
     tar_of,
     zip_member,
 )
+from experiments_made import one_line
 
 from ems.corpora.archive import Limits, unpack
 from ems.corpora.moses import count_pairs, read_pairs
@@ -47,11 +49,10 @@ def refused(path, expected, wanted=all_of, limits=None):
     out = path.parent / "out"
     out.mkdir(exist_ok=True)
     before = {name for name in tree(path.parent) if not name.startswith("out/")}
-    with pytest.raises(EmsError, match=expected) as told:
-        unpack(path, wanted, out, limits or Limits())
+    line = one_line(unpack, path, wanted, out, limits or Limits())
+    assert re.search(expected, line)
     assert {name for name in tree(path.parent) if not name.startswith("out/")} == before
-    assert str(path) in str(told.value)
-    assert "\n" not in str(told.value)
+    assert str(path) in line
     return sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
 
 
@@ -181,12 +182,10 @@ def test_a_bomb_is_stopped_long_before_it_is_unpacked(tmp_path, kind):
     limits = Limits(max_bytes=SMALL) if kind == "tar" else Limits()
     written = refused(path, "unpacks to more than", limits=limits)
     assert 0 < written <= SMALL + BLOCK
-
-
-@pytest.mark.parametrize("kind", ["tar.gz", "tar.bz2"])
-def test_a_bomb_that_nobody_wants_counts_too_where_it_must_be_unpacked(tmp_path, kind):
-    path = pack(tmp_path / f"x.{kind}", [("good", b"x"), ("zeros", ZEROS)])
-    refused(path, "unpacks to more than", GOOD)
+    if kind in ("tar.gz", "tar.bz2"):  # which must be unpacked for any member
+        path = pack(tmp_path / f"y.{kind}", [("good", b"x"), ("zeros", ZEROS)])
+        shutil.rmtree(tmp_path / "out")
+        refused(path, "unpacks to more than", GOOD)
 
 
 def test_of_a_zip_only_what_is_wanted_is_unpacked(tmp_path):

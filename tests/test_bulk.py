@@ -63,13 +63,8 @@ class Segmenting:
         """Start it and wait until it is in the middle of piece 12; the process."""
         self.trap.touch()
         flags = ("--piece-lines", PIECE, "--log", self.folder / "log", *more)
-        command = [sys.executable, "-m", "ems.cli", *map(str, self.job("out.tsv", *flags))]
-        run = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+        run = self.ems.start(*self.job("out.tsv", *flags), stderr=subprocess.DEVNULL, **heard)
         wait_for(self.sprung.exists, run)
         return run
 
@@ -139,8 +134,8 @@ def test_workers_end_with_their_parent_killed_or_interrupted(segmenting, number)
     assert run.wait(timeout=60) == (130 if number == signal.SIGINT else -signal.SIGKILL)
     interrupted = "error: interrupted" in (segmenting.folder / "log").read_text()
     assert interrupted == (number == signal.SIGINT)
-    _, alive = psutil.wait_procs(family, timeout=30)
-    assert not set(alive) & set(workers)
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
 
 
 def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_goes_on(segmenting):
@@ -222,8 +217,7 @@ class Encoding:
     def start(self, workers):
         """Start it with the output `out`."""
         self.again = (*self.job, "--out", self.folder / "out", "--workers", workers)
-        command = [sys.executable, "-m", "ems.cli", *map(str, self.again)]
-        return subprocess.Popen(command, cwd=self.folder, stderr=subprocess.DEVNULL)
+        return self.ems.start(*self.again, stderr=subprocess.DEVNULL)
 
     def resumed(self):
         """Run the same job again, which must end as if nothing had happened; its lines."""

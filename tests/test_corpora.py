@@ -2,15 +2,15 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from archives_made import refused, spoilt
 from cli_made import Cli
-from https_made import host
+from experiments_made import one_line
+from https_made import source_of
 from mirror_made import PAIRS, moses, moses_of, zipped
 
 from ems.corpora.fetch import fetch_mined, fetch_moses
@@ -46,15 +46,9 @@ def test_the_pairs_of_an_archive_come_in_its_order_empty_lines_too(tmp_path, sid
 @pytest.mark.parametrize("breaker", ["\u2028", "\u2029", "\r", "\x85", "\x0b", "\x0c", "\x1c"])
 def test_only_a_line_feed_ends_a_line(tmp_path, breaker):
     pairs = [(f"a{breaker}b", "c"), ("d", f"e{breaker}{breaker}f"), (f"{breaker}g", "h")]
+    pairs += [("x" * 3_000_000, "long"), ("short", "y" * 2_500_000)]  # longer than a block
     path = moses_of(tmp_path / "x.zip", pairs)
-    assert count_pairs(path, "C", "de-en") == 3
-    assert pairs_of(path) == pairs
-
-
-def test_lines_longer_than_a_block_are_one_line(tmp_path):
-    pairs = [("x" * 3_000_000, "long"), ("short", "y" * 2_500_000)]
-    path = moses_of(tmp_path / "x.zip", pairs)
-    assert count_pairs(path, "C", "de-en") == 2
+    assert count_pairs(path, "C", "de-en") == 5
     assert pairs_of(path) == pairs
 
 
@@ -68,11 +62,10 @@ def test_only_the_expected_members_are_read_and_nothing_is_unpacked(tmp_path):
 @pytest.mark.parametrize(("first", "second"), [(b"a\nb\nc\n", b"a\nb\n"), (b"a\n", b"a\n\n")])
 def test_unequal_sides_are_an_error_with_the_file_and_both_counts(tmp_path, first, second):
     path = moses(tmp_path / "x.zip", first, second)
-    with pytest.raises(EmsError) as told:
-        count_pairs(path, "C", "de-en")
+    line = one_line(count_pairs, path, "C", "de-en")
     counts = [first.count(b"\n"), second.count(b"\n")]
-    assert str(path) in str(told.value)
-    assert f"C.de-en.de has {counts[0]} and C.de-en.en has {counts[1]} lines" in str(told.value)
+    assert str(path) in line
+    assert f"C.de-en.de has {counts[0]} and C.de-en.en has {counts[1]} lines" in line
 
 
 @pytest.mark.parametrize(
@@ -138,16 +131,10 @@ def test_pairs_of_the_threshold_or_better_come_in_the_files_order(tmp_path):
     assert count_mined(path) == 2
     assert list(read_mined(path, 1.04))[2:] == [("Drei", "Three"), ("Vier", "Four")]
     assert [count_mined(path, threshold) for threshold in (1.2, 1.0749, 0)] == [1, 3, 4]
-
-
-def test_nothing_relies_on_the_best_standing_first(tmp_path):
-    path = mined(tmp_path / "x.tsv.gz", LINES[::-1])
-    assert list(read_mined(path)) == [("Zwei", "Two"), ("Hallo", "Hello")]
-
-
-def test_a_threshold_that_nothing_reaches_is_an_error_that_names_it(tmp_path):
     with pytest.raises(EmsError, match=r"x\.tsv\.gz: no pair in it has a score of 2 or more"):
-        count_mined(mined(tmp_path / "x.tsv.gz", LINES), 2.0)
+        count_mined(path, 2.0)
+    path = mined(tmp_path / "x.tsv.gz", LINES[::-1])  # nothing relies on the best standing first
+    assert list(read_mined(path)) == [("Zwei", "Two"), ("Hallo", "Hello")]
 
 
 @pytest.mark.parametrize("breaker", ["\u2028", "\r", "\x85", "\x0c"])
@@ -199,19 +186,6 @@ def test_a_bomb_or_a_line_without_end_is_an_error(tmp_path):
 # --- fetching, of Moses zips and of mined files alike
 
 
-@dataclass
-class Format:
-    """A way to fetch a pair: its place on a host and in a directory, contents, good and bad."""
-
-    fetch: Callable
-    on_host: str
-    on_disk: str
-    good: bytes
-    other: bytes
-    bad: bytes
-    message: str
-
-
 def sides(*texts):
     """The bytes of a Moses zip."""
     return zipped(zip(members("C", "de-en"), texts, strict=True))
@@ -219,24 +193,24 @@ def sides(*texts):
 
 MINED = b"1.25\tHallo\tHello\n1.04\tZwei\tTwo\n"
 LASERS = "/WikiMatrix/v1/WikiMatrix.de-en.tsv.gz"
-FORMATS = {
-    "moses": Format(
-        lambda source, out: fetch_moses(source, "C", "v1", "de-en", out),
-        "/OPUS-C/v1/moses/de-en.txt.zip",
-        "/C/v1/moses/de-en.txt.zip",
-        sides(b"a\nb\n", b"c\nd\n"),
-        sides(b"a\n", b"c\n"),
-        sides(b"a\nb\n", b"c\n"),
-        "equal line counts",
+FORMATS = {  # how a pair is fetched, where it lies, contents as they are and otherwise
+    "moses": SimpleNamespace(
+        fetch=lambda source, out: fetch_moses(source, "C", "v1", "de-en", out),
+        on_host="/OPUS-C/v1/moses/de-en.txt.zip",
+        on_disk="/C/v1/moses/de-en.txt.zip",
+        good=sides(b"a\nb\n", b"c\nd\n"),
+        other=sides(b"a\n", b"c\n"),
+        bad=sides(b"a\nb\n", b"c\n"),
+        message="equal line counts",
     ),
-    "mined": Format(
-        lambda source, out: fetch_mined(source, "de-en", out),
-        LASERS,
-        LASERS,
-        gzip.compress(MINED),
-        gzip.compress(MINED[:17]),
-        gzip.compress(MINED + b"x\n"),
-        "line 3 has 1 columns",
+    "mined": SimpleNamespace(
+        fetch=lambda source, out: fetch_mined(source, "de-en", out),
+        on_host=LASERS,
+        on_disk=LASERS,
+        good=gzip.compress(MINED),
+        other=gzip.compress(MINED[:17]),
+        bad=gzip.compress(MINED + b"x\n"),
+        message="line 3 has 1 columns",
     ),
 }
 every_format = pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
@@ -245,28 +219,20 @@ every_kind = pytest.mark.parametrize("kind", ["directory", "file", "host"])
 
 @contextmanager
 def mirror(kind, tmp_path, form, content):
-    """The same file in a directory, by its path or as file://, or on a web server.
-
-    Yields (source, the place of the file, a function that changes it).
-    """
-    if kind == "host":
-        answers = {form.on_host: (200, {}, content)}
-        with host(answers) as address:
-            change = lambda new: answers.update({form.on_host: (200, {}, new)})  # noqa: E731
-            yield address, address + form.on_host, change
-    else:
-        folder = tmp_path / "mirror"
-        path = folder / form.on_disk[1:]
-        path.parent.mkdir(parents=True)
-        path.write_bytes(content)
-        yield (str(folder) if kind == "directory" else folder.as_uri()), str(path), path.write_bytes
+    """Yields a source with one file, and the path of that file."""
+    folder = tmp_path / "mirror"
+    path = folder / (form.on_host if kind == "host" else form.on_disk)[1:]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with source_of(kind, folder) as source:
+        yield source, path
 
 
 @every_kind
 @every_format
 def test_a_fetched_file_is_the_source_byte_for_byte_and_locked(tmp_path, kind, form):
     out = tmp_path / "data" / Path(form.on_disk).name
-    with mirror(kind, tmp_path, form, form.good) as (source, _, _):
+    with mirror(kind, tmp_path, form, form.good) as (source, _):
         entry = form.fetch(source, out)
         assert form.fetch(source, out) == entry  # a second time is no change
     assert out.read_bytes() == form.good
@@ -283,10 +249,10 @@ def test_a_source_that_changed_is_an_error_that_names_the_lock_even_if_the_file_
 ):
     out = tmp_path / "data" / Path(form.on_disk).name
     lock = out.with_name(f"{out.name}.lock.json")
-    with mirror(kind, tmp_path, form, form.good) as (source, _, change):
+    with mirror(kind, tmp_path, form, form.good) as (source, path):
         form.fetch(source, out)
         locked = lock.read_bytes()
-        change(form.other)
+        path.write_bytes(form.other)
         with pytest.raises(EmsError, match=rf"the source changed.*delete .*{lock.name}"):
             form.fetch(source, out)
         assert out.read_bytes() == form.good
@@ -305,12 +271,12 @@ def test_a_source_that_changed_is_an_error_that_names_the_lock_even_if_the_file_
 def test_a_page_or_a_malformed_file_leaves_no_file_and_no_lock(tmp_path, kind, form):
     out = tmp_path / "data" / Path(form.on_disk).name
     page = b"<html><body>Service unavailable</body></html>\n"
-    with mirror(kind, tmp_path, form, b"") as (source, place, change):
+    with mirror(kind, tmp_path, form, b"") as (source, path):
         for content, message in ((form.bad, form.message), (page, "not a "), (b"", "not a ")):
-            change(content)
-            with pytest.raises(EmsError, match=message) as told:
-                form.fetch(source, out)
-            assert place in str(told.value)
+            path.write_bytes(content)
+            line = one_line(form.fetch, source, out)
+            assert message in line
+            assert (form.on_host if kind == "host" else str(path)) in line
             assert list(out.parent.iterdir()) == []
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import takewhile
 
 import pytest
-from demo_made import law
+from text_made import law
 
 from ems.benchmarks import benchmark, module
 from ems.corpora.demo.build import build

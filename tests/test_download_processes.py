@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -52,8 +51,7 @@ def job(site, out):
 
 
 def start(ems, site, out):
-    command = [sys.executable, "-m", "ems.cli", *job(site, out)]
-    return subprocess.Popen(command, cwd=ems.folder, stderr=subprocess.PIPE, text=True)
+    return ems.start(*job(site, out), stderr=subprocess.PIPE, text=True)
 
 
 def test_after_kill_9_in_the_middle_the_next_run_asks_for_the_rest_only(ems, archive, tmp_path):

@@ -267,15 +267,11 @@ def test_a_changed_vocabulary_reruns_its_own_shards_and_systems_only(run):
     path.write_text(text.replace("size: 230", "size: 220"))
     plan = run.snakemake("-n", TABLE)
     path.write_text(text)
-    assert "results/mine/shards/de/" in plan
-    assert not [
-        line
-        for line in plan.splitlines()
-        if "output:" in line and any(f"{name}/" in line for name in ("shards/fr", "shards/shared"))
-    ]
-    outputs = [line for line in plan.splitlines() if "output:" in line]
-    assert any("models/ugt-align-sim-de/" in line for line in outputs)
-    assert not any("models/ugt-align-sim-fr/" in line or "models/both/" in line for line in outputs)
+    outputs = " ".join(line for line in plan.splitlines() if "output:" in line)
+    for place in ("shards/de/", "models/ugt-align-sim-de/"):
+        assert place in outputs
+    for place in ("shards/fr/", "shards/shared/", "models/ugt-align-sim-fr/", "models/both/"):
+        assert place not in outputs
 
 
 @pytest.mark.parametrize("name", [FULL, TWIN])

@@ -5,8 +5,13 @@ from dataclasses import replace
 
 import pytest
 from conftest import SHARED, needs
-from segment_made import assert_nothing_is_lost, characters
-from tools_made import _look_for_the_tools_anew, runs, usable  # noqa: F401
+from tools_made import (
+    _look_for_the_tools_anew,  # noqa: F401
+    assert_nothing_is_lost,
+    characters,
+    runs,
+    usable,
+)
 
 from ems.errors import EmsError
 from ems.segmenters import mecab_jumandic
@@ -76,11 +81,8 @@ def test_jieba_joins_characters_to_words_as_its_lcut_does():
     assert "清华大学" in expected[1].split()
 
 
-def test_rjieba_segments_chinese_as_jieba_does():
+def test_rjieba_segments_chinese_and_nearly_all_real_lines_as_jieba_does():
     assert usable("rjieba", "zh")(CHINESE) == segmenter("jieba", "zh")(CHINESE)
-
-
-def test_rjieba_segments_nearly_all_real_lines_as_jieba_does():
     needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
     path = SHARED / "tatoeba_v1" / "tatoeba.cmn-eng.cmn"
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]

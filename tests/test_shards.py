@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from shards_made import (
     LANGUAGES,
-    contents,
     sentences,
     unpacked,
     vocabulary,
@@ -92,11 +91,6 @@ def test_the_histogram_counts_every_sentence_in_classes_of_ten_tokens(world, tmp
     classes = [min(length // 10, 25) for length in lengths]
     expected = [classes.count(at) for at in range(26)]
     assert manifest["lengths"] == {"de": expected, "en": [6] + [0] * 25}
-
-
-def test_the_same_text_is_the_same_shard_byte_for_byte(world, tmp_path):
-    write_shards(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
-    assert contents(tmp_path / "de-en") == contents(world / "shards" / "A" / "de-en")
 
 
 def test_a_shard_larger_than_a_batch_keeps_every_pair_but_those_without_tokens(world, tmp_path):

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from conftest import copy_project, planned
 from mirror_made import (
+    cut_languages,
     translations,
     write_divided,
     write_flores,
-    write_lines,
     write_opus,
     write_sib,
     write_tatoeba,
@@ -93,20 +93,12 @@ def _of(item, codes):
     return {code: item[code] for code in codes}
 
 
-def cut_languages(project):
-    """Five languages in the table, six in Tatoeba: two of the latter in no table at all."""
-    path = project.folder / "ems/languages/languages.tsv"
-    header, *rows = path.read_text(encoding="utf-8").splitlines()
-    write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in FLORES)])
-    write_lines(project.folder / "ems/languages/tatoeba_v1.txt", TATOEBA)
-
-
 def mini_project(folder, value=MINI):
     """A project with the mirror and the experiment `mini`, in which nothing has run."""
     project = copy_project(folder)
     project.select("mini", value)
     project.edit("config.yaml", "data: data #", f"data: {quoted(NASTY[1:])} #")
-    cut_languages(project)
+    cut_languages(project, FLORES, TATOEBA)  # two codes of Tatoeba are in no table at all
     return project
 
 

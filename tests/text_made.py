@@ -1,7 +1,7 @@
 """The experiment `tiny` with other settings, and a corpus that is cleaned by it."""
 
+import unicodedata
 from dataclasses import replace
-from functools import cache
 
 from experiments_made import shipped
 
@@ -10,23 +10,20 @@ from ems.text.clean import Source, clean_corpus
 GROUPS = ("clean", "decontaminate", "vocabulary")
 
 
-_tiny = cache(lambda: shipped("tiny"))
-
-
 def tiny(corpus=None, **changes):
     """The experiment, of one corpus if that is given; of GROUPS only the given keys change."""
     if corpus:
         changes |= {"corpora": (corpus,), "validation": None}
     for key in GROUPS:
         if key in changes:
-            settings = getattr(_tiny(), key)
+            settings = getattr(shipped("tiny"), key)
             changes[key] = type(settings)(**dict(settings) | changes[key])
-    return replace(_tiny(), **changes)
+    return replace(shipped("tiny"), **changes)
 
 
 def of_languages(*codes, **changes):
     """The experiment with some of its languages."""
-    return tiny(languages={code: _tiny().languages[code] for code in codes}, **changes)
+    return tiny(languages={code: shipped("tiny").languages[code] for code in codes}, **changes)
 
 
 def cleaned(experiment, archives, keys, pair="de-en", name="out.tsv"):
@@ -35,3 +32,9 @@ def cleaned(experiment, archives, keys, pair="de-en", name="out.tsv"):
     source = Source(corpus.label, corpus.version, pair, tuple(archives))
     entry = clean_corpus(experiment, source, keys, out)
     return [line.split("\t") for line in out.read_bytes().decode().split("\n")[:-1]], entry
+
+
+def law(text):
+    """The folded key, character by character: NFKC, lower case, letters, digits and marks."""
+    folded = unicodedata.normalize("NFKC", text).lower()
+    return "".join(c for c in folded if unicodedata.category(c)[0] in "LNM")
