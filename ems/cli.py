@@ -110,7 +110,7 @@ def _message(error: EmsError, experiment: str) -> str:
     from ems.config import load_site
 
     try:
-        data = load_site(Path("config.yaml"), Path("schemas")).data
+        data = load_site(Path("config.yaml")).data
     except EmsError:  # outside of a project, or config.yaml has an error of its own
         data = "data"
     return error.message(experiment, data)

@@ -105,8 +105,8 @@ def plan(
     Files missing from local sources are listed in `sources`, since not every job needs them; with
     `jobs` (jobs are about to start) an error about evaluation sets lists them too.
     """
-    site = load_site(root / "config.yaml", root / "schemas", overrides)
-    experiment = load_experiment(site.experiment, site, root / "configs", root / "schemas")
+    site = load_site(root / "config.yaml", overrides)
+    experiment = load_experiment(site.experiment, site, root / "configs")
     check_corpora(experiment)
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not

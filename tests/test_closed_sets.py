@@ -46,8 +46,8 @@ def uncommented(experiment, names, folder):
 def loaded(root, experiment, text):
     (root / "configs").mkdir(exist_ok=True)
     (root / "configs" / f"{experiment}.yaml").write_text(text)
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas", {"experiment": experiment})
-    return load_experiment(experiment, site, root / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml", {"experiment": experiment})
+    return load_experiment(experiment, site, root / "configs")
 
 
 @pytest.mark.parametrize("experiment", CLOSED)

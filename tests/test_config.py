@@ -23,8 +23,8 @@ def project(tmp_path):
 
 
 def shipped(name):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas", {"experiment": name})
-    return load_experiment(name, site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml", {"experiment": name})
+    return load_experiment(name, site, ROOT / "configs")
 
 
 # --- the experiments that are here
@@ -47,7 +47,7 @@ def test_the_site_settings_name_an_experiment_that_is_here():
 def test_nothing_of_one_experiment_leaks_into_another(name):
     program = (
         "import sys; from ems.config import load_experiment, load_site; from pathlib import Path\n"
-        "site = load_site(Path('config.yaml'), overrides={'experiment': sys.argv[1]})\n"
+        "site = load_site(Path('config.yaml'), {'experiment': sys.argv[1]})\n"
         "print(load_experiment(sys.argv[1], site))\n"
     )
     done = subprocess.run(

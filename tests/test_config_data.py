@@ -174,8 +174,8 @@ def test_all_of_tatoeba_are_the_languages_of_tables_four_and_six_and_the_latter_
 
 
 def test_the_shipped_experiment_of_62_languages_scores_the_papers_unseen_ones():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas", {"experiment": "small62"})
-    experiment = load_experiment("small62", site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml", {"experiment": "small62"})
+    experiment = load_experiment("small62", site, ROOT / "configs")
     codes = experiment.evalsets["tatoeba"].languages
     assert len(experiment.languages) == 62
     assert {code for code, language in codes.items() if language == UNSEEN} == printed(

@@ -56,8 +56,8 @@ DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
 
 
 def tiny():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    return load_experiment("tiny", site, ROOT / "configs")
 
 
 def stored():

@@ -33,8 +33,8 @@ def root(demo_mirror):
 
 
 def load(name):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment(name, site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    return load_experiment(name, site, ROOT / "configs")
 
 
 @pytest.fixture(scope="module")

@@ -31,8 +31,8 @@ def listed(project, *corpora, **more):
 
 
 def shipped(name):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas", {"experiment": name})
-    return load_experiment(name, site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml", {"experiment": name})
+    return load_experiment(name, site, ROOT / "configs")
 
 
 def test_a_corpus_has_the_pairs_files_and_kilobytes_of_the_table(project):

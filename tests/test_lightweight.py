@@ -32,8 +32,8 @@ TASKS = {  # entry -> the objectives with a weight (Tables 6 and 7)
 
 
 def loaded(name):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment(name, site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    return load_experiment(name, site, ROOT / "configs")
 
 
 def weights(system):

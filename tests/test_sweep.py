@@ -117,10 +117,10 @@ def test_a_value_is_written_as_one_reads_it(value, text):
 
 
 def test_every_system_of_every_sweep_here_is_a_good_name_of_a_folder():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
     names = []
     for path in sorted((ROOT / "configs").glob("*.yaml")):
-        experiment = load_experiment(path.stem, site, ROOT / "configs", ROOT / "schemas")
+        experiment = load_experiment(path.stem, site, ROOT / "configs")
         names += [point.system for point in experiment.sweep]
         assert len({point.axis for point in experiment.sweep if point.chosen}) == len(
             {point.axis for point in experiment.sweep}
@@ -138,8 +138,8 @@ def test_no_two_sections_of_a_system_have_a_key_in_common():
 
 
 def test_ems62_searches_what_table_ii_of_the_paper_lists_around_what_it_chose():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    experiment = load_experiment("ems62", site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    experiment = load_experiment("ems62", site, ROOT / "configs")
     found = {}
     for point in experiment.sweep:
         found.setdefault(point.axis, {})[point.value] = point.chosen

@@ -68,8 +68,8 @@ ALL = {**SYSTEMS, "ems-released": (list(RELEASED), BOTH)}
 
 
 def experiment(name):
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment(name, site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    return load_experiment(name, site, ROOT / "configs")
 
 
 @pytest.fixture(scope="module", params=EXPERIMENTS)

@@ -88,8 +88,8 @@ def languages(value: dict) -> list[str]:
 
 
 def loaded(folder: Path) -> Experiment:
-    site = load_site(folder / "config.yaml", folder / "schemas", {"experiment": NAME})
-    return load_experiment(NAME, site, folder / "configs", folder / "schemas")
+    site = load_site(folder / "config.yaml", {"experiment": NAME})
+    return load_experiment(NAME, site, folder / "configs")
 
 
 def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[dict]]) -> None:

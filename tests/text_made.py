@@ -13,8 +13,8 @@ GROUPS = ("clean", "decontaminate", "vocabulary")
 
 @cache
 def _tiny():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    return load_experiment("tiny", site, ROOT / "configs")
 
 
 def tiny(corpus=None, **changes):

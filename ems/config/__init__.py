@@ -7,7 +7,6 @@ this one file, by name (Snakemake's own config holds only `experiment` and the s
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment, Split
 from ems.config.file import experiment_model
@@ -44,7 +43,7 @@ RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected e
 OPUSTOOLS = "opustools"  # the source that means: through the package of that name
 
 
-def load_site(path: Path, schemas: Any = None, overrides: Json | None = None) -> Site:
+def load_site(path: Path, overrides: Json | None = None) -> Site:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
     value = merge(load_yaml(path), _with_booleans(overrides or {}))
     site = checked(site_model(), value, path)
@@ -73,9 +72,7 @@ def _with_booleans(overrides: Json) -> Json:
     }
 
 
-def load_experiment(
-    name: str, site: Site, configs: Path = Path("configs"), schemas: Any = None
-) -> Experiment:
+def load_experiment(name: str, site: Site, configs: Path = Path("configs")) -> Experiment:
     """Read and check configs/`name`.yaml. Raises `EmsError`, one line that names the key."""
     path = configs / f"{name}.yaml"
     if name in RESERVED:
