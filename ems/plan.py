@@ -11,10 +11,9 @@ from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, loa
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
-from ems.evalsets.check import missing_evalsets
 from ems.segmenters.base import check_available
 from ems.settings import Json
-from ems.sources import Missing, missing_sources
+from ems.sources import Missing, missing_evalsets, missing_sources
 from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}

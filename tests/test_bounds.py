@@ -96,7 +96,7 @@ LEAVES = [
     for path, part in leaves(SCHEMAS["experiment"]["properties"][section], (section,))
 ] + [
     leaf
-    for name, place in (("SplitEntry", ("splits", "x")), ("CorpusEntry", ("corpora", "[]")))
+    for name, place in (("Split", ("splits", "x")), ("CorpusEntry", ("corpora", "[]")))
     for leaf in leaves(DEFINITIONS[name], place)
 ]
 

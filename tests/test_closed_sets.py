@@ -10,7 +10,7 @@ from conftest import ROOT
 from mirror_made import write_lines
 
 from ems.config import load_experiment, load_site
-from ems.evalsets.check import missing_evalsets
+from ems.sources import missing_evalsets
 
 CLOSED = {"ems62": ["mldoc", "cls", "marc", "rcv2"], "lightweight": ["mldoc"]}
 FOLDERS = {"mldoc": "reuters", "rcv2": "reuters", "cls": "cls", "marc": "marc"}

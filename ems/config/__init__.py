@@ -5,18 +5,17 @@ this one file, by name (Snakemake's own config holds only `experiment` and the s
 """
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
-from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import experiment_model
 from ems.config.opus import pair_name
 from ems.config.resolve import build
 from ems.config.site import Site, site_model
 from ems.config.stages import stage_hash, stage_settings
-from ems.config.sweep import swept
-from ems.config.systems import SHARED, SystemSettings, build_systems
+from ems.config.systems import SHARED, SystemSettings
 from ems.config.yaml12 import load_yaml
+from ems.corpora.settings import Split
 from ems.errors import EmsError
 from ems.settings import Json, checked, merge, plain
 
@@ -83,10 +82,6 @@ def load_experiment(name: str, site: Site, configs: Path = Path("configs")) -> E
     value = load_yaml(path)
     file = checked(experiment_model(), value, path)
     try:
-        systems, sweep = build_systems(file, value["systems"]), ()
-        if file.sweep:
-            sweep, added = swept(file.sweep, file.validation is not None, systems)
-            systems |= added
-        return replace(build(name, file, plain(site.sources), systems), sweep=sweep)
+        return build(name, file, plain(site.sources), value["systems"])
     except EmsError as error:
         raise EmsError(f"{path}: {error}") from None
