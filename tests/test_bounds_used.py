@@ -55,8 +55,7 @@ def test_pairs_are_drawn_of_a_billion_and_of_one(toy, alpha):
 
 @pytest.mark.parametrize("share", ends(TRAIN["corpus_share"]))
 def test_a_share_leaves_each_language_pair_a_sentence_pair(toy, share):
-    store = toy.store("training")
-    store.share = share
+    store = toy.store("training", share)
     assert (store.sizes >= 1).all()
     assert store.draw(1, 2, 8, 1.0).pairs == 8
 
@@ -152,7 +151,7 @@ PROBES = {
 
 @pytest.mark.parametrize("settings", PROBES.values(), ids=PROBES.keys())
 def test_a_classifier_at_its_bounds_answers(settings):
-    pool = probe.Vectors(torch.eye(8))
+    pool = probe.Pool.of(torch.eye(8))
     labels = torch.arange(8) % 2
     decays = ends(TRAIN["weight_decay"])
     runs = [probe.Run((SEEDS[1], 500), range(6), range(6, 8), decay) for decay in decays]

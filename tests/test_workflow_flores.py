@@ -12,6 +12,7 @@ from mirror_made import translations, write_flores, write_lines
 
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS
 from ems.scores import read_score_file
+from ems.text.evalkeys import read_eval_keys
 
 FLORES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn"}
 OWN = MINIMAL | yaml.safe_load("""
@@ -25,6 +26,7 @@ tables: {printed: [EMS]}
 """)
 TABLES = [f"results/tables/{name}.tex" for name in ("flores", "xsim", "wordorder")]
 FIGURE = "results/figures/flores.svg"
+KEYS = "results/own/text/evalkeys.tsv"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     (folder / "sets/xsimpp" / KINDS).write_text(json.dumps(kinds))
     (folder / "configs/own.yaml").write_text(yaml.safe_dump(OWN, sort_keys=False))
     project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
-    project.output = project.snakemake("-p", *TABLES, FIGURE)
+    project.output = project.snakemake("-p", *TABLES, FIGURE, KEYS)
     return project
 
 
@@ -69,6 +71,10 @@ def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_ma
     assert rows == ["Model", "xsim: char-ngram", "xsim++: char-ngram"]
     assert (project.folder / FIGURE).stat().st_size > 1000
     assert "Nothing to be done" in project.snakemake(*TABLES, FIGURE)
+
+
+def test_decontamination_against_no_set_has_no_keys(project: Project) -> None:
+    assert read_eval_keys(project.folder / KEYS) == {}
 
 
 def test_all_makes_these_tables_and_the_map_too(project: Project) -> None:
