@@ -95,8 +95,8 @@ def one_line(call, *arguments, **options):
 @cache
 def shipped(name, root=ROOT):
     """An experiment as it lies in a checkout."""
-    site = load_site(root / "config.yaml", root / "schemas", {"experiment": name})
-    return load_experiment(name, site, root / "configs", root / "schemas")
+    site = load_site(root / "config.yaml", {"experiment": name})
+    return load_experiment(name, site, root / "configs")
 
 
 def edited(value, path, new):

@@ -39,7 +39,7 @@ def test_the_site_settings_name_an_experiment_that_is_here():
 def test_nothing_of_one_experiment_leaks_into_another(name):
     program = (
         "import sys; from ems.config import load_experiment, load_site; from pathlib import Path\n"
-        "site = load_site(Path('config.yaml'), overrides={'experiment': sys.argv[1]})\n"
+        "site = load_site(Path('config.yaml'), {'experiment': sys.argv[1]})\n"
         "print(load_experiment(sys.argv[1], site))\n"
     )
     done = subprocess.run(

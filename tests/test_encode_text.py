@@ -38,8 +38,8 @@ def world(folder, format_characters):
     with zipfile.ZipFile(folder / "x.zip", "w") as archive:
         for code, lines in (("en", ENGLISH), ("zh", CHINESE)):
             archive.writestr(f"C.en-zh.{code}", "".join(f"{line}\n" for line in lines * 9))
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    tiny = load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    tiny = load_experiment("tiny", site, ROOT / "configs")
     corpus = Corpus("C", "v1", "somewhere", True, ("en-zh",), None)
     clean = CleanSettings(format_characters=format_characters)
     settings = VocabularySettings(size=110, character_coverage=1.0, sample_lines=100)

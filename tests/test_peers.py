@@ -282,8 +282,8 @@ def test_every_kind_has_an_encoder_and_its_source_a_hash():
 
 
 def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    found = load_experiment("ems62", site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    found = load_experiment("ems62", site, ROOT / "configs")
     external = ("sentence-transformers", "command")
     peers = {name for name, system in found.systems.items() if system.kind in external}
     assert peers == {"labse", "sbert-distill", "laser", "laser2"}
