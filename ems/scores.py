@@ -21,6 +21,7 @@ from ems.damaged import Damaged
 from ems.files import read_json, write_text
 from ems.hits import interval, packed, unpacked
 from ems.languages import UNSEEN
+from ems.settings import Settings, plain
 from ems.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 
 ENGLISH = "en"
@@ -94,7 +95,7 @@ class Result:
     label: str = "language"
     higher_is_better: bool = True
     parallel: bool = False
-    protocol: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] | Settings = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
 
@@ -190,7 +191,11 @@ def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
     Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
     of a larger file Snakemake compares the time only, not the content.
     """
-    content = {**header, **result.data, **{name: getattr(result, name) for name in _MEASURED}}
+    content = {
+        **header,
+        **result.data,
+        **plain({name: getattr(result, name) for name in _MEASURED}),
+    }
     first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
     fields = [{k: v for k, v in vars(row).items() if v not in ("", None)} for row in result.rows]
     rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in fields)

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import cache
 
 import pytest
 import yaml
@@ -57,11 +58,6 @@ GONE = object()
 SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 
 
-def shipped(name):
-    """An experiment of configs/."""
-    return load_experiment(name, load_site(ROOT / "config.yaml"), ROOT / "configs")
-
-
 def hashes(experiment):
     """The hash of every job of an experiment."""
     found = {stage: stage_hash(experiment, stage) for stage in ("evalkeys", "shards", "tables")}
@@ -86,6 +82,21 @@ def changed_jobs(settings, before, after):
     """The jobs of the experiment `before` whose hash is another one in the experiment `after`."""
     old, new = (hashes(settings.load(value)) for value in (before, after))
     return {name for name in old if old[name] != new[name]}
+
+
+def one_line(call, *arguments, **options):
+    """The one line that a call must fail with."""
+    with pytest.raises(EmsError) as error:
+        call(*arguments, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@cache
+def shipped(name, root=ROOT):
+    """An experiment as it lies in a checkout."""
+    site = load_site(root / "config.yaml", {"experiment": name})
+    return load_experiment(name, site, root / "configs")
 
 
 def edited(value, path, new):
@@ -156,11 +167,7 @@ class Settings:
 
     def told(self, value=None, **overrides):
         """The one line that a bad setting is told with."""
-        with pytest.raises(EmsError) as error:
-            self.load(value, **overrides)
-        message = str(error.value)
-        assert "\n" not in message
-        return message
+        return one_line(self.load, value, **overrides)
 
     def changed(self, **changes):
         """The base with `key={...}` laid over it, mapping by mapping."""

@@ -36,7 +36,7 @@ def test_every_shipped_experiment_loads_and_knows_its_corpora(name):
 def test_nothing_of_one_experiment_leaks_into_another(name):
     program = (
         "import sys; from ems.config import load_experiment, load_site; from pathlib import Path\n"
-        "site = load_site(Path('config.yaml'), overrides={'experiment': sys.argv[1]})\n"
+        "site = load_site(Path('config.yaml'), {'experiment': sys.argv[1]})\n"
         "print(load_experiment(sys.argv[1], site))\n"
     )
     done = subprocess.run(

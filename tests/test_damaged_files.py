@@ -31,10 +31,10 @@ from damaged_made import (
 )
 from experiments_made import shipped
 
+from ems.corpora.content import check_file
 from ems.corpora.moses import count_pairs
 from ems.damaged import Damaged, advice
 from ems.encode import SentenceEncoder
-from ems.evalsets.whole import check_files
 from ems.shards.index import read_index, shards_in
 from ems.shards.inspect import verify
 from ems.shards.reader import PairStore
@@ -81,7 +81,7 @@ READERS = {  # damaged file -> what reads it
     SCORES: lambda: read_scores([SCORES], "tatoeba"),
     REPORT: lambda: read_report(REPORT),
     ARCHIVE: lambda: count_pairs(ARCHIVE, "Demo", "de-en"),
-    TATOEBA: lambda: check_files([TATOEBA]),
+    TATOEBA: lambda: check_file(TATOEBA),
 }
 SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the sizes only
 

@@ -3,12 +3,13 @@
 import hashlib
 import itertools
 import random
+import re
 from collections import Counter
 
 import pytest
 import yaml
 from conftest import SHARED, needs
-from experiments_made import MINIMAL, Settings, edited
+from experiments_made import MINIMAL, Settings, edited, one_line
 from mirror_made import DOCUMENTS, translations, write_divided, write_lines
 
 from ems.benchmarks.ntrex.data import read_language
@@ -104,9 +105,7 @@ def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content, me
     path = tmp_path / DOCUMENTS
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(EmsError, match=f"{path}: .*{message}") as told:
-        read_documents(path)
-    assert "\n" not in str(told.value)
+    assert re.search(f"{path}: .*{message}", one_line(read_documents, path))
 
 
 # --- parts of a whole corpus
@@ -228,7 +227,7 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
     corpus = Divided(tmp_path, ITEMS, PAPERS)
     documents = write_lines(corpus.folder / DOCUMENTS, PAPERS[:-1])
     archive = corpus.folder / "moses" / "de-en.txt.zip"
-    split = Split(DOCUMENTS, PARTS)
+    split = Split(documents=DOCUMENTS, parts=PARTS)
     source = Source("NTREX+train", "v1", "de-en", (archive,), documents)
     keys = write_lines(tmp_path / "none.tsv", [])
     for read in (
@@ -236,11 +235,8 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
         lambda: corpus.test_part("de"),
         lambda: clean_corpus(corpus.experiment, source, keys, tmp_path / "out.tsv"),
     ):
-        with pytest.raises(EmsError) as told:
-            read()
-        message = str(told.value)
+        message = one_line(read)
         assert all(part in message for part in (str(documents), str(archive), "199 lines", "200"))
-        assert "\n" not in message
     assert not (tmp_path / "out.tsv").exists()
 
 
@@ -262,7 +258,7 @@ def test_the_documents_are_among_the_files_that_the_scores_depend_on(tmp_path):
 
 def test_the_real_ntrex_is_divided_by_whole_documents_in_every_language(tmp_path):
     needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
-    folder, split = SHARED / "opus" / "NTREX" / "v1", Split(DOCUMENTS, PARTS)
+    folder, split = SHARED / "opus" / "NTREX" / "v1", Split(documents=DOCUMENTS, parts=PARTS)
     documents = read_documents(folder / DOCUMENTS)
     counts = Counter(part_of_line(documents, PARTS))
     largest = max(Counter(documents).values())

@@ -69,8 +69,8 @@ class Toy:
         write_index(roles, path)
         return path
 
-    def store(self, part):
-        return PairStore(self.shards(part), LANGUAGES, MAX_TOKENS)
+    def store(self, part, share=1.0):
+        return PairStore(self.shards(part), LANGUAGES, MAX_TOKENS, share)
 
     def data(self, validation=True):
         held_out = self.store("validation") if validation else None

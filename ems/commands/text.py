@@ -15,8 +15,8 @@ Sample = Annotated[Path, "lines that the vocabulary is trained on"]
 
 def evalkeys(
     experiment: common.ExperimentName,
-    evalset: common.Folders,
     out: common.OutFile,
+    evalset: common.Folders = (),
     expect: common.Expected = "",
 ) -> None:
     """Collect the evaluation sentences."""

@@ -26,7 +26,6 @@ from ems.evalsets.sets import read_bitext
 from ems.progress import Progress
 from ems.retrieval import nearest_is_own
 from ems.scores import ENGLISH, Result, Score
-from ems.settings import plain
 
 Pair = tuple[str, str]
 Hits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries in the language, queries in English
@@ -41,7 +40,7 @@ def score(task: Task) -> Result:
         there, back = hits_of(task, code, language)
         rows += [Score.of_hits(code, ENGLISH, there), Score.of_hits(ENGLISH, code, back)]
         progress.add(1, f"{code} {rows[-2].value:.1f}")
-    protocol = plain(task.evalset.protocol) if task.record.drawn else {}
+    protocol = task.evalset.protocol if task.record.drawn else {}
     parallel = task.record.parallel
     result = Result("P@1", rows, task.spoken, parallel=parallel, protocol=protocol)
     means = [f"{mean:.1f}" + (f" of {group}" if group else "") for group, mean in result.means()]

@@ -53,7 +53,7 @@ def score(task: Task) -> Result:
             rows.append(replace(rate, measure=kind, value=share, hits="", interval=None))
     mean = np.mean([row.value for row in rows if not row.measure])
     progress.close(f"mean error rate {mean:.1f}")
-    settings = {"parallel": True, "protocol": plain(task.protocol)}
+    settings = {"parallel": True, "protocol": task.protocol}
     return Result("error rate", rows, task.trained, higher_is_better=False, **settings)
 
 
