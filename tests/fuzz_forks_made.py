@@ -151,13 +151,8 @@ def _run(words: list[str], folder: str, seconds: float, plant: str, stop: str) -
     status = _wait(child, begin + seconds, stop)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started and left behind
-    texts = [_text(stream) for stream in streams]
-    return {
-        "status": status,
-        "out": texts[0],
-        "err": texts[1],
-        "seconds": time.monotonic() - begin,
-    }
+    out, err = map(_text, streams)
+    return {"status": status, "out": out, "err": err, "seconds": time.monotonic() - begin}
 
 
 def _wait(child: int, deadline: float, stop: str) -> int:

@@ -21,11 +21,8 @@ OUTPUTS = ("out", "log", "costs", "state", "times", "scalars")
 GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
-    "bench": r"results/[^/]+/embeddings(/|$)",
-    "eval": r"results/[^/]+/embeddings(/|$)",
-    "fetch": r"data/\.downloads(/|$)",
-    "fetch-documents": r"data/\.downloads(/|$)",
-    "fetch-evalset": r"data/\.downloads(/|$)",
+    **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
+    **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
 TRACE = {
     "ems": re.compile(r"^Traceback|^  File \"", re.MULTILINE),
@@ -200,14 +197,12 @@ def _output(words: list[str], after: Listing, world: World, same: bool) -> Itera
         yield from _vectors(words, world)
     if words[1] == "train":
         yield from _losses(words, world)
-    if same:
-        for value in named(words, ("out",)):
-            for path, entry in world.master.items():
-                known = "models/ems" if value == "models/stopped" else value
-                if entry.kind == "file" and within(path, place(known)):
-                    now = after.get(place(value) + path.removeprefix(place(known)))
-                    if now is None or now.content != entry.content:
-                        yield Failure(f"wrong output: {words[1]}", f"{path}: {entry}, {now}")
+    for value in named(words, ("out",)) if same else ():
+        out, known = place(value), place(value.replace("models/stopped", "models/ems"))
+        for path, entry in world.master.items():
+            now = after.get(out + path.removeprefix(known))
+            if entry.kind == "file" and within(path, known) and not (now and now.same(entry)):
+                yield Failure(f"wrong output: {words[1]}", f"{path}: {entry}, {now}")
 
 
 def _unnoticed(paths: list[str], before: Listing, master: Listing) -> Iterator[Failure]:

@@ -8,7 +8,6 @@ from conftest import ROOT
 from fuzz_edits_made import remove
 from fuzz_stages_made import LANGUAGES, TOY, as_words
 
-FOLDERS = {"mldoc": "reuters", "rcv2": "reuters"}
 # fmt: off
 BENCHMARKS = [
     "flores200", "ntrex", "bucc2018", "paracrawl", "europarlxsr", "mldoc", "cls", "marc", "rcv2",
@@ -19,7 +18,8 @@ OTHER_LANGUAGES = {
     "spanish", "russian", "japanese", "chinese", "opus",
 }
 # fmt: on
-SETS = {name: f"{name}=data/embedded/{FOLDERS.get(name, name)}" for name in BENCHMARKS}
+SETS = {name: f"{name}=data/embedded/{name}" for name in BENCHMARKS}
+SETS |= {name: f"{name}=data/embedded/reuters" for name in ("mldoc", "rcv2")}
 FLORES = SETS["flores200"]
 SETS |= {"xsim": FLORES, "wordorder": FLORES, "xsimpp": f"xsimpp=data/embedded/xsimpp {FLORES}"}
 TABLE_OF = {"flores200": ["flores"], "xsimpp": ["xsim"], "xsim": []}

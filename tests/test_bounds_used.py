@@ -14,7 +14,6 @@ from train_made import MODEL, rows
 from ems.bench import probe
 from ems.bench.nearest import nearest
 from ems.config.page.schema import experiment_schema
-from ems.model.dropout import drop
 from ems.text.subwords import quotas
 from ems.train.checkpoint import Keep, _folder, checkpoints
 from ems.train.distributed import dropout_seed
@@ -53,13 +52,6 @@ def test_pairs_are_drawn_of_a_billion_and_of_one(toy, alpha):
     assert (within < store.sizes[chosen]).all()
 
 
-@pytest.mark.parametrize("share", ends(TRAIN["corpus_share"]))
-def test_a_share_leaves_each_language_pair_a_sentence_pair(toy, share):
-    store = toy.store("training", share)
-    assert (store.sizes >= 1).all()
-    assert store.draw(1, 2, 8, 1.0).pairs == 8
-
-
 @pytest.mark.parametrize("temperature", [1, 100])
 def test_a_sample_is_shared_by_a_billion_lines_and_one(temperature):
     quota = quotas({"de": LINES, "en": LINES, "fr": 1}, LINES, temperature)
@@ -76,12 +68,6 @@ def test_every_rate_of_every_schedule_is_finite_and_not_negative(schedule, peak)
             for step in (0, 1, high - 1):
                 rate = learning_rate(step, high, peak, warmup, schedule, period)
                 assert 0 <= rate <= peak
-
-
-@pytest.mark.parametrize("share", DROPOUT)
-def test_dropout_is_finite(share):
-    torch.manual_seed(1)
-    assert torch.isfinite(drop(torch.ones(64, 64), share)).all()
 
 
 def test_checkpoints_sort_by_their_steps(tmp_path):

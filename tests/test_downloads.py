@@ -86,24 +86,18 @@ def test_the_parts_of_a_corpus_share_its_files(project):
     assert [row["used"] for row in rows["languages"]] == [lines - 1000]
 
 
-def test_the_csv_has_a_row_for_each_corpus_and_pair_that_add_up_to_the_list(project):
+def test_the_csv_has_a_row_for_each_corpus_and_pair_that_add_up_and_the_text_has_columns(project):
     experiment = project.load(BASE | {"corpora": [TED, {"name": "UNPC", "version": "v1.0"}]})
     rows = list(csv.DictReader(io.StringIO(as_csv(experiment))))
     places = [(row["corpus"], row["language"]) for row in rows]
     assert places == [("TED2020", "de"), ("TED2020", "zh"), ("UNPC", "zh")]
     assert rows[1]["files"] == "en-zh_cn en-zh_tw en-zh"
+    head, *lines = as_text(experiment).split("\n\n")[1].splitlines()
+    end = head.index("used") + len("used")  # the columns stand under each other
+    assert all(line[end - 1].isdigit() and not line[end : end + 1].strip() for line in lines)
     total = json.loads(as_json(experiment))["total"]
     for column in ("sentence_pairs", "used", "kilobytes"):
         assert sum(int(row[column]) for row in rows) == total[column]
-
-
-def test_the_columns_of_the_text_stand_under_each_other(project):
-    text = as_text(project.load(BASE | {"corpora": [TED]}))
-    head, *rows = text.split("\n\n")[1].splitlines()
-    for row in rows:
-        end = head.index("used") + len("used")
-        assert row[end - 1].isdigit()
-        assert row[end : end + 1].strip() == ""
 
 
 def test_the_papers_experiment_has_all_corpora_and_comes_near_to_table_one():

@@ -4,6 +4,7 @@ works or says in one line what it expected. There is no other error.
 
 import copy
 import json
+import random
 import shutil
 from io import FileIO
 
@@ -115,24 +116,15 @@ def tables_of(folder):
     retrieval = write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)})
     yield "retrieval", retrieval, lambda: write_table("paracrawl", [retrieval], out, ["EMS"])
     report = demo_report(folder / "decontamination.json")
-    yield (
-        "report",
-        report,
-        lambda: (
-            write_corpora_table(report, out),
-            write_decontamination_table(report, out),
-            write_filters_table(report, out),
-        ),
-    )
+    writers = (write_corpora_table, write_decontamination_table, write_filters_table)
+    yield "report", report, lambda: [write(report, out) for write in writers]
     model = write_model(folder, "ems", ["en", "fr"])
     yield "trained", model, lambda: write_models_table([model], report, [], out)
     cost = write_cost(folder / "costs", "train/ems", "train")
     yield "costs", cost, lambda: write_costs_table(folder / "costs", out)
-    counts = {"lines": 1, "characters": 2, "tokens": 3, "unknown": 0}
+    counts = {"de": {"lines": 1, "characters": 2, "tokens": 3, "unknown": 0}}
     pieces = folder / "shared.json"
-    pieces.write_text(
-        json.dumps({"pieces": 3, "scripts": {"Latin": 3}, "languages": {"de": counts}})
-    )
+    pieces.write_text(json.dumps({"pieces": 3, "scripts": {"Latin": 3}, "languages": counts}))
     yield "pieces", pieces, lambda: write_vocabulary_table([pieces], out)
 
 
@@ -150,8 +142,6 @@ def test_a_table_of_spoilt_scores_or_reports_is_one_line_or_a_table(kind, tmp_pa
 @pytest.fixture
 def shards(tmp_path):
     """Shards of one pair with the report of where they come from, and the list of them."""
-    import random
-
     pieces = vocabulary(tmp_path / "v.model", 200)
     root = tmp_path / "shards/own"
     source = write_pairs(tmp_path / "segmented" / "de-en.tsv", 12, random.Random(1))
@@ -173,32 +163,23 @@ def test_spoilt_lists_of_shards_are_one_line(shards):
         verify_shards(folders)
         shards_in(root / "A/v1/de-en")
 
-    def inspect():
-        inspect_folder(root / "A/v1/de-en", "de-en", 0, pieces)
-
-    def one():
-        verify_shards([root / "A/v1/de-en/00000"])
-
+    folder = root / "A/v1/de-en"
     assert hold(root / "index.json", read) > 30
-    assert hold(root / "A/v1/de-en/manifest.json", lambda: shards_in(root / "A/v1/de-en")) > 30
-    assert hold(root / "A/v1/de-en/00000/manifest.json", one) > 30
-    assert hold(report, inspect) > 30
+    assert hold(folder / "manifest.json", lambda: shards_in(folder)) > 30
+    assert hold(folder / "00000/manifest.json", lambda: verify_shards([folder / "00000"])) > 30
+    assert hold(report, lambda: inspect_folder(folder, "de-en", 0, pieces)) > 30
 
 
-@pytest.mark.parametrize("shards", [{}, {"../../x": "a"}])
-def test_an_index_of_no_shards_is_an_error(shards, tmp_path):
+def test_an_index_of_no_shards_is_an_error_and_is_not_written(tmp_path):
     path = tmp_path / "index.json"
-    path.write_text(json.dumps({"train": shards, "validation": {}}))
-    with pytest.raises(EmsError, match=r"index\.json: expected"):
-        read_index(path)
-
-
-def test_an_index_without_anything_to_train_on_is_not_written(tmp_path):
-    (tmp_path / "A").mkdir()
-    (tmp_path / "A/manifest.json").write_text('{"shards": {}}')
+    for shards in ({}, {"../../x": "a"}):
+        path.write_text(json.dumps({"train": shards, "validation": {}}))
+        with pytest.raises(EmsError, match=r"index\.json: expected"):
+            read_index(path)
+    (tmp_path / "manifest.json").write_text('{"shards": {}}')
     with pytest.raises(EmsError, match="expected shards to train on"):
-        write_index({"train": [tmp_path / "A"], "validation": []}, tmp_path / "index.json")
-    assert not (tmp_path / "index.json").exists()
+        write_index({"train": [tmp_path], "validation": []}, tmp_path / "new.json")
+    assert not (tmp_path / "new.json").exists()
 
 
 def test_a_spoilt_description_of_a_model_is_one_line(toy, never_killed, tmp_path):
