@@ -68,7 +68,7 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
 def _check_form(flag: Flag, value: Any) -> None:
     """Raise `EmsError` for a name that is no part of a path, or a suffix that does not fit."""
     if Mark.NAME in flag.notes:
-        from ems.config.names import check_name
+        from ems.settings import check_name
 
         check_name(flag.label, value)
     elif writes := flag.note(Writes):
@@ -110,7 +110,7 @@ def _message(error: EmsError, experiment: str) -> str:
     from ems.config import load_site
 
     try:
-        data = load_site(Path("config.yaml"), Path("schemas")).data
+        data = load_site(Path("config.yaml")).data
     except EmsError:  # outside of a project, or config.yaml has an error of its own
         data = "data"
     return error.message(experiment, data)

@@ -11,10 +11,9 @@ from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, loa
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
-from ems.evalsets.check import missing_evalsets
 from ems.segmenters.base import check_available
 from ems.settings import Json
-from ems.sources import Missing, missing_sources
+from ems.sources import Missing, missing_evalsets, missing_sources
 from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
@@ -105,8 +104,8 @@ def plan(
     Files missing from local sources are listed in `sources`, since not every job needs them; with
     `jobs` (jobs are about to start) an error about evaluation sets lists them too.
     """
-    site = load_site(root / "config.yaml", root / "schemas", overrides)
-    experiment = load_experiment(site.experiment, site, root / "configs", root / "schemas")
+    site = load_site(root / "config.yaml", overrides)
+    experiment = load_experiment(site.experiment, site, root / "configs")
     check_corpora(experiment)
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not

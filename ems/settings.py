@@ -110,15 +110,9 @@ def by_type(*types: Any) -> Any:
     return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007
 
 
-def text_or(text: Any, of: Any) -> Any:
-    """Text, or else settings: what is neither is a mistake in the settings."""
-    tagged = Annotated[text, Tag("<string>")], Annotated[of, Tag("<object>")]
-    tag = Discriminator(lambda value: "<string>" if isinstance(value, str) else "<object>")
-    return Annotated[Union[tagged], tag]  # noqa: UP007
-
-
-_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer"}
-_TYPES |= {float: "number"}
+_TYPES = {"dict": "object", "model": "object", "list": "array", "bool": "boolean"}
+_TYPES |= {"str": "string", "string": "string", "int": "integer"}  # of Python and of pydantic
+_TYPES |= {"float": "number", "finite": "number"}
 
 
 def _words(of: Any) -> tuple[str, ...]:
@@ -136,12 +130,14 @@ def _type_name(of: Any) -> str:
     if get_origin(of) is Literal:
         return ", ".join(get_args(of))
     of = get_origin(of) or of
-    return "object" if issubclass(of, BaseModel) else _TYPES[of]
+    return "object" if issubclass(of, BaseModel) else _TYPES[of.__name__]
 
 
 def _tag(value: Any) -> str:
-    name = "null" if value is None else _TYPES.get(type(value), "other")
-    return "<object>" if isinstance(value, BaseModel) else f"<{name}>"
+    if isinstance(value, BaseModel):
+        return "<object>"
+    name = "null" if value is None else _TYPES.get(type(value).__name__, "other")
+    return f"<{name}>"
 
 
 # Bounds that several numbers share, each with its reason; other numbers have theirs beside them.
@@ -165,6 +161,20 @@ Place = text(  # braces are wildcards to Snakemake
     r"^[^\x00-\x1f\x7f-\x9f{}]+$", "expected a place without control characters, `{` and `}`"
 )
 SomeLanguages = listing(str, least=2)
+
+# The same names in paths and on the command line, of any length.
+NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+LABEL = rf"{NAME}(?:\+[a-z]+)?"  # of a corpus, with the part of one that is divided
+CODE = "[A-Za-z][A-Za-z_]*"  # of a language
+
+
+def check_name(key: str, name: str) -> None:
+    """Raise `EmsError` unless a name has the form of one."""
+    if not re.fullmatch(LABEL, name):
+        raise EmsError(
+            f"{key}: found {name!r}, expected letters, digits, `.`, `_` and `-`, starting with a "
+            "letter or digit"
+        )
 
 
 # --- values
@@ -217,17 +227,6 @@ def checked(model: type[Model], value: Any, where: Any = "") -> Model:
     raise EmsError(f"{where}: {words}" if where else words)
 
 
-_EXPECTED = {
-    "int_type": "integer",
-    "float_type": "number",
-    "finite_number": "number",
-    "string_type": "string",
-    "string_unicode": "string",
-    "bool_type": "boolean",
-    "list_type": "array",
-    "dict_type": "object",
-    "model_type": "object",
-}
 _BEYOND = {
     "greater_than_equal": ("ge", "is less than the minimum of"),
     "greater_than": ("gt", "is less than or equal to the minimum of"),
@@ -240,34 +239,34 @@ def _explained(error: ValidationError) -> str:
     """The mistake nearest to the top of the file, in words."""
     errors = error.errors(include_url=False)
     first = min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
-    key = ".".join(_path(first["loc"]))
-    name, found, context = first["type"], first["input"], first.get("ctx", {})
+    name, value, context = first["type"], first["input"], first.get("ctx", {})
+    path = _path(first["loc"]) + ([str(context["key"])] if "key" in context else [])
+    key = ".".join(path)
     if name == "unknown_key":
-        unknown, allowed = context["key"], context["allowed"]
-        close = difflib.get_close_matches(str(unknown), allowed, n=1)
+        close = difflib.get_close_matches(path[-1], context["allowed"], n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
-        place = f"{key}.{unknown}" if key else unknown
-        return f"{place}: unknown key{hint}; allowed here: {', '.join(allowed)}"
+        return f"{key}: unknown key{hint}; allowed here: {', '.join(context['allowed'])}"
     if name == "null":
-        place = f"{key}.{context['key']}" if key else context["key"]
-        return f"{place}: found None, expected {context['expected']}"
+        return f"{key}: found None, expected {context['expected']}"
     if name == "missing":
         return f"{key}: this key is missing"
+    if name == "literal_error":
+        return f"{key}: found {value!r}; allowed values: {', '.join(_quoted(context['expected']))}"
+    if name == "union_tag_invalid":
+        types = [tag.strip("<>") for tag in _quoted(context["expected_tags"])]
+        return f"{key}: found {value!r}, expected {' or '.join(types)}"
     if name in _BEYOND:
         bound, words = _BEYOND[name]
-        return f"{key}: {found!r} {words} {_short(context[bound])}"
-    if name == "literal_error":
-        allowed = ", ".join(_quoted(context["expected"]))
-        return f"{key}: found {found!r}; allowed values: {allowed}"
+        return f"{key}: {value!r} {words} {_short(context[bound])}"
     if name in ("too_short", "too_long"):
-        return f"{key}: {found!r} {_wrong_size(name, context)}"
+        words = f"is {name.replace('_', ' ')}"
+        return (
+            f"{key}: {value!r} {'should be non-empty' if context.get('min_length') == 1 else words}"
+        )
     if name == "shape":
-        return f"{key}: {found!r} {first['msg']}"
-    if name == "union_tag_invalid":
-        return f"{key}: found {found!r}, expected {' or '.join(_tags(context['expected_tags']))}"
-    if name in _EXPECTED:
-        return f"{key}: found {found!r}, expected {_EXPECTED[name]}"
-    return f"{key}: found {found!r}, {first['msg']}"
+        return f"{key}: {value!r} {first['msg']}"
+    of = _TYPES.get(name.partition("_")[0])
+    return f"{key}: found {value!r}, {f'expected {of}' if of else first['msg']}"
 
 
 def _path(location: Iterable[str | int]) -> list[str]:
@@ -281,16 +280,6 @@ def _quoted(words: str) -> list[str]:
     return re.findall("'(.*?)'", words)
 
 
-def _tags(words: str) -> list[str]:
-    return [tag.strip("<>") for tag in _quoted(words)]
-
-
 def _short(bound: float) -> float:
     """A bound as it is written: 0, not 0.0."""
     return int(bound) if abs(bound) < 1e16 and bound == int(bound) else bound
-
-
-def _wrong_size(name: str, context: Json) -> str:
-    if name == "too_long":
-        return "is too long"
-    return "should be non-empty" if context["min_length"] == 1 else "is too short"

@@ -75,8 +75,8 @@ def prepare(
 
 def load(place: Path) -> Experiment:
     """The experiment that `prepare` wrote to `place`, <folder>/<pieces>."""
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment("bench", site, place, ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    return load_experiment("bench", site, place)
 
 
 def store_of(place: Path) -> tuple[SystemSettings, PairStore]:

@@ -43,9 +43,7 @@ class Work:
     def __init__(self, folder: Path) -> None:
         self.folder, self.keys = folder, folder / "keys.tsv"
         self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
-        self.experiment = load_experiment(
-            "bench", load_site(ROOT / "config.yaml", ROOT / "schemas"), folder, ROOT / "schemas"
-        )
+        self.experiment = load_experiment("bench", load_site(ROOT / "config.yaml"), folder)
         self.pairs = self.experiment.corpora[0].pairs
 
     def archive(self, scale: int, pair: str) -> Path:

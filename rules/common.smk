@@ -11,7 +11,6 @@ from snakemake.logging import logger
 from ems.bench.encoders import model_files
 from ems.benchmarks import benchmark, benchmarks, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
-from ems.config.names import CODE, LABEL, NAME
 from ems.errors import EmsError
 from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
@@ -25,6 +24,7 @@ from ems.job_modules import (
     table_modules,
 )
 from ems.plan import check_cluster, on_slurm, plan, plans_jobs, segments_elsewhere
+from ems.settings import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, captions, figures, made_of, scores, tables, timed, times_of
 from ems.train import AFRESH

@@ -60,7 +60,7 @@ def test_a_code_that_stands_before_english_changes_the_sides_of_the_file_alone(t
 
 
 def test_a_cap_holds_for_each_file(tmp_path):
-    cleaned = Cleaned(tmp_path, {"en-zh_cn": 9, "en-zh_tw": 4, "en-zh": 2}, caps={PAIR: 4})
+    cleaned = Cleaned(tmp_path, {"en-zh_cn": 9, "en-zh_tw": 4, "en-zh": 2}, max_pairs={"zh": 4})
     lines, entry = cleaned.run(*cleaned.zips())
     assert [sum(line[0].startswith(f"{f} ") for line in lines) for f in cleaned.files] == [4, 4, 2]
     assert (entry["read"], entry["removed"]["cap"], entry["kept"]) == (15, 5, 10)

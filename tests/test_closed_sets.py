@@ -10,7 +10,7 @@ from conftest import ROOT, planned
 from mirror_made import write_lines
 
 from ems.config import load_experiment, load_site
-from ems.evalsets.check import missing_evalsets
+from ems.sources import missing_evalsets
 
 CLOSED = {"ems62": ["mldoc", "cls", "marc", "rcv2"], "lightweight": ["mldoc"]}
 FOLDERS = {"mldoc": "reuters", "rcv2": "reuters", "cls": "cls", "marc": "marc"}
@@ -46,8 +46,8 @@ def uncommented(experiment, names, folder):
 def loaded(root, experiment, text):
     (root / "configs").mkdir(exist_ok=True)
     (root / "configs" / f"{experiment}.yaml").write_text(text)
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas", {"experiment": experiment})
-    return load_experiment(experiment, site, root / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml", {"experiment": experiment})
+    return load_experiment(experiment, site, root / "configs")
 
 
 @pytest.mark.parametrize("experiment", CLOSED)

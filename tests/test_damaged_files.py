@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Project
+from conftest import Project, copied
 from damaged_made import (
     ARCHIVE,
     CLEAN,
@@ -29,12 +29,12 @@ from damaged_made import (
     replace_by_a_folder,
     replace_by_text,
 )
+from experiments_made import shipped
 
-from ems.config import load_experiment, load_site
+from ems.corpora.content import check_file
 from ems.corpora.moses import count_pairs
 from ems.damaged import Damaged, advice
 from ems.encode import SentenceEncoder
-from ems.evalsets.whole import check_files
 from ems.shards.index import read_index, shards_in
 from ems.shards.inspect import verify
 from ems.shards.reader import PairStore
@@ -55,33 +55,25 @@ OUT = Path("out")
 DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
 
 
-def tiny():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    return load_experiment("tiny", site, ROOT / "configs", ROOT / "schemas")
-
-
 def stored():
     return PairStore(read_index(INDEX)["train"], ["en", "de", "zh", "ja"], 60)
 
 
+OF_SHARD = ("de.ids", "en.offsets", "lines", "manifest.json")
+OF_MODEL = ("model.json", "model.safetensors", "vocabulary.model")
 READERS = {  # damaged file -> what reads it
     KEYS: lambda: read_eval_keys(KEYS),
     CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
     SEGMENTED: lambda: write_shards(SEGMENTED, VOCABULARY, OUT / "shard"),
-    SAMPLE: lambda: train_vocabulary(tiny(), SAMPLE, OUT / "v.model"),
+    SAMPLE: lambda: train_vocabulary(shipped("tiny"), SAMPLE, OUT / "v.model"),
     SAMPLE.with_suffix(".languages"): lambda: write_vocabulary_report(
         VOCABULARY, SAMPLE, OUT / "r.json"
     ),
     VOCABULARY: lambda: _checked_vocabulary(Data(stored(), None, VOCABULARY)),
-    **{
-        SHARD / name: lambda: verify([SHARD])
-        for name in ("de.ids", "en.offsets", "lines", "manifest.json")
-    },
+    **dict.fromkeys((SHARD / name for name in OF_SHARD), lambda: verify([SHARD])),
     SHARD.parent / "manifest.json": lambda: shards_in(SHARD.parent),
     INDEX: lambda: read_index(INDEX),
-    MODEL / "model.json": lambda: SentenceEncoder(MODEL),
-    MODEL / "model.safetensors": lambda: SentenceEncoder(MODEL),
-    MODEL / "vocabulary.model": lambda: SentenceEncoder(MODEL),
+    **dict.fromkeys((MODEL / name for name in OF_MODEL), lambda: SentenceEncoder(MODEL)),
     MODEL / "heads.safetensors": lambda: write_models_table(
         [MODEL / "model.json"], REPORT, [], OUT / "t.tex"
     ),
@@ -89,7 +81,7 @@ READERS = {  # damaged file -> what reads it
     SCORES: lambda: read_scores([SCORES], "tatoeba"),
     REPORT: lambda: read_report(REPORT),
     ARCHIVE: lambda: count_pairs(ARCHIVE, "Demo", "de-en"),
-    TATOEBA: lambda: check_files([TATOEBA]),
+    TATOEBA: lambda: check_file(TATOEBA),
 }
 SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the sizes only
 
@@ -97,9 +89,7 @@ SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the siz
 @pytest.fixture(scope="module")
 def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of a finished run, in which each test mends what it spoils."""
-    folder = tmp_path_factory.mktemp("damaged") / "project"
-    shutil.copytree(tiny_run.folder, folder, symlinks=True)
-    return folder
+    return copied(tiny_run, tmp_path_factory.mktemp("damaged") / "project").folder
 
 
 @pytest.fixture
@@ -120,16 +110,13 @@ def spoil(run, monkeypatch):
     shutil.rmtree(OUT, ignore_errors=True)
 
 
-def finding(read):
+def check(read):
+    """Check that reading ends in one line that says what makes the file again."""
     with pytest.raises(Damaged) as error:
         read()
-    return error.value
-
-
-def check(error):
-    assert "\n" not in str(error)
-    assert str(error).endswith(advice(error.path))
-    assert "snakemake" in str(error)
+    assert "\n" not in str(error.value)
+    assert str(error.value).endswith(advice(error.value.path))
+    assert "snakemake" in str(error.value)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -137,7 +124,7 @@ def check(error):
 def test_a_damaged_file_is_one_line_that_says_what_makes_it_again(path, damage, spoil):
     if (path, damage) not in SILENT:
         spoil(path, damage)
-        check(finding(READERS[path]))
+        check(READERS[path])
 
 
 LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]
@@ -147,9 +134,9 @@ LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]
 def test_a_file_of_lines_that_ends_after_a_whole_line_is_found_too(path, spoil):
     """As a copy to a full disk may leave it: nothing in such a file is wrong but its length."""
     spoil(path, cut_between_lines)
-    check(finding(READERS[path]))
+    check(READERS[path])
 
 
 def test_the_sample_of_a_vocabulary_is_drawn_of_whole_files_only(spoil):
     spoil(SEGMENTED, cut_between_lines)
-    check(finding(lambda: write_sample(tiny(), [SEGMENTED], OUT / "sample.txt")))
+    check(lambda: write_sample(shipped("tiny"), [SEGMENTED], OUT / "sample.txt"))

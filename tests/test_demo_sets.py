@@ -13,7 +13,7 @@ from text_made import law
 from ems.benchmarks import benchmark, module
 from ems.corpora.demo.build import build
 from ems.corpora.demo.material import Material
-from ems.corpora.demo.sets import demo_sets
+from ems.corpora.demo.mirror import demo_sets
 from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
 from ems.evalsets.documents import Place

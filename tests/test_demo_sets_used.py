@@ -16,9 +16,9 @@ from ems.benchmarks import benchmark, benchmarks, has, sets
 from ems.config import UNSEEN, stage_hash
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
 from ems.corpora.moses import read_pairs
-from ems.evalsets.check import missing_evalsets
 from ems.evalsets.documents import parts
 from ems.evalsets.sets import data_files, read_sides
+from ems.sources import missing_evalsets
 
 PLACES = {  # set -> its folder below the mirror's
     name: benchmark(name).demo or name for name in sets() if has(name, "demo")

@@ -13,11 +13,11 @@ from https_made import source_of
 
 from ems.benchmarks import benchmark, module, sets
 from ems.cli import main
+from ems.corpora.content import check_file
 from ems.evalsets import fetch as fetching
 from ems.evalsets import units as of_units
 from ems.evalsets.fetch import fetch_evalset
 from ems.evalsets.units import unit as unit_of
-from ems.evalsets.whole import check_file
 
 FLORES = {
     "flores200_dataset/dev/deu_Latn.dev": b"eins\nzwei\n",

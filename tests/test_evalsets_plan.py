@@ -12,8 +12,8 @@ from mirror_made import write_flores, write_lines
 from ems.benchmarks import benchmark, module, sets
 from ems.config import stage_hash
 from ems.config.page.schema import experiment_schema
-from ems.evalsets.check import missing_evalsets
 from ems.evalsets.sets import data_files, set_files, unit_source
+from ems.sources import missing_evalsets
 from ems.text.evalkeys import eval_files, write_eval_keys
 
 NEW = ("bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "mldoc", "rcv2", "paracrawl")

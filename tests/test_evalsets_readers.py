@@ -253,6 +253,7 @@ MALFORMED = [
     (GOLD, b"de-1\ten-7\nde-1\ten-99\n", "line 2: no sentence has the id 'en-99'"),
     (GOLD, b"de-1\ten-7\nde-1\ten-7\n", "line 2: de-1 en-7 is there twice"),
     (GOLD, b"de-1\n", "line 1 has 1 columns, expected 2"),
+    (GOLD, b"", "expected pairs of ids, found none"),
     (DEV, b"", "expected the columns language, gold_label, sentence1, sentence2, found no lang"),
     (DEV, HEADER + b"de\tneutral\n", "line 2 has 2 columns, expected 9"),
     (DEV, HEADER + made.xnli_row("de", "maybe", "a", "b").encode(), "line 2: found the label 'may"),

@@ -72,10 +72,10 @@ ABLATIONS = [
 def test_layers_and_batch_of_tables_5_and_8_are_entries(name, word, part, key, values):
     experiment = shipped(name)
     base = experiment.systems["ugt-align-sim-fr"]
-    assert base[part][key] not in values
+    assert getattr(getattr(base, part), key) not in values
     for value in values:
         system = experiment.systems[f"{word}-{value}-align-sim-fr"]
-        assert system[part][key] == value
+        assert getattr(getattr(system, part), key) == value
         assert weights(system) == JOINT
         assert plain(system.model) | {"layers": 2} == plain(base.model)
 

@@ -123,8 +123,7 @@ def test_a_command_without_its_files_is_told_before_it_runs(command, message):
 
 def test_a_program_that_is_not_there_is_told():
     told = refusal(CommandEncoder("no-such-program {lines} {out}").encode, ["x"], "en")
-    assert "no-such-program" in told
-    assert "install it" in told
+    assert re.search("no-such-program.*install it", told)
 
 
 def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):
@@ -283,8 +282,8 @@ def test_every_kind_has_an_encoder_and_its_source_a_hash():
 
 
 def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():
-    site = load_site(ROOT / "config.yaml", ROOT / "schemas")
-    found = load_experiment("ems62", site, ROOT / "configs", ROOT / "schemas")
+    site = load_site(ROOT / "config.yaml")
+    found = load_experiment("ems62", site, ROOT / "configs")
     external = ("sentence-transformers", "command")
     peers = {name for name, system in found.systems.items() if system.kind in external}
     assert peers == {"labse", "sbert-distill", "laser", "laser2"}

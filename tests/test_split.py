@@ -227,7 +227,7 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
     corpus = Divided(tmp_path, ITEMS, PAPERS)
     documents = write_lines(corpus.folder / DOCUMENTS, PAPERS[:-1])
     archive = corpus.folder / "moses" / "de-en.txt.zip"
-    split = Split(DOCUMENTS, PARTS)
+    split = Split(documents=DOCUMENTS, parts=PARTS)
     source = Source("NTREX+train", "v1", "de-en", (archive,), documents)
     keys = write_lines(tmp_path / "none.tsv", [])
     for read in (
@@ -258,7 +258,7 @@ def test_the_documents_are_among_the_files_that_the_scores_depend_on(tmp_path):
 
 def test_the_real_ntrex_is_divided_by_whole_documents_in_every_language(tmp_path):
     needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
-    folder, split = SHARED / "opus" / "NTREX" / "v1", Split(DOCUMENTS, PARTS)
+    folder, split = SHARED / "opus" / "NTREX" / "v1", Split(documents=DOCUMENTS, parts=PARTS)
     documents = read_documents(folder / DOCUMENTS)
     counts = Counter(part_of_line(documents, PARTS))
     largest = max(Counter(documents).values())

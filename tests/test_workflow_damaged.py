@@ -111,6 +111,9 @@ def contents(project):
     }
 
 
-def test_after_all_advice_everything_is_as_it_was_and_nothing_is_to_do(tiny_run, run):
+def test_after_all_advice_everything_is_as_it_was_and_only_times_are_drawn_again(tiny_run, run):
+    """A model that was trained again took another time, which one figure shows."""
+    made = re.findall(r"^ *(?:local)?rule (\w+):", run.snakemake("all"), re.MULTILINE)
+    assert set(made) <= {"timed_figure", "all"}
     assert "Nothing to be done" in run.snakemake("all")
     assert contents(run) == contents(tiny_run)

@@ -37,7 +37,7 @@ def site_settings(**overrides: str) -> "Site":
     """Return the settings of config.yaml."""
     from ems.config import load_site
 
-    return load_site(Path("config.yaml"), Path("schemas"), overrides)
+    return load_site(Path("config.yaml"), overrides)
 
 
 def experiment_of(name: str | None) -> "Experiment":

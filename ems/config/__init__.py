@@ -5,19 +5,17 @@ this one file, by name (Snakemake's own config holds only `experiment` and the s
 """
 
 import os
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment, Split
+from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import experiment_model
 from ems.config.opus import pair_name
 from ems.config.resolve import build
 from ems.config.site import Site, site_model
 from ems.config.stages import stage_hash, stage_settings
-from ems.config.sweep import swept
-from ems.config.systems import SHARED, SystemSettings, build_systems
+from ems.config.systems import SHARED, SystemSettings
 from ems.config.yaml12 import load_yaml
+from ems.corpora.settings import Split
 from ems.errors import EmsError
 from ems.settings import Json, checked, merge, plain
 
@@ -44,7 +42,7 @@ RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected e
 OPUSTOOLS = "opustools"  # the source that means: through the package of that name
 
 
-def load_site(path: Path, schemas: Any = None, overrides: Json | None = None) -> Site:
+def load_site(path: Path, overrides: Json | None = None) -> Site:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
     value = merge(load_yaml(path), _with_booleans(overrides or {}))
     site = checked(site_model(), value, path)
@@ -73,9 +71,7 @@ def _with_booleans(overrides: Json) -> Json:
     }
 
 
-def load_experiment(
-    name: str, site: Site, configs: Path = Path("configs"), schemas: Any = None
-) -> Experiment:
+def load_experiment(name: str, site: Site, configs: Path = Path("configs")) -> Experiment:
     """Read and check configs/`name`.yaml. Raises `EmsError`, one line that names the key."""
     path = configs / f"{name}.yaml"
     if name in RESERVED:
@@ -86,10 +82,6 @@ def load_experiment(
     value = load_yaml(path)
     file = checked(experiment_model(), value, path)
     try:
-        systems, sweep = build_systems(file, value["systems"]), ()
-        if file.sweep:
-            sweep, added = swept(file.sweep, file.validation is not None, systems)
-            systems |= added
-        return replace(build(name, file, plain(site.sources), systems), sweep=sweep)
+        return build(name, file, plain(site.sources), value["systems"])
     except EmsError as error:
         raise EmsError(f"{path}: {error}") from None

@@ -1,9 +1,8 @@
 """The languages of an evaluation set by its own codes, of those that an experiment chooses."""
 
 from ems.benchmarks import benchmark
-from ems.config.experiment import UNSEEN
 from ems.errors import EmsError
-from ems.languages import Language, load_languages, load_tatoeba_codes
+from ems.languages import Language, load_languages
 
 
 def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[str, str]:
@@ -42,10 +41,3 @@ def by_code(name: str, chosen: list[str], codes: dict[str, str]) -> dict[str, st
                 f"evalsets.{name}.without"
             )
     return found
-
-
-def unseen(name: str, every: bool, codes: dict[str, str]) -> dict[str, str]:
-    """The languages that are not among `codes`, of a benchmark that scores them too."""
-    if not benchmark(name).unseen or not every:
-        return {}
-    return {code: UNSEEN for code in load_tatoeba_codes() if code not in codes.values()}

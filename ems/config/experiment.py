@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from ems.bench.settings import DocumentSettings, ProbeSettings
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
+from ems.corpora.settings import Split
 from ems.errors import EmsError
 from ems.languages import UNSEEN, Language
 from ems.settings import Settings
@@ -13,6 +14,11 @@ from ems.tables.settings import TablesSettings
 from ems.text.settings import CleanSettings, DecontaminateSettings, VocabularySettings
 
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
+
+
+def other_language(pair: str) -> str:
+    """The side of a language pair that is not English."""
+    return next(code for code in pair.split("-") if code != "en")
 
 
 @dataclass(frozen=True)
@@ -28,10 +34,9 @@ class Corpus:
     source: str
     own: bool  # the user's: it gave its own source, so the catalogue need not know it
     pairs: tuple[str, ...]
-    max_pairs: int | None
+    max_pairs: int | dict[str, int] | None  # of each file of a pair, or of those of a language
     part: str = ""  # of a corpus that `splits` divides; '' is all of it
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    caps: dict[str, int] = field(default_factory=dict)  # of the pairs with a cap of their own
     threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips
 
     def files(self, pair: str) -> tuple[str, ...]:
@@ -40,34 +45,19 @@ class Corpus:
 
     def cap(self, pair: str) -> int | None:
         """At most so many sentence pairs of each file of a pair; None: all of them."""
-        return self.caps.get(pair, self.max_pairs)
+        if not isinstance(self.max_pairs, dict):
+            return self.max_pairs
+        return self.max_pairs.get(other_language(pair), self.max_pairs.get("default"))
 
     @property
     def mined(self) -> bool:
-        """Whether its files are LASER's mined ones, with scores, instead of Moses zips."""
+        """True if its files are LASER's mined ones, with scores, instead of Moses zips."""
         return self.threshold is not None
 
     @property
     def label(self) -> str:
         """Its name in the experiment: "Tatoeba"; "NTREX+train" for a part."""
         return f"{self.name}+{self.part}" if self.part else self.name
-
-
-@dataclass(frozen=True)
-class Split:
-    """How a corpus is divided: by document (its file of document names, and each part's share), or
-    by position (how many lines at the start of each file are which part; all others are `rest`).
-    """
-
-    documents: str = ""
-    parts: dict[str, float] = field(default_factory=dict)
-    first: dict[str, int] = field(default_factory=dict)
-    rest: str = ""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the parts."""
-        return [*self.parts, *self.first, *([self.rest] if self.rest else [])]
 
 
 @dataclass(frozen=True)
@@ -82,7 +72,6 @@ class EvalSet:
     demo, used in place.
     """
 
-    name: str
     version: str
     languages: dict[str, str]
     part: str = ""
@@ -159,8 +148,8 @@ class Experiment:
         if list(codes) == list(self.languages):
             return self
         evalsets = {
-            name: replace(evalset, languages=_kept(evalset.languages, codes))
-            for name, evalset in self.evalsets.items()
+            name: replace(item, languages={c: n for c, n in item.languages.items() if n in codes})
+            for name, item in self.evalsets.items()
         }
         return replace(
             self,
@@ -216,8 +205,3 @@ class Experiment:
         """Those of some systems that are trained by a step or more."""
         known = {name: self.systems[name] for name in names if name in self.systems}
         return [name for name, system in known.items() if system.trained and system.train.steps]
-
-
-def _kept(codes: dict[str, str], languages: Sequence[str]) -> dict[str, str]:
-    """The codes of an evaluation set that mean one of these languages."""
-    return {code: language for code, language in codes.items() if language in languages}

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from ems.bench.settings import DocumentSettings
 from ems.benchmarks import benchmarks, has
 from ems.benchmarks.record import Benchmark
-from ems.corpora.settings import CorpusEntry, SplitEntry
+from ems.corpora.settings import CorpusEntry, Split
 from ems.evalsets.settings import EvalsetEntry
 from ems.model.settings import EncoderSettings
 from ems.objectives.settings import Objectives, objectives_model
@@ -24,7 +24,6 @@ from ems.settings import (
     SomeLanguages,
     by_type,
     listing,
-    text_or,
     with_fields,
 )
 from ems.tables.settings import TablesSettings
@@ -89,7 +88,7 @@ class SystemEntry(Overrides):
         description="Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a "
         "list, or a mapping with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`.",
     )
-    model: text_or(Place, EncoderSettings) = Field(
+    model: by_type(Place, EncoderSettings) = Field(
         default_factory=EncoderSettings,
         description="The sizes, or where to find a model that is not trained here.",
     )
@@ -131,7 +130,7 @@ class ExperimentFile(Settings):
     sources: Sources = Field(
         description="Where this experiment's data lie, if not where config.yaml says."
     )
-    splits: dict[Name, SplitEntry] = Field(
+    splits: dict[Name, Split] = Field(
         description="Corpora that are divided, by document (then a part can be a benchmark) or "
         "by position."
     )

@@ -1,4 +1,4 @@
-"""Which files of a corpus an entry of an experiment means: its languages, their codes, their caps.
+"""Which files of a corpus an entry of an experiment means: its languages and their codes.
 
 Of a corpus whose files are known (ems/languages/opus.py) an entry takes what is there: it needs no
 list of languages, and a language that it names must be there. Of any other corpus every language
@@ -28,20 +28,17 @@ def pair_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
     lacks, and for a file that two languages would be made of.
     """
     known = opus_files(entry.name, entry.version)
-    _check_codes(key, entry, languages, known)
+    _check_codes(key, entry, known)
     files = {code: _files(entry, code, known) for code in languages}
     missing = [code for code in languages if not files[code]]
     if missing and (entry.languages is not None or len(missing) == len(languages)):
+        used = " that EMS used (codes: paper)" if entry.codes == PAPER else ""
         raise EmsError(
             f"{key}.languages: {entry.name} {entry.version} has no {', '.join(missing)} "
-            f"with English{_under(entry)}; it has: {', '.join(_has(entry, known))}"
+            f"with English{used}; it has: {', '.join(_has(entry, known))}"
         )
     _check_shared(key, files)
     return {pair_name("en", code): names for code, names in files.items() if names}
-
-
-def _under(entry: CorpusEntry) -> str:
-    return " that EMS used (codes: paper)" if entry.codes == PAPER else ""
 
 
 def _files(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
@@ -63,9 +60,7 @@ def _has(entry: CorpusEntry, known: dict[str, OpusFile]) -> list[str]:
     return [code for code in load_languages() if code != "en" and _files(entry, code, known)]
 
 
-def _check_codes(
-    key: str, entry: CorpusEntry, languages: list[str], known: dict[str, OpusFile]
-) -> None:
+def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> None:
     chosen = entry.codes
     name = f"{entry.name} {entry.version}"
     if chosen == PAPER:
@@ -73,19 +68,12 @@ def _check_codes(
             raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no {name}; leave it out")
         return
     for language, codes in chosen.items():
-        _check_language(f"{key}.codes", language, languages)
         for code in codes:
             if known and pair_name("en", code) not in known:
                 raise EmsError(
                     f"{key}.codes.{language}: {name} has no file {pair_name('en', code)}; "
                     f"it has: {', '.join(known)}"
                 )
-
-
-def _check_language(key: str, language: str, languages: list[str]) -> None:
-    allowed = dict.fromkeys([*languages, *load_languages()])
-    if language not in allowed:
-        raise EmsError(f"{key}: unknown language {language!r}; allowed: {', '.join(allowed)}")
 
 
 def _check_shared(key: str, files: Files) -> None:
@@ -98,20 +86,3 @@ def _check_shared(key: str, files: Files) -> None:
                     f"say which codes are whose, `codes: {{{language}: [CODE]}}`"
                 )
             owner[name] = language
-
-
-def pair_caps(key: str, entry: CorpusEntry, languages: list[str]) -> dict[str, int]:
-    """The caps of single language pairs, of `max_pairs: {default: N, ru: M}`."""
-    caps = entry.max_pairs
-    if not isinstance(caps, dict):
-        return {}
-    own = {code: cap for code, cap in caps.items() if code != "default"}
-    for language in own:
-        _check_language(f"{key}.max_pairs", language, languages)
-    return {pair_name("en", code): cap for code, cap in own.items()}
-
-
-def default_cap(entry: CorpusEntry) -> int | None:
-    """The cap of the pairs that `max_pairs` does not name; None: all of theirs."""
-    cap = entry.max_pairs
-    return cap.get("default") if isinstance(cap, dict) else cap

@@ -4,7 +4,7 @@ The hash goes into the rule's params and onto the command line, and the job refu
 file says something else now.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from ems.benchmarks import benchmark as record_of
 from ems.benchmarks import sets_of
@@ -34,17 +34,15 @@ def _evalkeys(experiment: Experiment) -> Json:
 
 
 def _evalset(experiment: Experiment, name: str) -> Json:
-    evalset = replace(experiment.evalsets[name], protocol=None)
-    entry = {**asdict(evalset), "split": _split(experiment, record_of(name).corpus, evalset.part)}
-    for place in ("path", "embedded"):  # as a source: where a set lies does not say what it holds
-        del entry[place]
-    del entry["protocol"]  # how it is scored, which only the benchmark reads
-    return entry if evalset.dev else {k: v for k, v in entry.items() if k != "dev"}
+    """What says which sentences a set has: not where it lies, nor how it is scored."""
+    evalset = experiment.evalsets[name]
+    names = ("version", "languages", "part", *(("dev",) if evalset.dev else ()))
+    split = _split(experiment, record_of(name).corpus, evalset.part)
+    return {"name": name, "split": split, **{key: getattr(evalset, key) for key in names}}
 
 
 def _split(experiment: Experiment, corpus: str, part: str) -> Json:
-    split = asdict(experiment.splits[corpus]) if part else {}
-    return {key: value for key, value in split.items() if value}
+    return plain(experiment.splits[corpus]) if part else {}
 
 
 def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:

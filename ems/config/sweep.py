@@ -52,16 +52,19 @@ def swept(
 ) -> tuple[tuple[Point, ...], dict[str, SystemSettings]]:
     """The points of a sweep, axis by axis, and the systems that they add to `systems`.
 
-    `validated`: whether the experiment has a validation corpus. Raises `EmsError` without one, for
+    `validated`: true if the experiment has a validation corpus. Raises `EmsError` without one, for
     a base that is no system, an unknown axis, a value that is not allowed, and an axis without the
     value of the base.
     """
-    base = _base(sweep.base, systems)
+    base, trained = sweep.base, [name for name, system in systems.items() if system.trained]
+    if base not in trained:
+        raise EmsError(
+            f"sweep.base: {base} is no system that is trained; those here: {', '.join(trained)}"
+        )
     if not validated:
         raise EmsError("sweep: points are compared on the validation loss; set `validation`")
-    own = {"train": sweep.train.model_dump(exclude_unset=True)}
-    own = own if own["train"] else {}
-    centre = systems[base].overridden(own)
+    own = sweep.train.model_dump(exclude_unset=True)
+    centre = systems[base].overridden({"train": own})
     centre_name = f"{base}.{CHOSEN}" if own else base
     points: list[Point] = []
     made = {centre_name: centre} if own else {}
@@ -81,15 +84,6 @@ def point_name(base: str, axis: str, value: Any) -> str:
     """`ems.layers-2`: the name of a system, and a folder."""
     name = f"{base}.{axis.partition('.')[2]}-{written(value)}"
     return re.sub(r"[^A-Za-z0-9._-]", "_", name)
-
-
-def _base(base: str, systems: dict[str, SystemSettings]) -> str:
-    trained = [name for name, system in systems.items() if system.trained]
-    if base not in trained:
-        raise EmsError(
-            f"sweep.base: {base} is no system that is trained; those here: {', '.join(trained)}"
-        )
-    return base
 
 
 def _check_axis(axis: str, values: list[Any], centre: SystemSettings, known: list[str]) -> None:

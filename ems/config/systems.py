@@ -127,14 +127,10 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
 def families(entries: dict[str, SystemEntry]) -> dict[str, tuple[str, ...]]:
     """The names of the systems that each entry with `each` stands for."""
     return {
-        name: tuple(_member(name, vocabulary) for vocabulary in entry.each)
+        name: tuple(f"{name}-{vocabulary}" for vocabulary in entry.each)
         for name, entry in entries.items()
         if entry.each
     }
-
-
-def _member(name: str, vocabulary: str) -> str:
-    return f"{name}-{vocabulary}"
 
 
 def _each(name: str, entry: Json, vocabularies: Collection[str]) -> Entries:
@@ -150,8 +146,7 @@ def _each(name: str, entry: Json, vocabularies: Collection[str]) -> Entries:
     overrides = each if isinstance(each, dict) else {key: {} for key in each}
     _check_there(f"systems.{name}.each", overrides, vocabularies)
     return {
-        _member(name, key): merge(common, {**own, "vocabulary": key})
-        for key, own in overrides.items()
+        f"{name}-{key}": merge(common, {**own, "vocabulary": key}) for key, own in overrides.items()
     }
 
 

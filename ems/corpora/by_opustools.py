@@ -16,17 +16,14 @@ from pathlib import Path
 
 from ems.config import OPUSTOOLS
 from ems.corpora.download import Downloads
-from ems.corpora.locations import opus_location
 from ems.corpora.slots import slot
 from ems.errors import EmsError
 from ems.progress import log
 
 
 @contextmanager
-def moses_by_opustools(
-    corpus: str, version: str, pair: str, out: Path, downloads: Downloads
-) -> Iterator[Path]:
-    """Yield the Moses zip of a pair in a temporary folder beside `out`.
+def moses_by_opustools(location: str, out: Path, downloads: Downloads) -> Iterator[Path]:
+    """Yield the Moses zip at `location` (`opus_location`) in a temporary folder beside `out`.
 
     Raises `EmsError` if the package is absent, fails, or brings nothing.
     """
@@ -35,23 +32,23 @@ def moses_by_opustools(
     folder.mkdir(parents=True)
     try:
         with slot(OPUSTOOLS, downloads.per_host, downloads.slots):
-            printed = _get(corpus, version, pair, folder, downloads.stall)
+            printed = _get(location, folder, downloads.stall)
         files = sorted(folder.rglob("*.zip"))
         if len(files) != 1:
-            where = opus_location(OPUSTOOLS, corpus, version, pair)
             raise EmsError(
-                f"{where}: OpusTools brought {len(files)} files instead of one ({printed}); check "
-                "the network, the corpus, its version and the pair"
+                f"{location}: OpusTools brought {len(files)} files instead of one ({printed}); "
+                "check the network, the corpus, its version and the pair"
             )
         yield files[0]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _get(corpus: str, version: str, pair: str, folder: Path, stall: float) -> str:
+def _get(location: str, folder: Path, stall: float) -> str:
     """Let OpusTools download into `folder`; return the last line that it printed."""
     get = opus_get()
-    first, second = pair.split("-")
+    corpus, version, _, name = location.removeprefix(f"{OPUSTOOLS}:").split("/")
+    first, second = name.removesuffix(".txt.zip").split("-")
     printed, timeout = io.StringIO(), socket.getdefaulttimeout()
     socket.setdefaulttimeout(stall)
     try:
@@ -66,10 +63,9 @@ def _get(corpus: str, version: str, pair: str, folder: Path, stall: float) -> st
                 suppress_prompts=True,
             ).get_files()
     except (Exception, SystemExit) as error:  # a library that lets anything through
-        where = opus_location(OPUSTOOLS, corpus, version, pair)
         raise EmsError(
-            f"{where}: OpusTools failed ({type(error).__name__}: {error}); check the network, or "
-            "set `sources` in config.yaml to a host or a directory"
+            f"{location}: OpusTools failed ({type(error).__name__}: {error}); check the network, "
+            "or set `sources` in config.yaml to a host or a directory"
         ) from None
     finally:
         socket.setdefaulttimeout(timeout)

@@ -5,12 +5,13 @@ A web page that says "sorry" never becomes data.
 
 from pathlib import Path
 
-from ems.damaged import LOCK, Damaged
+from ems.damaged import LOCK, MANIFEST, Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
-from ems.shapes import COUNT, TEXT, named, record
+from ems.shapes import BELOW, COUNT, TEXT, mapping, named, record
 
 LOCKED = named(f"*{LOCK}", record({"url": TEXT, "bytes": COUNT, "sha256": TEXT}))
+UNIT = record({"files": mapping(record({"bytes": COUNT, "sha256": TEXT}), BELOW)})  # of a manifest
 START = 512  # bytes of a file that are looked at
 GZIP = (0, (b"\x1f\x8b",), "a gzip file")
 BZIP2 = (0, (b"BZh",), "a bzip2 file")
@@ -40,6 +41,22 @@ def check_lock(path: Path) -> str:
     if lock.is_file() and read_json(lock, LOCKED)["sha256"] != sha256:
         raise Damaged(path, f"its sha256 is not the one in {lock.name} beside it")
     return sha256
+
+
+def check_file(path: Path) -> str:
+    """Return the SHA-256 of a file, checked against its lock; check the files of a manifest too.
+
+    Raises `Damaged` for a file that is absent or is not as it was fetched. A copy of the user's
+    has neither: its readers say what is wrong with it.
+    """
+    if path.name.endswith(MANIFEST):
+        for name, entry in read_json(path, UNIT)["files"].items():
+            file = path.parent / name
+            if not file.is_file():
+                raise Damaged(file, "no such file")
+            if file.stat().st_size != entry["bytes"] or sha256_file(file) != entry["sha256"]:
+                raise Damaged(file, "not the file that its manifest lists")
+    return check_lock(path)
 
 
 def check_start(start: bytes, name: str, where: str) -> None:

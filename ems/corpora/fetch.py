@@ -65,11 +65,7 @@ def fetch_moses(
     def check(path: Path) -> Lock:
         return {"pairs": count_pairs(path, corpus, pair)}
 
-    location = opus_location(source, corpus, version, pair)
-    if source == OPUSTOOLS:
-        brought = moses_by_opustools(corpus, version, pair, out, downloads)
-        return _settle(brought, location, out, check, locked)
-    return fetch(location, out, check, locked, downloads)
+    return fetch(opus_location(source, corpus, version, pair), out, check, locked, downloads)
 
 
 def fetch_mined(
@@ -95,26 +91,21 @@ def fetch(
     Raises `EmsError` if the source is missing or unreadable, the check fails, or the content
     differs from what the lock beside `out` remembers; `out` and the lock are then as they were.
     """
-    return _settle(bring(location, out, downloads), location, out, check, locked)
-
-
-def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextManager[Path]:
-    """Copy or download `location` to a temporary file beside `out`, for the caller to move."""
-    if is_remote(location):
-        return download(location, out, downloads)
-    return _copied(local_path(location), out)
-
-
-def _settle(
-    brought: AbstractContextManager[Path], location: str, out: Path, check: Check, locked: bool
-) -> Lock:
-    """Check what was brought and give it its name and its lock."""
-    with brought as path:
+    with bring(location, out, downloads) as path:
         lock = lock_entry(path, out, location, check, locked)
         with atomic_path(out) as temporary:
             os.replace(path, temporary)
         write_json(lock_of(out), lock)
     return lock
+
+
+def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextManager[Path]:
+    """Copy or download `location` to a temporary file beside `out`, for the caller to move."""
+    if location.startswith(f"{OPUSTOOLS}:"):
+        return moses_by_opustools(location, out, downloads)
+    if is_remote(location):
+        return download(location, out, downloads)
+    return _copied(local_path(location), out)
 
 
 def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool = True) -> Lock:

@@ -6,20 +6,12 @@ shift one side against the other; unequal line counts are an error, never a trun
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from ems.batches import batched
-from ems.corpora.packed import (
-    BLOCK,
-    LIMITS,
-    Budget,
-    Limits,
-    open_member,
-    open_zip,
-    read_lines_of,
-)
+from ems.corpora.packed import BLOCK, Budget, open_member, open_zip, read_lines_of
 from ems.errors import EmsError
 
 SHOWN = 10  # names of members in an error
@@ -32,13 +24,13 @@ def members(corpus: str, pair: str) -> tuple[str, str]:
     return f"{corpus}.{pair}.{first}", f"{corpus}.{pair}.{second}"
 
 
-def count_pairs(path: Path, corpus: str, pair: str, limits: Limits = LIMITS) -> int:
+def count_pairs(path: Path, corpus: str, pair: str) -> int:
     """Return the number of sentence pairs.
 
     Raises `EmsError` for a bad archive, one beyond the limits, or unequal sides.
     """
     names = members(corpus, pair)
-    with _open(path, names, limits) as sides:
+    with _open(path, names) as sides:
         counts = [_count_lines(side) for side in sides]
     if counts[0] != counts[1]:
         raise EmsError(
@@ -110,21 +102,15 @@ def _decode(line: bytes, undecodable: str, member: str, path: Path, number: int)
 
 
 @contextmanager
-def _open(
-    path: Path, names: tuple[str, str], limits: Limits = LIMITS
-) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
     """Open both members of an archive as streams, within one budget."""
-    with open_zip(path, limits) as archive:
+    with open_zip(path) as archive, ExitStack() as stack:
         missing = [name for name in names if name not in archive.namelist()]
         if missing:
             present = ", ".join(sorted(archive.namelist())[:SHOWN]) or "nothing"
             raise EmsError(f"{path}: expected the member {missing[0]}, found {present}")
-        budget = Budget(path, limits)
-        with (
-            open_member(archive, names[0], budget) as left,
-            open_member(archive, names[1], budget) as right,
-        ):
-            yield left, right
+        budget = Budget(path)
+        yield [stack.enter_context(open_member(archive, name, budget)) for name in names]
 
 
 def _count_lines(side: BinaryIO) -> int:

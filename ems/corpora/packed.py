@@ -138,11 +138,11 @@ def decompressed(archive: Path) -> BinaryIO:
     return bz2.open(archive, "rb") if start.startswith(b"BZh") else open(archive, "rb")
 
 
-def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
+def open_packed(archive: Path) -> BinaryIO:
     """Open the content of a .gz, a .bz2 or a plain file as a stream, within the limits."""
     if not first_bytes(archive):
         raise Damaged(archive, "is empty")
-    return guarded(decompressed(archive), archive, Budget(archive, limits))
+    return guarded(decompressed(archive), archive, Budget(archive))
 
 
 # --- zip

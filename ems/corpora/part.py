@@ -141,7 +141,6 @@ class Part:
     def write(self, block: bytes) -> None:
         """Append a block. Raises `EmsError` for a full disk and for a page instead of data."""
         before = self.size
-        self.writer.seek(before)
         write_all(self.writer, block, self.path)
         self.size += len(block)
         if before < START <= self.size:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ems.errors import EmsError
 from ems.settings import (
     Code,
     Name,
@@ -60,7 +61,7 @@ class CorpusEntry(Settings):
 Share = number(gt=0, lt=1)
 
 
-class SplitEntry(Settings):
+class Split(Settings):
     """A corpus that is divided, by document (then a part can be a benchmark) or by position."""
 
     first: Annotated[dict[Part, Lines], Field(min_length=1)] | None = Field(
@@ -77,6 +78,26 @@ class SplitEntry(Settings):
         description="The share of each part; a document goes to one part, the same in all "
         "languages.",
     )
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parts."""
+        return [*self.first, self.rest] if self.first else list(self.parts)
+
+    def check(self, key: str) -> None:
+        """Raise `EmsError` unless a corpus is divided in one of the two ways, and as a whole."""
+        present = self.model_fields_set
+        by_position = bool({"first", "rest"} & present)
+        for name in ("first", "rest") if by_position else ("documents", "parts"):
+            if name not in present:
+                raise EmsError(f"{key}.{name}: this key is missing")
+        if by_position and {"documents", "parts"} & present:
+            raise EmsError(f"{key}: by document (documents, parts) or by position (first, rest)?")
+        if by_position and self.rest in self.first:
+            raise EmsError(f"{key}.rest: {self.rest} is one of the first parts already")
+        total = 1 if by_position else sum(self.parts.values())
+        if abs(total - 1) > 1e-9:
+            raise EmsError(f"{key}.parts: the shares add up to {total:g}; they must add up to 1")
 
 
 class DownloadSettings(Settings):

@@ -6,13 +6,15 @@ corpus at the lower threshold of 1.04. Of evaluation sets only those that are dr
 corpora are listed: the others are small.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ems.benchmarks import benchmark
 from ems.config import Corpus, Experiment, Split, pair_name
+from ems.config.experiment import other_language
 from ems.corpora.catalogue import catalogue
 from ems.corpora.split import span_of_part
 from ems.languages.opus import opus_files
+from ems.settings import Json
 
 
 @dataclass(frozen=True)
@@ -36,27 +38,13 @@ class PairSize:
     @property
     def language(self) -> str:
         """The side that is not English."""
-        return next(code for code in self.pair.split("-") if code != "en")
+        return other_language(self.pair)
 
     @property
     def licence(self) -> str:
         """The licence of the corpus by the catalogue."""
         known = None if self.corpus.own else catalogue().get(self.corpus.name)
         return known.licence if known else "yours"
-
-
-@dataclass(frozen=True)
-class SetSize:
-    """An evaluation set that needs the whole files of a corpus, with their number, sentence pairs
-    and KB (None: not known).
-    """
-
-    evalset: str
-    corpus: str
-    version: str
-    files: int
-    lines: int | None = None
-    kilobytes: int | None = None
 
 
 def pair_sizes(experiment: Experiment) -> list[PairSize]:
@@ -96,8 +84,10 @@ def _used(corpus: Corpus, pair: str, split: Split | None, lines: int) -> int:
     return lines if cap is None else min(lines, cap)
 
 
-def set_sizes(experiment: Experiment) -> list[SetSize]:
-    """Return the evaluation sets that are drawn from a corpus and not used in place."""
+def set_sizes(experiment: Experiment) -> list[Json]:
+    """Return the evaluation sets that need the whole files of a corpus and are not used in place,
+    with the number of these files, their sentence pairs and KB (None: not known).
+    """
     sizes = []
     for name, evalset in experiment.evalsets.items():
         corpus = benchmark(name).corpus
@@ -105,9 +95,8 @@ def set_sizes(experiment: Experiment) -> list[SetSize]:
             continue
         known = opus_files(corpus, evalset.version)
         files = [known.get(pair_name("en", code)) for code in evalset.languages]
-        size = SetSize(name, corpus, evalset.version, len(files))
-        if None not in files:
-            totals = (sum(f.pairs for f in files), sum(f.kilobytes for f in files))
-            size = replace(size, lines=totals[0], kilobytes=totals[1])
-        sizes.append(size)
+        place = {"evalset": name, "corpus": corpus, "version": evalset.version}
+        lines = None if None in files else sum(file.pairs for file in files)
+        kilobytes = None if None in files else sum(file.kilobytes for file in files)
+        sizes.append({**place, "files": len(files), "lines": lines, "kilobytes": kilobytes})
     return sizes

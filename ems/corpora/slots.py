@@ -44,16 +44,11 @@ def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
 
 def _first_free(paths: list[Path]) -> io.FileIO | None:
     for path in paths:
-        handle = _open(path)
+        handle = path.open("a+b", buffering=0)
         if _lock(handle):
             return handle
         handle.close()
     return None
-
-
-def _open(path: Path) -> io.FileIO:
-    """Open a file for reading and writing from its start; make it if it is absent."""
-    return io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
 
 
 def _lock(handle: io.FileIO, wait: bool = False) -> bool:
@@ -69,7 +64,8 @@ def _lock(handle: io.FileIO, wait: bool = False) -> bool:
 
 @contextmanager
 def held(path: Path) -> Iterator[io.FileIO]:
-    """Open `path` for reading and writing by this process alone; make it if it is absent.
+    """Open `path` for reading, and for writing at its end, by this process alone; make it if it is
+    absent.
 
     Waits while another process holds it. A file that is empty at the end is removed.
     """
@@ -84,7 +80,7 @@ def held(path: Path) -> Iterator[io.FileIO]:
 
 def _lock_path(path: Path) -> io.FileIO:
     while True:
-        handle = _open(path)
+        handle = path.open("a+b", buffering=0)
         if not _lock(handle):
             log.info("%s: another process is writing it; waiting", path)
             _lock(handle, wait=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ems.batches import batched
 from ems.config import Experiment
+from ems.corpora.content import check_file
 from ems.damaged import Damaged
 from ems.evalsets.sets import data_files, read_sides
-from ems.evalsets.whole import check_files
 from ems.files import atomic_path, unreadable
 from ems.progress import Progress
 from ems.text.normalise import keys_function, tidier, tidy_lines
@@ -73,7 +73,9 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     `folders` says where each set lies. Raises `Damaged` for a set that is not as it was fetched.
     """
     for name in experiment.decontaminate.against:
-        check_files(path for path in data_files(experiment, name, folders[name]) if path.is_file())
+        for path in data_files(experiment, name, folders[name]):
+            if path.is_file():
+                check_file(path)
     return {
         f"{name}/{code}": partial(read_sides, experiment, name, folders[name], code)
         for name in experiment.decontaminate.against

@@ -2,7 +2,7 @@
 
 It lets the whole pipeline run without a network: a training and a validation corpus in the OPUS
 layout, a benchmark in the layout of Tatoeba v1, a leak between them that decontamination must find
-(`LEAKED_PAIRS` for each language), and the other evaluation sets (`sets`).
+(`LEAKED_PAIRS` for each language), and the other evaluation sets (`mirror`).
 
 Every sentence is ours: words in `lexicon/*.tsv`, frames in `train.yaml` and `heldout.yaml`, free
 sentences in `free.tsv`. Half of the benchmark comes from frames that training never sees, and it

@@ -7,6 +7,7 @@ import io
 import zipfile
 from collections.abc import Sequence
 
+from ems.config import pair_name
 from ems.corpora.demo.draw import Sentence
 
 VERSION = "v1"
@@ -41,7 +42,7 @@ def lines(texts: Sequence[str]) -> str:
 
 def moses_name(language: str) -> str:
     """Return the name of a language's zip with English: `de-en.txt.zip`."""
-    return f"{'-'.join(sorted(('en', language)))}.txt.zip"
+    return f"{pair_name('en', language)}.txt.zip"
 
 
 def moses(corpus: str, language: str, pairs: Sequence[Pair], note: str) -> bytes:

@@ -3,41 +3,32 @@
     opus/Demo/v1/moses/<a>-<b>.txt.zip        training pairs, a < b in string order
     opus/DemoDev/v1/moses/<a>-<b>.txt.zip     validation pairs
     tatoeba/tatoeba.<iso3>-eng.<iso3|eng>     benchmark
-    <set>/...                                 the other evaluation sets, each as published (`sets`)
+    <set>/...                                 the other evaluation sets, each as published
     manifest.json                             counts and checksums; written last
     .ems-demo                                 marks the folder as one that may be replaced; first
 
 OPUS: https://opus.nlpl.eu; Tatoeba v1: https://github.com/facebookresearch/LASER (data/tatoeba/v1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
+from ems.benchmarks import benchmarks, has, module
 from ems.corpora.demo.build import OTHERS, SEED, Demo, build
 from ems.corpora.demo.draw import Sentence, shuffled
 from ems.corpora.demo.grammar import BENCHMARK_ONLY
 from ems.corpora.demo.layout import VERSION, Pair, lines, moses, moses_name
 from ems.corpora.demo.leak import LEAKED_PAIRS
-from ems.corpora.demo.material import Files
-from ems.corpora.demo.sets import demo_sets, made_sets
+from ems.corpora.demo.material import Files, Material
 from ems.errors import EmsError
 from ems.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
+from ems.languages import load_languages
 from ems.progress import Progress
 from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 
 MANIFEST = record({"counts": mapping({}), "seed": COUNT, "sha256": mapping(TEXT, BELOW)})
 MARK = ".ems-demo"  # written first: what is in a folder with it may be replaced
-ISO3 = {
-    "de": "deu",
-    "fr": "fra",
-    "es": "spa",
-    "ru": "rus",
-    "zh": "cmn",
-    "ja": "jpn",
-    "ar": "ara",
-    "it": "ita",
-}
 NOTE = {
     "Demo": f"{LEAKED_PAIRS} of the pairs match the demo benchmark on purpose; "
     "decontamination must remove them.",
@@ -116,10 +107,8 @@ def _write_moses(root: Path, corpus: str, language: str, pairs: Sequence[Pair]) 
 
 def _write_tatoeba(root: Path, language: str, pairs: Sequence[Pair]) -> list[Path]:
     """Write the benchmark of one language as two plain files; return their paths."""
-    paths = [
-        root / "tatoeba" / f"tatoeba.{ISO3[language]}-eng.{code}"
-        for code in ("eng", ISO3[language])
-    ]
+    code = load_languages()[language].tatoeba_v1
+    paths = [root / "tatoeba" / f"tatoeba.{code}-eng.{side}" for side in ("eng", code)]
     for path, texts in zip(paths, zip(*pairs, strict=True), strict=True):
         write_text(path, lines(texts))
     return paths
@@ -133,3 +122,23 @@ def _write_folder(folder: Path, files: Files) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
     return [folder / name for name in files]
+
+
+def demo_sets() -> dict[str, str]:
+    """Return folder of the mirror -> the benchmark that writes it, in the order of drawing.
+
+    That is `PLACE` of a `demo` module: a new one goes to the end, so the bytes of the others stay.
+    """
+    demos = {name: module(name, "demo") for name in benchmarks() if has(name, "demo")}
+    places = {name: getattr(demo, "PLACE", len(demos)) for name, demo in demos.items()}
+    folders: dict[str, str] = {}
+    for name in sorted(places, key=places.__getitem__):
+        folders.setdefault(benchmarks()[name].demo or name, name)
+    return folders
+
+
+def made_sets(demo: Demo) -> Iterator[tuple[str, Files]]:
+    """Yield (folder, files) of each set."""
+    material = Material(demo)
+    for folder, name in demo_sets().items():
+        yield folder, module(name, "demo").made(material)
