@@ -19,6 +19,7 @@ from ems.errors import EmsError
 from ems.text.bulk import segment_tsv
 
 PAIRS, PIECE = 1_000, 50
+JOB = (("en", "fr"), ("none", "none"))  # languages and segmenters
 
 # Stands in for Juman++. At the piece that holds 止 it writes its process id to a file and sleeps,
 # if a test has put that file there, so that the test can kill whom it likes in the middle.
@@ -172,9 +173,6 @@ def small(tmp_path):
     needs(mounted.returncode == 0, "only root can mount a small tmpfs")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
-
-
-JOB = (("en", "fr"), ("none", "none"))
 
 
 def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(small):

@@ -258,7 +258,6 @@ def test_a_malformed_download_is_one_line_and_leaves_nothing_of_the_unit(
     if isinstance(content, dict):
         set_sums(monkeypatch, {(name, unit): made.pack(mirror / last, content)})
     else:
-        *_, last = FILES[name, unit][0]
         (mirror / last).write_bytes(content)
     with source_of(kind, mirror) as source:
         line = failure(name, unit, source, out)
