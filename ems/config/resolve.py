@@ -246,7 +246,7 @@ def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None
 def _evalset(name: str, entry: EvalsetEntry, known: _Known) -> EvalSet:
     key, record, source = f"evalsets.{name}", benchmark(name), known.sources.get(name, "")
     for field, of in (("part", "parts"), ("dev", "dev"), ("protocol", "protocol")):
-        if getattr(entry, field) and not getattr(record, of):
+        if getattr(entry, field) not in (None, "", False) and not getattr(record, of):
             those = ", ".join(other for other, each in benchmarks().items() if getattr(each, of))
             more = ", the benchmark that is a corpus too" if field == "part" else ""
             raise EmsError(f"{key}.{field}: only of {those}{more}")
