@@ -14,30 +14,34 @@ from ems.segmenters.base import module_name as segmenter_module
 
 
 def source_of(modules: Iterable[str]) -> str:
-    """The hash of the source of some modules, one after the other."""
+    """Return the hash of the source of some modules, one after the other."""
     return "".join(map(source_hash, modules))
 
 
 def bench_modules(name: str, kind: str) -> list[str]:
-    """What scores a system of a `kind` on a benchmark: protocol, data and encoder."""
+    """Return the modules that score a system of a `kind` on a benchmark: protocol, data and
+    encoder.
+    """
     own = [module_name(name, "score")] if has(name, "score") else []
     data = [module_name(each, "data") for each in sets_of(name)]
     return [score_module(name), *own, *data, ENCODERS[kind]]
 
 
 def evalkeys_modules(against: Iterable[str]) -> list[str]:
-    """What reads the evaluation sentences of some sets."""
+    """Return the modules that read the evaluation sentences of some sets."""
     return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
 
 
 def segment_modules(experiment: Experiment, pair: str) -> list[str]:
-    """What segments a language pair: the segmenters of its two languages, and no other."""
+    """Return the modules that segment a language pair: the segmenters of its two languages, and no
+    other.
+    """
     names = [experiment.segmenters[code] for code in pair.split("-")]
     return ["ems.text.bulk", *map(segmenter_module, names)]
 
 
 def demo_modules() -> list[str]:
-    """What makes the demo's mirror: its corpus, and the data of each benchmark."""
+    """Return the modules that make the demo's mirror: its corpus and the data of each benchmark."""
     return [
         "ems.corpora.demo",
         *(module_name(name, "demo") for name in benchmarks() if has(name, "demo")),
@@ -45,12 +49,12 @@ def demo_modules() -> list[str]:
 
 
 def table_modules(table: str) -> list[str]:
-    """What makes a table: the engine, and the declarations of its benchmarks."""
+    """Return the modules that make a table: the engine and the declarations of its benchmarks."""
     return _declared(n for n, of in benchmarks().items() if table in {*of.tables, *of.joins})
 
 
 def figure_modules(figure: str) -> list[str]:
-    """What makes a figure."""
+    """Return the modules that make a figure."""
     return _declared(n for n, of in benchmarks().items() if figure in {*of.figures, *of.joins})
 
 

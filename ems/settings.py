@@ -64,7 +64,9 @@ class Settings(BaseModel):
 
 
 def number(**bounds: float) -> Any:
-    """A finite number within `bounds`; 1 stays 1, since 1.0 would have another hash."""
+    """Return the type of a finite number within `bounds`; 1 stays 1, since 1.0 would have another
+    hash.
+    """
     return Annotated[float, Field(**bounds), WrapValidator(_as_written)]
 
 
@@ -74,7 +76,7 @@ def _as_written(value: Any, check: Any) -> Any:
 
 
 def text(pattern: str, expected: str) -> Any:
-    """Text that matches `pattern`; `expected` is the end of the error message."""
+    """Return the type of text that matches `pattern`; `expected` ends the error message."""
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):  # search would let a newline follow
@@ -95,12 +97,12 @@ UNIQUE = (AfterValidator(_unique), Field(json_schema_extra={"uniqueItems": True}
 
 
 def listing(of: Any, least: int = 0) -> Any:
-    """A list without duplicates."""
+    """Return the type of a list without duplicates."""
     return Annotated[list[of], Field(min_length=least or None), *UNIQUE]
 
 
 def by_type(*types: Any) -> Any:
-    """A value of one of several types, which no two share in YAML."""
+    """Return the type of a value of one of several types, which no two share in YAML."""
     tagged = tuple(Annotated[of, Tag(f"<{_type_name(of)}>")] for of in types)
     words = {word: _type_name(of) for of in types for word in _words(of)}
 
@@ -127,7 +129,7 @@ def _words(of: Any) -> tuple[str, ...]:
 
 
 def _type_name(of: Any) -> str:
-    """The name of a type in messages; of a union those of its members but null."""
+    """Return the name of a type in messages; of a union those of its members but null."""
     while get_origin(of) is Annotated:
         of = get_args(of)[0]
     if of is None:
@@ -188,7 +190,7 @@ def check_name(key: str, name: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Settings as nested mappings and lists, without the keys that are not set."""
+    """Return settings as nested mappings and lists, without the keys that are not set."""
     if isinstance(value, BaseModel):
         return {key: plain(part) for key, part in value if part is not None}
     if is_dataclass(value):
@@ -199,7 +201,7 @@ def plain(value: Any) -> Any:
 
 
 def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]:
-    """The model `base` with other types of its fields, or with further optional ones."""
+    """Return the model `base` with other types of its fields, or with further optional ones."""
     fields = {}
     for key, of in types.items():
         old = base.model_fields.get(key, Field(None))
@@ -243,7 +245,7 @@ _BEYOND = {
 
 
 def _explained(error: ValidationError) -> str:
-    """The mistake nearest to the top of the file, in words."""
+    """Return the mistake nearest to the top of the file, in words."""
     errors = error.errors(include_url=False)
     first = min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
     name, value, context = first["type"], first["input"], first.get("ctx", {})
@@ -277,7 +279,7 @@ def _explained(error: ValidationError) -> str:
 
 
 def _path(location: Iterable[str | int]) -> list[str]:
-    """The keys that lead to a mistake; of a key that is wrong itself, those of its mapping."""
+    """Return the keys that lead to a mistake; of a wrong key, those of its mapping."""
     keys = [str(key) for key in location]
     keys = keys[:-2] if keys[-1:] == ["[key]"] else keys
     return [key for key in keys if not (key.startswith("<") and key.endswith(">"))]
@@ -288,5 +290,5 @@ def _quoted(words: str) -> list[str]:
 
 
 def _short(bound: float) -> float:
-    """A bound as it is written: 0, not 0.0."""
+    """Return a bound as it is written: 0, not 0.0."""
     return int(bound) if abs(bound) < 1e16 and bound == int(bound) else bound

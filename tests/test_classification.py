@@ -83,7 +83,7 @@ def scored(name, folders, tmp_path, encoder, **changes):
 def test_each_benchmark_has_its_directions_and_sees_which_transfer_works(
     name, written, topics, tmp_path
 ):
-    """The German classes lie elsewhere: what crosses into or out of German is told wrong."""
+    """The German classes lie elsewhere: what crosses into or out of German gets the wrong class."""
     scores = scored(name, written, tmp_path, TopicEncoder(topics, {"de": 1}))
     assert scores.metric == "accuracy"
     assert set(scores.labelled()) == set(scores.details) == DIRECTIONS[name]
@@ -315,14 +315,14 @@ def test_the_score_file_is_of_the_files_learnt_from_and_of_the_news_in_the_folde
 # --- bad input
 
 
-def told(name, folders, tmp_path, encoder, **changes):
+def message_of(name, folders, tmp_path, encoder, **changes):
     folder = folders[name]
     changes |= {"system": "ngram", "base": base_of(name, folder)}
     return error_of(tmp_path, name, folder, encoder, **changes)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_an_embedding_that_is_not_finite_is_told_with_its_file_and_its_text(
+def test_an_embedding_that_is_not_finite_is_an_error_with_its_file_and_its_text(
     value, written, topics, tmp_path
 ):
     text = counterfactual.read_split(written["counterfactual"], "DE", "test")[3].text
@@ -331,7 +331,7 @@ def test_an_embedding_that_is_not_finite_is_told_with_its_file_and_its_text(
         def vector(self, line, language):
             return super().vector(line, language) * (value if line == text else 1)
 
-    message = told("counterfactual", written, tmp_path, Broken(topics))
+    message = message_of("counterfactual", written, tmp_path, Broken(topics))
     assert f"{written['counterfactual']}/DE_test.tsv" in message
     assert "is not finite" in message
     assert text[:60] in message
@@ -349,19 +349,19 @@ def test_a_class_without_examples_is_told_with_its_file(
 ):
     path = copied[name] / file
     replace_in(path, old, new)
-    found = told(name, copied, tmp_path, TopicEncoder(topics))
+    found = message_of(name, copied, tmp_path, TopicEncoder(topics))
     assert found.startswith(f"{path}: ")
     assert message in found
 
 
 def test_a_missing_training_file_is_told_before_anything_runs(copied, tmp_path):
     (copied["marc"] / "train/dataset_fr_train.json").unlink()
-    assert "train/dataset_fr_train.json" in told("marc", copied, tmp_path, None)
+    assert "train/dataset_fr_train.json" in message_of("marc", copied, tmp_path, None)
 
 
 def test_without_english_or_another_language_there_is_no_direction(written, tmp_path):
     only = {"evalsets": {"mldoc": {"languages": ["de", "fr"]}}}
-    message = told("mldoc", written, tmp_path, None, **only)
+    message = message_of("mldoc", written, tmp_path, None, **only)
     assert "evalsets.mldoc.languages: ngram is scored on de, fr; a direction needs en" in message
 
 

@@ -48,7 +48,8 @@ def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEnc
 
 
 def model_files(system: SystemSettings) -> list[str]:
-    """Local files that an external system depends on: its model folder, or files of its command.
+    """Return local files that an external system depends on: its model folder, or files of its
+    command.
 
     Hidden files do not count, and of our model folders only the files that encoding reads.
     """

@@ -62,7 +62,7 @@ def module(name: str, part: str) -> ModuleType:
 
 
 def joining(output: str) -> list[str]:
-    """The benchmarks that a table or figure of several is made of, in their order."""
+    """Return the benchmarks that a table or figure of several is made of, in their order."""
     places = {
         n: record.joins[output] for n, record in benchmarks().items() if output in record.joins
     }

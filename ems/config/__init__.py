@@ -63,7 +63,7 @@ def _check_folder(key: str, folder: Path) -> None:
 
 
 def _with_booleans(overrides: Json) -> Json:
-    """Overrides in which `true` is what it is in YAML; Snakemake reads only `True` as that."""
+    """Return overrides where `true` is what it is in YAML; Snakemake reads only `True` so."""
     words = {"true": True, "false": False}
     return {
         key: words.get(value, value) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from ems.settings import Settings
 
 
 def protocol_of(experiment: Experiment, benchmark: str) -> Settings | None:
-    """The settings of how a benchmark is scored; None for one that has nothing to set."""
+    """Return the settings of how a benchmark is scored; None for one that has nothing to set."""
     sets = sets_of(benchmark)
     return experiment.evalsets[sets[0]].protocol if sets else None
 

@@ -6,7 +6,7 @@ from ems.languages import Language, load_languages
 
 
 def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[str, str]:
-    """Language -> its code in the set, of those that it has: the experiment's, or `every` one.
+    """Return language -> code in the set: the experiment's languages, or `every` one of the table.
 
     A language of the table that the experiment does not have gives way to one of its own with the
     same code.
@@ -22,7 +22,7 @@ def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[
 
 
 def code_of(name: str, language: Language) -> str:
-    """The code of a language in a set; '' if it is not there, as English in translations."""
+    """Return the code of a language in a set; '' if it is not there, as English in translations."""
     record = benchmark(name)
     if not isinstance(record.codes, str):
         return record.codes.get(language.iso1, "")
@@ -30,7 +30,7 @@ def code_of(name: str, language: Language) -> str:
 
 
 def by_code(name: str, chosen: list[str], codes: dict[str, str]) -> dict[str, str]:
-    """Code in the set -> language. Raises `EmsError` when two languages have the same code."""
+    """Return code in the set -> language. Raises `EmsError` when two languages share a code."""
     found: dict[str, str] = {}
     for language in chosen:
         other = found.setdefault(codes[language], language)

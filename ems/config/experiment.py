@@ -17,7 +17,7 @@ EMBEDDED = "embedded"  # the source that means: the demo data that ems generates
 
 
 def other_language(pair: str) -> str:
-    """The side of a language pair that is not English."""
+    """Return the side of a language pair that is not English."""
     return next(code for code in pair.split("-") if code != "en")
 
 
@@ -40,7 +40,7 @@ class Corpus:
     threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips
 
     def files(self, pair: str) -> tuple[str, ...]:
-        """The names of a pair's files in the corpus, like "de-en"."""
+        """Return the names of a pair's files in the corpus, like "de-en"."""
         return self.variants.get(pair, (pair,))
 
     def cap(self, pair: str) -> int | None:
@@ -117,7 +117,7 @@ class Experiment:
         return [("train", corpus) for corpus in self.corpora] + validation
 
     def corpus(self, label: str, version: str) -> tuple[str, Corpus]:
-        """The (role, corpus) of that label and version."""
+        """Return the (role, corpus) of that label and version."""
         for role, corpus in self.all_corpora():
             if (corpus.label, corpus.version) == (label, version):
                 return role, corpus
@@ -135,12 +135,14 @@ class Experiment:
         ]
 
     def of_vocabulary(self, name: str) -> "Experiment":
-        """The experiment with the languages of one of its vocabularies, as if it had no other."""
+        """Return the experiment with the languages of one of its vocabularies, as if it had no
+        other.
+        """
         own = self.vocabularies[name]
         return replace(self._narrowed(own.languages), vocabulary=own.settings)
 
     def of_system(self, name: str) -> "Experiment":
-        """The experiment with the languages of one of its systems, as if it had no other."""
+        """Return the experiment with the languages of one of its systems, as if it had no other."""
         return self._narrowed(self.systems[name].languages)
 
     def _narrowed(self, codes: Sequence[str]) -> "Experiment":
@@ -159,12 +161,12 @@ class Experiment:
         )
 
     def spoken(self, evalset: str) -> dict[str, str]:
-        """The codes of an evaluation set -> the language, UNSEEN where it is not trained on."""
+        """Return an evaluation set's codes -> the language, UNSEEN where it is not trained on."""
         codes = self.evalsets[evalset].languages
         return {c: name if name in self.languages else UNSEEN for c, name in codes.items()}
 
     def scores_unseen(self, evalset: str, system: str) -> bool:
-        """Whether a system is scored on languages that it is not trained on."""
+        """Return whether a system is scored on languages that it is not trained on."""
         return UNSEEN in self.of_system(system).spoken(evalset).values()
 
     def held_against(self, pair: str) -> list[str] | None:
@@ -198,10 +200,10 @@ class Experiment:
         return self._each(self.tables.ablation) if self.tables.ablation else self.shown
 
     def _each(self, names: Sequence[str]) -> list[str]:
-        """The systems of these names, those of families instead of a family."""
+        """Return the systems of these names, those of families instead of a family."""
         return [system for name in names for system in self.families.get(name, (name,))]
 
     def learning(self, names: Sequence[str]) -> list[str]:
-        """Those of some systems that are trained by a step or more."""
+        """Return those of some systems that are trained for at least one step."""
         known = {name: self.systems[name] for name in names if name in self.systems}
         return [name for name, system in known.items() if system.trained and system.train.steps]

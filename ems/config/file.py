@@ -182,7 +182,7 @@ class ExperimentFile(Settings):
 
 
 def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:
-    """The entries of `evalsets` in the order of the file; there must be one."""
+    """Return the entries of `evalsets` in the order of the file; there must be one."""
     entries = check(value)
     if not value:
         raise PydanticCustomError("shape", "should be non-empty")
@@ -190,7 +190,7 @@ def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:
 
 
 def _source(record: Benchmark) -> Any:
-    """Where the files of a benchmark may come from."""
+    """Return the type of where the files of a benchmark may come from."""
     if not record.source:
         about = "embedded: the files that ems generates itself."
         return Annotated[Literal["embedded"], Field(description=about)] | None
@@ -198,7 +198,7 @@ def _source(record: Benchmark) -> Any:
 
 
 def _evalset(name: str, record: Benchmark) -> Any:
-    """The entry of a benchmark's data, with the protocol that it is scored by."""
+    """Return the entry of a benchmark's data, with the protocol that it is scored by."""
     if record.protocol is None:
         return EvalsetEntry | None
     return with_fields(EvalsetEntry, f"Evalset_{name}", protocol=record.protocol) | None
@@ -206,7 +206,7 @@ def _evalset(name: str, record: Benchmark) -> Any:
 
 @cache
 def overrides_model() -> type[Overrides]:
-    """The model of what a system changes, with the objectives of the project."""
+    """Return the model of what a system changes, with the objectives of the project."""
     return with_fields(Overrides, "Overrides", objectives=objectives_model())
 
 
@@ -221,7 +221,7 @@ def _system_model() -> type[SystemEntry]:
 
 @cache
 def experiment_model() -> type[ExperimentFile]:
-    """The model of a file in configs/, with what each benchmark adds."""
+    """Return the model of a file in configs/, with what each benchmark adds."""
     data = {name: record for name, record in benchmarks().items() if has(name, "data")}
     held_out = tuple(name for name, record in data.items() if not record.drawn)
     entries = {name: _evalset(name, record) for name, record in data.items()}

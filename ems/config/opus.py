@@ -15,12 +15,13 @@ Files = dict[str, tuple[str, ...]]
 
 
 def pair_name(first: str, second: str) -> str:
-    """The OPUS name of a language pair: codes sorted as strings ("de-en", "en-fr")."""
+    """Return the OPUS name of a language pair: codes sorted as strings ("de-en", "en-fr")."""
     return "-".join(sorted((first, second)))
 
 
 def pair_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
-    """Language pair -> the names of its files in the corpus, for those of `languages` it has.
+    """Return language pair -> the names of its files in the corpus, for those of `languages` it
+    has.
 
     `codes` may name any language of the table, so that an entry fits experiments with fewer.
 
@@ -56,7 +57,7 @@ def _codes(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tup
 
 
 def _has(entry: CorpusEntry, known: dict[str, OpusFile]) -> list[str]:
-    """The languages of the table that a corpus has."""
+    """Return the languages of the table that a corpus has."""
     return [code for code in load_languages() if code != "en" and _files(entry, code, known)]
 
 

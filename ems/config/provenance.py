@@ -28,20 +28,22 @@ DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 
 
 def digest(value: Any) -> str:
-    """Hash of a JSON-like value that does not depend on the order of keys."""
+    """Return the hash of a JSON-like value that does not depend on the order of keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     encoded = text.encode("utf-8", "surrogatepass")  # names of files may hold any bytes
     return hashlib.sha256(encoded).hexdigest()[:DIGITS]
 
 
 def source_root() -> Path:
-    """The folder of the `ems` package."""
+    """Return the folder of the `ems` package."""
     return Path(str(files("ems")))
 
 
 @cache
 def source_files(module: str) -> tuple[Path, ...]:
-    """Every file that `module` (like "ems.train") reaches by imports within ems, data files too."""
+    """Return every file that `module` (like "ems.train") reaches by imports within ems, data files
+    too.
+    """
     seen: set[Path] = set()
     waiting = [module]
     while waiting:
@@ -56,7 +58,7 @@ def source_files(module: str) -> tuple[Path, ...]:
 
 @cache
 def source_hash(module: str) -> str:
-    """Hash of the bytes of `source_files(module)` and of their names."""
+    """Return the hash of the bytes of `source_files(module)` and of their names."""
     return digest(
         {
             _name(path): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -66,14 +68,14 @@ def source_hash(module: str) -> str:
 
 
 def _name(path: Path) -> str:
-    """The name of a source file in a hash, the same in every checkout."""
+    """Return the name of a source file in a hash, the same in every checkout."""
     root = source_root()
     return str(path.relative_to(root if root in path.parents else EXTENSIONS.absolute().parent))
 
 
 def _module_files(module: str) -> list[Path]:
-    """The files of a module, with the data that has its name; of a package its own modules and all
-    data below its folder, but that of packages inside it.
+    """Return the files of a module, with the data that has its name; of a package its own modules
+    and all data below its folder, but that of packages inside it.
     """
     planned = {source_root() / name for name in PLANNED}
     parts = module.split(".")[1:]

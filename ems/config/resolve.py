@@ -31,7 +31,9 @@ class _Known:
 
 
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:
-    """The experiment of a file, its systems as `written`. Raises `EmsError` that names a key."""
+    """Return the experiment of a file, its systems as `written`. Raises `EmsError` that names a
+    key.
+    """
     systems = build_systems(file, written)
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     systems |= added
@@ -114,7 +116,7 @@ def _check_languages(key: str, codes: Iterable[str], known: Collection[str]) -> 
 
 
 def _with_table(languages: Iterable[str]) -> list[str]:
-    """The languages of the table, then these, each once."""
+    """Return the languages of the table, then these, each once."""
     return list(dict.fromkeys([*load_languages(), *languages]))
 
 
@@ -146,7 +148,7 @@ def _check_left(
 
 
 def _corpora(entries: list[CorpusEntry], known: _Known) -> list[Corpus]:
-    """The corpora trained on. A `fallback` gives up the pairs that any other one has (IV-A)."""
+    """Return the corpora trained on. A `fallback` gives up the pairs that another has (IV-A)."""
     corpora = [_corpus(f"corpora.{at}", entry, known) for at, entry in enumerate(entries)]
     others = [c for c, entry in zip(corpora, entries, strict=True) if not entry.fallback]
     covered = {pair for corpus in others for pair in corpus.pairs}
@@ -192,7 +194,9 @@ def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
 
 
 def _check_mined(key: str, entry: CorpusEntry) -> bool:
-    """Whether the entry means LASER's mined file. Raises `EmsError` for one without threshold."""
+    """Return whether the entry means LASER's mined file. Raises `EmsError` for one without
+    threshold.
+    """
     mined = entry.format == "mined"
     if mined and entry.name != "WikiMatrix":
         raise EmsError(f"{key}.format: mined is the format of WikiMatrix alone")
@@ -280,7 +284,7 @@ def _evalset(name: str, entry: EvalsetEntry, known: _Known) -> EvalSet:
 
 
 def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> dict[str, str]:
-    """Code in the benchmark -> language, of those chosen. `all` are the experiment's and the
+    """Return code in the benchmark -> chosen language. `all` are the experiment's and the
     table's; of Tatoeba also the languages that neither knows, 112 in all. A list is of the
     experiment's; of Tatoeba, which has a table for languages not trained on, of the table's too.
     """
@@ -300,7 +304,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
 
 
 def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
-    """Return the segmenter of each language, and of those that are never trained on."""
+    """Return the segmenter of each language, and of all languages not trained on (UNSEEN)."""
     codes, others = (UNSEEN, *languages), named.get("default")
     usual = dict.fromkeys(codes, others) if others else defaults(codes)
     return {code: named.get(code, usual[code]) for code in codes}

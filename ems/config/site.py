@@ -67,7 +67,7 @@ class Site(Settings):
 
 @cache
 def site_model() -> type[Site]:
-    """The model of config.yaml, with the sources of the benchmarks."""
+    """Return the model of config.yaml, with the sources of the benchmarks."""
     places = {
         name: (Place | None, Field(record.published or None, description=record.source))
         for name, record in benchmarks().items()

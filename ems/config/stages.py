@@ -16,12 +16,14 @@ from ems.settings import Json, plain
 
 
 def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:
-    """The settings that one job of `stage` reads; what is not in here cannot change its output."""
+    """Return the settings that one job of `stage` reads; what is not in here cannot change its
+    output.
+    """
     return {"stage": stage, **_STAGES[stage](experiment, **wildcards)}
 
 
 def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
-    """Hash of `stage_settings`."""
+    """Return the hash of `stage_settings`."""
     return digest(stage_settings(experiment, stage, **wildcards))
 
 
@@ -34,7 +36,9 @@ def _evalkeys(experiment: Experiment) -> Json:
 
 
 def _evalset(experiment: Experiment, name: str) -> Json:
-    """What says which sentences a set has: not where it lies, nor how it is scored."""
+    """Return the settings that say which sentences a set has: not where it lies, nor how it is
+    scored.
+    """
     evalset = experiment.evalsets[name]
     names = ("version", "languages", "part", *(("dev",) if evalset.dev else ()))
     split = _split(experiment, record_of(name).corpus, evalset.part)
@@ -105,7 +109,7 @@ def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
 
 
 def _probe(experiment: Experiment, benchmark: str) -> Json:
-    """What the classifiers of a benchmark depend on; nothing for a benchmark without any."""
+    """Return the settings of a benchmark's classifiers; none for a benchmark without any."""
     if benchmark not in experiment.probes:
         return {}
     split = record_of(benchmark).family == "classification"  # of sentences, not of documents, else

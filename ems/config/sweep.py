@@ -39,7 +39,9 @@ class Point:
 
 
 def written(value: Any) -> str:
-    """A setting as text: numbers in plain decimals, 0.0 as 0; the items of a list with hyphens."""
+    """Return a setting as text: numbers in plain decimals, 0.0 as 0; the items of a list with
+    hyphens.
+    """
     if isinstance(value, list):
         return "-".join(map(written, value))
     if isinstance(value, float):
@@ -50,7 +52,7 @@ def written(value: Any) -> str:
 def swept(
     sweep: SweepEntry, validated: bool, systems: dict[str, SystemSettings]
 ) -> tuple[tuple[Point, ...], dict[str, SystemSettings]]:
-    """The points of a sweep, axis by axis, and the systems that they add to `systems`.
+    """Return the points of a sweep, axis by axis, and the systems that they add to `systems`.
 
     `validated`: true if the experiment has a validation corpus. Raises `EmsError` without one, for
     a base that is no system, an unknown axis, a value that is not allowed, and an axis without the
@@ -99,7 +101,7 @@ def _check_axis(axis: str, values: list[Any], centre: SystemSettings, known: lis
 
 
 def _hint(axis: str, known: list[str]) -> str:
-    """The paths that end alike, else those that look alike."""
+    """Return the paths that end alike, else those that look alike."""
     last = axis.rpartition(".")[2]
     near = [path for path in known if path.endswith(f".{last}")]
     near = near or difflib.get_close_matches(axis, known, n=3)
@@ -126,7 +128,7 @@ def _check_names(
 
 
 def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
-    """Every setting of a system as a path of keys, like "objectives.xtr.weight"."""
+    """Return every setting of a system as a path of keys, like "objectives.xtr.weight"."""
     for key, field in settings.model_fields.items():
         inner = field.annotation
         if is_section(inner):
@@ -143,7 +145,7 @@ def _nested(axis: str, value: Any) -> Json:
 
 
 def _at(system: SystemSettings, axis: str) -> Any:
-    """The value at a path of keys; None for a setting that has no default and is not set."""
+    """Return the value at a path of keys; None for a setting without a value."""
     value: Any = system
     for key in axis.split("."):
         value = getattr(value, key)

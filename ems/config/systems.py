@@ -42,7 +42,7 @@ class Trained(Settings):
 
 @cache
 def trained_model() -> type[Trained]:
-    """The model of these parts, with the objectives of the project."""
+    """Return the model of these parts, with the objectives of the project."""
     return with_fields(Trained, "Trained", objectives=objectives_model())
 
 
@@ -69,12 +69,12 @@ class SystemSettings:
         return self.kind == "encoder"
 
     def overridden(self, overrides: Json) -> "SystemSettings":
-        """The system with other settings. Raises `EmsError` when they are not allowed."""
+        """Return the system with other settings. Raises `EmsError` when they are not allowed."""
         parts = {key: plain(getattr(self, key)) for key in Trained.model_fields}
         return replace(self, **dict(checked(trained_model(), merge(parts, overrides))))
 
     def placed(self, key: str, vocabularies: dict[str, Vocabulary]) -> "SystemSettings":
-        """The system with its languages. Raises `EmsError` for others than its vocabulary's."""
+        """Return the system with its languages. Raises `EmsError` if its vocabulary lacks one."""
         _check_there(f"{key}.vocabulary", [self.vocabulary], vocabularies)
         known = vocabularies[self.vocabulary].languages
         codes = _subset(f"{key}.languages", self.languages or known, known)
@@ -94,7 +94,7 @@ class SystemSettings:
 
 
 def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSettings]:
-    """The systems of an experiment: its base plus the overrides of each entry as `written`.
+    """Return the systems of an experiment: its base plus the overrides of each entry as `written`.
 
     An entry with `each` is one system per vocabulary. Raises `EmsError` for a vocabulary that is
     not there, for a name that is there twice and for a source that does not fit the kind.
@@ -125,7 +125,7 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
 
 
 def families(entries: dict[str, SystemEntry]) -> dict[str, tuple[str, ...]]:
-    """The names of the systems that each entry with `each` stands for."""
+    """Return the names of the systems that each entry with `each` stands for."""
     return {
         name: tuple(f"{name}-{vocabulary}" for vocabulary in entry.each)
         for name, entry in entries.items()
@@ -158,7 +158,7 @@ def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) 
 
 
 def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
-    """The vocabulary of all languages, and those of `vocabularies`, by name.
+    """Return the vocabulary of all languages, and those of `vocabularies`, by name.
 
     Raises `EmsError` for languages that the experiment does not have.
     """

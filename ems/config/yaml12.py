@@ -31,7 +31,7 @@ KEYS = (f"{TAG}str", f"{TAG}merge")
 
 
 def parse_yaml(text: str) -> Any:
-    """The value of a YAML document. Raises `yaml.YAMLError` that names the line."""
+    """Return the value of a YAML document. Raises `yaml.YAMLError` that names the line."""
     return yaml.load(text, _Loader)
 
 
@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
         self.sizes: dict[yaml.Node, int] = {}  # values of each node that is complete, itself too
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node:
-        """The next node, counted."""
+        """Compose the next node and count it."""
         event, before = self.peek_event(), self.values
         alias = isinstance(event, yaml.AliasEvent)
         self.depth += 1
@@ -93,7 +93,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
-        """The next mapping, its keys checked."""
+        """Compose the next mapping and check its keys."""
         node, names = super().compose_mapping_node(anchor), set()
         for key, _ in node.value:
             scalar = isinstance(key, yaml.ScalarNode)
@@ -106,14 +106,14 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_plain(self, node: yaml.ScalarNode) -> bool | None:
-        """A boolean, or null."""
+        """Return a boolean, or null."""
         text, name = self.construct_scalar(node), node.tag.removeprefix(TAG)
         if not re.fullmatch(CORE[name], text):
             raise _error(f"expected {name}, found {_short(text)}", node)
         return text.lower() == "true" if name == "bool" else None
 
     def construct_text(self, node: yaml.ScalarNode) -> str:
-        """Text that a file can hold: "\\ud800" is half of a character."""
+        """Return text that a file can hold: "\\ud800" is half of a character."""
         text = self.construct_scalar(node)
         try:
             text.encode("utf-8")
@@ -123,7 +123,7 @@ class _Loader(yaml.SafeLoader):
         return text
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
-        """A finite number. Python reads at most 4,300 digits of a whole one."""
+        """Return a finite number. Python reads at most 4,300 digits of a whole one."""
         text = self.construct_scalar(node)
         try:
             whole = node.tag == f"{TAG}int"

@@ -131,7 +131,7 @@ def first_bytes(archive: Path) -> bytes:
 
 
 def decompressed(archive: Path) -> BinaryIO:
-    """Open a .gz, a .bz2 or a plain file, told apart by its first bytes, for its content."""
+    """Open a .gz, a .bz2 or a plain file to read its content; its first bytes say which it is."""
     start = first_bytes(archive)
     if start.startswith(b"\x1f\x8b"):
         return gzip.open(archive, "rb")

@@ -36,12 +36,12 @@ class Place:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without white space around them and without empty ones."""
+    """Return the sentences of a text, without white space around them and without empty ones."""
     return [part for part in map(str.strip, _ENDS.split(text)) if part]
 
 
 def parts(documents: Iterable[Document]) -> Iterator[str]:
-    """What training must not see of documents: title, text, and each sentence of both."""
+    """Return what training must not see of documents: title, text, and each sentence of both."""
     for document in documents:
         for text in filter(None, (document.title, document.text)):
             yield text

@@ -28,7 +28,7 @@ def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> Si
 
 
 def _parts(experiment: Experiment, name: str) -> dict[str, Any]:
-    """The arguments that choose a part of a set, for sets that have parts."""
+    """Return the arguments that choose a part of a set, for sets that have parts."""
     record, evalset = benchmark(name), experiment.evalsets[name]
     if record.dev:
         return {"dev": evalset.dev}
@@ -39,7 +39,9 @@ def _parts(experiment: Experiment, name: str) -> dict[str, Any]:
 
 
 def _names(name: str, function: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
-    """The files or units that a function of a set's `data` module names; none if it is absent."""
+    """Return the files or units that a function of a set's `data` module names; none if it is
+    absent.
+    """
     names = getattr(module(name, "data"), function, None)
     return names(*arguments, **options) if names else ()
 

@@ -123,7 +123,7 @@ class Objectives(Settings):
 
 @cache
 def objectives_model() -> type[Objectives]:
-    """The settings of all objectives, with the `Settings` of those in the project's folders."""
+    """Return the settings of all objectives, with the `Settings` of those in project folders."""
     package = import_module(__package__)  # not by its name: it is no source of those who read this
     own = {
         module.name: import_module(f"{__package__}.{module.name}").Settings

@@ -93,7 +93,7 @@ class Printed:
         return same and as_many and self.version in ("", system.version)
 
     def chosen(self, asked: Sequence[str], known: Sequence[str]) -> list[str]:
-        """Return the models to show, of those that an experiment asks for."""
+        """Return the requested models that this table can show."""
         if self.every:
             return list(known)
         names = known if self.paper_order else dict.fromkeys(asked)
@@ -235,7 +235,7 @@ def mean(values: Values, members: Sequence[str]) -> float | None:
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
 ) -> tuple[list[Row], list[list[int]]]:
-    """Return all rows of ours, and the numbers of those that compete with each other."""
+    """Return all rows of ours, and the numbers of the rows that compete with each other."""
     systems = [system for section in sections.values() for system in section]
     rows: list[Row] = []
     groups: list[list[int]] = []

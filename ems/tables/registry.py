@@ -192,7 +192,7 @@ TIMED: dict[str, tuple[Sources, Make]] = {
 
 
 def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
-    """Return the output of a benchmark's table, of its scores and of those that share it."""
+    """Return the output of a benchmark's table, made of its scores and those of its family."""
 
     def sources(experiment: Experiment) -> list[str]:
         names = [name, *(other for other, of in benchmarks().items() if of.family == name)]

@@ -66,7 +66,7 @@ class Progressed:
 
 @dataclass(frozen=True)
 class Keep:
-    """Which checkpoints to keep: the `newest`, and the last `regular` of those that are averaged.
+    """Which checkpoints to keep: the `newest`, and the last `regular` ones to average.
 
     Only checkpoints at a multiple of `every` steps or at step `last` are averaged. Every run of the
     same settings has these; one that a signal caused is not among them, so a run that was stopped

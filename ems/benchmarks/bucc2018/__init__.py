@@ -18,7 +18,7 @@ class Protocol(SearchProtocol):
         "that are scored, as the paper's script; sample: with the best F1 on the sample part.",
     )
     missed: int = Field(  # to be read: of the largest language 15,000 pairs are gold
-        10, ge=0, le=100_000, description="The best pairs to keep of those that gold lacks."
+        10, ge=0, le=100_000, description="The number of best pairs to keep that are not gold."
     )
 
 

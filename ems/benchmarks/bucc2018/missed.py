@@ -70,7 +70,7 @@ def _row(code: str, pair: dict[str, Any]) -> list[Value]:
 
 
 def _latin(table: Table) -> Table:
-    """The table with a dash for each sentence that pdfLaTeX has no letters for, and a note."""
+    """Return the table with a dash for each sentence that pdfLaTeX cannot print, and a note."""
     rows = table.frame.values.tolist()
     shown = [[cell if _printable(cell) else None for cell in row] for row in rows]
     if shown == rows:

@@ -16,22 +16,22 @@ UNIT = "flores200_dataset"  # that archive
 
 
 def file_names(code: str, dev: bool = False) -> tuple[str, ...]:
-    """The files of one language (its code, like "deu_Latn")."""
+    """Return the files of one language (its code, like "deu_Latn")."""
     return (f"devtest/{code}.devtest", *([f"dev/{code}.dev"] if dev else []))
 
 
 def units(code: str) -> tuple[str, ...]:
-    """The archive, which holds all languages."""
+    """Return the archive, which holds all languages."""
     return (UNIT,)
 
 
 def read_language(folder: Path, code: str, dev: bool = False) -> list[str]:
-    """The sentences of one language. Raises `EmsError` for a bad file."""
+    """Return the sentences of one language. Raises `EmsError` for a bad file."""
     return [line for name in file_names(code, dev) for line in read_sentences(folder / name)]
 
 
 def read_sides(folder: Path, code: str, dev: bool = False) -> list[list[str]]:
-    """The sentences of one language."""
+    """Return the sentences of one language."""
     return [read_language(folder, code, dev)]
 
 

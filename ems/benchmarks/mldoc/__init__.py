@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _of_one_pair(experiment: "Experiment") -> list[str]:
-    """The systems that are models of one language pair each."""
+    """Return the systems that are models of one language pair each."""
     members = {name for names in experiment.families.values() for name in names}
     return [name for name in experiment.shown if name in members]
 

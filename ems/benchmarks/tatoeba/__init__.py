@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def _of_unseen(experiment: "Experiment") -> list[str]:
-    """The systems that are scored on languages that they were not trained on."""
+    """Return the systems that are scored on languages that they were not trained on."""
     known = "tatoeba" in experiment.evalsets
     names = experiment.shown if known else []
     return [name for name in names if experiment.scores_unseen("tatoeba", name)]

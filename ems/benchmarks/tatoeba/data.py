@@ -11,7 +11,7 @@ from ems.evalsets.lines import read_sentences
 
 
 def file_names(code: str) -> tuple[str, str]:
-    """The two file names of one language (its code in the benchmark, like "deu")."""
+    """Return the two file names of one language (its code in the benchmark, like "deu")."""
     return f"tatoeba.{code}-eng.{code}", f"tatoeba.{code}-eng.eng"
 
 
@@ -24,7 +24,7 @@ def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
 
 
 def unequal(folder: Path, code: str, counts: list[int]) -> str:
-    """The error message for sides of different lengths."""
+    """Return the error message for sides of different lengths."""
     names = file_names(code)
     return (
         f"{folder}: {names[0]} has {counts[0]:,} lines and {names[1]} has {counts[1]:,}; "

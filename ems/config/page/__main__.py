@@ -9,7 +9,7 @@ from ems.files import write_text
 
 
 def generated() -> dict[str, str]:
-    """The text of each file by its path in the project."""
+    """Return the text of each file by its path in the project."""
     schemas = {"experiment": experiment_schema(), "site": site_schema()}
     texts = {
         f"schemas/{name}.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

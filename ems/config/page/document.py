@@ -22,13 +22,13 @@ SIZES = {"minItems": "at least", "maxItems": "at most", "minProperties": "at lea
 
 
 def settings_page() -> str:
-    """The text of docs/config.md."""
+    """Return the text of docs/config.md."""
     files = {"config.yaml": site_schema(), "configs/NAME.yaml": experiment_schema()}
     return OPENING + "".join("\n".join(_page(name, schema)) for name, schema in files.items())
 
 
 def _page(name: str, schema: Json) -> Iterator[str]:
-    """A file: its own keys, then each section below them where it stands first."""
+    """Return the page of a file: its own keys, then each section below where it stands first."""
     definitions, places = schema["$defs"], {}
     front = f"{name}: " if name == "config.yaml" else ""  # both files have `sources`
     waiting = [("", schema, schema["description"])]
@@ -71,7 +71,7 @@ def _description(part: Json, definitions: dict[str, Json]) -> str:
 
 
 def _type(part: Json, places: dict[str, str], front: str) -> str:
-    """What a value may be, in words."""
+    """Say in words what a value may be."""
     if "$ref" in part:
         place = places[part["$ref"].rpartition("/")[2]]
         anchor = "".join(
@@ -101,7 +101,7 @@ def _limits(part: Json, names: dict[str, str]) -> str:
 
 
 def _number(value: float) -> str:
-    """A number in plain digits; 1e38 stays as it is."""
+    """Return a number in plain digits; 1e38 stays as it is."""
     return str(value) if abs(value) >= 1e16 else f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 

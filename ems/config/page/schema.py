@@ -26,16 +26,16 @@ class _Generator(GenerateJsonSchema):
 
 
 def schema_of(model: type[Settings]) -> Json:
-    """The JSON schema of a model."""
+    """Return the JSON schema of a model."""
     schema = model.model_json_schema(schema_generator=_Generator)
     return {"$schema": DIALECT, **schema}
 
 
 def experiment_schema() -> Json:
-    """The schema of a file in configs/."""
+    """Return the schema of a file in configs/."""
     return schema_of(experiment_model())
 
 
 def site_schema() -> Json:
-    """The schema of config.yaml."""
+    """Return the schema of config.yaml."""
     return schema_of(site_model())
