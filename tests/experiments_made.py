@@ -5,7 +5,9 @@ import math
 
 import pytest
 import yaml
+from conftest import ROOT
 
+from ems.config import load_experiment, load_site
 from ems.errors import EmsError
 from ems.plan import plan
 
@@ -38,6 +40,11 @@ systems: {a: {}, b: {model: {layers: 1}}, ngram: {kind: char-ngram}}
 """)  # of corpora that the catalogue knows
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
 GONE = object()
+
+
+def shipped(name):
+    """An experiment of the project."""
+    return load_experiment(name, load_site(ROOT / "config.yaml"), ROOT / "configs")
 
 
 def edited(value, path, new):

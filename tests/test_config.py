@@ -6,9 +6,9 @@ import sys
 
 import pytest
 from conftest import ROOT
-from experiments_made import GONE, REAL, SITE, Settings, edited
+from experiments_made import GONE, REAL, SITE, Settings, edited, shipped
 
-from ems.config import load_experiment, load_site
+from ems.config import load_site
 from ems.config.yaml12 import load_yaml
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
@@ -20,11 +20,6 @@ SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 @pytest.fixture
 def project(tmp_path):
     return Settings(tmp_path, REAL)
-
-
-def shipped(name):
-    site = load_site(ROOT / "config.yaml", {"experiment": name})
-    return load_experiment(name, site, ROOT / "configs")
 
 
 # --- the experiments that are here

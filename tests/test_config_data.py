@@ -5,10 +5,9 @@ from importlib.resources import files
 
 import pytest
 import yaml
-from conftest import ROOT
-from experiments_made import GONE, REAL, Settings, edited
+from experiments_made import GONE, REAL, Settings, edited, shipped
 
-from ems.config import UNSEEN, load_experiment, load_site, stage_hash
+from ems.config import UNSEEN, stage_hash
 
 PARTS = {"train": 0.5, "validation": 0.1, "test": 0.4}
 DIVIDED = REAL | yaml.safe_load("""
@@ -174,8 +173,7 @@ def test_all_of_tatoeba_are_the_languages_of_tables_four_and_six_and_the_latter_
 
 
 def test_the_shipped_experiment_of_62_languages_scores_the_papers_unseen_ones():
-    site = load_site(ROOT / "config.yaml", {"experiment": "small62"})
-    experiment = load_experiment("small62", site, ROOT / "configs")
+    experiment = shipped("small62")
     codes = experiment.evalsets["tatoeba"].languages
     assert len(experiment.languages) == 62
     assert {code for code, language in codes.items() if language == UNSEEN} == printed(

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Project
+from conftest import Project
 from damaged_made import (
     ARCHIVE,
     CLEAN,
@@ -29,8 +29,8 @@ from damaged_made import (
     replace_by_a_folder,
     replace_by_text,
 )
+from experiments_made import shipped
 
-from ems.config import load_experiment, load_site
 from ems.corpora.content import check_file
 from ems.corpora.moses import count_pairs
 from ems.damaged import Damaged, advice
@@ -55,11 +55,6 @@ OUT = Path("out")
 DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
 
 
-def tiny():
-    site = load_site(ROOT / "config.yaml")
-    return load_experiment("tiny", site, ROOT / "configs")
-
-
 def stored():
     return PairStore(read_index(INDEX)["train"], ["en", "de", "zh", "ja"], 60)
 
@@ -68,7 +63,7 @@ READERS = {  # damaged file -> what reads it
     KEYS: lambda: read_eval_keys(KEYS),
     CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
     SEGMENTED: lambda: write_shards(SEGMENTED, VOCABULARY, OUT / "shard"),
-    SAMPLE: lambda: train_vocabulary(tiny(), SAMPLE, OUT / "v.model"),
+    SAMPLE: lambda: train_vocabulary(shipped("tiny"), SAMPLE, OUT / "v.model"),
     SAMPLE.with_suffix(".languages"): lambda: write_vocabulary_report(
         VOCABULARY, SAMPLE, OUT / "r.json"
     ),
@@ -152,4 +147,4 @@ def test_a_file_of_lines_that_ends_after_a_whole_line_is_found_too(path, spoil):
 
 def test_the_sample_of_a_vocabulary_is_drawn_of_whole_files_only(spoil):
     spoil(SEGMENTED, cut_between_lines)
-    check(finding(lambda: write_sample(tiny(), [SEGMENTED], OUT / "sample.txt")))
+    check(finding(lambda: write_sample(shipped("tiny"), [SEGMENTED], OUT / "sample.txt")))

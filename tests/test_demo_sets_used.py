@@ -4,9 +4,8 @@ import re
 from itertools import combinations
 
 import pytest
-from conftest import ROOT
 from demo_made import law
-from experiments_made import MINIMAL, Settings
+from experiments_made import MINIMAL, Settings, shipped
 
 import ems.benchmarks.counterfactual.data as counterfactual
 import ems.benchmarks.marc.data as marc
@@ -14,7 +13,7 @@ import ems.benchmarks.paracrawl.data as paracrawl
 import ems.benchmarks.xnli.data as xnli
 from ems.bench.task import Task
 from ems.benchmarks import benchmark, benchmarks, has, sets
-from ems.config import UNSEEN, load_experiment, load_site, stage_hash
+from ems.config import UNSEEN, stage_hash
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
 from ems.corpora.moses import read_pairs
 from ems.evalsets.documents import parts
@@ -32,14 +31,9 @@ def root(demo_mirror):
     return demo_mirror
 
 
-def load(name):
-    site = load_site(ROOT / "config.yaml")
-    return load_experiment(name, site, ROOT / "configs")
-
-
 @pytest.fixture(scope="module")
 def experiment():
-    return load("demo")
+    return shipped("demo")
 
 
 # --- what training has seen
@@ -123,7 +117,7 @@ def test_the_demo_has_every_benchmark_and_a_language_that_it_does_not_train_on(e
 
 
 def test_the_full_demo_has_the_same_sets_and_benchmarks(experiment):
-    full = load("demo-full")
+    full = shipped("demo-full")
     for key in ("evalsets", "decontaminate", "benchmarks", "probes"):
         assert getattr(full, key) == getattr(experiment, key)
 

@@ -7,9 +7,8 @@ import json
 import pytest
 from cli_made import Cli
 from conftest import ROOT
-from experiments_made import REAL, Settings
+from experiments_made import REAL, Settings, shipped
 
-from ems.config import load_experiment, load_site
 from ems.config.yaml12 import load_yaml
 from ems.corpora.catalogue import catalogue
 from ems.downloads import as_csv, as_json, as_text
@@ -28,11 +27,6 @@ def project(tmp_path):
 
 def listed(project, *corpora, **more):
     return json.loads(as_json(project.load(BASE | {"corpora": list(corpora)} | more)))
-
-
-def shipped(name):
-    site = load_site(ROOT / "config.yaml", {"experiment": name})
-    return load_experiment(name, site, ROOT / "configs")
 
 
 def test_a_corpus_has_the_pairs_files_and_kilobytes_of_the_table(project):

@@ -6,10 +6,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
+from experiments_made import shipped
 from safetensors.torch import save_file
 
-from ems.config import Corpus, load_experiment, load_site
+from ems.config import Corpus
 from ems.encode import SentenceEncoder
 from ems.files import sha256_file
 from ems.model.encoder import Encoder, EncoderSettings
@@ -39,14 +39,12 @@ def world(folder, format_characters):
     with zipfile.ZipFile(folder / "x.zip", "w") as archive:
         for code, lines in (("en", ENGLISH), ("zh", CHINESE)):
             archive.writestr(f"C.en-zh.{code}", "".join(f"{line}\n" for line in lines * 9))
-    site = load_site(ROOT / "config.yaml")
-    tiny = load_experiment("tiny", site, ROOT / "configs")
     corpus = Corpus("C", "v1", "somewhere", True, ("en-zh",), None)
     clean = CleanSettings(format_characters=format_characters)
     settings = VocabularySettings(size=110, character_coverage=1.0, sample_lines=100)
-    languages = {code: tiny.languages[code] for code in SEGMENTERS}
+    languages = {code: shipped("tiny").languages[code] for code in SEGMENTERS}
     changes = {"clean": clean, "vocabulary": settings, "languages": languages}
-    experiment = replace(tiny, corpora=(corpus,), validation=None, **changes)
+    experiment = replace(shipped("tiny"), corpora=(corpus,), validation=None, **changes)
     write_keys({}, folder / "keys.tsv")
     source = Source("C", "v1", "en-zh", (folder / "x.zip",))
     clean_corpus(experiment, source, folder / "keys.tsv", folder / "clean" / "en-zh.tsv")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from experiments_made import REAL, Settings, edited
+from experiments_made import REAL, Settings, edited, shipped
 
 from ems.benchmarks import benchmarks
-from ems.config import load_experiment, load_site, stage_hash
 from ems.config import opus as config_opus
 from ems.config import provenance as source
+from ems.config import stage_hash
 from ems.job_modules import (
     bench_modules,
     demo_modules,
@@ -361,10 +361,9 @@ PINNED = {
 
 def test_the_hashes_of_the_shipped_experiments_stay_as_they_are():
     """A finished model is trained again where the hash of its training changes."""
-    site = load_site(ROOT / "config.yaml")
     found = {}
     for path in sorted((ROOT / "configs").glob("*.yaml")):
-        experiment = load_experiment(path.stem, site, ROOT / "configs")
+        experiment = shipped(path.stem)
         hashes = [stage_hash(experiment, stage) for stage in ("evalkeys", "shards", "tables")]
         for name in experiment.vocabularies:
             hashes.append(stage_hash(experiment, "vocabulary", vocabulary=name))

@@ -5,11 +5,11 @@ import json
 import pytest
 import yaml
 from conftest import ROOT, Project, copy_project
+from experiments_made import shipped
 from mirror_made import translations, write_opus, write_tatoeba
 from train_made import LANGUAGES, MODEL, Toy
 
 from ems.bench.registry import evaluate
-from ems.config import load_experiment, load_site
 from ems.config.yaml12 import load_yaml
 from ems.encode import SentenceEncoder
 from ems.settings import plain
@@ -31,11 +31,6 @@ TASKS = {  # entry -> the objectives with a weight (Tables 6 and 7)
 }
 
 
-def loaded(name):
-    site = load_site(ROOT / "config.yaml")
-    return load_experiment(name, site, ROOT / "configs")
-
-
 def weights(system):
     objectives = system.objectives
     return {name: getattr(objectives, name).weight for name in objectives.active}
@@ -46,7 +41,7 @@ def weights(system):
 
 @pytest.mark.parametrize("name", [FULL, TWIN])
 def test_every_language_pair_has_a_vocabulary_and_a_model_of_its_own(name):
-    experiment = loaded(name)
+    experiment = shipped(name)
     for code in PAIRS:
         assert experiment.vocabularies[code].languages == ("en", code)
         system = experiment.systems[f"ugt-align-sim-{code}"]
@@ -61,7 +56,7 @@ def test_every_language_pair_has_a_vocabulary_and_a_model_of_its_own(name):
 @pytest.mark.parametrize("name", [FULL, TWIN])
 @pytest.mark.parametrize("task", TASKS)
 def test_each_training_task_of_tables_6_and_7_is_an_entry(name, task):
-    experiment = loaded(name)
+    experiment = shipped(name)
     for code in PAIRS if name == TWIN or task in ("ugt", "ugt-align-sim") else ("fr", "es"):
         assert weights(experiment.systems[f"{task}-{code}"]) == TASKS[task]
 
@@ -75,7 +70,7 @@ ABLATIONS = [
 @pytest.mark.parametrize("name", [FULL, TWIN])
 @pytest.mark.parametrize(("word", "part", "key", "values"), ABLATIONS)
 def test_layers_and_batch_of_tables_5_and_8_are_entries(name, word, part, key, values):
-    experiment = loaded(name)
+    experiment = shipped(name)
     base = experiment.systems["ugt-align-sim-fr"]
     assert getattr(getattr(base, part), key) not in values
     for value in values:
@@ -87,7 +82,7 @@ def test_layers_and_batch_of_tables_5_and_8_are_entries(name, word, part, key, v
 
 @pytest.mark.parametrize("name", [FULL, TWIN])
 def test_width_and_corpus_of_figure_2_and_table_9_are_entries(name):
-    systems = loaded(name).systems
+    systems = shipped(name).systems
     shares = {12: 0.125, 25: 0.25, 50: 0.5}
     for word, share in shares.items():
         for more in ("", "-align-sim"):
@@ -99,7 +94,7 @@ def test_width_and_corpus_of_figure_2_and_table_9_are_entries(name):
 
 
 def test_the_full_size_is_that_of_the_paper():
-    experiment = loaded(FULL)
+    experiment = shipped(FULL)
     system = experiment.systems["ugt-align-sim-fr"]
     model, head = system.model, system.objectives.head
     sizes = (model.layers, model.width, model.heads, model.feed_forward)
@@ -121,7 +116,7 @@ def test_the_full_size_is_that_of_the_paper():
 
 
 def test_the_full_size_retrieves_and_classifies_as_sections_4_3_and_4_4_say():
-    experiment = loaded(FULL)
+    experiment = shipped(FULL)
     europarl = experiment.evalsets["europarlxsr"]
     assert set(europarl.languages.values()) == set(PAIRS)
     how = europarl.protocol
@@ -187,7 +182,7 @@ def test_an_entry_of_the_twin_trains_with_its_losses_and_scores_its_language(
     places = Places(tmp_path / "model", tmp_path / "state")
     train(experiment, name, small.data_of(["en", "fr"]), places)
     rows = [json.loads(row) for row in (tmp_path / "model/losses.jsonl").read_text().splitlines()]
-    expected = set(weights(loaded(TWIN).systems[name]))
+    expected = set(weights(shipped(TWIN).systems[name]))
     for row in rows:
         assert expected | {"total"} <= set(row)
         assert not (set(TASKS) | {"contrastive"}) - expected & set(row)
@@ -291,6 +286,6 @@ def test_the_whole_experiment_is_planned_without_a_network(run, name):
             address = f"https://mirror.invalid/{folder}"
             run.edit(f"configs/{TWIN}.yaml", f"../shared/data/{folder}", address)
     plan = run.snakemake("-n", "--config", f"experiment={name}", "--", "all")
-    shown = loaded(name).shown
+    shown = shipped(name).shown
     assert f"train {len(shown)}" in " ".join(plan.split())
     assert "vocabulary 4" in " ".join(plan.split())

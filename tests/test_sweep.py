@@ -4,10 +4,10 @@ import re
 
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, Settings, changed, edited
+from experiments_made import MINIMAL, Settings, changed, edited, shipped
 from tables_made import csv_rows, tex_line, write_lines
 
-from ems.config import load_experiment, load_site, stage_hash
+from ems.config import stage_hash
 from ems.config.sweep import written
 from ems.errors import EmsError
 from ems.model.settings import EncoderSettings
@@ -117,10 +117,9 @@ def test_a_value_is_written_as_one_reads_it(value, text):
 
 
 def test_every_system_of_every_sweep_here_is_a_good_name_of_a_folder():
-    site = load_site(ROOT / "config.yaml")
     names = []
     for path in sorted((ROOT / "configs").glob("*.yaml")):
-        experiment = load_experiment(path.stem, site, ROOT / "configs")
+        experiment = shipped(path.stem)
         names += [point.system for point in experiment.sweep]
         assert len({point.axis for point in experiment.sweep if point.chosen}) == len(
             {point.axis for point in experiment.sweep}
@@ -138,8 +137,7 @@ def test_no_two_sections_of_a_system_have_a_key_in_common():
 
 
 def test_ems62_searches_what_table_ii_of_the_paper_lists_around_what_it_chose():
-    site = load_site(ROOT / "config.yaml")
-    experiment = load_experiment("ems62", site, ROOT / "configs")
+    experiment = shipped("ems62")
     found = {}
     for point in experiment.sweep:
         found.setdefault(point.axis, {})[point.value] = point.chosen

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
+from experiments_made import shipped
 
-from ems.config import load_experiment, load_site
 from ems.config.yaml12 import load_yaml
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
@@ -67,16 +67,11 @@ RELEASED = {  # original-code.md sections 8 to 10
 ALL = {**SYSTEMS, "ems-released": (list(RELEASED), BOTH)}
 
 
-def experiment(name):
-    site = load_site(ROOT / "config.yaml")
-    return load_experiment(name, site, ROOT / "configs")
-
-
 @pytest.fixture(scope="module", params=EXPERIMENTS)
 def loaded(request):
     """(its entries under `systems` as written, the experiment)."""
     written = load_yaml(ROOT / "configs" / f"{request.param}.yaml")["systems"]
-    return written, experiment(request.param)
+    return written, shipped(request.param)
 
 
 def leaves(value, front=""):
@@ -186,7 +181,7 @@ def batch(pieces, languages, pairs):
 def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name):
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    settings = experiment("demo-full").systems[name]
+    settings = shipped("demo-full").systems[name]
     still = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
     still["objectives"] = {"head": {"dropout": 0.0}}
     system = made(settings.overridden(still), 8, 200, "cpu")
@@ -212,7 +207,7 @@ def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name
 
 
 def paper(name):
-    found = experiment("ems62")
+    found = shipped("ems62")
     return made(found.systems[name], 62, 60_000)
 
 
@@ -242,7 +237,7 @@ def test_lightweight_has_30_2_million_weights():
     weights = {"contrastive": 0, "xtr": 0, "ugt": 1, "align": 1, "similarity": 1}
     objectives = {name: {"weight": weight} for name, weight in weights.items()}
     objectives["head"] = {"language_width": 0, "output": "shared", "bias": True}
-    ems = experiment("ems62").systems["ems"]
+    ems = shipped("ems62").systems["ems"]
     settings = ems.overridden({"model": model, "objectives": objectives})
     assert count(made(settings, 2, 50_000)) == 30_221_648
     settings = settings.overridden({"objectives": {"head": {"layer_norm": True}}})
@@ -253,7 +248,7 @@ def test_lightweight_has_30_2_million_weights():
 
 
 def test_the_start_values_of_the_authors_code_are_pytorchs_and_all_layers_are_alike():
-    settings = experiment("demo-full").systems["ems-released"]
+    settings = shipped("demo-full").systems["ems-released"]
     torch.manual_seed(0)
     system = made(settings, 8, 3000, "cpu")
     encoder = system.encoder
@@ -274,6 +269,6 @@ def test_the_start_values_of_the_authors_code_are_pytorchs_and_all_layers_are_al
 
 def test_ours_starts_with_layers_that_differ():
     torch.manual_seed(0)
-    system = made(experiment("demo-full").systems["ems"], 8, 3000, "cpu")
+    system = made(shipped("demo-full").systems["ems"], 8, 3000, "cpu")
     first, second = (layer.inner.weight for layer in system.encoder.layers[:2])
     assert not torch.equal(first, second)

@@ -24,6 +24,7 @@ from ems.settings import (
     SomeLanguages,
     by_type,
     listing,
+    text_or,
     with_fields,
 )
 from ems.tables.settings import TablesSettings
@@ -88,7 +89,7 @@ class SystemEntry(Overrides):
         description="Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a "
         "list, or a mapping with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`.",
     )
-    model: by_type(Place, EncoderSettings) = Field(
+    model: text_or(Place, EncoderSettings) = Field(
         default_factory=EncoderSettings,
         description="The sizes, or where to find a model that is not trained here.",
     )
