@@ -7,6 +7,8 @@ import stat
 import tarfile
 import zipfile
 
+from ems.errors import EmsError
+
 TARS = {"tar": "w", "tar.gz": "w:gz", "tar.bz2": "w:bz2"}
 SINGLES = {"gz": gzip.compress, "bz2": bz2.compress}
 ZEROS = bytes(40 << 20)  # packs to next to nothing
@@ -54,6 +56,24 @@ def tar_of(path, *members):
 def encrypted(path):
     """The zip with each member said to be encrypted."""
     return patched(path, b"PK\x03\x04", 6, b"\x01", b"PK\x01\x02", 8, b"\x01")
+
+
+def refused(contents, path, read, expected):
+    """How many of the contents of a file `read` refuses; the others must be read as expected."""
+    count = 0
+    for content in contents:
+        path.write_bytes(content)
+        try:
+            assert read(path) == expected
+        except EmsError:
+            count += 1
+    return count
+
+
+def spoilt(content):
+    """The content with one byte changed, for each of its bytes."""
+    for at, byte in enumerate(content):
+        yield content[:at] + bytes([byte ^ 0x5A]) + content[at + 1 :]
 
 
 def patched(path, *changes):

@@ -44,6 +44,11 @@ class Cli:
         assert status == expect, err.getvalue()
         return out.getvalue(), err.getvalue()
 
+    def start(self, *arguments, **options):
+        """Start a call in a process of its own."""
+        command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
+        return subprocess.Popen(command, cwd=self.folder, **options)
+
     def __call__(self, *arguments, expect=0):
         """Return the lines on stderr of a call that prints nothing else."""
         out, err = self.run(*arguments, expect=expect)

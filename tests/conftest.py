@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+import yaml
 
 if TYPE_CHECKING:
     from train_made import Toy
@@ -94,9 +96,20 @@ class Project:
         assert text.count(old) == 1, f"{old!r} is in {name} {text.count(old)} times"
         path.write_text(text.replace(old, new))
 
+    def select(self, name: str, value: object) -> None:
+        """Make this the project's experiment in the place of `tiny`."""
+        path = self.folder / "configs" / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+        self.edit("config.yaml", "experiment: tiny\n", f"experiment: {name}\n")
+
     def tables(self) -> dict[str, bytes]:
         """The content of every table that there is."""
         return {p.name: p.read_bytes() for p in sorted((self.folder / "results/tables").iterdir())}
+
+
+def planned(output: str) -> dict[str, int]:
+    """The number of jobs by rule, of what a dry run of Snakemake printed."""
+    return {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
 
 
 def copy_project(folder: Path) -> Project:

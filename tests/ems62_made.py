@@ -1,7 +1,6 @@
 """The benchmarks of ems62, each of a few sentences, in the files in which they are published."""
 
 import json
-from pathlib import Path
 
 import evalsets_made as made
 from mirror_made import translations, write_flores, write_lines, write_sib, write_tatoeba
@@ -17,18 +16,18 @@ TESTED = ("valid", "test")
 COUNTERFACTUAL = {"EN": ("train", *TESTED), "DE": TESTED, "JP": TESTED}
 
 
-def sentences(names: list[str], seed: str, count: int = PAIRS) -> list[dict[str, str]]:
+def sentences(names, seed, count=PAIRS):
     """Translations with a word of the file in them, so that no two files share a sentence."""
     items = translations(count, names, seed=seed, least=3)
     return [{name: f"{text} {seed}" for name, text in item.items()} for item in items]
 
 
-def lines_of(code: str, seed: str, count: int = PAIRS) -> list[str]:
+def lines_of(code, seed, count=PAIRS):
     """Sentences of one language."""
     return [item[code] for item in sentences([code], seed, count)]
 
 
-def write_evalsets(mirror: Path, tatoeba: dict[str, list[dict[str, str]]]) -> None:
+def write_evalsets(mirror, tatoeba):
     """Every benchmark as it is published, but for ParaCrawl, which lies among the corpora."""
     for code, items in tatoeba.items():
         write_tatoeba(mirror, code, [(item[code], item["en"]) for item in items])
@@ -43,7 +42,7 @@ def write_evalsets(mirror: Path, tatoeba: dict[str, list[dict[str, str]]]) -> No
     made.pack(mirror / "pawsx" / "x-final.tar.gz", made.pawsx())
 
 
-def write_bucc(folder: Path) -> None:
+def write_bucc(folder):
     for code in ("de", "fr", "ru", "zh"):
         for part in ("sample", "training"):
             items = sentences([code, "en"], f"bucc {code} {part}")
@@ -54,14 +53,14 @@ def write_bucc(folder: Path) -> None:
             write_lines(stem.with_name(f"{stem.name}.gold"), [f"{code}-0\ten-0"])
 
 
-def topics_of(code: str) -> dict[str, list[tuple[str, str]]]:
+def topics_of(code):
     """A sentence of each topic in each part of SIB-200."""
     parts = ("train", "dev", "test")
     texts = {part: lines_of(code, f"sib {code} {part}", len(TOPICS)) for part in parts}
     return {part: list(zip(TOPICS, own, strict=True)) for part, own in texts.items()}
 
 
-def write_xnli(folder: Path) -> None:
+def write_xnli(folder):
     """Two pairs of each label in each language, and as many English ones to learn from."""
     for split in ("dev", "test"):
         rows = [
@@ -79,13 +78,13 @@ def write_xnli(folder: Path) -> None:
     write_lines(path, ["premise\thypo\tlabel", *rows])
 
 
-def entailed(code: str, seed: str) -> list[tuple[str, str, str]]:
+def entailed(code, seed):
     """(label, premise, hypothesis) of one language."""
     lines = lines_of(code, seed)
     return list(zip(ENTAILED, lines[::2], lines[1::2], strict=True))
 
 
-def write_counterfactual(folder: Path) -> None:
+def write_counterfactual(folder):
     for code, splits in COUNTERFACTUAL.items():
         for split in splits:
             lines = lines_of(code.lower(), f"counterfactual {code} {split}")
@@ -93,7 +92,7 @@ def write_counterfactual(folder: Path) -> None:
             write_lines(folder / f"{code}_{split}.tsv", ["sentence\tis_counterfactual", *rows])
 
 
-def write_xsimpp(mirror: Path) -> None:
+def write_xsimpp(mirror):
     """A sentence made of each English one of FLORES."""
     kinds = ("causality_alternation", "entity_replacement", "number_replacement")
     english = lines_of("eng_Latn", "flores eng_Latn")

@@ -216,6 +216,21 @@ def write_files(folder, files, strip=0):
     return folder
 
 
+def write_sets(folder):
+    """One language or more of each set, as it lies once it is unpacked."""
+    write_files(folder / "bucc2018", bucc() | bucc(part="sample"), strip=1)
+    write_files(folder / "xnli", xnli() | xnli_mt())
+    write_files(folder / "pawsx", pawsx(), strip=1)
+    write_files(folder / "xsimpp", xsimpp())
+    write_files(folder / "cls", cls(), strip=1)
+    write_files(folder / "marc", marc())
+    for name in ("mldoc", "rcv2"):
+        write_reuters(folder / name)
+    for name, files in (("tatoeba", TATOEBA), ("flores200", FLORES), ("sib200", SIB)):
+        write_files(folder / name, files)
+    return folder
+
+
 def pack(path, files):
     """An archive of what its name says (.zip, .tar.gz, .tar.bz2); the sha256 of its bytes."""
     return sha256_file(archives_made.pack(path, list(files.items())))

@@ -2,12 +2,13 @@
 
 import copy
 import math
+from functools import cache
 
 import pytest
 import yaml
 from conftest import ROOT
 
-from ems.config import load_experiment, load_site
+from ems.config import load_experiment, load_site, stage_hash
 from ems.errors import EmsError
 from ems.plan import plan
 
@@ -38,13 +39,64 @@ evalsets: {tatoeba: {version: v1}}
 model: {width: 32, heads: 2}
 systems: {a: {}, b: {model: {layers: 1}}, ngram: {kind: char-ngram}}
 """)  # of corpora that the catalogue knows
+DIVIDED = REAL | yaml.safe_load("""
+splits: {NTREX: {documents: DOCUMENT_IDS.tsv, parts: {train: 0.5, validation: 0.1, test: 0.4}}}
+corpora:
+  - {name: Tatoeba, version: v2021-08-07}
+  - {name: NTREX, version: v1, part: train}
+validation: {name: NTREX, version: v1, part: validation}
+evalsets:
+  tatoeba: {version: v1, languages: all}
+  flores200: {version: v1, languages: all}
+  sib200: {version: v1, languages: all}
+  ntrex: {version: v1, languages: all, part: test}
+decontaminate: {against: [tatoeba, flores200, sib200, ntrex]}
+benchmarks: [tatoeba, ntrex]
+""")  # a corpus in parts, benchmarks of all languages
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
 GONE = object()
+SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 
 
-def shipped(name):
-    """An experiment of the project."""
-    return load_experiment(name, load_site(ROOT / "config.yaml"), ROOT / "configs")
+def hashes(experiment):
+    """The hash of every job of an experiment."""
+    found = {stage: stage_hash(experiment, stage) for stage in ("evalkeys", "shards", "tables")}
+    for name in experiment.vocabularies:
+        found[f"vocabulary {name}"] = stage_hash(experiment, "vocabulary", vocabulary=name)
+    for _, corpus in experiment.all_corpora():
+        names = {"label": corpus.label, "version": corpus.version}
+        for pair in corpus.pairs:
+            place = f"{corpus.label} {pair}"
+            found[f"clean {place}"] = stage_hash(experiment, "clean", pair=pair, **names)
+            found[f"segment {place}"] = stage_hash(experiment, "segment", pair=pair)
+    for name, system in experiment.systems.items():
+        if system.trained:
+            found[f"train {name}"] = stage_hash(experiment, "train", system=name)
+        for benchmark in experiment.benchmarks:
+            names = {"system": name, "benchmark": benchmark}
+            found[f"bench {name} {benchmark}"] = stage_hash(experiment, "bench", **names)
+    return found
+
+
+def changed_jobs(settings, before, after):
+    """The jobs of the experiment `before` whose hash is another one in the experiment `after`."""
+    old, new = (hashes(settings.load(value)) for value in (before, after))
+    return {name for name in old if old[name] != new[name]}
+
+
+def one_line(call, *arguments, **options):
+    """The one line that a call must fail with."""
+    with pytest.raises(EmsError) as error:
+        call(*arguments, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@cache
+def shipped(name, root=ROOT):
+    """An experiment as it lies in a checkout."""
+    site = load_site(root / "config.yaml", {"experiment": name})
+    return load_experiment(name, site, root / "configs")
 
 
 def edited(value, path, new):
@@ -59,6 +111,21 @@ def edited(value, path, new):
     else:
         at[last] = new
     return value
+
+
+def parts_of(schema, path=(), definitions=None):
+    """(path, part) of every setting of a schema; `[]` and `x` stand for items and names."""
+    definitions = definitions or schema.get("$defs", {})
+    if "$ref" in schema:
+        schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
+    yield path, schema
+    inner = [((*path, key), part) for key, part in schema.get("properties", {}).items()]
+    inner += [(path, part) for part in schema.get("oneOf", ())]
+    for key, name in (("items", "[]"), ("additionalProperties", "x")):
+        if isinstance(schema.get(key), dict):
+            inner.append(((*path, name), schema[key]))
+    for at, part in inner:
+        yield from parts_of(part, at, definitions)
 
 
 def ends(part):
@@ -100,11 +167,7 @@ class Settings:
 
     def told(self, value=None, **overrides):
         """The one line that a bad setting is told with."""
-        with pytest.raises(EmsError) as error:
-            self.load(value, **overrides)
-        message = str(error.value)
-        assert "\n" not in message
-        return message
+        return one_line(self.load, value, **overrides)
 
     def changed(self, **changes):
         """The base with `key={...}` laid over it, mapping by mapping."""

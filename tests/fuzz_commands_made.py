@@ -2,46 +2,24 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any
-from unittest import mock
 
 from fuzz_values_made import OTHERS, TEXTS, Case
 from fuzz_world_made import NAMES
 from hypothesis import strategies as st
 
-
-class _Captured(Exception):
-    """Carries the parser out of `main`."""
-
-
-def the_parser(*words: str) -> argparse.ArgumentParser:
-    """The parser behind `ems` for some words, whatever it is called."""
-
-    def stop(self: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        raise _Captured(self)
-
-    from ems.cli import main
-
-    with mock.patch.object(argparse.ArgumentParser, "parse_known_args", stop):
-        try:
-            main(list(words))
-        except _Captured as captured:
-            return captured.args[0]
-    raise AssertionError("ems parses without argparse")
-
-
-def _parsers(*words: str) -> dict[str, argparse.ArgumentParser]:
-    actions = the_parser(*words)._actions
-    (commands,) = (a for a in actions if isinstance(a, argparse._SubParsersAction))
-    return commands.choices
+from ems.commands import COMMANDS
+from ems.flags import SHARED, flags_of
 
 
 def subcommands() -> dict[str, list[argparse.Action]]:
     """The flags of each subcommand."""
-    return {
-        name: [action for action in _parsers(name)[name]._actions if action.dest != "help"]
-        for name in _parsers()
-    }
+    stages = {}
+    for name, command in COMMANDS.items():
+        parser = argparse.ArgumentParser(add_help=False)
+        for flag in (*flags_of(command), *SHARED):
+            flag.add_to(parser)
+        stages[name] = parser._actions
+    return stages
 
 
 WORDS = [text for text in TEXTS if "\x00" not in text]  # the system allows no zero in a word
@@ -70,28 +48,6 @@ def value_of(action: argparse.Action) -> st.SearchStrategy:
     return st.one_of(st.sampled_from(WORDS), st.sampled_from(PATHS))
 
 
-def usual(action: argparse.Action, known: dict[str, list[list[str]]]) -> st.SearchStrategy:
-    """The words for a flag that some good command gave it, or ones of its type."""
-    few = {"*": (0, 3), "+": (1, 3), None: (1, 1), "?": (0, 1)}.get(action.nargs, (1, 1))
-    odd = st.lists(value_of(action), min_size=few[0], max_size=few[1])
-    good = known.get(action.dest.replace("_", "-"))
-    return st.one_of(st.sampled_from(good), odd) if good else odd
-
-
-def values_known(commands: list[list[str]]) -> dict[str, list[list[str]]]:
-    """What the good commands give to each flag."""
-    known: dict[str, list[list[str]]] = {}
-    for words in commands:
-        flag = ""
-        for word in words[2:]:
-            if word.startswith("--"):
-                flag = word[2:]
-                known.setdefault(flag, []).append([])
-            elif flag:
-                known[flag][-1].append(word)
-    return known
-
-
 def split_flags(words: list[str]) -> list[list[str]]:
     """A command's words: what precedes the flags, and each flag with its values."""
     groups: list[list[str]] = [[]]
@@ -100,6 +56,23 @@ def split_flags(words: list[str]) -> list[list[str]]:
             groups.append([])
         groups[-1].append(word)
     return groups
+
+
+def values_known(commands: list[list[str]]) -> dict[str, list[list[str]]]:
+    """What the good commands give to each flag."""
+    known: dict[str, list[list[str]]] = {}
+    for words in commands:
+        for flag, *values in split_flags(words)[1:]:
+            known.setdefault(flag[2:], []).append(values)
+    return known
+
+
+def usual(action: argparse.Action, known: dict[str, list[list[str]]]) -> st.SearchStrategy:
+    """The words for a flag that some good command gave it, or ones of its type."""
+    low, high = {"*": (0, 3), "+": (1, 3), "?": (0, 1)}.get(action.nargs, (1, 1))
+    odd = st.lists(value_of(action), min_size=low, max_size=high)
+    good = known.get(action.dest.replace("_", "-"))
+    return st.one_of(st.sampled_from(good), odd) if good else odd
 
 
 def command_cases(commands: list[list[str]]) -> st.SearchStrategy:

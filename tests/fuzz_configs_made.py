@@ -1,8 +1,9 @@
 """Changed settings: checked, planned by Snakemake without a job, run by it, and trained with."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from experiments_made import parts_of
 from fuzz_stages_made import COMMANDS
 from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
@@ -31,22 +32,13 @@ def raw_text(path: str) -> st.SearchStrategy:
     return st.one_of(inserted.map(list), in_bytes(path))
 
 
-def settings_of(name: str) -> list[Key]:
-    """Every setting that a schema knows by name."""
-    schema = {"experiment": experiment_schema, "site": site_schema}[name]()
-    return list(_below(schema, schema, ()))
-
-
-def _below(schema: dict[str, Any], whole: dict[str, Any], way: tuple[str, ...]) -> Iterator[Key]:
-    while "$ref" in schema:
-        named: Any = whole
-        for part in schema["$ref"].removeprefix("#/").split("/"):
-            named = named[part]
-        schema = {**named, **{key: value for key, value in schema.items() if key != "$ref"}}
-    if way:
-        yield way, schema
-    for name, inner in schema.get("properties", {}).items():
-        yield from _below(inner, whole, (*way, name))
+def keys() -> dict[str, list[Key]]:
+    """Every setting that the schemas of the toy's two files know by name."""
+    schemas = {SITE: site_schema(), TOY: experiment_schema()}
+    return {
+        file: [(way, part) for way, part in parts_of(schema) if way and not {"[]", "x"} & {*way}]
+        for file, schema in schemas.items()
+    }
 
 
 def bounds(schema: dict[str, Any]) -> list[float]:
@@ -89,14 +81,17 @@ def setting(file: str, keys: list[Key]) -> st.SearchStrategy:
 
 def config_cases(experiments: list[str]) -> st.SearchStrategy:
     """Changed settings, checked by `ems check`."""
-    known = {SITE: settings_of("site"), TOY: settings_of("experiment")}
+    known = keys()
 
     @st.composite
     def one(draw: Callable) -> Case:
         name = draw(st.sampled_from(experiments))
         file = draw(st.sampled_from([f"configs/{name}.yaml"] * 4 + [SITE]))
-        keys = known[SITE if file == SITE else TOY]
-        ways = [setting(file, keys)] * 4 + [in_tree("yaml", file)] * 2 + [raw_text(file)]
+        ways = (
+            [setting(file, known[SITE if file == SITE else TOY])] * 4
+            + [in_tree("yaml", file)] * 2
+            + [raw_text(file)]
+        )
         way = draw(st.sampled_from(ways))
         edits = draw(st.lists(way, min_size=1 if draw(st.integers(0, 9)) else 0, max_size=2))
         words = ["ems", *draw(st.sampled_from([["check"], ["check"], ["corpora", "list"]]))]
@@ -107,10 +102,8 @@ def config_cases(experiments: list[str]) -> st.SearchStrategy:
 
 def planned_cases() -> st.SearchStrategy:
     """Changed settings of the toy, planned by `snakemake -n`."""
-    keys = {SITE: settings_of("site"), TOY: settings_of("experiment")}
-    edits = st.sampled_from([SITE, TOY]).flatmap(
-        lambda file: st.one_of(setting(file, keys[file]), in_tree("yaml", file))
-    )
+    known = keys().items()
+    edits = st.one_of(*(st.one_of(setting(*each), in_tree("yaml", each[0])) for each in known))
     return st.lists(edits, min_size=1, max_size=2).map(
         lambda edits: {"kind": "plans", "edits": edits, "words": ["snakemake", "-n", "all"]}
     )
@@ -124,9 +117,9 @@ SMALL = 64  # numbers above it only take memory
 def training_cases() -> st.SearchStrategy:
     """Odd settings within and around their bounds, with which the toy is trained."""
     train = next(words for words in COMMANDS if words[1] == "train")
-    keys = [
+    known = [
         (way, schema)
-        for way, schema in settings_of("experiment")
+        for way, schema in keys()[TOY]
         if way[0] in SECTIONS and len(way) > 1 and not SLOW & set(way)
     ]
 
@@ -134,7 +127,7 @@ def training_cases() -> st.SearchStrategy:
     def one(draw: Callable) -> Case:
         edits = []
         for _ in range(draw(st.integers(1, 3))):
-            way, schema = draw(st.sampled_from(keys))
+            way, schema = draw(st.sampled_from(known))
             value = draw(value_for(schema))
             if not isinstance(value, int) or value <= SMALL:
                 edits.append(["at", TOY, list(way), value])

@@ -14,55 +14,27 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz_commands_made import command_cases, split_flags
+from experiments_made import SHIPPED
+from fuzz_commands_made import command_cases
 from fuzz_configs_made import config_cases, planned_cases, training_cases, workflow_cases
 from fuzz_files_made import file_cases
 from fuzz_forks_made import Forks
 from fuzz_law_made import Failure, broken_laws
 from fuzz_values_made import Case
-from fuzz_world_made import ROOT, World
+from fuzz_world_made import World
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 BATCHES = {"commands": 40, "files": 40, "configs": 40, "trainings": 8, "plans": 4, "workflows": 1}
-TRIES = 12  # to make a case that fails simpler
-SIMPLE = [None, 0, "x", [], {}]
 SECONDS = {"ems": 60, "snakemake": 300}
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A case that breaks the law."""
-
-    case: Case
-    failure: Failure
-
-    def __str__(self) -> str:
-        return f"{self.failure.cause}\n{self.failure.details}\n{rebuilt(self.case)}"
 
 
 def rebuilt(case: Case) -> str:
     """How to run a case again."""
     command = shlex.join(case["words"])
     return f"{command}\nagain: python tests/fuzz_made.py --case <<'EOF'\n{json.dumps(case)}\nEOF"
-
-
-def simpler(case: Case) -> Iterator[Case]:
-    """Cases with one thing less."""
-    for at, edit in enumerate(case["edits"]):
-        rest = case["edits"][:at], case["edits"][at + 1 :]
-        yield case | {"edits": [*rest[0], *rest[1]]}
-        if edit[0] in ("json", "yaml") and edit[-1] not in SIMPLE:
-            for value in SIMPLE:
-                yield case | {"edits": [*rest[0], [*edit[:-1], value], *rest[1]]}
-    groups = split_flags(case["words"])
-    for at in range(1, len(groups)):
-        yield case | {"words": [word for group in groups[:at] + groups[at + 1 :] for word in group]}
 
 
 class Campaign:
@@ -76,7 +48,9 @@ class Campaign:
         entries = self.world.master.items()
         listing = [p.removeprefix(project) for p, e in entries if e.kind == "file"]
         mine = [path for path in listing if not path.startswith(("odd/", "rules/", "envs/"))]
-        experiments = ["toy", *filter(self._is_fine, SHIPPED)]
+        check = ["ems", "check", "--experiment"]  # a machine may lack the segmenters of some
+        ends = {name: self.forks.run([*check, name], self.world.project) for name in SHIPPED}
+        experiments = ["toy", *(name for name, done in ends.items() if done.status == 0)]
         self.kinds: dict[str, st.SearchStrategy] = {
             "commands": command_cases(self.world.commands),
             "files": file_cases(self.world.commands, mine),
@@ -92,12 +66,7 @@ class Campaign:
         self.cases: Counter = Counter()
         self.passed: Counter = Counter()  # that ended with status 0
         self.repeats: Counter = Counter()  # by the cause of a failure
-        self.failures: dict[str, Broken] = {}
-
-    def _is_fine(self, name: str) -> bool:
-        """Whether an experiment can be checked here: with the segmenters of this machine."""
-        words = ["ems", "check", "--experiment", name]
-        return self.forks.run(words, self.world.project).status == 0
+        self.failures: dict[str, str] = {}  # cause -> details, and how to run the case again
 
     def close(self) -> None:
         """End the server and remove the sandbox."""
@@ -116,22 +85,12 @@ class Campaign:
         return broken_laws(case, done, before, world.listing(), world)
 
     def check(self, case: Case) -> None:
-        """Run a case and keep what it breaks, made small where it is new."""
+        """Run a case and keep what it breaks."""
         for failure in self.run(case):
             self.repeats[failure.cause] += 1
             if failure.cause not in self.failures:
                 print(f"new: {failure.cause}", flush=True)
-                self.failures[failure.cause] = self._made_small(Broken(case, failure))
-
-    def _made_small(self, broken: Broken) -> Broken:
-        """The same failure of a simpler case: with fewer edits, simpler ones, fewer flags."""
-        left = TRIES
-        for case in simpler(broken.case):
-            left -= 1
-            same = [f for f in self.run(case) if f.cause == broken.failure.cause] if left else []
-            if same:
-                return self._made_small(Broken(case, same[0]))
-        return broken
+                self.failures[failure.cause] = f"{failure.details}\n{rebuilt(case)}"
 
     def batch(self, kind: str, number: int, count: int) -> None:
         """Run `count` cases of a kind, drawn with a seed."""
@@ -156,8 +115,8 @@ class Campaign:
         rows += [f"{k:<12}{n:>8,}{self.passed[k]:>10,}" for k, n in self.cases.items()]
         rows += [f"{'all':<12}{self.cases.total():>8,}{self.passed.total():>10,}", ""]
         rows += [
-            f"{self.repeats[cause]:>5} x {cause}\n{broken}\n"
-            for cause, broken in self.failures.items()
+            f"{self.repeats[cause]:>5} x {cause}\n{details}\n"
+            for cause, details in self.failures.items()
         ]
         return "\n".join([*rows, f"{len(self.failures)} failures"])
 
@@ -166,26 +125,20 @@ def fuzz(minutes: float, number: int, kinds: list[str]) -> int:
     """Run cases for so many minutes; 1 when any failed."""
     print(f"seed {number}; again: make fuzz SEED={number} MINUTES={minutes:g}", flush=True)
     campaign = Campaign(wide=True)
-    begin, end, draw = time.monotonic(), time.monotonic() + 60 * minutes, random.Random(number)
+    end, draw = time.monotonic() + 60 * minutes, random.Random(number)
     try:
         while time.monotonic() < end:
             for kind in kinds or campaign.kinds:
                 campaign.batch(kind, draw.getrandbits(32), BATCHES[kind])
-            print(_progress(campaign, begin, end), flush=True)
+            cases, left = campaign.cases.total(), max(0, end - time.monotonic()) / 60
+            failures = len(campaign.failures)
+            print(f"{cases:,} cases, {failures} failures, {left:.0f} minutes left", flush=True)
     except KeyboardInterrupt:
         print("interrupted")
     finally:
         campaign.close()
     print(campaign.table())
     return int(bool(campaign.failures))
-
-
-def _progress(campaign: Campaign, begin: float, end: float) -> str:
-    cases, now = campaign.cases.total(), time.monotonic()
-    return (
-        f"{cases:,} cases, {len(campaign.failures)} failures, {cases / (now - begin):.1f} cases/s, "
-        f"{max(0, end - now) / 60:.0f} minutes left"
-    )
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,11 +72,8 @@ class World:
         (folder / "tmp").mkdir()
         own(folder / "tmp")
         self.master = self.listing()
-        self.bytes = {
-            path: (self.root / path).read_bytes()
-            for path, entry in self.master.items()
-            if entry.kind == "file"
-        }
+        self.kept = folder.with_name(f"{folder.name}-kept")
+        subprocess.run(["cp", "-a", folder, self.kept], check=True)
 
     def _make(self) -> None:
         """Settings and downloads."""
@@ -116,28 +114,23 @@ class World:
 
     def listing(self) -> dict[str, Entry]:
         """Every path below the sandbox, relative to it."""
-        entries = {}
-        folders = [""]
+        entries, folders = {}, [self.root]
         while folders:
-            folder = folders.pop()
-            with os.scandir(self.root / folder) as inside:
-                for item in inside:
-                    path = os.path.join(folder, item.name)
-                    entries[path] = entry = self._entry(item)
-                    if entry.kind == "folder":
-                        folders.append(path)
+            for path in folders.pop().iterdir():
+                entries[str(path.relative_to(self.root))] = entry = self._entry(path)
+                if entry.kind == "folder":
+                    folders.append(path)
         return entries
 
-    def _entry(self, item: os.DirEntry) -> Entry:
-        info = item.stat(follow_symlinks=False)
+    def _entry(self, path: Path) -> Entry:
+        info = path.lstat()
         kind, mode = KINDS[stat.S_IFMT(info.st_mode)], stat.S_IMODE(info.st_mode)
-        if kind == "link":
-            return Entry(kind, mode, os.readlink(item.path), inode=info.st_ino)
         if kind != "file":
-            return Entry(kind, mode, inode=info.st_ino)
+            target = os.readlink(path) if kind == "link" else ""
+            return Entry(kind, mode, target, inode=info.st_ino)
         key = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         if key not in self.hashes:
-            with open(item.path, "rb") as reader:
+            with open(path, "rb") as reader:
                 self.hashes[key] = hashlib.file_digest(reader, "sha256").hexdigest()
         return Entry(kind, mode, self.hashes[key], info.st_size, info.st_mtime_ns, info.st_ino)
 
@@ -149,20 +142,7 @@ class World:
                 remove(self.root / path)
         for path in sorted(self.master):
             if not os.path.lexists(self.root / path):
-                self._restore(self.root / path, self.master[path])
-
-    def _restore(self, path: Path, entry: Entry) -> None:
-        if entry.kind == "folder":
-            path.mkdir()
-        elif entry.kind == "link":
-            path.symlink_to(entry.content)
-        elif entry.kind == "file":
-            path.write_bytes(self.bytes[str(path.relative_to(self.root))])
-        else:
-            make_special(path, entry.kind)
-        if entry.kind != "link":
-            path.chmod(entry.mode)
-        own(path)
+                subprocess.run(["cp", "-a", self.kept / path, self.root / path], check=True)
 
     def edit(self, edits: list[list[Any]]) -> None:
         """Spoil files of the project: each edit is [name of a function below, path, ...]."""

@@ -11,7 +11,6 @@ words that begin with `#` and cannot read those that hold a space.
 """
 
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -64,15 +63,7 @@ for number, line in enumerate(sys.stdin.buffer):
 """
 
 
-def put_jumanpp(
-    folder: Path,
-    monkeypatch,
-    drop: str = "False",
-    end: str = "",
-    slow: str = "",
-    dead: str = "",
-    wrong: str = "",
-) -> Path:
+def put_jumanpp(folder: Path, monkeypatch, **flags: str) -> Path:
     """Put a `jumanpp` on PATH; `drop`: which other lines `--segment` drops, `end`: how it ends.
 
     `slow`, `dead`, `wrong`: a character at which the answer to pyknp takes 3 seconds, at which it
@@ -81,11 +72,9 @@ def put_jumanpp(
     """
     program = folder / "bin" / "jumanpp"
     program.parent.mkdir(exist_ok=True)
-    log = str(program.with_name("jumanpp.log"))
-    flags = {"drop": drop, "end": end, "slow": slow, "dead": dead, "wrong": wrong, "log": log}
-    text = PROGRAM.format(python=sys.executable, **flags)
-    assert re.match("#!/", text)
-    program.write_text(text, encoding="utf-8")
+    plain = {"drop": "False", "end": "", "slow": "", "dead": "", "wrong": ""}
+    plain |= {"python": sys.executable, "log": str(program.with_name("jumanpp.log"))}
+    program.write_text(PROGRAM.format(**plain | flags), encoding="utf-8")
     program.chmod(0o755)
     path = os.environ["PATH"]
     if str(program.parent) not in path.split(os.pathsep):

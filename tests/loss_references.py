@@ -277,20 +277,11 @@ def matryoshka(w, pairs, change=None, settings=None, **_):
 
 
 REFERENCES = {
-    "xtr": xtr,
+    **{function.__name__: function for function in (xtr, ugt, smlm, mlm, align, similarity)},
     "xtr distinct": partial(xtr, distinct=True),
-    "ugt": ugt,
     "ugt distinct": partial(ugt, distinct=True),
-    "smlm": smlm,
-    "mlm": mlm,
-    "contrastive": contrastive,
-    "margin": contrastive,
-    "both sides": contrastive,
-    "duplicates": contrastive,
-    "groups": in_groups(contrastive),
-    "groups of both sides": in_groups(contrastive),
-    "align": align,
+    **dict.fromkeys(("contrastive", "margin", "both sides", "duplicates"), contrastive),
+    **dict.fromkeys(("groups", "groups of both sides"), in_groups(contrastive)),
     "align in groups": in_groups(align),
-    "similarity": similarity,
     "matryoshka": matryoshka,
 }

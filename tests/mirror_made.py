@@ -5,6 +5,7 @@ published.
 """
 
 import gzip
+import io
 import itertools
 import random
 import zipfile
@@ -43,6 +44,14 @@ def write_lines(path, lines):
     return path
 
 
+def cut_languages(project, codes, tatoeba):
+    """Cut the project's own tables to some languages and codes of Tatoeba, to make "all" little."""
+    path = project.folder / "ems/languages/languages.tsv"
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in codes)])
+    write_lines(project.folder / "ems/languages/tatoeba_v1.txt", tatoeba)
+
+
 def write_opus(mirror, corpus, version, items):
     """The zip of every language of `items` ({language: text} each) with English."""
     for code in sorted(set(items[0]) - {"en"}):
@@ -64,13 +73,10 @@ def write_mined(mirror, pair, items, scores):
 
 def write_zip(mirror, corpus, version, pair, items):
     """The zip of one file of a corpus, whose codes are the keys of `items`."""
+    first, second = pair.split("-")
     path = mirror / "opus" / corpus / version / "moses" / f"{pair}.txt.zip"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for side in pair.split("-"):
-            text = "".join(f"{item[side]}\n" for item in items)
-            archive.writestr(f"{corpus}.{pair}.{side}", text)
-    return path
+    pairs = [(item[first], item[second]) for item in items]
+    return moses_of(path, pairs, corpus=corpus, pair=pair)
 
 
 def write_divided(mirror, corpus, version, items, documents):
@@ -100,14 +106,21 @@ def write_sib(mirror, code, splits):
         write_lines(path, ["index_id\tcategory\ttext", *rows])
 
 
-def moses(path, first, second, corpus="C", pair="de-en", extra=(), method=zipfile.ZIP_DEFLATED):
+def zipped(members, method=zipfile.ZIP_DEFLATED):
+    """The bytes of a zip of (name, content)s, the same in every run."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in members:
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return out.getvalue()
+
+
+def moses(path, first, second, corpus="C", pair="de-en", extra=()):
     """A zip as OPUS has it, of the bytes of its two sides."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [f"{corpus}.{pair}.{code}" for code in pair.split("-")]
-    with zipfile.ZipFile(path, "w", method) as archive:
-        archive.writestr("README", "about")
-        for name, text in [*zip(names, (first, second), strict=True), *extra]:
-            archive.writestr(name, text)
+    sides = zip(names, (first, second), strict=True)
+    path.write_bytes(zipped([("README", "about"), *sides, *extra]))
     return path
 
 

@@ -25,8 +25,9 @@ DECLARED = {table: made for table, made in MADE.items() if isinstance(made, Decl
 
 
 def write_table(name, scores, out, printed=(), order=None, families=None):
-    """A declared table of systems x columns."""
-    write_systems(DECLARED[name], scores, out, printed, order or (), families)
+    """Write a declared table of systems x columns; its rows by their label."""
+    write_systems(DECLARED[name], scores, out, list(printed), order or (), families)
+    return csv_rows(out)
 
 
 def csv_rows(path):

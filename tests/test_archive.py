@@ -1,11 +1,13 @@
 """Laws of unpacking: what was wanted is there byte for byte, and no archive does anything else."""
 
+import re
 import shutil
 import stat
 import tarfile
 import tracemalloc
 import zipfile
 
+import archives_made
 import pytest
 from archives_made import (
     SINGLES,
@@ -14,10 +16,12 @@ from archives_made import (
     encrypted,
     pack,
     patched,
+    spoilt,
     tar_member,
     tar_of,
     zip_member,
 )
+from experiments_made import one_line
 
 from ems.corpora.archive import Limits, unpack
 from ems.corpora.moses import count_pairs, read_pairs
@@ -45,11 +49,10 @@ def refused(path, expected, wanted=all_of, limits=None):
     out = path.parent / "out"
     out.mkdir(exist_ok=True)
     before = {name for name in tree(path.parent) if not name.startswith("out/")}
-    with pytest.raises(EmsError, match=expected) as told:
-        unpack(path, wanted, out, limits or Limits())
+    line = one_line(unpack, path, wanted, out, limits or Limits())
+    assert re.search(expected, line)
     assert {name for name in tree(path.parent) if not name.startswith("out/")} == before
-    assert str(path) in str(told.value)
-    assert "\n" not in str(told.value)
+    assert str(path) in line
     return sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
 
 
@@ -179,12 +182,10 @@ def test_a_bomb_is_stopped_long_before_it_is_unpacked(tmp_path, kind):
     limits = Limits(max_bytes=SMALL) if kind == "tar" else Limits()
     written = refused(path, "unpacks to more than", limits=limits)
     assert 0 < written <= SMALL + BLOCK
-
-
-@pytest.mark.parametrize("kind", ["tar.gz", "tar.bz2"])
-def test_a_bomb_that_nobody_wants_counts_too_where_it_must_be_unpacked(tmp_path, kind):
-    path = pack(tmp_path / f"x.{kind}", [("good", b"x"), ("zeros", ZEROS)])
-    refused(path, "unpacks to more than", GOOD)
+    if kind in ("tar.gz", "tar.bz2"):  # which must be unpacked for any member
+        path = pack(tmp_path / f"y.{kind}", [("good", b"x"), ("zeros", ZEROS)])
+        shutil.rmtree(tmp_path / "out")
+        refused(path, "unpacks to more than", GOOD)
 
 
 def test_of_a_zip_only_what_is_wanted_is_unpacked(tmp_path):
@@ -271,19 +272,15 @@ def test_an_archive_cut_anywhere_is_an_error(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.bz2", *SINGLES])
 def test_an_archive_with_a_spoilt_byte_is_an_error_or_unpacks_to_the_same(tmp_path, kind):
     members = [("a", b"abcdefg" * 30), ("b", b"hij" * 50)]
-    content, told = pack(tmp_path / f"x.{kind}", members).read_bytes(), 0
+    content = pack(tmp_path / f"x.{kind}", members).read_bytes()
     expected = [content for _, content in members][: 1 if kind in SINGLES else 2]
-    for at in range(len(content)):
-        spoilt = bytearray(content)
-        spoilt[at] ^= 0x5A
-        (tmp_path / "spoilt").write_bytes(spoilt)
-        try:
-            written = unpack(tmp_path / "spoilt", lambda name: name, tmp_path / f"out{at}")
-        except EmsError:
-            told += 1
-        else:
-            assert [file.read_bytes() for file in written] == expected
-    assert told > len(content) / 3
+
+    def read(path):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        return [file.read_bytes() for file in unpack(path, all_of, tmp_path / "out")]
+
+    count = archives_made.refused(spoilt(content), tmp_path / "spoilt", read, expected)
+    assert count > len(content) / 3
 
 
 @pytest.mark.parametrize("kind", ["tar.gz", "tar.bz2"])

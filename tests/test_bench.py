@@ -6,10 +6,12 @@ import math
 import numpy as np
 import pytest
 from bench_made import Angles, error_of, naive_hits, scored, translated
+from experiments_made import MINIMAL, Settings, edited
 from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 from results_made import counts, hits, values
 
 from ems import retrieval
+from ems.config import stage_hash
 from ems.corpora.split import part_of_line
 from ems.errors import EmsError
 from ems.languages import load_tatoeba_codes
@@ -43,11 +45,6 @@ def test_a_vector_without_a_direction_is_an_error_that_names_the_sentence(value)
     vectors[3] = value
     with pytest.raises(EmsError, match=r"tatoeba de: the embedding of sentence 4 is zero or not"):
         normalised(vectors, "tatoeba de")
-
-
-def test_normalised_rows_have_length_one_and_their_direction():
-    vectors = np.array([[3.0, 4.0], [0.0, -2.0]], np.float32)
-    assert normalised(vectors, "x").tolist() == [pytest.approx([0.6, 0.8]), [0.0, -1.0]]
 
 
 # --- Tatoeba
@@ -127,29 +124,6 @@ def test_the_score_file_tells_which_data_and_which_system_it_is_of(folder, tmp_p
     assert hashes()[2] == system
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        (
-            "fra-eng.eng",
-            b"Hello.\n",
-            "tatoeba.fra-eng.fra has 2 lines and tatoeba.fra-eng.eng has 1",
-        ),
-        ("fra-eng.fra", b"Un.\n\nDeux.\n", "tatoeba.fra-eng.fra: line 2 is empty"),
-        ("fra-eng.fra", b"Un.\n \t\n", "tatoeba.fra-eng.fra: line 2 is empty"),
-        ("fra-eng.fra", b"Un.\nD\xe9ux.\n", "tatoeba.fra-eng.fra: not UTF-8"),
-        ("deu-eng.deu", None, "tatoeba.deu-eng.deu"),
-        ("fra-eng.eng", None, "tatoeba.fra-eng.eng"),
-    ],
-)
-def test_a_bad_or_missing_file_is_an_error_that_names_it(
-    name, content, expected, folder, tmp_path, encoder
-):
-    path = folder / f"tatoeba.{name}"
-    path.unlink() if content is None else path.write_bytes(content)
-    assert expected in error_of(tmp_path, "tatoeba", folder, encoder)
-
-
 @pytest.mark.parametrize(("text", "where"), [("Deux.", "fra"), ("World.", "fra, English")])
 def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
     text, where, folder, tmp_path, encoder
@@ -227,3 +201,58 @@ def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
     again = json.loads(scores.path.read_text())
     assert again["data_sha256"] != written["data_sha256"]
     assert again["system_hash"] == written["system_hash"]
+
+
+# --- what makes a benchmark run again
+
+SETS = {
+    **{"tatoeba": "toy", "flores200": "v1", "xsimpp": "v1", "bucc2018": "v2018"},
+    **{"paracrawl": "v5", "sib200": "v1", "counterfactual": "v1"},
+}
+HASHED = MINIMAL | {
+    "evalsets": {name: {"version": version} for name, version in SETS.items()},
+    "benchmarks": [*SETS, "xsim", "wordorder"],
+    "decontaminate": {"against": []},
+}
+OF_FLORES = {"flores200", "xsim", "xsimpp"}
+PROTOCOLS = {  # of a set, what it is by default and changes of it
+    "bucc2018": (
+        {"k": 4, "margin": "ratio", "threshold": "oracle", "missed": 10},
+        {"k": 5, "margin": "distance", "threshold": "sample", "missed": 1},
+    ),
+    "paracrawl": (
+        {"queries": 2000, "seed": 1234, "k": 4, "margin": "ratio"},
+        {"queries": 5, "candidates": 3000, "seed": 1, "margin": "absolute", "k": 3},
+    ),
+    "flores200": ({"k": 4, "margin": "ratio"}, {"k": 5, "margin": "distance"}),
+}
+RERUN = [  # a key, its new value, the benchmarks that run again
+    ("evalsets.flores200.version", "v3", OF_FLORES),
+    ("evalsets.xsimpp.version", "v3", {"xsimpp"}),
+    ("probes.sib200.epochs", 3, {"sib200"}),
+    ("probes.counterfactual.hidden", [3], {"counterfactual"}),
+    ("documents.split", 0, {"sib200", "counterfactual"}),
+    ("seed", 5, {"sib200", "counterfactual"}),
+]
+for name, protocols in PROTOCOLS.items():
+    own = OF_FLORES if name == "flores200" else {name}
+    for protocol, again in zip(protocols, (set(), own), strict=True):
+        RERUN += [(f"evalsets.{name}.protocol.{key}", v, again) for key, v in protocol.items()]
+
+
+def test_a_benchmark_runs_again_when_its_set_or_its_settings_change_and_only_then(tmp_path):
+    project = Settings(tmp_path, HASHED)
+
+    def hashes(value):
+        experiment = project.load(value)
+        names = experiment.benchmarks
+        trained = stage_hash(experiment, "train", system="ems")
+        return trained, {
+            n: stage_hash(experiment, "bench", system="ngram", benchmark=n) for n in names
+        }
+
+    training, before = hashes(HASHED)
+    for path, new, expected in RERUN:
+        trained, after = hashes(edited(HASHED, path, new))
+        assert {name for name in after if after[name] != before[name]} == expected, path
+        assert (trained == training) == (path != "seed")

@@ -6,7 +6,7 @@ import math
 import jsonschema
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, Settings, changed, edited, ends
+from experiments_made import MINIMAL, Settings, changed, edited, ends, parts_of
 
 from ems.config.file import experiment_model
 from ems.config.page.schema import experiment_schema, site_schema
@@ -14,7 +14,6 @@ from ems.errors import EmsError
 from ems.settings import checked
 
 SCHEMAS = {"experiment": experiment_schema(), "site": site_schema()}
-DEFINITIONS = SCHEMAS["experiment"]["$defs"]
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
 
@@ -66,21 +65,6 @@ def test_every_default_is_allowed(name, part):
 # --- at the bounds
 
 
-def leaves(schema, path=()):
-    """(path, part) of every number of an experiment; `[]` and `x` stand for items and names."""
-    if "$ref" in schema:
-        schema = {**DEFINITIONS[schema["$ref"].rpartition("/")[2]], **schema}
-    if schema.get("type") in ("integer", "number"):
-        yield path, schema
-    for key, part in schema.get("properties", {}).items():
-        yield from leaves(part, (*path, key))
-    for part in schema.get("oneOf", ()):
-        yield from leaves(part, path)
-    for key, name in (("items", "[]"), ("additionalProperties", "x")):
-        if isinstance(schema.get(key), dict):
-            yield from leaves(schema[key], (*path, name))
-
-
 def nested(path, value):
     """{"train": {"steps": value}} of a path; an item is the only one of its list."""
     for key in reversed(path):
@@ -88,16 +72,12 @@ def nested(path, value):
     return value
 
 
-SECTIONS = ("seed", "evalsets", "clean", "vocabulary", "documents", "probes")
-OF_SYSTEMS = ("model", "objectives", "train")
+SECTIONS = {"seed", "evalsets", "clean", "vocabulary", "documents", "probes", "splits", "corpora"}
+SECTIONS |= {"model", "objectives", "train"}
 LEAVES = [
     (path, part)
-    for section in (*SECTIONS, *OF_SYSTEMS)
-    for path, part in leaves(SCHEMAS["experiment"]["properties"][section], (section,))
-] + [
-    leaf
-    for name, place in (("Split", ("splits", "x")), ("CorpusEntry", ("corpora", "[]")))
-    for leaf in leaves(DEFINITIONS[name], place)
+    for path, part in parts_of(SCHEMAS["experiment"])
+    if part.get("type") in ("integer", "number") and path[0] in SECTIONS
 ]
 
 

@@ -4,7 +4,6 @@ the bytes are the same."""
 import contextlib
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from shards_made import contents, vocabulary, write_pairs
 
 from ems.errors import EmsError
 from ems.text.bulk import segment_tsv
-from ems.text.pieces import cut
 
 PAIRS, PIECE = 1_000, 50
 
@@ -65,13 +63,8 @@ class Segmenting:
         """Start it and wait until it is in the middle of piece 12; the process."""
         self.trap.touch()
         flags = ("--piece-lines", PIECE, "--log", self.folder / "log", *more)
-        command = [sys.executable, "-m", "ems.cli", *map(str, self.job("out.tsv", *flags))]
-        run = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+        run = self.ems.start(*self.job("out.tsv", *flags), stderr=subprocess.DEVNULL, **heard)
         wait_for(self.sprung.exists, run)
         return run
 
@@ -131,16 +124,16 @@ def test_killed_in_the_middle_of_a_piece_it_goes_on_from_the_last_whole_one(segm
     assert not segmenting.state.exists()
 
 
-def test_workers_do_not_outlive_their_parent(segmenting):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_parent_killed_or_interrupted(segmenting, number):
     run = segmenting.trapped("--workers", "2")
-    workers = [
-        child
-        for child in psutil.Process(run.pid).children(recursive=True)
-        if "spawn_main" in " ".join(child.cmdline())
-    ]
+    family = psutil.Process(run.pid).children(recursive=True)
+    workers = [child for child in family if "spawn_main" in " ".join(child.cmdline())]
     assert len(workers) == 2
-    run.kill()
-    run.wait()
+    run.send_signal(number)
+    assert run.wait(timeout=60) == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    interrupted = "error: interrupted" in (segmenting.folder / "log").read_text()
+    assert interrupted == (number == signal.SIGINT)
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert not alive
 
@@ -157,57 +150,54 @@ def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_g
     assert any("resumed" in line for line in told)
 
 
-def test_an_interrupt_ends_it_and_its_workers(segmenting):
-    run = segmenting.trapped("--workers", "2")
-    workers = psutil.Process(run.pid).children()
-    run.send_signal(signal.SIGINT)
-    assert run.wait(timeout=60) == 130
-    assert "error: interrupted" in (segmenting.folder / "log").read_text()
-    _, alive = psutil.wait_procs(workers, timeout=30)
-    assert not alive
-
-
-def test_an_error_of_a_tool_in_a_worker_is_the_one_line_of_the_stage(segmenting):
-    program = segmenting.folder / "bin" / "jumanpp"
-    program.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no model here')\n")
-    flags = ("--piece-lines", PIECE, "--workers", 2)
-    assert "no model here" in segmenting.ems.error(*segmenting.job("out.tsv", *flags))
-    assert not (segmenting.folder / "out.tsv").exists()
-
-
 def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path):
     source = tmp_path / "en-fr.tsv"
     rows = [f"a\tb\t{at}\n" for at in range(100)]
     rows[63] = "a\tb\tc\n"
     source.write_text("".join(rows))
     with pytest.raises(EmsError, match=r"en-fr\.tsv: line 64 has 3 columns"):
-        segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"), lines=10)
+        segment_tsv(source, tmp_path / "out.tsv", *JOB, lines=10)
     assert not (tmp_path / "out.tsv").exists()
 
 
-def test_a_full_disk_is_one_clear_error_and_with_space_it_goes_on(tmp_path):
-    source, small = tmp_path / "en-fr.tsv", tmp_path / "small"
-    source.write_text("".join(f"{'A b ' * 20}\t{'C d ' * 20}\t{at}\n" for at in range(1_000)))
-    small.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(small)]
+@pytest.fixture
+def small(tmp_path):
+    """A disk of 128 kB, and beside it pairs that take more."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    rows = (f"{'A b ' * 20}\t{'C d ' * 20}\t{at}\n" for at in range(1_000))
+    (tmp_path / "en-fr.tsv").write_text("".join(rows))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
     mounted = subprocess.run(mount, capture_output=True)
     needs(mounted.returncode == 0, "only root can mount a small tmpfs")
-    job = (source, tmp_path / "out.tsv", ("en", "fr"), ("none", "none"), small / "state", 2, 50)
-    try:
-        with pytest.raises(EmsError, match=r"cannot write .*state.*No space left on device"):
-            segment_tsv(*job)
-        subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
-        assert list(small.glob("state/*/done/*.json"))
-        assert segment_tsv(*job) == 1_000
-        assert list(small.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
-    assert (tmp_path / "out.tsv").read_text() == source.read_text().lower().replace(" \t", "\t")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+JOB = (("en", "fr"), ("none", "none"))
+
+
+def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(small):
+    with pytest.raises(EmsError, match=r"cannot write .*out.*No space left on device"):
+        segment_tsv(small.with_name("en-fr.tsv"), small / "out.tsv", *JOB)
+    assert list(small.iterdir()) == []
+
+
+def test_after_a_full_disk_it_goes_on_with_space(small):
+    source, out = small.with_name("en-fr.tsv"), small.with_name("out.tsv")
+    job = (source, out, *JOB, small / "state", 2, 50)
+    with pytest.raises(EmsError, match=r"cannot write .*state.*No space left on device"):
+        segment_tsv(*job)
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
+    assert list(small.glob("state/*/done/*.json"))
+    assert segment_tsv(*job) == 1_000
+    assert list(small.iterdir()) == []
+    assert out.read_text() == source.read_text().lower().replace(" \t", "\t")
 
 
 def test_an_empty_pair_file_stays_empty(tmp_path):
     (tmp_path / "en-fr.tsv").touch()
-    assert segment_tsv(tmp_path / "en-fr.tsv", tmp_path / "o", ("en", "fr"), ("none", "none")) == 0
+    assert segment_tsv(tmp_path / "en-fr.tsv", tmp_path / "o", *JOB) == 0
     assert (tmp_path / "o").read_bytes() == b""
 
 
@@ -227,8 +217,7 @@ class Encoding:
     def start(self, workers):
         """Start it with the output `out`."""
         self.again = (*self.job, "--out", self.folder / "out", "--workers", workers)
-        command = [sys.executable, "-m", "ems.cli", *map(str, self.again)]
-        return subprocess.Popen(command, cwd=self.folder, stderr=subprocess.DEVNULL)
+        return self.ems.start(*self.again, stderr=subprocess.DEVNULL)
 
     def resumed(self):
         """Run the same job again, which must end as if nothing had happened; its lines."""
@@ -293,14 +282,3 @@ def test_killed_inside_a_shard_it_writes_that_one_again(tmp_path, workers):
     done = records(encoding.state)  # a worker may end its shard before it looks for its parent
     (line,) = encoding.resumed()
     assert f"resumed, {done} of 4 pieces" in line
-
-
-def test_shards_made_with_another_vocabulary_are_not_taken_up(tmp_path):
-    encoding = Encoding(tmp_path, 300, 75)
-    pieces, _ = cut(encoding.source, 75, None)
-    place = encoding.state / "0123456789abcdef" / "pieces" / pieces[0].name  # of other settings
-    shutil.copytree(tmp_path / "configs", place)
-    lines = encoding.ems(*encoding.job, "--out", tmp_path / "out")
-    assert not any("resumed" in line for line in lines)
-    assert not (tmp_path / "out" / pieces[0].name / "tiny.yaml").exists()
-    assert not encoding.state.exists()

@@ -71,12 +71,6 @@ def test_every_number_of_the_command_line_has_bounds():
 # --- out of memory
 
 
-def status_of(monkeypatch, action):
-    """Run `ems index` with `action` in its place; its status."""
-    monkeypatch.setitem(COMMANDS, "index", lambda: action())
-    return cli.main(["index"])
-
-
 def raises(error):
     def action():
         raise error
@@ -96,7 +90,8 @@ OUT_OF_MEMORY = {
 
 @pytest.mark.parametrize("action", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
 def test_a_stage_that_runs_out_of_memory_says_so_in_one_line(monkeypatch, capsys, action):
-    assert status_of(monkeypatch, action) == 1
+    monkeypatch.setitem(COMMANDS, "index", lambda: action())
+    assert cli.main(["index"]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert "error: out of memory" in lines[1]
@@ -105,7 +100,8 @@ def test_a_stage_that_runs_out_of_memory_says_so_in_one_line(monkeypatch, capsys
 
 
 def test_any_other_error_still_says_where_it_happened(monkeypatch, capsys):
-    assert status_of(monkeypatch, raises(RuntimeError("mat1 and mat2"))) == 1
+    monkeypatch.setitem(COMMANDS, "index", raises(RuntimeError("mat1 and mat2")))
+    assert cli.main(["index"]) == 1
     text = capsys.readouterr().err
     assert "Traceback" in text
     assert "out of memory" not in text

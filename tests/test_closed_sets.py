@@ -6,7 +6,7 @@ import re
 
 import evalsets_made as made
 import pytest
-from conftest import ROOT
+from conftest import ROOT, planned
 from mirror_made import write_lines
 
 from ems.config import load_experiment, load_site
@@ -59,20 +59,16 @@ def test_as_shipped_no_set_is_asked_for_that_cannot_be_downloaded(tmp_path, expe
 
 
 @pytest.mark.parametrize(("experiment", "name"), EACH)
-def test_each_can_be_uncommented_alone_and_is_kept_out_of_training(tmp_path, experiment, name):
+def test_each_can_be_uncommented_alone_and_without_its_folder_is_a_line(tmp_path, experiment, name):
+    found = loaded(tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY"))
+    (line,) = missing_evalsets(found)
+    assert line.startswith(f"evalsets.{name}.path: DIRECTORY is no directory; expected DIRECTORY/")
     write_copies(tmp_path)
     text = uncommented(experiment, [name], lambda name: tmp_path / FOLDERS[name])
     found = loaded(tmp_path, experiment, text)
     assert missing_evalsets(found) == []
     assert name in found.benchmarks
-    assert name in found.decontaminate.against
-
-
-@pytest.mark.parametrize(("experiment", "name"), EACH)
-def test_one_without_its_folder_is_a_line_that_names_the_key(tmp_path, experiment, name):
-    found = loaded(tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY"))
-    (line,) = missing_evalsets(found)
-    assert line.startswith(f"evalsets.{name}.path: DIRECTORY is no directory; expected DIRECTORY/")
+    assert name in found.decontaminate.against  # kept out of training
 
 
 @pytest.mark.parametrize("experiment", CLOSED)
@@ -84,11 +80,10 @@ def test_with_all_of_them_the_whole_experiment_is_planned(fresh, experiment):
     words = ("--printshellcmds", "--config", f"experiment={experiment}", "--", "all")
     plan = fresh.snakemake("-n", "--cores", "1", *words)
     found = loaded(fresh.folder, experiment, text)
-    counted = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", plan, re.MULTILINE)}
     others = set(found.tables.ablation or []) - set(found.shown)  # for Table XIV alone
     scored = {"tatoeba", "flores200", "mldoc"} & set(found.benchmarks)
     expected = len(found.shown) * len(found.benchmarks) + len(others) * len(scored)
-    assert counted["bench"] == expected
+    assert planned(plan)["bench"] == expected
     for name in names:
         assert f"{name}=copies/{FOLDERS[name]}" in re.search(r"ems evalkeys .*", plan)[0]
         assert f"results/tables/{name}.tex" in plan

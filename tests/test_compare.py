@@ -5,8 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
-from scipy.stats import bootstrap as scipy_bootstrap
 from scores_made import edit, row, write_bucc, write_cosine, write_file
 
 from ems.bench.significance import gain, holm, mcnemar, of_mean
@@ -44,14 +42,7 @@ def test_mcnemar_is_the_exact_binomial_test_of_the_sentences_that_differ(count, 
     found = mcnemar(first, second)
     assert found == pytest.approx(naive_mcnemar(first.tolist(), second.tolist()))
     assert found == pytest.approx(mcnemar(second, first))
-    better, worse = sum(second & ~first), sum(first & ~second)
-    if better + worse:
-        assert found == pytest.approx(binomtest(int(better), int(better + worse)).pvalue)
-
-
-def test_systems_that_never_differ_are_not_different():
-    same = bits(50, 0.5, 1)
-    assert mcnemar(same, same) == 1
+    assert mcnemar(first, first) == 1
 
 
 # --- Holm
@@ -81,11 +72,6 @@ def test_holm_gives_the_least_level_at_which_its_steps_reject(seed):
     draw = np.random.default_rng(seed)
     values = (draw.random(draw.integers(1, 7)) ** 3).tolist()
     assert holm(values) == pytest.approx(naive_holm(values))
-
-
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
 
 
@@ -123,24 +109,6 @@ def test_the_interval_is_that_of_resampled_sentences(together, shared):
     low, high = naive_bootstrap(gains, together)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1.0)
     assert found.delta == pytest.approx(100 * np.mean(gains))
-
-
-def test_one_language_has_the_interval_that_scipy_gives():
-    (gains,) = made_gains(1, 200, True)
-    known = scipy_bootstrap((gains,), np.mean, method="percentile", n_resamples=9999, rng=1)
-    found = of_mean([gains], True)
-    assert found.low == pytest.approx(100 * known.confidence_interval.low, abs=1.0)
-    assert found.high == pytest.approx(100 * known.confidence_interval.high, abs=1.0)
-
-
-def test_languages_that_share_their_sentences_are_no_more_certain_than_one_of_them():
-    """A guard: drawn one by one, four copies of a language would seem twice as certain."""
-    gains = made_gains(4, 300, True)
-    alone = of_mean(gains[:1], True)
-    together, apart = of_mean(gains, True), of_mean(gains, False)
-    width = together.high - together.low
-    assert width == pytest.approx(alone.high - alone.low, rel=0.05)
-    assert apart.high - apart.low < 0.6 * width
 
 
 def test_no_difference_at_all_has_p_1_and_a_clear_one_a_small_one():
@@ -241,15 +209,6 @@ def test_the_same_scores_give_the_same_bytes(both, tmp_path):
         made.append({path.suffix: path.read_bytes() for path in out.parent.iterdir()})
     assert made[0] == made[1]
     assert set(made[0]) == {".tex", ".md", ".csv", ".svg", ".png"}
-
-
-def test_turning_the_two_around_turns_every_difference_and_no_chance(both, compared):
-    there, back = (compared(*folders)[0] for folders in (both, both[::-1]))
-    for key, mine in there.items():
-        assert float(mine["Delta"]) == pytest.approx(-float(back[key]["Delta"]), abs=0.11)
-        for way in WAYS:
-            column = f"p {way.replace('_', ' ')}"
-            assert mine[column] == back[key][column]
 
 
 def test_two_files_are_compared_as_their_folders_are(both):

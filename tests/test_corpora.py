@@ -1,23 +1,22 @@
 """Laws of getting data: a corrupted download never becomes data, and no line ever shifts."""
 
 import gzip
-import io
 import json
-import zipfile
-from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from archives_made import refused, spoilt
 from cli_made import Cli
-from host_made import host
-from mirror_made import PAIRS, moses, moses_of
+from experiments_made import one_line
+from https_made import source_of
+from mirror_made import PAIRS, moses, moses_of, zipped
 
-from ems.corpora.catalogue import catalogue
 from ems.corpora.fetch import fetch_mined, fetch_moses
 from ems.corpora.locations import mined_location, opus_location
 from ems.corpora.moses import count_pairs, members, read_pairs
+from ems.corpora.wikimatrix import count_mined, read_mined
 from ems.errors import EmsError
 
 
@@ -47,15 +46,9 @@ def test_the_pairs_of_an_archive_come_in_its_order_empty_lines_too(tmp_path, sid
 @pytest.mark.parametrize("breaker", ["\u2028", "\u2029", "\r", "\x85", "\x0b", "\x0c", "\x1c"])
 def test_only_a_line_feed_ends_a_line(tmp_path, breaker):
     pairs = [(f"a{breaker}b", "c"), ("d", f"e{breaker}{breaker}f"), (f"{breaker}g", "h")]
+    pairs += [("x" * 3_000_000, "long"), ("short", "y" * 2_500_000)]  # longer than a block
     path = moses_of(tmp_path / "x.zip", pairs)
-    assert count_pairs(path, "C", "de-en") == 3
-    assert pairs_of(path) == pairs
-
-
-def test_lines_longer_than_a_block_are_one_line(tmp_path):
-    pairs = [("x" * 3_000_000, "long"), ("short", "y" * 2_500_000)]
-    path = moses_of(tmp_path / "x.zip", pairs)
-    assert count_pairs(path, "C", "de-en") == 2
+    assert count_pairs(path, "C", "de-en") == 5
     assert pairs_of(path) == pairs
 
 
@@ -69,11 +62,10 @@ def test_only_the_expected_members_are_read_and_nothing_is_unpacked(tmp_path):
 @pytest.mark.parametrize(("first", "second"), [(b"a\nb\nc\n", b"a\nb\n"), (b"a\n", b"a\n\n")])
 def test_unequal_sides_are_an_error_with_the_file_and_both_counts(tmp_path, first, second):
     path = moses(tmp_path / "x.zip", first, second)
-    with pytest.raises(EmsError) as told:
-        count_pairs(path, "C", "de-en")
+    line = one_line(count_pairs, path, "C", "de-en")
     counts = [first.count(b"\n"), second.count(b"\n")]
-    assert str(path) in str(told.value)
-    assert f"C.de-en.de has {counts[0]} and C.de-en.en has {counts[1]} lines" in str(told.value)
+    assert str(path) in line
+    assert f"C.de-en.de has {counts[0]} and C.de-en.en has {counts[1]} lines" in line
 
 
 @pytest.mark.parametrize(
@@ -100,19 +92,12 @@ def test_a_zip_cut_anywhere_is_an_error(tmp_path):
 
 
 def test_a_zip_with_a_spoilt_byte_is_an_error_or_still_holds_the_same_pairs(tmp_path):
-    path = moses_of(tmp_path / "whole.zip", PAIRS)
-    content, told = path.read_bytes(), 0
-    for at in range(len(content)):
-        spoilt = bytearray(content)
-        spoilt[at] ^= 0x5A
-        (tmp_path / "spoilt.zip").write_bytes(spoilt)
-        try:
-            count_pairs(tmp_path / "spoilt.zip", "C", "de-en")
-        except EmsError:
-            told += 1
-        else:
-            assert pairs_of(tmp_path / "spoilt.zip") == PAIRS
-    assert told > len(content) / 3
+    def read(path):
+        count_pairs(path, "C", "de-en")
+        return pairs_of(path)
+
+    content = moses_of(tmp_path / "whole.zip", PAIRS).read_bytes()
+    assert refused(spoilt(content), tmp_path / "x.zip", read, PAIRS) > len(content) / 3
 
 
 def test_a_missing_member_is_named_with_what_is_there(tmp_path):
@@ -128,57 +113,104 @@ def test_text_that_is_not_utf8_is_an_error_with_member_and_line(tmp_path):
         pairs_of(path)
 
 
-def test_the_members_are_named_as_opus_names_them():
-    assert members("News-Commentary", "en-fr") == (
-        "News-Commentary.en-fr.en",
-        "News-Commentary.en-fr.fr",
-    )
+# --- mined files
+
+LINES = ["1.25\tHallo\tHello", "1.0750\tZwei\tTwo", "1.0749\tDrei\tThree", "1.04\tVier\tFour"]
+
+
+def mined(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(content))
+    return path
+
+
+def test_pairs_of_the_threshold_or_better_come_in_the_files_order(tmp_path):
+    path = mined(tmp_path / "x.tsv.gz", LINES)
+    assert list(read_mined(path)) == [("Hallo", "Hello"), ("Zwei", "Two")]
+    assert count_mined(path) == 2
+    assert list(read_mined(path, 1.04))[2:] == [("Drei", "Three"), ("Vier", "Four")]
+    assert [count_mined(path, threshold) for threshold in (1.2, 1.0749, 0)] == [1, 3, 4]
+    with pytest.raises(EmsError, match=r"x\.tsv\.gz: no pair in it has a score of 2 or more"):
+        count_mined(path, 2.0)
+    path = mined(tmp_path / "x.tsv.gz", LINES[::-1])  # nothing relies on the best standing first
+    assert list(read_mined(path)) == [("Zwei", "Two"), ("Hallo", "Hello")]
+
+
+@pytest.mark.parametrize("breaker", ["\u2028", "\r", "\x85", "\x0c"])
+def test_in_mined_files_only_a_line_feed_ends_a_line_and_only_a_tab_a_column(tmp_path, breaker):
+    path = mined(tmp_path / "x.tsv.gz", [f"1.2\ta{breaker}b c\td{breaker}e\r", "1.1\t\tf"])
+    assert list(read_mined(path)) == [(f"a{breaker}b c", f"d{breaker}e"), ("", "f")]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("1.2\tonly one", "has 2 columns"),
+        ("1.2\ta\tb\tc", "has 4 columns"),
+        ("", "has 1 columns"),
+        ("high\ta\tb", "begins with 'high', expected a score"),
+        ("nan\ta\tb", "begins with 'nan', expected a score"),
+        ("\ta\tb", "begins with '', expected a score"),
+    ],
+)
+def test_a_spoilt_line_is_an_error_with_its_number_even_below_the_threshold(
+    tmp_path, line, expected
+):
+    path = mined(tmp_path / "x.tsv.gz", [*LINES, line])
+    with pytest.raises(EmsError, match=rf"x\.tsv\.gz: line 5 {expected}"):
+        count_mined(path)
+
+
+def test_mined_text_that_is_not_utf8_is_an_error_with_its_line(tmp_path):
+    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(b"1.2\ta\tb\n1.1\t\xff\tb\n"))
+    with pytest.raises(EmsError, match=r"x\.tsv\.gz: line 2 is not UTF-8"):
+        list(read_mined(tmp_path / "x.tsv.gz"))
+
+
+def test_a_file_cut_anywhere_is_an_error_and_never_a_shorter_corpus(tmp_path):
+    content = mined(tmp_path / "x.tsv.gz", LINES * 100).read_bytes()
+    for size in range(0, len(content), 7):
+        (tmp_path / "cut.tsv.gz").write_bytes(content[:size])
+        with pytest.raises(EmsError, match=r"cut\.tsv\.gz"):
+            count_mined(tmp_path / "cut.tsv.gz")
+
+
+def test_a_bomb_or_a_line_without_end_is_an_error(tmp_path):
+    for content in (b"1.2\ta\tb\n" * (3 << 20), b"1.2\t" + b"a" * (17 << 20)):
+        (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(content))
+        with pytest.raises(EmsError, match=r"unpacks to more than|is longer than"):
+            count_mined(tmp_path / "x.tsv.gz")
 
 
 # --- fetching, of Moses zips and of mined files alike
 
 
-@dataclass
-class Format:
-    """A way to fetch a pair: its place on a host and in a directory, contents, good and bad."""
-
-    fetch: Callable
-    on_host: str
-    on_disk: str
-    good: bytes
-    other: bytes
-    bad: bytes
-    message: str
-
-
-def zipped(*sides):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for code, text in zip(("de", "en"), sides, strict=True):
-            archive.writestr(zipfile.ZipInfo(f"C.de-en.{code}"), text)
-    return out.getvalue()
+def sides(*texts):
+    """The bytes of a Moses zip."""
+    return zipped(zip(members("C", "de-en"), texts, strict=True))
 
 
 MINED = b"1.25\tHallo\tHello\n1.04\tZwei\tTwo\n"
 LASERS = "/WikiMatrix/v1/WikiMatrix.de-en.tsv.gz"
-FORMATS = {
-    "moses": Format(
-        lambda source, out: fetch_moses(source, "C", "v1", "de-en", out),
-        "/OPUS-C/v1/moses/de-en.txt.zip",
-        "/C/v1/moses/de-en.txt.zip",
-        zipped(b"a\nb\n", b"c\nd\n"),
-        zipped(b"a\n", b"c\n"),
-        zipped(b"a\nb\n", b"c\n"),
-        "equal line counts",
+FORMATS = {  # how a pair is fetched, where it lies, contents as they are and otherwise
+    "moses": SimpleNamespace(
+        fetch=lambda source, out: fetch_moses(source, "C", "v1", "de-en", out),
+        on_host="/OPUS-C/v1/moses/de-en.txt.zip",
+        on_disk="/C/v1/moses/de-en.txt.zip",
+        good=sides(b"a\nb\n", b"c\nd\n"),
+        other=sides(b"a\n", b"c\n"),
+        bad=sides(b"a\nb\n", b"c\n"),
+        message="equal line counts",
     ),
-    "mined": Format(
-        lambda source, out: fetch_mined(source, "de-en", out),
-        LASERS,
-        LASERS,
-        gzip.compress(MINED),
-        gzip.compress(MINED[:17]),
-        gzip.compress(MINED + b"x\n"),
-        "line 3 has 1 columns",
+    "mined": SimpleNamespace(
+        fetch=lambda source, out: fetch_mined(source, "de-en", out),
+        on_host=LASERS,
+        on_disk=LASERS,
+        good=gzip.compress(MINED),
+        other=gzip.compress(MINED[:17]),
+        bad=gzip.compress(MINED + b"x\n"),
+        message="line 3 has 1 columns",
     ),
 }
 every_format = pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
@@ -187,28 +219,20 @@ every_kind = pytest.mark.parametrize("kind", ["directory", "file", "host"])
 
 @contextmanager
 def mirror(kind, tmp_path, form, content):
-    """The same file in a directory, by its path or as file://, or on a web server.
-
-    Yields (source, the place of the file, a function that changes it).
-    """
-    if kind == "host":
-        answers = {form.on_host: (200, {}, content)}
-        with host(answers) as address:
-            change = lambda new: answers.update({form.on_host: (200, {}, new)})  # noqa: E731
-            yield address, address + form.on_host, change
-    else:
-        folder = tmp_path / "mirror"
-        path = folder / form.on_disk[1:]
-        path.parent.mkdir(parents=True)
-        path.write_bytes(content)
-        yield (str(folder) if kind == "directory" else folder.as_uri()), str(path), path.write_bytes
+    """Yields a source with one file, and the path of that file."""
+    folder = tmp_path / "mirror"
+    path = folder / (form.on_host if kind == "host" else form.on_disk)[1:]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with source_of(kind, folder) as source:
+        yield source, path
 
 
 @every_kind
 @every_format
 def test_a_fetched_file_is_the_source_byte_for_byte_and_locked(tmp_path, kind, form):
     out = tmp_path / "data" / Path(form.on_disk).name
-    with mirror(kind, tmp_path, form, form.good) as (source, _, _):
+    with mirror(kind, tmp_path, form, form.good) as (source, _):
         entry = form.fetch(source, out)
         assert form.fetch(source, out) == entry  # a second time is no change
     assert out.read_bytes() == form.good
@@ -225,10 +249,10 @@ def test_a_source_that_changed_is_an_error_that_names_the_lock_even_if_the_file_
 ):
     out = tmp_path / "data" / Path(form.on_disk).name
     lock = out.with_name(f"{out.name}.lock.json")
-    with mirror(kind, tmp_path, form, form.good) as (source, _, change):
+    with mirror(kind, tmp_path, form, form.good) as (source, path):
         form.fetch(source, out)
         locked = lock.read_bytes()
-        change(form.other)
+        path.write_bytes(form.other)
         with pytest.raises(EmsError, match=rf"the source changed.*delete .*{lock.name}"):
             form.fetch(source, out)
         assert out.read_bytes() == form.good
@@ -247,12 +271,12 @@ def test_a_source_that_changed_is_an_error_that_names_the_lock_even_if_the_file_
 def test_a_page_or_a_malformed_file_leaves_no_file_and_no_lock(tmp_path, kind, form):
     out = tmp_path / "data" / Path(form.on_disk).name
     page = b"<html><body>Service unavailable</body></html>\n"
-    with mirror(kind, tmp_path, form, b"") as (source, place, change):
+    with mirror(kind, tmp_path, form, b"") as (source, path):
         for content, message in ((form.bad, form.message), (page, "not a "), (b"", "not a ")):
-            change(content)
-            with pytest.raises(EmsError, match=message) as told:
-                form.fetch(source, out)
-            assert place in str(told.value)
+            path.write_bytes(content)
+            line = one_line(form.fetch, source, out)
+            assert message in line
+            assert (form.on_host if kind == "host" else str(path)) in line
             assert list(out.parent.iterdir()) == []
 
 
@@ -284,8 +308,3 @@ def test_the_command_line_fetches_a_format(tmp_path):
     lines = ems("fetch", "--format", "mined", *which, *source)
     assert "'pairs': 2" in lines[-2]
     assert "WikiMatrix/v1/moses/de-en.txt.zip: no such file" in ems.error("fetch", *which, *source)
-
-
-def test_every_known_corpus_has_a_version():
-    assert catalogue()
-    assert all(known.versions for known in catalogue().values())

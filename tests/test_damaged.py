@@ -66,22 +66,17 @@ def followed(text):
     return path, shlex.split(match["command"])
 
 
-@pytest.mark.parametrize(("path", "doomed", "targets"), OF_RESULTS)
-def test_a_file_of_an_experiment_is_made_again_by_the_output_that_holds_it(
+@pytest.mark.parametrize(("path", "doomed", "targets"), [*OF_RESULTS, *OF_DATA])
+def test_a_file_is_made_again_by_the_output_that_holds_it_and_its_experiment(
     project, path, doomed, targets
 ):
-    touched(project / path, project / doomed)
-    assert followed(advice(path)) == (doomed, [*TINY, *targets])
-    assert advice(project / path) == advice(path)
-    assert advice(f"results/../{path}") == advice(path)
-
-
-@pytest.mark.parametrize(("path", "doomed", "targets"), OF_DATA)
-def test_a_download_is_made_again_by_the_experiment_that_is_known(project, path, doomed, targets):
-    touched(project / path)
-    assert followed(advice(path)) == (doomed, ["snakemake", "--", *targets])
-    words = ["snakemake", "--config", "experiment=mine", "--", *targets]
-    assert followed(advice(path, "mine")) == (doomed, words)
+    """A download is no experiment's: by the one that is known, or the one that is selected."""
+    touched(project / path, *[project / doomed] * path.startswith("results/tiny"))
+    of_tiny = ["--config", "experiment=tiny"] * path.startswith("results/tiny")
+    assert followed(advice(path)) == (doomed, ["snakemake", *of_tiny, "--", *targets])
+    words = of_tiny or ["--config", "experiment=mine"]
+    assert followed(advice(path, "mine")) == (doomed, ["snakemake", *words, "--", *targets])
+    assert advice(project / path) == advice(f"results/../{path}") == advice(path)
 
 
 def test_a_file_of_an_archive_is_made_again_by_its_manifest(project):
@@ -114,22 +109,18 @@ def test_what_no_job_of_the_workflow_can_make_alone_goes_and_the_command_runs_ag
     assert advice(path) == f"delete {path} and run the same command again"
 
 
-@pytest.mark.parametrize("folder", ["big disk/it's", "../other disk"])
-def test_names_are_quoted_for_the_shell(project, folder):
-    folder = folder if folder[0] != "." else str(project.parent / folder[3:])
-    path = f"{folder}/opus/Demo/v1/moses/de-en.txt.zip"
-    touched(project / path)
-    assert followed(advice(path, data=folder)) == (path, ["snakemake", "--", path])
+def test_names_are_quoted_for_the_shell(project):
+    for folder in ("big disk/it's", str(project.parent / "other disk")):
+        path = f"{folder}/opus/Demo/v1/moses/de-en.txt.zip"
+        touched(project / path)
+        assert followed(advice(path, data=folder)) == (path, ["snakemake", "--", path])
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["mine/model.json", "results/unknown/scores/x/tatoeba.json", "results/tiny", "data", "datas/x"],
-)
-def test_of_a_file_that_the_workflow_does_not_make_the_advice_says_so(project, path):
-    assert advice(path) == "make or fetch it first"
-    touched(project / path)
-    assert advice(path) == "make or fetch it again"
+def test_of_a_file_that_the_workflow_does_not_make_the_advice_says_so(project):
+    for path in ("mine/model.json", "results/unknown/scores/x/tatoeba.json", "data", "datas/x"):
+        assert advice(path) == "make or fetch it first"
+        touched(project / path)
+        assert advice(path) == "make or fetch it again"
 
 
 def test_outside_of_a_project_nothing_is_said_of_snakemake(project):

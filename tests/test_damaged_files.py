@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from conftest import Project, copied
 from damaged_made import (
     ARCHIVE,
     CLEAN,
@@ -59,6 +59,8 @@ def stored():
     return PairStore(read_index(INDEX)["train"], ["en", "de", "zh", "ja"], 60)
 
 
+OF_SHARD = ("de.ids", "en.offsets", "lines", "manifest.json")
+OF_MODEL = ("model.json", "model.safetensors", "vocabulary.model")
 READERS = {  # damaged file -> what reads it
     KEYS: lambda: read_eval_keys(KEYS),
     CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
@@ -68,15 +70,10 @@ READERS = {  # damaged file -> what reads it
         VOCABULARY, SAMPLE, OUT / "r.json"
     ),
     VOCABULARY: lambda: _checked_vocabulary(Data(stored(), None, VOCABULARY)),
-    **{
-        SHARD / name: lambda: verify([SHARD])
-        for name in ("de.ids", "en.offsets", "lines", "manifest.json")
-    },
+    **dict.fromkeys((SHARD / name for name in OF_SHARD), lambda: verify([SHARD])),
     SHARD.parent / "manifest.json": lambda: shards_in(SHARD.parent),
     INDEX: lambda: read_index(INDEX),
-    MODEL / "model.json": lambda: SentenceEncoder(MODEL),
-    MODEL / "model.safetensors": lambda: SentenceEncoder(MODEL),
-    MODEL / "vocabulary.model": lambda: SentenceEncoder(MODEL),
+    **dict.fromkeys((MODEL / name for name in OF_MODEL), lambda: SentenceEncoder(MODEL)),
     MODEL / "heads.safetensors": lambda: write_models_table(
         [MODEL / "model.json"], REPORT, [], OUT / "t.tex"
     ),
@@ -92,9 +89,7 @@ SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the siz
 @pytest.fixture(scope="module")
 def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of a finished run, in which each test mends what it spoils."""
-    folder = tmp_path_factory.mktemp("damaged") / "project"
-    shutil.copytree(tiny_run.folder, folder, symlinks=True)
-    return folder
+    return copied(tiny_run, tmp_path_factory.mktemp("damaged") / "project").folder
 
 
 @pytest.fixture
@@ -115,16 +110,13 @@ def spoil(run, monkeypatch):
     shutil.rmtree(OUT, ignore_errors=True)
 
 
-def finding(read):
+def check(read):
+    """Check that reading ends in one line that says what makes the file again."""
     with pytest.raises(Damaged) as error:
         read()
-    return error.value
-
-
-def check(error):
-    assert "\n" not in str(error)
-    assert str(error).endswith(advice(error.path))
-    assert "snakemake" in str(error)
+    assert "\n" not in str(error.value)
+    assert str(error.value).endswith(advice(error.value.path))
+    assert "snakemake" in str(error.value)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -132,7 +124,7 @@ def check(error):
 def test_a_damaged_file_is_one_line_that_says_what_makes_it_again(path, damage, spoil):
     if (path, damage) not in SILENT:
         spoil(path, damage)
-        check(finding(READERS[path]))
+        check(READERS[path])
 
 
 LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]
@@ -142,9 +134,9 @@ LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]
 def test_a_file_of_lines_that_ends_after_a_whole_line_is_found_too(path, spoil):
     """As a copy to a full disk may leave it: nothing in such a file is wrong but its length."""
     spoil(path, cut_between_lines)
-    check(finding(READERS[path]))
+    check(READERS[path])
 
 
 def test_the_sample_of_a_vocabulary_is_drawn_of_whole_files_only(spoil):
     spoil(SEGMENTED, cut_between_lines)
-    check(finding(lambda: write_sample(shipped("tiny"), [SEGMENTED], OUT / "sample.txt")))
+    check(lambda: write_sample(shipped("tiny"), [SEGMENTED], OUT / "sample.txt"))

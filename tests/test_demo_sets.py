@@ -8,19 +8,8 @@ from collections import Counter
 from itertools import takewhile
 
 import pytest
-from demo_made import law
+from text_made import law
 
-import ems.benchmarks.bucc2018.data as bucc2018
-import ems.benchmarks.counterfactual.data as counterfactual
-import ems.benchmarks.flores200.data as flores200
-import ems.benchmarks.marc.data as marc
-import ems.benchmarks.ntrex.data as ntrex
-import ems.benchmarks.paracrawl.data as paracrawl
-import ems.benchmarks.pawsx.data as pawsx
-import ems.benchmarks.rcv2.data as rcv2
-import ems.benchmarks.tatoeba.data as tatoeba
-import ems.benchmarks.xnli.data as xnli
-import ems.benchmarks.xsimpp.data as xsimpp
 from ems.benchmarks import benchmark, module
 from ems.corpora.demo.build import build
 from ems.corpora.demo.material import Material
@@ -29,6 +18,12 @@ from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
 from ems.evalsets.documents import Place
 
+bucc2018, counterfactual, flores200, marc, ntrex = (
+    module(name, "data") for name in ("bucc2018", "counterfactual", "flores200", "marc", "ntrex")
+)
+paracrawl, pawsx, rcv2, tatoeba, xnli, xsimpp = (
+    module(name, "data") for name in ("paracrawl", "pawsx", "rcv2", "tatoeba", "xnli", "xsimpp")
+)
 XNLI = ["ar", "de", "en", "es", "fr", "ru", "zh"]
 PAWSX = ["de", "en", "es", "fr", "ja", "zh"]
 BUCC = ["de", "fr", "ru", "zh"]
@@ -45,9 +40,7 @@ LABELLED = {  # set -> its languages, its domains, examples of each class in eac
 }
 
 
-@pytest.fixture(scope="module")
-def root(demo_mirror):
-    return demo_mirror
+root = pytest.fixture(scope="module", name="root")(lambda demo_mirror: demo_mirror)
 
 
 def read(root, name, code, part, domain=""):

@@ -4,8 +4,8 @@ import re
 from itertools import combinations
 
 import pytest
-from demo_made import law
 from experiments_made import MINIMAL, Settings, shipped
+from text_made import law
 
 import ems.benchmarks.counterfactual.data as counterfactual
 import ems.benchmarks.marc.data as marc
@@ -26,9 +26,7 @@ PLACES = {  # set -> its folder below the mirror's
 DRAWN = {name for name in sets() if benchmark(name).drawn}
 
 
-@pytest.fixture(scope="module")
-def root(demo_mirror):
-    return demo_mirror
+root = pytest.fixture(scope="module", name="root")(lambda demo_mirror: demo_mirror)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +104,7 @@ def test_every_set_of_the_demo_is_embedded_and_its_files_are_there(root, experim
         files = data_files(experiment, name, root / PLACES[name])
         assert files
         assert all(path.exists() for path in files), name
+    assert sum(path.stat().st_size for path in root.rglob("*.xml")) < 3_000_000  # news are small
 
 
 def test_the_demo_has_every_benchmark_and_a_language_that_it_does_not_train_on(experiment):
@@ -158,12 +157,6 @@ def test_where_an_embedded_set_lies_changes_no_hash(tmp_path):
     value["languages"] = ["en", "de", "fr"]
     here = stage_hash(project.load(value), "evalkeys")
     assert stage_hash(project.load(value | {"sources": {"sib200": "x"}}), "evalkeys") == here
-
-
-def test_each_set_of_the_mirror_has_files_and_those_of_the_news_are_small(root):
-    for folder in PLACES.values():
-        assert any(path.is_file() for path in (root / folder).rglob("*"))
-    assert sum(path.stat().st_size for path in root.rglob("*.xml")) < 3_000_000
 
 
 def test_the_workflow_makes_the_mirror_and_fetches_nothing_that_is_used_in_place(fresh):

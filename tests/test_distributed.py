@@ -4,7 +4,6 @@ That one process has the negatives of the equations is a law of test_objectives_
 """
 
 import json
-import math
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ from distributed_made import ROOT, SIZES, step_of_groups, torchrun
 from experiments_made import MINIMAL, Settings, changed
 
 from ems.errors import EmsError
-from ems.objectives.negatives import Groups
 from ems.train.distributed import World, dropout_seed
 
 
@@ -39,11 +37,6 @@ def test_losses_and_gradients_of_n_processes_equal_those_of_one(ranks):
 def test_buckets_of_any_size_give_the_same_bits(ranks):
     if len(ranks) == 2:  # of three numbers the order counts
         assert ranks[0]["small buckets"] == ranks[0]["4"]
-
-
-def test_a_group_size_that_does_not_divide_the_batch_is_a_clear_error():
-    with pytest.raises(EmsError, match=r"negatives: 5 pairs.*batch_pairs, 12.*divisor"):
-        Groups.of_batch(12, 5)
 
 
 CLASHES = [  # settings, words of the error
@@ -106,4 +99,3 @@ def test_dropout_differs_from_process_to_process_in_the_bits_that_a_cpu_uses():
         torch.manual_seed(seed)
         drawn.append(torch.rand(8).tolist())
     assert drawn[0] == drawn[2] != drawn[1]
-    assert math.isfinite(sum(drawn[1]))

@@ -2,17 +2,16 @@
 
 import os
 import subprocess
-import sys
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
 from cli_made import Cli
-from https_made import File, good, https_site, slow
+from https_made import CERTIFICATES, CONTENT, File, World, good, https_site, slow
+from mirror_made import zipped
 
-from ems.corpora.download import Downloads
-from ems.corpora.fetch import fetch
 from ems.corpora.slots import held, slot
 from ems.progress import Progress
 
@@ -20,21 +19,20 @@ LINES = 60_000
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory):
+def archive():
     """A Moses zip of some megabytes."""
-    path = tmp_path_factory.mktemp("moses") / "x.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as whole:
-        for code in ("de", "en"):
-            text = "".join(f"{code} sentence {at} of the corpus\n" for at in range(LINES))
-            whole.writestr(f"C.de-en.{code}", text)
-    return path.read_bytes()
+    texts = {
+        f"C.de-en.{code}": "".join(f"{code} sentence {at} of the corpus\n" for at in range(LINES))
+        for code in ("de", "en")
+    }
+    return zipped(texts.items(), zipfile.ZIP_STORED)
 
 
 @pytest.fixture
 def ems(tmp_path, monkeypatch):
     """The command line in a folder where at most two connections are allowed to a host."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+    monkeypatch.setenv(CERTIFICATES, str(tmp_path / "cert.pem"))
     cli = Cli(tmp_path)
     _limit(cli, 2)
     return cli
@@ -53,8 +51,7 @@ def job(site, out):
 
 
 def start(ems, site, out):
-    command = [sys.executable, "-m", "ems.cli", *job(site, out)]
-    return subprocess.Popen(command, cwd=ems.folder, stderr=subprocess.PIPE, text=True)
+    return ems.start(*job(site, out), stderr=subprocess.PIPE, text=True)
 
 
 def test_after_kill_9_in_the_middle_the_next_run_asks_for_the_rest_only(ems, archive, tmp_path):
@@ -109,24 +106,13 @@ def test_a_slot_is_free_again_after_an_error_inside_it(tmp_path):
 
 
 def test_two_downloads_to_one_place_never_write_into_each_other(tmp_path, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "cert.pem"))
-    content, out, entries = b"PK\x03\x04" + bytes(1 << 20), tmp_path / "data" / "x.zip", []
-    how = Downloads(slots=tmp_path / "slots")
-    with https_site(tmp_path, File(content), [slow]) as site:
-
-        def run():
-            entries.append(fetch(f"{site.address}/x.zip", out, lambda path: {}, True, how))
-
-        threads = [threading.Thread(target=run) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert len(entries) == 3
-    assert out.read_bytes() == content
+    world = World(tmp_path, monkeypatch)
+    with world.site(slow) as site, ThreadPoolExecutor(3) as pool:
+        entries = list(pool.map(lambda _: world.fetch(site), range(3)))
+    assert entries == entries[:1] * 3
+    assert world.out.read_bytes() == CONTENT
     assert site.most == 1
-    assert sorted(path.name for path in out.parent.iterdir()) == ["x.zip", "x.zip.lock.json"]
+    assert world.files() == ["x.zip", "x.zip.lock.json"]
 
 
 def test_a_held_file_that_was_moved_away_is_made_anew(tmp_path):

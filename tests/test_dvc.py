@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, Project, copied, copy_project
+from conftest import ROOT, copied, copy_project
 from names_made import NASTY, quoted
 
 from ems.benchmarks import benchmark, benchmarks, sets
@@ -21,7 +21,7 @@ from ems.job_modules import (
 from ems.tables.registry import figures, tables
 
 
-def _with_git(project: Project) -> Project:
+def _with_git(project):
     project.run("git", "init", "--quiet")
     project.run("git", "config", "user.email", "test@localhost")
     project.run("git", "config", "user.name", "test")
@@ -31,7 +31,7 @@ def _with_git(project: Project) -> Project:
 
 
 @pytest.fixture(scope="module")
-def tracked(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def tracked(tiny_run, tmp_path_factory):
     """A project in which `snakemake all` has run, then `dvc repro`; pushed to a remote."""
     project = _with_git(copied(tiny_run, tmp_path_factory.mktemp("dvc") / "project"))
     remote = project.folder.parent / "remote"
@@ -42,21 +42,21 @@ def tracked(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Proj
 
 
 @pytest.fixture
-def copy(tracked: Project, tmp_path: Path) -> Project:
+def copy(tracked, tmp_path):
     """A copy of it to change, times and cache included."""
     return copied(tracked, tmp_path / "project")
 
 
-def _model(project: Project) -> Path:
+def _model(project):
     return project.folder / "results/tiny/models/ems/model.safetensors"
 
 
-def _repro(project: Project, *arguments: str) -> str:
+def _repro(project, *arguments):
     done = project.run("dvc", "repro", *arguments)
     return done.stdout + done.stderr
 
 
-def _ran(output: str) -> set[str]:
+def _ran(output):
     return {
         line.split("'")[1].partition("@")[0]
         for line in output.splitlines()
@@ -64,20 +64,20 @@ def _ran(output: str) -> set[str]:
     }
 
 
-def test_after_repro_dvc_and_snakemake_have_nothing_to_do(tracked: Project) -> None:
+def test_after_repro_dvc_and_snakemake_have_nothing_to_do(tracked):
     output = _repro(tracked)
     assert _ran(output) == set()
     assert "Data and pipelines are up to date" in output
     assert "Nothing to be done" in tracked.snakemake("all")
 
 
-def _flip(project: Project, old: str, new: str, *arguments: str) -> set[str]:
+def _flip(project, old, new, *arguments):
     """Change the learning rate and reproduce; the stages that ran."""
     project.edit("configs/tiny.yaml", f"learning_rate: {old}\n", f"learning_rate: {new}\n")
     return _ran(_repro(project, *arguments))
 
 
-def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy: Project) -> None:
+def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy):
     """Back through DVC's caches, and there once more without the run cache and with none left."""
     first, weights = copy.tables(), _model(copy).read_bytes()
     assert _flip(copy, "0.003", "0.03") == {"train", "tables"}
@@ -92,7 +92,7 @@ def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy: Proj
     assert copy.tables() == other
 
 
-def test_a_changed_line_in_the_trainer_reruns_training(copy: Project) -> None:
+def test_a_changed_line_in_the_trainer_reruns_training(copy):
     with open(copy.folder / "ems/train/step.py", "a") as handle:
         handle.write("\n# a change\n")
     before = _model(copy).stat().st_mtime_ns
@@ -102,7 +102,7 @@ def test_a_changed_line_in_the_trainer_reruns_training(copy: Project) -> None:
     assert "from step 0" in log
 
 
-def test_pushed_deleted_and_pulled_leaves_snakemake_nothing_to_do(copy: Project) -> None:
+def test_pushed_deleted_and_pulled_leaves_snakemake_nothing_to_do(copy):
     tables = copy.tables()
     for name in ("results", "data", ".dvc/cache", ".snakemake"):
         shutil.rmtree(copy.folder / name)
@@ -114,9 +114,7 @@ def test_pushed_deleted_and_pulled_leaves_snakemake_nothing_to_do(copy: Project)
     assert _ran(_repro(copy)) == set()
 
 
-def test_after_a_direct_run_repro_destroys_and_retrains_nothing(
-    tiny_run: Project, tracked: Project
-) -> None:
+def test_after_a_direct_run_repro_destroys_and_retrains_nothing(tiny_run, tracked):
     kept = list((tiny_run.folder / "results/tiny/logs/train").glob("*.log"))
     kept += (tiny_run.folder / "results").rglob("*.model")
     kept.append(_model(tiny_run))
@@ -127,7 +125,7 @@ def test_after_a_direct_run_repro_destroys_and_retrains_nothing(
     assert tracked.tables() == tiny_run.tables()
 
 
-def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
+def test_each_experiment_keeps_its_entries_in_the_lock(copy):
     shutil.copy(copy.folder / "configs/tiny.yaml", copy.folder / "configs/other.yaml")
     copy.edit("configs/other.yaml", "[en, de, zh, ja]", "[en, de]")
     copy.edit("configs/other.yaml", "  ems: {}\n", "")
@@ -138,7 +136,7 @@ def test_each_experiment_keeps_its_entries_in_the_lock(copy: Project) -> None:
     assert {"train@tiny", "train@other"} <= set(stages)
 
 
-def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path: Path) -> None:
+def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path):
     """`experiment` is in a command of dvc.yaml before anything of ours can look at it."""
     project = _with_git(copy_project(tmp_path))
     project.edit("config.yaml", "data: data #", f"data: {quoted(NASTY[1:])} #")
@@ -172,7 +170,7 @@ ENTRIES = {
 
 
 @pytest.mark.parametrize("stage", ENTRIES)
-def test_the_deps_of_a_stage_cover_the_source_that_it_runs(stage: str) -> None:
+def test_the_deps_of_a_stage_cover_the_source_that_it_runs(stage):
     """What Snakemake hashes for a rule must be a dep of its DVC stage, or DVC would skip it; and a
     dep that no rule hashes would run it for nothing.
     """
@@ -190,7 +188,7 @@ def test_the_deps_of_a_stage_cover_the_source_that_it_runs(stage: str) -> None:
 BY_HAND = {"tables_pdf"}  # needs LaTeX, so no stage makes it
 
 
-def test_every_rule_of_the_workflow_may_run_in_exactly_one_stage() -> None:
+def test_every_rule_of_the_workflow_may_run_in_exactly_one_stage():
     """What no stage allows is missing to its outputs; what two allow would be made by both."""
     sources = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
     rules = re.findall(

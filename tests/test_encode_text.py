@@ -5,11 +5,10 @@ import zipfile
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-from experiments_made import shipped
+from conftest import ROOT
 from safetensors.torch import save_file
 
-from ems.config import Corpus
+from ems.config import Corpus, load_experiment, load_site
 from ems.encode import SentenceEncoder
 from ems.files import sha256_file
 from ems.model.encoder import Encoder, EncoderSettings
@@ -39,12 +38,14 @@ def world(folder, format_characters):
     with zipfile.ZipFile(folder / "x.zip", "w") as archive:
         for code, lines in (("en", ENGLISH), ("zh", CHINESE)):
             archive.writestr(f"C.en-zh.{code}", "".join(f"{line}\n" for line in lines * 9))
+    site = load_site(ROOT / "config.yaml")
+    tiny = load_experiment("tiny", site, ROOT / "configs")
     corpus = Corpus("C", "v1", "somewhere", True, ("en-zh",), None)
     clean = CleanSettings(format_characters=format_characters)
     settings = VocabularySettings(size=110, character_coverage=1.0, sample_lines=100)
-    languages = {code: shipped("tiny").languages[code] for code in SEGMENTERS}
+    languages = {code: tiny.languages[code] for code in SEGMENTERS}
     changes = {"clean": clean, "vocabulary": settings, "languages": languages}
-    experiment = replace(shipped("tiny"), corpora=(corpus,), validation=None, **changes)
+    experiment = replace(tiny, corpora=(corpus,), validation=None, **changes)
     write_keys({}, folder / "keys.tsv")
     source = Source("C", "v1", "en-zh", (folder / "x.zip",))
     clean_corpus(experiment, source, folder / "keys.tsv", folder / "clean" / "en-zh.tsv")
@@ -54,33 +55,22 @@ def world(folder, format_characters):
     pieces = train_vocabulary(experiment, folder / "sample.txt", folder / "vocabulary.model")
     write_shards(words, folder / "vocabulary.model", folder / "shard")
     save_file(Encoder(EncoderSettings(**SIZES), pieces).state_dict(), folder / "model.safetensors")
-    description = {
-        "model": SIZES,
-        "segmenters": SEGMENTERS,
-        "format_characters": format_characters,
-        "sha256": {
-            name: sha256_file(folder / name) for name in ("model.safetensors", "vocabulary.model")
-        },
-    }
+    names = ("model.safetensors", "vocabulary.model")
+    description = {"model": SIZES, "segmenters": SEGMENTERS, "format_characters": format_characters}
+    description |= {"sha256": {name: sha256_file(folder / name) for name in names}}
     (folder / "model.json").write_text(json.dumps(description))
     (shard,) = shards_in(folder / "shard")
     return SimpleNamespace(encoder=SentenceEncoder(folder), shard=Shard(shard))
 
 
-@pytest.mark.parametrize("format_characters", ["keep", "drop"])
-def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path, format_characters):
-    made = world(tmp_path / "a", format_characters)
-    for side, (code, lines) in enumerate((("en", ENGLISH), ("zh", CHINESE))):
-        found = made.encoder.tokenise(lines, code)
-        for row, ids in enumerate(found):
-            assert ids.tolist() == made.shard.sentence(side, row)
-    assert made.shard.pairs == 27
-
-
-def test_a_model_that_keeps_format_characters_and_one_that_drops_them_differ(tmp_path):
-    kept, dropped = world(tmp_path / "a", "keep"), world(tmp_path / "b", "drop")
-    plain, odd = "cooperation it", "co\u00adoper\u200bation it"
-    same = [tokens.tolist() for tokens in dropped.encoder.tokenise([plain, odd], "en")]
-    assert same[0] == same[1]
-    other = [tokens.tolist() for tokens in kept.encoder.tokenise([plain, odd], "en")]
-    assert other[0] != other[1]
+def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path):
+    tokens = {}
+    for kept in ("keep", "drop"):
+        made = world(tmp_path / kept, kept)
+        for side, (code, lines) in enumerate((("en", ENGLISH), ("zh", CHINESE))):
+            for row, ids in enumerate(made.encoder.tokenise(lines, code)):
+                assert ids.tolist() == made.shard.sentence(side, row)
+        assert made.shard.pairs == 27
+        plain, odd = made.encoder.tokenise(["cooperation it", "co\u00adoper\u200bation it"], "en")
+        tokens[kept] = plain.tolist() == odd.tolist()
+    assert tokens == {"keep": False, "drop": True}  # format characters

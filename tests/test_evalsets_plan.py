@@ -5,14 +5,14 @@ import re
 import evalsets_made as made
 import pytest
 import yaml
-from conftest import SHARED, copy_project, needs
+from conftest import copy_project
 from experiments_made import GONE, MINIMAL, Settings, edited
 from mirror_made import write_flores, write_lines
 
 from ems.benchmarks import benchmark, module, sets
 from ems.config import stage_hash
 from ems.config.page.schema import experiment_schema
-from ems.evalsets.sets import data_files, read_sides, set_files, unit_source
+from ems.evalsets.sets import data_files, set_files, unit_source
 from ems.sources import missing_evalsets
 from ems.text.evalkeys import eval_files, write_eval_keys
 
@@ -87,11 +87,6 @@ def test_a_language_of_the_table_gives_way_to_one_of_the_experiments_own(project
     assert len(found) == 112
     told = project.told(edited(value, "languages", ["en", "de", OWN[0]]))
     assert "de and xa are both deu in the benchmark" in told
-
-
-def test_xsimpp_is_of_english_alone(project):
-    told = project.told(with_sets({"xsimpp": {"languages": ["de"]}}))
-    assert "evalsets.xsimpp.languages: unknown language 'de'; allowed: en" in told
 
 
 # --- where they are
@@ -177,7 +172,20 @@ def test_the_dev_part_of_flores_needs_a_source_that_has_it(project):
     (path,) = data_files(experiment, "flores200", project.root)
     assert path.name == "flores200_dataset.manifest.json"
     assert "dev/deu_Latn.dev" in str(set_files(experiment, "flores200", project.root))
-    assert "only of flores200" in project.told(with_sets({"sib200": {"dev": True}}))
+
+
+PARACRAWL = {"decontaminate": {"against": ["paracrawl"]}}  # its sentences are drawn
+DRAWN = "decontaminate.against.0: found 'paracrawl'; allowed values: bucc2018, cls, "
+MISTAKES = [
+    ({"sib200": {"dev": True}}, {}, "only of flores200"),
+    ({"xsimpp": {"languages": ["de"]}}, {}, "xsimpp.languages: unknown language 'de'; allowed: en"),
+    ({"paracrawl": {}}, PARACRAWL, DRAWN),
+]
+
+
+@pytest.mark.parametrize(("entries", "changes", "expected"), MISTAKES)
+def test_what_a_set_cannot_do_is_one_line(project, entries, changes, expected):
+    assert expected in project.told(with_sets(entries, **changes))
 
 
 # --- their sentences
@@ -195,19 +203,7 @@ def test_every_set_of_the_schema_is_known_and_says_what_training_must_not_see():
 @pytest.fixture
 def copies(tmp_path):
     """A copy of each set."""
-    files = {
-        "bucc2018": made.bucc() | made.bucc(part="sample"),
-        "pawsx": made.pawsx(),
-        "cls": made.cls(),
-    }
-    for name, members in files.items():
-        made.write_files(tmp_path / name, members, strip=1)
-    made.write_files(tmp_path / "xnli", made.xnli())
-    made.write_files(tmp_path / "xsimpp", made.xsimpp())
-    made.write_files(tmp_path / "marc", made.marc())
-    for name in ("mldoc", "rcv2"):
-        made.write_reuters(tmp_path / name)
-    return tmp_path
+    return made.write_sets(tmp_path)
 
 
 LANGUAGES = {"xsimpp": ["en"]}
@@ -242,11 +238,6 @@ def test_decontamination_names_every_set_and_keeps_its_labels(project, copies):
         assert f"{name}/{code}" in found[key].split(",")
     assert found["größezählt"] == "mldoc/german,rcv2/german"  # its headline is in both
     assert not any("neverread" in key or "unlabeled" in key for key in found)
-
-
-def test_paracrawl_cannot_be_named_since_its_sentences_are_drawn(project):
-    told = project.told(with_sets({"paracrawl": {}}, decontaminate={"against": ["paracrawl"]}))
-    assert "decontaminate.against.0: found 'paracrawl'; allowed values: bucc2018, cls, " in told
 
 
 def test_where_a_set_lies_changes_no_hash_but_what_is_in_it_does(project, copies):
@@ -288,10 +279,9 @@ def test_the_workflow_plans_a_unit_once_and_uses_a_copy_in_place(tmp_path):
     project = copy_project(tmp_path / "project")
     write_lines(project.folder / "nowhere/Toy/v1/moses/de-en.txt.zip", [])
     text = PLANNED.replace("BUCC", str(bucc)).replace("MIRROR", str(mirror))
-    value = MINIMAL | {"languages": ["en", "de"]} | yaml.safe_load(text)
-    (project.folder / "configs" / "sets.yaml").write_text(yaml.safe_dump(value))
-    words = ("-n", "--config", "experiment=sets", "--printshellcmds", "--", "data")
-    output = project.snakemake(*words, "results/sets/text/evalkeys.tsv")
+    project.select("sets", MINIMAL | {"languages": ["en", "de"]} | yaml.safe_load(text))
+    words = ("-n", "--printshellcmds", "data", "results/sets/text/evalkeys.tsv")
+    output = project.snakemake(*words)
     assert f"--evalset pawsx --source={mirror} --code x-final" in output
     assert f"--evalset tatoeba --source={mirror} --code deu" in output
     assert "--evalset xnli --source= --code xnli --out data/evalsets/xnli/v1 " in output
@@ -307,11 +297,3 @@ def test_the_workflow_plans_a_unit_once_and_uses_a_copy_in_place(tmp_path):
     assert "data/evalsets/tatoeba/v1/deu.manifest.json" in inputs
     assert "xnli" not in inputs
     assert f"bucc2018={bucc}" in output
-
-
-def test_the_sets_that_lie_beside_the_project_can_be_used_as_copies(project):
-    needs(SHARED.is_dir(), "the benchmarks do not lie beside the project")
-    paths = {"bucc2018": SHARED / "bucc_mini", "pawsx": SHARED / "pawsx"}
-    value = with_sets({name: {"path": str(path)} for name, path in paths.items()})
-    sides = read_sides(project.load(value), "bucc2018", paths["bucc2018"], "de")
-    assert sum(1 for side in sides for _ in side) == 2 * (200 + 476)

@@ -5,40 +5,25 @@ import json
 import evalsets_made as made
 import pytest
 from conftest import SHARED, needs
-from experiments_made import MINIMAL, Settings
+from experiments_made import MINIMAL, Settings, one_line
 from mirror_made import write_lines, write_opus
 
-import ems.benchmarks.bucc2018.data as bucc2018
-import ems.benchmarks.cls.data as cls
-import ems.benchmarks.flores200.data as flores200
-import ems.benchmarks.marc.data as marc
-import ems.benchmarks.mldoc.data as mldoc
-import ems.benchmarks.paracrawl.data as paracrawl
-import ems.benchmarks.pawsx.data as pawsx
-import ems.benchmarks.rcv2.data as rcv2
-import ems.benchmarks.sib200.data as sib200
-import ems.benchmarks.tatoeba.data as tatoeba
-import ems.benchmarks.xnli.data as xnli
-import ems.benchmarks.xsimpp.data as xsimpp
+from ems.benchmarks import module
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, parts, sentences
 from ems.evalsets.sets import data_files, read_bitext, read_sides
+
+NAMES = ("bucc2018", "cls", "flores200", "marc", "mldoc", "paracrawl", "pawsx", "rcv2", "sib200")
+bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, sib200 = (
+    module(name, "data") for name in NAMES
+)
+tatoeba, xnli, xsimpp = (module(name, "data") for name in ("tatoeba", "xnli", "xsimpp"))
 
 
 @pytest.fixture
 def folder(tmp_path):
     """One language or more of each set, as it lies once it is unpacked."""
-    made.write_files(tmp_path / "bucc2018", made.bucc() | made.bucc(part="sample"), strip=1)
-    made.write_files(tmp_path / "xnli", made.xnli() | made.xnli_mt())
-    made.write_files(tmp_path / "pawsx", made.pawsx(), strip=1)
-    made.write_files(tmp_path / "xsimpp", made.xsimpp())
-    made.write_files(tmp_path / "cls", made.cls(), strip=1)
-    made.write_files(tmp_path / "marc", made.marc())
-    made.write_reuters(tmp_path / "mldoc")
-    made.write_files(tmp_path / "tatoeba", made.TATOEBA)
-    made.write_files(tmp_path / "flores200", made.FLORES)
-    made.write_files(tmp_path / "sib200", made.SIB)
-    return tmp_path
+    return made.write_sets(tmp_path)
 
 
 def flat(sides):
@@ -127,20 +112,16 @@ def test_training_pairs_of_xnli_have_the_labels_of_its_test_and_are_no_evaluatio
     assert not {found[0].premise, "One ."} & set(flat(xnli.read_sides(folder / "xnli", "en")))
 
 
-def test_pawsx_leaves_out_what_was_not_translated(folder):
-    pairs = pawsx.read_split(folder / "pawsx", "de", "dev")
-    assert [(pair.first, pair.second, pair.label) for pair in pairs] == [
-        ('de dev "a', "de dev b", "1"),
-        ("de dev c", "de dev d", "0"),
-    ]
-
-
-def test_pawsx_reads_the_layout_of_xtreme_too_with_labels_or_without(tmp_path):
-    write_lines(tmp_path / "dev-de.tsv", ["a\tb\t1", "NS\tc\t0"])
-    write_lines(tmp_path / "test-de.tsv", ["d\te"])
-    assert pawsx.read_split(tmp_path, "de", "dev") == [pawsx.Paraphrase("a", "b", "1")]
-    assert pawsx.read_split(tmp_path, "de", "test") == [pawsx.Paraphrase("d", "e", "")]
-    assert flat(pawsx.read_sides(tmp_path, "de")) == ["a", "b", "d", "e"]
+def test_pawsx_leaves_out_what_was_not_translated_in_its_own_layout_and_in_that_of_xtreme(folder):
+    first, second = pawsx.read_split(folder / "pawsx", "de", "dev")
+    assert first == pawsx.Paraphrase('de dev "a', "de dev b", "1")
+    assert second == pawsx.Paraphrase("de dev c", "de dev d", "0")
+    flat_layout = folder / "xtreme"  # with labels or without
+    write_lines(flat_layout / "dev-de.tsv", ["a\tb\t1", "NS\tc\t0"])
+    write_lines(flat_layout / "test-de.tsv", ["d\te"])
+    assert pawsx.read_split(flat_layout, "de", "dev") == [pawsx.Paraphrase("a", "b", "1")]
+    assert pawsx.read_split(flat_layout, "de", "test") == [pawsx.Paraphrase("d", "e", "")]
+    assert flat(pawsx.read_sides(flat_layout, "de")) == ["a", "b", "d", "e"]
 
 
 def test_negatives_of_xsimpp_know_what_was_changed_and_in_what(folder):
@@ -153,7 +134,7 @@ def test_negatives_of_xsimpp_know_what_was_changed_and_in_what(folder):
     assert flat(xsimpp.read_sides(folder / "xsimpp", "eng_Latn"))[0] == "It has 3 wheels."
 
 
-def test_reviews_of_cls_have_a_class_by_their_stars(folder):
+def test_reviews_have_a_class_by_their_stars_and_those_with_three_none(folder):
     found = list(cls.read_split(folder / "cls", "jp", "dvd", "test"))
     assert found == [
         Document("positive", "jp dvd test Toll!", "Ein Buch. Ich las & lachte!\nDoch."),
@@ -162,27 +143,22 @@ def test_reviews_of_cls_have_a_class_by_their_stars(folder):
     sides = flat(cls.read_sides(folder / "cls", "jp"))
     assert "jp music train Toll!" in sides
     assert not [text for text in sides if "unlabeled" in text]
-
-
-def test_reviews_of_marc_with_three_stars_have_no_class(folder):
     found = list(marc.read_split(folder / "marc", "de", "test"))
     assert [document.label for document in found] == ["negative", "", "positive"]
     assert found[0].title == "1 Sterne"
     assert flat(marc.read_sides(folder / "marc", "de")).count("Mehr nicht.") == 2 * 3  # no train
 
 
-def test_mldoc_takes_the_named_items_out_of_the_reuters_corpora(folder):
+def test_mldoc_takes_its_items_out_of_the_reuters_corpora_and_rcv2_the_headlines_of_one_class(
+    folder,
+):
     (item,) = mldoc.read_split(folder / "mldoc", "german", "dev")
-    assert item == Document(
-        "CCAT", "Größe zählt.", "Ein Satz. Noch einer.\nZweiter Absatz & Schluß"
-    )
+    text = "Ein Satz. Noch einer.\nZweiter Absatz & Schluß"
+    assert item == Document("CCAT", "Größe zählt.", text)
     train = mldoc.read_split(folder / "mldoc", "german", "train.1000")
     assert [document.label for document in train] == ["MCAT", "CCAT"]
     (english,) = mldoc.read_split(folder / "mldoc", "english", "test")
     assert english.text == "Mexico grew."
-
-
-def test_rcv2_is_the_headlines_of_items_with_one_class(folder):
     found = list(rcv2.read_titles(folder / "mldoc", "german"))
     assert found == [Document("CCAT", "Größe zählt.", ""), Document("MCAT", "Markt", "")]
 
@@ -277,6 +253,7 @@ MALFORMED = [
     (GOLD, b"de-1\ten-7\nde-1\ten-99\n", "line 2: no sentence has the id 'en-99'"),
     (GOLD, b"de-1\ten-7\nde-1\ten-7\n", "line 2: de-1 en-7 is there twice"),
     (GOLD, b"de-1\n", "line 1 has 1 columns, expected 2"),
+    (GOLD, b"", "expected pairs of ids, found none"),
     (DEV, b"", "expected the columns language, gold_label, sentence1, sentence2, found no lang"),
     (DEV, HEADER + b"de\tneutral\n", "line 2 has 2 columns, expected 9"),
     (DEV, HEADER + made.xnli_row("de", "maybe", "a", "b").encode(), "line 2: found the label 'may"),
@@ -309,21 +286,19 @@ def test_a_malformed_file_is_one_line_that_names_it(folder, file, content, messa
     name, path = file.partition("/")[0], folder / file
     READ[name](folder / name)  # as made it is fine
     path.write_bytes(content)
-    with pytest.raises(EmsError) as told:
-        READ[name](folder / name)
+    line = one_line(READ[name], folder / name)
     where = path.parent if "both sides" in message else path
-    assert str(told.value).startswith(f"{where}: ")
-    assert message in str(told.value)
-    assert "\n" not in str(told.value)
+    assert line.startswith(f"{where}: ")
+    assert message in line
 
 
 @pytest.mark.parametrize("file", sorted({file for file, _, _ in MALFORMED}))
 def test_a_missing_file_is_one_line_that_names_it(folder, file):
     name = file.partition("/")[0]
     (folder / file).unlink()
-    with pytest.raises(EmsError, match="no such file") as told:
-        READ[name](folder / name)
-    assert str(told.value).startswith(f"{folder / file}: ")
+    line = one_line(READ[name], folder / name)
+    assert line.startswith(f"{folder / file}: ")
+    assert "no such file" in line
 
 
 def test_a_reuters_folder_without_items_is_an_error(tmp_path):

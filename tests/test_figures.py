@@ -256,60 +256,44 @@ def test_rows_are_read_as_written_and_a_step_that_is_there_twice_has_its_last_ti
 
 
 def test_no_trained_system_is_an_error_that_lists_what_was_read(tmp_path, runs):
-    alone = {"untrained": runs[0]["untrained"]}
-    with pytest.raises(EmsError, match="no system was trained") as error:
-        plot_curves(alone, tmp_path / "f.svg")
-    assert str(alone["untrained"]) in str(error.value)
-    with pytest.raises(EmsError, match="no system was trained"):
-        plot_curves({}, tmp_path / "f.svg")
+    for losses in ({"untrained": runs[0]["untrained"]}, {}):
+        with pytest.raises(EmsError, match="no system was trained") as error:
+            plot_curves(losses, tmp_path / "f.svg")
+        assert all(str(path) in str(error.value) for path in losses.values())
 
 
 GOOD = {"part": "train", "step": 1, "pairs": 9, "xtr": 1.0, "total": 1.0, "lr": 0.1}
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ('{"part": "train", "st', "expected JSON"),
-        ("[1]", "a JSON object"),
-        ("", "expected JSON"),
-        ({**GOOD, "part": "test"}, "train or validation under `part`, found 'test'"),
-        ({**GOOD, "step": 1.5}, "under `step`, found 1.5"),
-        ({**GOOD, "pairs": None}, "under `pairs`"),
-        ({**GOOD, "xtr": "low"}, "under `xtr`, found 'low'"),
-        ({**GOOD, "xtr": float("nan")}, "found NaN"),
-        ({**GOOD, "part": "validation"}, "under `p1`, found None"),
-        ({**GOOD, "total": None}, "under `total`, found None"),
-        ({**GOOD, "p1_by_language": [1.0]}, "under `p1_by_language`, found \\[1.0"),
-        ({**GOOD, "p1_by_language": {"de": "high"}}, "under `de`, found 'high'"),
-    ],
-)
-def test_a_malformed_row_of_losses_is_an_error_that_names_file_and_line(tmp_path, row, message):
-    path = write_lines(tmp_path / "losses.jsonl", [GOOD, row, GOOD])
+TIME = {"step": 1, "pairs": 9, "seconds": 1.0}
+BAD_ROWS = [  # the log, a row, the message
+    ("losses", '{"part": "train", "st', "expected JSON"),
+    ("losses", "[1]", "a JSON object"),
+    ("losses", "", "expected JSON"),
+    ("losses", {**GOOD, "part": "test"}, "train or validation under `part`, found 'test'"),
+    ("losses", {**GOOD, "step": 1.5}, "under `step`, found 1.5"),
+    ("losses", {**GOOD, "pairs": None}, "under `pairs`"),
+    ("losses", {**GOOD, "xtr": "low"}, "under `xtr`, found 'low'"),
+    ("losses", {**GOOD, "xtr": float("nan")}, "found NaN"),
+    ("losses", {**GOOD, "part": "validation"}, "under `p1`, found None"),
+    ("losses", {**GOOD, "total": None}, "under `total`, found None"),
+    ("losses", {**GOOD, "p1_by_language": [1.0]}, "under `p1_by_language`, found \\[1.0"),
+    ("losses", {**GOOD, "p1_by_language": {"de": "high"}}, "under `de`, found 'high'"),
+    ("times", {"step": 2, "pairs": 9}, "under `seconds`, found None"),
+    ("times", {"step": 2, "pairs": 9, "seconds": -1}, "under `seconds`, found -1"),
+    ("times", {"pairs": 9, "seconds": 1.0}, "under `step`"),
+    ("times", "2 9 1.0", "expected JSON"),
+]
+
+
+@pytest.mark.parametrize(("log", "row", "message"), BAD_ROWS)
+def test_a_malformed_row_is_an_error_that_names_file_and_line(log, row, message, tmp_path, runs):
+    good, logs = (GOOD, runs[0]) if log == "losses" else (TIME, runs[1])
+    write_lines(logs["ems"], [good, good, row, good])
     with pytest.raises(EmsError, match=message) as error:
-        plot_curves({"ems": path}, tmp_path / "f.svg")
-    assert f"{path}: line 2" in str(error.value)
+        plot_curves_in_time(*runs, tmp_path / "f.svg")
+    assert f"{logs['ems']}: line 3" in str(error.value)
     assert not list(tmp_path.glob("f.*"))
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"step": 2, "pairs": 9}, "under `seconds`, found None"),
-        ({"step": 2, "pairs": 9, "seconds": -1}, "under `seconds`, found -1"),
-        ({"pairs": 9, "seconds": 1.0}, "under `step`"),
-        ("2 9 1.0", "expected JSON"),
-    ],
-)
-def test_a_malformed_row_of_times_is_an_error_that_names_file_and_line(
-    tmp_path, runs, row, message
-):
-    losses, times = runs
-    good = {"step": 1, "pairs": 9, "seconds": 1.0}
-    write_lines(times["ems"], [good, good, row])
-    with pytest.raises(EmsError, match=message) as error:
-        plot_curves_in_time(losses, times, tmp_path / "f.svg")
-    assert f"{times['ems']}: line 3: expected" in str(error.value)
 
 
 def test_a_system_or_a_step_without_a_time_is_an_error(tmp_path, runs):

@@ -31,11 +31,10 @@ def write_folder(target, name, error=None):
             raise error
 
 
-def write_file(target, content, error=None):
+def fail_to_write(target, error):
     with atomic_path(target) as temporary:
-        temporary.write_text(content)
-        if error:
-            raise error
+        temporary.write_text("new")
+        raise error
 
 
 def test_a_file_appears_under_its_name_only_when_it_is_whole(tmp_path):
@@ -50,24 +49,17 @@ def test_a_file_appears_under_its_name_only_when_it_is_whole(tmp_path):
 
 @pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt("mine"), EmsError("mine")])
 def test_after_an_exception_the_old_stands_and_no_temporary_is_left(tmp_path, error):
-    for target in (tmp_path / "new.txt", tmp_path / "x.txt"):
-        if target.name == "x.txt":
-            write_file(target, "old")
+    write_text(tmp_path / "x.txt", "old")
+    for name in ("new.txt", "x.txt"):
         with pytest.raises(type(error), match="mine"):
-            write_file(target, "new", error)
-    write_folder(tmp_path / "shard", "old")
+            fail_to_write(tmp_path / name, error)
+    for name in ("older", "old"):  # a folder replaces the old folder as a whole
+        write_folder(tmp_path / "shard", name)
     with pytest.raises(type(error), match="mine"):
         write_folder(tmp_path / "shard", "new", error)
     assert names(tmp_path) == ["shard", "x.txt"]
     assert (tmp_path / "x.txt").read_text() == "old"
     assert names(tmp_path / "shard" / "deep") == ["old"]
-
-
-def test_a_folder_replaces_the_old_folder_as_a_whole(tmp_path):
-    for name in ("first", "second"):
-        write_folder(tmp_path / "shard", name)
-    assert names(tmp_path / "shard" / "deep") == ["second"]
-    assert names(tmp_path) == ["shard"]
 
 
 def test_a_full_disk_is_an_error_that_names_the_target_and_leaves_the_old_file(tmp_path):
@@ -111,11 +103,6 @@ def test_the_same_content_is_the_same_json_whatever_the_order_of_its_keys(tmp_pa
     assert read_json(tmp_path / "a", {}) == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
 
 
-def test_text_keeps_its_line_ends(tmp_path):
-    write_text(tmp_path / "x", "a\nb\r\nc\u2028d")
-    assert (tmp_path / "x").read_bytes() == "a\nb\r\nc\u2028d".encode()
-
-
 def test_json_that_cannot_be_read_is_an_error_that_names_the_file(tmp_path):
     (tmp_path / "file").write_bytes(b"\xff")
     for name, message in (
@@ -128,7 +115,9 @@ def test_json_that_cannot_be_read_is_an_error_that_names_the_file(tmp_path):
             read_json(tmp_path / name, {})
 
 
-def test_the_checksum_of_a_file_is_that_of_its_bytes(tmp_path):
+def test_text_keeps_its_line_ends_and_a_checksum_is_that_of_the_bytes(tmp_path):
+    write_text(tmp_path / "x", "a\nb\r\nc\u2028d")
+    assert (tmp_path / "x").read_bytes() == "a\nb\r\nc\u2028d".encode()
     content = bytes(range(256)) * 5000
     (tmp_path / "x").write_bytes(content)
     assert sha256_file(tmp_path / "x") == hashlib.sha256(content).hexdigest()

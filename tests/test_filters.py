@@ -1,4 +1,4 @@
-"""Laws of the filters: each takes what it says and nothing else, the first reason counts, the fast
+"""Laws of filters, of tidy text and of keys: each takes what it says and nothing else, and the fast
 ways give what the plain ones give."""
 
 import random
@@ -10,6 +10,7 @@ import pytest
 import regex
 from text_made import tiny
 
+from ems.errors import EmsError
 from ems.text import filters as module
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.normalise import folded_keys, keys_function, plain_key, tidier, tidy, tidy_lines
@@ -133,6 +134,52 @@ def test_format_characters_go_and_joiners_stay_where_they_are_written(text):
 def test_a_side_of_format_characters_only_is_empty_once_they_are_dropped():
     assert clean([("\u200b", "x")], format_characters="drop")[1].removed["one_empty"] == 1
     assert clean([("\u200b", "x")])[0] == [("\u200b", "x")]
+
+
+# --- tidy text and keys
+
+SAME = ["Hello, World!|hello world", "Ｈｅｌｌｏ　１２３|hello 123", "Don't!|dont", "¿Qué?|QUÉ"]
+SAME += ["cafe\u0301|CAF\u00c9", "日本。語「は」|日本語は", "ﾊﾝｶｸ|ハンカク", "ﬁne|fine"]
+SAME += ["a\u200bb\ufeff|ab"]
+APART = ["की|का", "มา|ม้า", "café|cafe", "が|か", "1|2", "क|क्"]
+
+
+@pytest.mark.parametrize("texts", [*SAME, *APART])
+def test_the_folded_key_sees_through_case_punctuation_spaces_and_width_and_keeps_marks(texts):
+    first, second = folded_keys(texts.split("|"))
+    assert "" not in (first, second)
+    assert (first == second) == (texts in SAME)
+
+
+def test_the_plain_key_sees_through_case_and_spaces_and_nothing_else():
+    assert plain_key(" Cafe\u0301\t au\u3000lait ") == plain_key("CAFÉ AU LAIT") == "café au lait"
+    for other in ("hello!", "ｈello", "hel lo"):
+        assert plain_key("hello") != plain_key(other)
+    assert folded_keys([" ... !? — 😀 ", "a"]) == ["", "a"]
+
+
+def test_an_unknown_key_is_an_error_with_the_known_ones():
+    with pytest.raises(EmsError, match=r"decontaminate\.key: found 'fold'.*plain, folded"):
+        keys_function("fold")
+
+
+def test_tidy_text_has_no_line_breaks_no_controls_and_no_double_spaces():
+    draw = random.Random(1)
+    odd = [chr(code) for code in (*range(32), *range(0x7F, 0xA1), 0x2028, 0x2029, 0xFEFF, 0x3000)]
+    for _ in range(2000):
+        text = "".join(
+            draw.choice([*odd, *"abé \u0301가क्日😀"]) for _ in range(draw.randint(0, 12))
+        )
+        clean = tidy(text)
+        assert clean == " ".join(clean.split())
+        assert all(unicodedata.category(c) not in ("Cc", "Zl", "Zp") for c in clean)
+        assert unicodedata.is_normalized("NFC", clean)
+        assert tidy(clean) == clean
+        # What carries meaning stays: the same letters in the same order.
+        kept = [c for c in unicodedata.normalize("NFC", text) if not c.isspace()]
+        assert [c for c in clean if c != " "] == [
+            c for c in kept if unicodedata.category(c) != "Cc" and c != "\ufeff"
+        ]
 
 
 # --- the fast ways are the plain ones

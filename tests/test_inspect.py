@@ -24,7 +24,8 @@ class Results:
     def __init__(self, folder):
         self.ems, self.results = Cli(folder), folder / "results" / "made"
         self.shards, self.model = (
-            self.results / name for name in ("shards/own", "vocab/own/vocabulary.model")
+            self.results / "shards/own",
+            self.results / "vocab/own/vocabulary.model",
         )
         self.index, draw = self.shards / "index.json", random.Random(5)
         model = vocabulary(self.model, 200)
@@ -58,11 +59,11 @@ class Results:
         return lines[row].split("\t")[:2]
 
     @contextmanager
-    def spoilt(self, name, change):
-        """A file of a shard with other bytes; yields its path."""
+    def spoilt(self, name, start):
+        """A file of a shard with other bytes at its start; yields its path."""
         file = self.shards / "B/v2/de-en/00002" / name
         content = file.read_bytes()
-        file.write_bytes(change(content))
+        file.write_bytes(start + content[len(start) :])
         try:
             yield file
         finally:
@@ -146,7 +147,7 @@ def test_what_is_not_there_is_one_clear_line(results, flags, message):
 def test_verify_reads_every_byte(results):
     lines = results.ems("verify", "--index", results.index)
     assert any("20 shards with 139 pairs are whole" in line for line in lines)
-    with results.spoilt("en.ids", lambda content: content[:-1] + bytes([content[-1] ^ 1])):
+    with results.spoilt("en.ids", b"\0"):
         message = results.ems.error("verify", "--index", results.index)
     assert "00002/en.ids: its sha256 is not the one in the manifest" in message
 
@@ -159,6 +160,6 @@ def test_verify_reads_every_byte(results):
     ],
 )
 def test_a_shard_of_wrong_numbers_is_one_clear_line(results, name, start, expected):
-    with results.spoilt(name, lambda content: start + content[len(start) :]) as file:
+    with results.spoilt(name, start) as file:
         message = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
     assert f"00002/{name}: {expected}" in message

@@ -11,8 +11,12 @@ from functools import partial
 import pytest
 from conftest import needs
 from jumanpp_made import put_jumanpp
-from segment_made import NASTY, assert_nothing_is_lost, characters
-from tools_made import _look_for_the_tools_anew  # noqa: F401
+from tools_made import (
+    NASTY,
+    _look_for_the_tools_anew,  # noqa: F401
+    assert_nothing_is_lost,
+    characters,
+)
 
 from ems.errors import EmsError
 from ems.segmenters import jumanpp as jumanpp_module
@@ -83,17 +87,20 @@ def test_what_jumanpp_drops_is_kept_from_it(jumanpp, many):
     assert [characters(line) for line in segment(lines)] == lines
 
 
-@pytest.mark.parametrize("drop", ["number == 0", "number == 2", "line == b''"])
-def test_a_tool_that_drops_a_line_all_the_same_is_an_error(jumanpp, many, drop):
-    jumanpp(drop=drop)
-    with pytest.raises(EmsError, match=r"3 lines went in and 2 came out; .*cannot be aligned"):
-        segmenter("jumanpp", "ja")(["日", "", "本"] if "b''" in drop else ["日", "中", "本"])
+FAULTS = [
+    *(({"drop": f"number == {at}"}, "日中本", "3 lines went in and 2 came out") for at in (0, 2)),
+    ({"drop": "line == b''"}, ["日", "", "本"], "3 lines went in and 2 came out; .*be aligned"),
+    ({"end": "sys.exit('no model here')"}, "日", "jumanpp: exit status 1: no model here"),
+]
 
 
-def test_a_tool_that_fails_is_an_error_with_what_it_said(jumanpp, many):
-    jumanpp(end="sys.exit('no model here')")
-    with pytest.raises(EmsError, match="segmenter jumanpp: exit status 1: no model here"):
-        segmenter("jumanpp", "ja")(["日"])
+@pytest.mark.parametrize(("fault", "lines", "message"), FAULTS)
+def test_a_tool_that_drops_a_line_or_fails_all_the_same_is_an_error(
+    jumanpp, many, fault, lines, message
+):
+    jumanpp(**fault)
+    with pytest.raises(EmsError, match=message):
+        segmenter("jumanpp", "ja")(list(lines))
 
 
 # --- a sentence or two

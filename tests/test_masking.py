@@ -1,13 +1,10 @@
 """Laws of masking: a pure function of (seed, step), one token of one side, BERT's shares."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 from objectives_made import batch_of, system_settings
 
-from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import Masker, Pieces, sentence_keys
 from ems.objectives.system import System
 from ems.shards.reader import Batch
@@ -137,14 +134,6 @@ def test_processes_that_share_a_step_mask_what_one_would(hide):
         assert np.array_equal(part.inputs, whole.inputs[np.isin(row_of(made) % 12, pairs)])
 
 
-@pytest.mark.parametrize("hide", HIDES)
-def test_language_tokens_never_enter_the_encoder(hide):
-    """What enters is text or the mask, whatever is hidden; the language is told to a head."""
-    masked = Masker(hide, PIECES, LONGEST)(batch(pairs=3000), 1, 2)
-    assert set(masked.inputs) <= {MASK, *range(FIRST, SIZE)}
-    assert MASK in masked.inputs
-
-
 # --- systems
 
 
@@ -171,27 +160,6 @@ NEEDS = [
 def test_tokens_are_masked_where_an_objective_needs_it_and_nowhere_else(objectives, train, hide):
     masker = system(train, **objectives).masker
     assert (masker and masker.hide) == hide
-
-
-@pytest.mark.parametrize("language", [0, 1])
-def test_an_embedding_does_not_depend_on_the_language_that_the_head_is_given(language):
-    made = system(xtr=ON).eval()
-    plain = batch(pairs=5)
-    other = dataclasses.replace(plain, languages=np.full(10, language))
-    seen, encode = [], made.encode
-
-    def spy(tokens, *arguments):
-        seen.append((tokens, *encode(tokens, *arguments)))
-        return seen[-1][1:]
-
-    made.encode = spy
-    losses = [
-        made(DeviceBatch.of(made.prepared(each, 0, 0), torch.device("cpu")))["total"].item()
-        for each in (plain, other)
-    ]
-    assert all(map(torch.equal, *seen))
-    assert torch.equal(seen[0][0], torch.from_numpy(plain.tokens))
-    assert losses[0] != losses[1]
 
 
 # --- keys of sentences

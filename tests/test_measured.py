@@ -55,16 +55,10 @@ def test_costs_are_written_only_where_they_are_asked_for(ems):
     assert sorted(ems.folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    "stage",
-    [
-        ("check", "--experiment", "nope"),
-        ("segment", "--experiment", "tiny", "--source", "gone/de-en.tsv", "--out", "out"),
-    ],
-    ids=lambda stage: stage[0],
-)
+@pytest.mark.parametrize("stage", ["check --experiment nope", "segment --source gone/de-en.tsv"])
 def test_a_stage_that_fails_leaves_no_costs(ems, stage):
-    lines = ems(*stage, "--costs", "costs.json", expect=1)
+    words = stage.replace("segment", "segment --experiment tiny --out out").split()
+    lines = ems(*words, "--costs", "costs.json", expect=1)
     assert not list(ems.folder.rglob("*costs*"))
     assert " s CPU, " not in "".join(lines)
 

@@ -30,33 +30,22 @@ def made(dropout):
     return encoder, tokens, lambda vectors: ((vectors @ vectors.T) * mix).exp().sum().log()
 
 
-def gradients(encoder):
-    return {name: value.grad.clone() for name, value in encoder.named_parameters()}
-
-
-def plain(dropout):
-    """Loss and gradients of all sentences at once."""
+def step(dropout, count=0, cached=False):
+    """Loss and gradients of all sentences at once, or in parts: in one graph, or with GradCache."""
     encoder, tokens, loss_of = made(dropout)
     torch.manual_seed(11)
-    loss = loss_of(encoder(tokens, LENGTHS))
+    if count:
+        parts = InParts(encoder, tokens, LENGTHS, count, lambda part: 100 + part)
+        with torch.set_grad_enabled(not cached):
+            vectors = parts.vectors()
+    else:
+        vectors = encoder(tokens, LENGTHS)
+    loss = loss_of(vectors.requires_grad_() if cached else vectors)
     loss.backward()
-    return loss.detach(), gradients(encoder)
-
-
-def in_parts(dropout, count, cached):
-    """Loss and gradients with the sentences in parts: through one graph, or with GradCache."""
-    encoder, tokens, loss_of = made(dropout)
-    parts = InParts(encoder, tokens, LENGTHS, count, lambda part: 100 + part)
-    if not cached:
-        loss = loss_of(parts.vectors())
-        loss.backward()
-        return loss.detach(), gradients(encoder)
-    with torch.no_grad():
-        vectors = parts.vectors()
-    loss = loss_of(vectors.requires_grad_())
-    loss.backward()
-    parts.backward(vectors.grad)
-    return loss.detach(), gradients(encoder)
+    if cached:
+        parts.backward(vectors.grad)
+    gradients = {name: value.grad.clone() for name, value in encoder.named_parameters()}
+    return loss.detach(), gradients
 
 
 def assert_same(found, expected, **tolerance):
@@ -71,14 +60,14 @@ EXACT = {"rtol": 1e-9, "atol": 1e-12}
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 50])
 def test_gradcache_without_dropout_equals_the_whole_batch_at_once(count):
-    assert_same(in_parts(0.0, count, cached=True), plain(0.0), **EXACT)
+    assert_same(step(0.0, count, cached=True), step(0.0), **EXACT)
 
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_gradcache_with_dropout_equals_the_plain_step_of_the_same_parts_and_seeds(count):
-    with_cache, expected = (in_parts(0.3, count, cached) for cached in (True, False))
+    with_cache, expected = (step(0.3, count, cached) for cached in (True, False))
     assert_same(with_cache, expected, **EXACT)
-    assert not torch.equal(with_cache[0], in_parts(0.0, count, cached=True)[0])  # there is dropout
+    assert not torch.equal(with_cache[0], step(0.0, count, cached=True)[0])  # there is dropout
 
 
 def test_parts_are_all_sentences_once_in_order_with_about_equally_many_tokens():
@@ -98,7 +87,7 @@ def test_parts_are_all_sentences_once_in_order_with_about_equally_many_tokens():
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_checkpointed_layers_give_the_same_bits_dropout_included(dropout, monkeypatch):
-    expected = plain(dropout)
+    expected = step(dropout)
     counted = []
 
     class Counting(Encoder):
@@ -108,7 +97,7 @@ def test_checkpointed_layers_give_the_same_bits_dropout_included(dropout, monkey
             self.layers[0].register_forward_pre_hook(lambda *_: counted.append(1))
 
     monkeypatch.setitem(globals(), "Encoder", Counting)
-    assert_same(plain(dropout), expected, rtol=0, atol=0)
+    assert_same(step(dropout), expected, rtol=0, atol=0)
     assert len(counted) == 2  # each layer ran twice: once for its value, once for its gradient
 
 

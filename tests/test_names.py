@@ -5,7 +5,7 @@ import copy
 import pytest
 from cli_made import Cli
 from conftest import Project
-from experiments_made import REAL, SITE, Settings, edited
+from experiments_made import REAL, SITE, Settings, edited, parts_of
 
 from ems.config.file import experiment_model
 from ems.config.page.schema import experiment_schema, site_schema
@@ -21,9 +21,10 @@ SPLITS = {"Own": {"documents": "ids.tsv", "parts": {"train": 0.5, "test": 0.5}}}
 BASE = edited(edited(REAL, "corpora.0", {**OWN, "part": "train"}), "splits", SPLITS)
 BASE = edited(BASE, "splits.Other", {"first": {"validation": 10}, "rest": "train"})
 BASE = edited(BASE, "languages", ["en", "de", "ja", {"code": "xq", "tatoeba_v1": "xqq"}])
+BASE = edited(BASE, "corpora.0.codes", {"de": ["de_AT", "de"]})
 BASE = edited(BASE, "vocabularies.shorter", {"languages": ["en", "de"]})
-NAMES = ["corpora.0.name", "validation.name"]
-VERSIONS = ["corpora.0.version", "validation.version", "evalsets.tatoeba.version"]
+PATHS = ["corpora.0.name", "validation.name", "splits.Own.documents"]
+PATHS += ["corpora.0.version", "validation.version", "evalsets.tatoeba.version"]
 KEYS = ["splits.Own", "vocabularies.shorter", "systems.b"]
 PARTS = ["splits.Own.parts.test", "splits.Other.first.validation"]
 
@@ -59,19 +60,37 @@ def test_the_base_of_these_tests_is_no_mistake(project):
 
 # --- names
 
+ANY = f"found {{!r}}, {WORDS}"
+PART = "found {!r}, expected small letters (a to z), at most 30 characters"
+CODE = "letters and `_`, starting with a letter, at most 20 characters"
+CODES = ["languages.3.tatoeba_v1", "languages.3.flores200", "corpora.0.codes.de.1"]
+BAD = {  # the key -> what its line says of a bad name, and the names that only such a key refuses
+    **{path: (f"mine.yaml: {path}: {ANY}", ["a" * 101]) for path in PATHS},
+    "experiment": (f"mine.yaml: experiment: {ANY}", ["a" * 101]),
+    **{path: (f"mine.yaml: {path.partition('.')[0]}: {ANY}", ["a" * 101]) for path in KEYS},
+    **{path: (PART, ["A", "a1", "a" * 31]) for path in PARTS},
+    "splits.Other.rest": (f"splits.Other.rest: {PART}", ["A", "a1", "a" * 31]),
+    **{path: (f"{path}: found {{!r}}, expected {CODE}", ["a1", "a.b", "a" * 21]) for path in CODES},
+    "languages.3.code": ("found {!r}, expected small " + CODE, ["a1", "a.b", "a" * 21]),
+}
 
-@pytest.mark.parametrize("path", [*NAMES, *VERSIONS, "splits.Own.documents"])
-@pytest.mark.parametrize("name", [*EVIL, "a" * 101])
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (path, name)
+        for path, (_, more) in BAD.items()
+        for name in EVIL + more
+        if name or path not in CODES  # a language may have none
+    ],
+)
 def test_a_bad_name_is_one_line_that_says_what_a_name_is(path, name):
-    message = mistake(edited(BASE, path, name))
-    assert f"mine.yaml: {path}: found {name!r}, {WORDS}" in message
-
-
-@pytest.mark.parametrize("path", KEYS)
-@pytest.mark.parametrize("name", [*EVIL, "a" * 101])
-def test_a_bad_name_that_is_a_key_is_the_same_line(path, name):
-    message = mistake(renamed(BASE, path, name))
-    assert f"mine.yaml: {path.partition('.')[0]}: found {name!r}, {WORDS}" in message
+    if path == "experiment":
+        message = mistake({**SITE, path: name}, site_model)
+    else:
+        change = renamed if path in {*KEYS, *PARTS} else edited
+        message = mistake(change(BASE, path, name))
+    assert BAD[path][0].format(name) in message
 
 
 @pytest.mark.parametrize("name", ["a", "7", "A-1.b_c", "a..", "x" * 100])
@@ -82,45 +101,9 @@ def test_a_good_name_is_one_for_corpora_and_systems(project, name):
     assert experiment.corpora[0].name == name
 
 
-@pytest.mark.parametrize("name", [*EVIL, "a" * 101])
-def test_the_name_of_an_experiment_is_a_name(name):
-    message = mistake({**SITE, "experiment": name}, site_model)
-    assert f"mine.yaml: experiment: found {name!r}, {WORDS}" in message
-
-
-@pytest.mark.parametrize("name", [*EVIL, "A", "a1", "a" * 31])
-def test_a_part_of_a_corpus_is_a_word(name):
-    for value in [renamed(BASE, path, name) for path in PARTS]:
-        message = mistake(value)
-        assert f"found {name!r}, expected small letters (a to z), at most 30 characters" in message
-    message = mistake(edited(BASE, "splits.Other.rest", name))
-    assert f"splits.Other.rest: found {name!r}, expected small letters" in message
-
-
-@pytest.mark.parametrize("code", [code for code in EVIL if code] + ["a1", "a.b", "a" * 21])
-def test_a_code_of_a_language_is_letters(code):
-    words = "letters and `_`, starting with a letter, at most 20 characters"
-    for key in ("tatoeba_v1", "flores200"):
-        message = mistake(edited(BASE, f"languages.3.{key}", code))
-        assert f"languages.3.{key}: found {code!r}, expected {words}" in message
-    message = mistake(edited(BASE, "languages.3.code", code))
-    assert f"languages.3.code: found {code!r}, expected small {words}" in message
-    message = mistake(edited(BASE, "corpora.0.codes", {"de": ["de_AT", code]}))
-    assert f"corpora.0.codes.de.1: found {code!r}, expected {words}" in message
-
-
-def _patterns(schema):
-    """Every part of a schema that has a pattern."""
-    parts = schema.values() if isinstance(schema, dict) else schema
-    if isinstance(schema, dict) and isinstance(schema.get("pattern"), str):
-        yield schema
-    for part in parts:
-        if isinstance(part, (dict, list)):
-            yield from _patterns(part)
-
-
 def test_every_pattern_of_the_schemas_says_in_words_what_it_expects():
-    patterns = [*_patterns(experiment_schema()), *_patterns(site_schema())]
+    schemas = (experiment_schema(), site_schema())
+    patterns = [part for schema in schemas for _, part in parts_of(schema) if "pattern" in part]
     assert len(patterns) > 5
     for part in patterns:
         assert part["patternErrorMessage"].startswith("expected ")
@@ -132,6 +115,7 @@ def test_every_pattern_of_the_schemas_says_in_words_what_it_expects():
 
 CONTROLS = ["", "a\nb", "a\n", "a\tb", "a\0b", "a\x7fb", "a\x1b[2J", "d{x}", "{}", "d}"]
 PLACES = ["corpora.0.source", "evalsets.tatoeba.path", "sources.opus", "systems.b.model"]
+SITES = {"data": ["-d", "--d"], "sources.opus": []}  # and what is no place only there
 
 
 @pytest.mark.parametrize("path", PLACES)
@@ -143,23 +127,20 @@ def test_a_place_has_no_control_character_and_no_brace(path, place):
     assert f"mine.yaml: {path}: found {place!r}, {words}" in message
 
 
+@pytest.mark.parametrize(("path", "more"), SITES.items())
+def test_a_place_of_the_site_is_one_too_and_its_data_folder_no_flag(path, more):
+    what = "folder" if more else "place"
+    for place in (*CONTROLS, *more):
+        message = mistake(edited(SITE, path, place), site_model)
+        words = f"found {place!r}, expected a {what} without control characters, `{{` and `}}`"
+        assert f"mine.yaml: {path}: {words}" in message
+    assert ("not starting with `-`" in message) == bool(more)
+
+
 @pytest.mark.parametrize("place", ["../a b", "-x", "/a/'b\" $(c);%ü\\", "https://x.y/a?b=c&d#e"])
 def test_a_source_may_be_any_other_place(project, place):
     value = edited(edited(BASE, "corpora.0.source", place), "sources", {"opus": place})
     assert project.load(value).corpora[0].source == place
-
-
-@pytest.mark.parametrize("place", [*CONTROLS, "-d", "--d"])
-def test_the_data_folder_is_a_place_that_is_no_flag(place):
-    words = "expected a folder without control characters, `{` and `}`, not starting with `-`"
-    message = mistake({**SITE, "data": place}, site_model)
-    assert f"mine.yaml: data: found {place!r}, {words}" in message
-
-
-@pytest.mark.parametrize("place", CONTROLS)
-def test_a_source_of_the_site_is_a_place_too(place):
-    message = mistake({**SITE, "sources": {"opus": place}}, site_model)
-    assert f"mine.yaml: sources.opus: found {place!r}, expected a place" in message
 
 
 def test_the_data_folder_is_a_folder_or_is_not_there_yet(project):

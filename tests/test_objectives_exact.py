@@ -1,11 +1,13 @@
 """Law of every objective: its value and all its gradients are those of its equation, in float64.
 
-The references (loss_references.py) are loops that import nothing from ems, from tokens to loss; and
-each term of them counts: a reference with one term changed is noticed.
+The references (encoder_reference.py, loss_references.py) are loops that import nothing from ems,
+from the tokens of each sentence alone to the loss; and each term of them counts: a reference with
+one term changed is noticed.
 """
 
 import pytest
 import torch
+from encoder_reference import CHANGES as ENCODER_CHANGES
 from loss_references import CHANGES, MASK, REFERENCES
 from objectives_made import (
     batch_of,
@@ -16,12 +18,13 @@ from objectives_made import (
     weights_of,
 )
 
+from ems.model import encoder, packing
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import sentence_keys
 from ems.settings import plain
 
-PIECES, WIDTH, LANGUAGES = 13, 6, 3
-MODEL = {"layers": 1, "width": WIDTH, "heads": 1, "feed_forward": 4, "max_tokens": 7}
+PIECES, WIDTH, LANGUAGES, HEADS = 13, 6, 3, 2
+MODEL = {"layers": 2, "width": WIDTH, "heads": HEADS, "feed_forward": 4, "max_tokens": 7}
 MODEL |= {"dropout": 0, "attention_dropout": 0}
 HEAD = {"language_width": 3, "bias": True}
 OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
@@ -67,6 +70,12 @@ OF_MLM = {  # positions of each row
 }
 
 
+@pytest.fixture(autouse=True)
+def _small_groups(monkeypatch):
+    """A small batch has several padded groups."""
+    monkeypatch.setattr(packing, "LEAST", 3)
+
+
 def sentences(hide):
     """Rows 0 .. B - 1 are first sides, B .. 2B - 1 second sides; what is hidden by position."""
     rows = [PAIRS[at % len(PAIRS)][at // len(PAIRS)] for at in range(2 * len(PAIRS))]
@@ -86,18 +95,18 @@ def hidden_by(name):
     return "mlm" if name == "mlm" else "one" if name in ones else "none"
 
 
-def made_system(name, **head):
+def made_system(name, model=MODEL, **head):
     objective, own, others, train = CASES[name]
     objectives = {**OFF, **others, objective: {"weight": 1, **own}}
     if head:
         objectives["head"] = {**objectives["head"], **head}
-    settings = system_settings(MODEL, objectives, train)
+    settings = system_settings(model, objectives, train)
     return noisy_system(settings, LANGUAGES, PIECES), plain(settings.objectives)
 
 
-def computed(name, **head):
+def computed(name, model=MODEL, **head):
     """(loss, gradient by parameter) of the system."""
-    system, objectives = made_system(name, **head)
+    system, objectives = made_system(name, model, **head)
     batch = batch_of(sentences(hidden_by(name)))
     batch.keys = sentence_keys(batch) if objectives["contrastive"]["mask_duplicates"] else None
     parts = system(DeviceBatch.of(batch, torch.device("cpu")))
@@ -105,12 +114,13 @@ def computed(name, **head):
     return gradients(parts["total"], system.named_parameters())
 
 
-def expected(name, change=None, **head):
+def expected(name, change=None, of_encoder=None, **head):
     """The same of the reference, whose sum is divided by the pairs (Eq. 12)."""
     system, objectives = made_system(name, **head)
     weights, rows = weights_of(system), sentences(hidden_by(name))
     pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
-    loss = REFERENCES[name](weights, pairs, change, settings=objectives) / len(PAIRS)
+    parts = {**weights, "heads": HEADS, "change": of_encoder}
+    loss = REFERENCES[name](parts, pairs, change, settings=objectives) / len(PAIRS)
     return gradients(loss, weights)
 
 
@@ -120,7 +130,7 @@ def same(first, second):
     return max(differences(first, second).values()) < 1e-9 * size
 
 
-HEADS = {
+VARIED = {
     "as it is": {},
     "no language": {"language_width": 0},
     "shared": {"output": "shared"},
@@ -129,12 +139,12 @@ HEADS = {
     "layer norm": {"layer_norm": True},
 }
 PLAIN = [(name, "as it is") for name in CASES]
-VARIANTS = [(name, head) for name in ("xtr", "ugt", "smlm", "mlm") for head in list(HEADS)[1:]]
+VARIANTS = [(name, head) for name in ("xtr", "ugt", "smlm", "mlm") for head in list(VARIED)[1:]]
 
 
 @pytest.mark.parametrize(("name", "head"), PLAIN + VARIANTS)
 def test_an_objective_and_its_gradients_by_all_weights_equal_its_equation(name, head):
-    assert same(computed(name, **HEADS[head]), expected(name, **HEADS[head]))
+    assert same(computed(name, **VARIED[head]), expected(name, **VARIED[head]))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -152,3 +162,24 @@ def test_all_four_cases_of_the_labels_of_ugt_are_in_the_batch():
         for word in sentence["hidden"].values():
             cases.add((row < len(PAIRS), word in other["tokens"]))
     assert {case[0] for case in cases} == {case[1] for case in cases} == {True, False}
+
+
+def test_attention_with_dropout_on_a_cpu_equals_it_too_where_nothing_is_dropped(monkeypatch):
+    calls, plainly = [], encoder._attend_plainly
+    monkeypatch.setattr(
+        encoder, "_attend_plainly", lambda *parts: calls.append(1) or plainly(*parts)
+    )
+    never = {**MODEL, "attention_dropout": 1e-15}  # a share that no random number reaches
+    assert same(computed("xtr", never), expected("xtr"))
+    assert calls, "the path with dropout was not taken"
+
+
+@pytest.mark.parametrize("change", ENCODER_CHANGES)
+def test_an_encoder_with_one_term_changed_is_noticed(change):
+    assert not same(computed("xtr"), expected("xtr", of_encoder=change))
+
+
+def test_the_batch_has_several_padded_groups():
+    groups = packing.pack(torch.from_numpy(batch_of(sentences("none")).lengths)).groups
+    assert len(groups) > 2
+    assert any(not group.real.all() for group in groups)

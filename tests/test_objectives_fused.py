@@ -1,6 +1,5 @@
-"""Laws of the fused cross-entropy: any label rows, a bias, the gradients of all three factors.
-
-The reference is loops over rows and pieces in plain Python floats (float64).
+"""Laws of the cross-entropies, fused and sampled: any label rows, a bias, all gradients; logits of
+any size and logits in bfloat16. The references are loops over rows and pieces in plain floats.
 """
 
 import math
@@ -10,11 +9,14 @@ import torch
 
 from ems.objectives import fused
 from ems.objectives.fused import Target, entropy, fused_cross_entropy, kl_loss
+from ems.objectives.sampled import sample, sampled_cross_entropy
+from ems.objectives.xtr import xtr_target
 
-PIECES, WIDTH, ROWS = 7, 4, 5
+PIECES, WIDTH, ROWS = 12, 4, 5
 # (row, token, weight): a token twice in a row, masses below and above 1, row 3 without a label
 ENTRIES = [(0, 1, 0.5), (4, 6, 0.25), (0, 2, 0.3), (1, 3, 1.7), (0, 1, 0.2), (2, 0, 0.4)]
 ENTRIES += [(4, 6, 0.5)]
+LABELS = {token for _, token, _ in ENTRIES}
 
 
 def problem():
@@ -25,43 +27,44 @@ def problem():
         for shape in ((ROWS, WIDTH), (PIECES, WIDTH), (PIECES,))
     ]
     row, token, weight = zip(*ENTRIES, strict=True)
-    target = Target(
-        torch.tensor(row), torch.tensor(token), torch.tensor(weight, dtype=torch.float64)
-    )
-    return factors, target
+    weights = torch.tensor(weight, dtype=torch.float64)
+    return factors, Target(torch.tensor(row), torch.tensor(token), weights)
 
 
-def by_loops(states, output, bias):
-    """(cross-entropy, entropy) of the label rows."""
-    cross, own = 0.0, 0.0
-    for at, state in enumerate(states):
+def by_loops(states, output, bias, chosen=range(PIECES), share=1.0):
+    """The cross-entropy of the label rows by the pieces `chosen`, a `share` of the others."""
+    cross = 0.0
+    for row, token, weight in ENTRIES:
         logits = [
-            sum(a * b for a, b in zip(piece, state, strict=True)) + shift
-            for piece, shift in zip(output, bias, strict=True)
+            sum(a * b for a, b in zip(piece, states[row].tolist(), strict=True)) + shift
+            for piece, shift in zip(output.tolist(), bias.tolist(), strict=True)
         ]
-        log_sum = math.log(sum(math.exp(value) for value in logits))
-        for word in range(PIECES):
-            p = sum(weight for row, token, weight in ENTRIES if (row, token) == (at, word))
-            cross -= p * (logits[word] - log_sum)
-            own -= p * math.log(p) if p else 0.0
-    return cross, own
+        normaliser = sum(math.exp(logits[w]) / (1 if w in LABELS else share) for w in chosen)
+        cross += weight * (math.log(normaliser) - logits[token])
+    return cross
+
+
+def entropy_by_loops():
+    total = 0.0
+    for row in range(ROWS):
+        for word in LABELS:
+            p = sum(weight for at, token, weight in ENTRIES if (at, token) == (row, word))
+            total -= p * math.log(p) if p else 0.0
+    return total
 
 
 @pytest.mark.parametrize("rows", [1, 2, ROWS])
-def test_fused_cross_entropy_and_kl_equal_loops_with_bias_and_rows_of_any_mass(rows, monkeypatch):
-    monkeypatch.setattr(fused, "CHUNK", rows * PIECES)
-    (states, output, bias), target = problem()
-    cross, own = by_loops(states.tolist(), output.tolist(), bias.tolist())
-    fused_loss = fused_cross_entropy(states, output, target, bias)
-    assert fused_loss.item() == pytest.approx(cross, rel=1e-12)
-    assert entropy(target, PIECES).item() == pytest.approx(own, rel=1e-12)
-    assert kl_loss(states, output, target, bias).item() == pytest.approx(cross - own, rel=1e-12)
-
-
-@pytest.mark.parametrize("rows", [1, 2, ROWS])
-def test_its_gradients_by_states_output_and_bias_equal_finite_differences(rows, monkeypatch):
+def test_fused_cross_entropy_and_kl_equal_loops_and_gradients_finite_differences(rows, monkeypatch):
     monkeypatch.setattr(fused, "CHUNK", rows * PIECES)
     factors, target = problem()
+    (states, output, bias), own = factors, entropy_by_loops()
+    cross = by_loops(*factors)
+    loss = fused_cross_entropy(states, output, target, bias)
+    assert loss.item() == pytest.approx(cross, rel=1e-12)
+    assert entropy(target, PIECES).item() == pytest.approx(own, rel=1e-12)
+    assert kl_loss(states, output, target, bias).item() == pytest.approx(cross - own, rel=1e-12)
+    plain = by_loops(states, output, torch.zeros(PIECES))
+    assert fused_cross_entropy(states, output, target).item() == pytest.approx(plain, rel=1e-12)
     assert torch.autograd.gradcheck(
         lambda s, o, b: fused_cross_entropy(s, o, target, b), factors, atol=1e-8
     )
@@ -71,30 +74,7 @@ def test_a_second_backward_pass_over_one_graph_gives_the_same_gradients():
     factors, target = problem()
     loss = fused_cross_entropy(*factors[:2], target, factors[2]) * 3
     first = torch.autograd.grad(loss, factors, retain_graph=True)
-    for one, other in zip(torch.autograd.grad(loss, factors), first, strict=True):
-        assert torch.equal(one, other)
-
-
-def test_a_bias_of_zero_is_no_bias():
-    (states, output, bias), target = problem()
-    zero = torch.zeros_like(bias)
-    with_zero = fused_cross_entropy(states, output, target, zero)
-    assert with_zero.item() == fused_cross_entropy(states, output, target).item()
-    assert with_zero.item() != fused_cross_entropy(states, output, target, bias).item()
-
-
-def test_a_row_without_labels_gives_nothing_and_gets_no_gradient():
-    (states, output, bias), target = problem()
-    fused_cross_entropy(states, output, target, bias).backward()
-    assert not states.grad[3].any()
-    assert states.grad[[0, 1, 2, 4]].abs().amax(1).min() > 1e-3
-
-
-def test_the_order_of_the_entries_does_not_matter():
-    (states, output, bias), target = problem()
-    turned = Target(target.row.flip(0), target.token.flip(0), target.weight.flip(0))
-    loss = kl_loss(states, output, turned, bias).item()
-    assert loss == pytest.approx(kl_loss(states, output, target, bias).item(), rel=1e-12)
+    assert all(map(torch.equal, torch.autograd.grad(loss, factors), first))
 
 
 def test_without_gradients_no_gradient_is_made(monkeypatch):
@@ -118,3 +98,132 @@ def test_a_chunk_never_holds_more_logits_than_its_limit(monkeypatch):
     (states, output, _), target = problem()
     kl_loss(states, output, target)
     assert sizes == [2 * PIECES, 2 * PIECES, PIECES]
+
+
+# --- a sample of the pieces
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("count", [PIECES, PIECES - len(LABELS)])
+def test_a_sample_of_all_pieces_is_the_full_loss_gradients_included(count, biased):
+    (states, output, bias), target = problem()
+    leaves = [states, output, *([bias] if biased else [])]
+    losses = (
+        sampled_cross_entropy(states, output, target, count, *leaves[2:]),
+        fused_cross_entropy(states, output, target, *leaves[2:]),
+    )
+    torch.testing.assert_close(*losses, rtol=1e-12, atol=0)
+    gradients = [torch.autograd.grad(loss, leaves) for loss in losses]
+    torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_the_loss_is_the_estimator_of_the_pieces_drawn(count):
+    (states, output, bias), target = problem()
+    torch.manual_seed(11)
+    chosen = sample(target.token, PIECES, count)[0].tolist()
+    assert len(set(chosen)) == len(chosen) == len(LABELS) + count
+    torch.manual_seed(11)
+    loss = sampled_cross_entropy(states, output, target, count, bias)
+    expected = by_loops(states, output, bias, chosen, count / (PIECES - len(LABELS)))
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_normaliser_is_unbiased():
+    """The mean over 3,000 samples of 6 of 28 other pieces, within five standard errors."""
+    torch.manual_seed(13)
+    logits = torch.randn(30, dtype=torch.float64)
+    sums = []
+    for _ in range(3000):
+        chosen, _, times = sample(torch.tensor([3, 9]), len(logits), 6)
+        sums.append((logits[chosen].exp() * times).sum())
+    values = torch.stack(sums)
+    error = values.std().item() / len(values) ** 0.5
+    assert values.mean().item() == pytest.approx(logits.exp().sum().item(), abs=5 * error)
+    assert values.std() > 0.1
+
+
+# --- the edges of numbers
+
+
+TARGETS = [[0, 1], [5], [3, 3, 2], [4, 0, 5, 0], [1, 1, 1, 1, 2]]
+
+
+def logits_of(scale):
+    """Rows of logits at both ends: one high, one low, all high, all low, and halves."""
+    high, low = scale, -scale
+    return [
+        [high, low, low, low, low, low],
+        [low, high, high, high, high, high],
+        [high] * 6,
+        [low] * 6,
+        [high, high, high, low, low, low],
+    ]
+
+
+def reference(logits):
+    """(sum over rows of the KL of Eq. 6-7, its gradient by logit) in plain floats."""
+    total, gradients = 0.0, []
+    for row, target in zip(logits, TARGETS, strict=True):
+        highest = max(row)
+        log_sum = highest + math.log(sum(math.exp(value - highest) for value in row))
+        shares = [target.count(word) / len(target) for word in range(len(row))]
+        for share, value in zip(shares, row, strict=True):
+            if share:
+                total += share * (math.log(share) - value + log_sum)
+        gradients.append(
+            [math.exp(v - log_sum) - share for v, share in zip(row, shares, strict=True)]
+        )
+    return total, gradients
+
+
+def run(logits, dtype=None):
+    """The same from the fused objective: the output matrix is the identity."""
+    row = torch.tensor([at for at, target in enumerate(TARGETS) for _ in target])
+    token = torch.tensor([word for target in TARGETS for word in target])
+    lengths = torch.tensor([len(target) for target in TARGETS])
+    states = torch.tensor(logits, dtype=torch.float32, requires_grad=True)
+    output = torch.eye(6).requires_grad_()
+    target = xtr_target(row, token, lengths, torch.float32)
+    loss = kl_loss(states, output, target, dtype=dtype)
+    loss.backward()
+    return loss, states.grad, output.grad
+
+
+@pytest.mark.parametrize("chunk", [1 << 22, 6], ids=["at once", "row by row"])
+@pytest.mark.parametrize("scale", [1.0, 80.0, 1e4])
+def test_xtr_with_extreme_logits_is_finite_and_what_float64_gives(scale, chunk, monkeypatch):
+    monkeypatch.setattr(fused, "CHUNK", chunk)
+    logits = logits_of(scale)
+    total, gradients = reference(logits)
+    loss, of_states, of_output = run(logits)
+    assert loss.item() == pytest.approx(total, rel=1e-6)
+    assert of_output.isfinite().all()
+    torch.testing.assert_close(of_states, torch.tensor(gradients), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("chunk", [1 << 22, 6], ids=["at once", "row by row"])
+@pytest.mark.parametrize("scale", [1.0, 80.0, 1e4])
+def test_xtr_in_bfloat16_is_within_one_percent_and_its_sums_are_float32(scale, chunk, monkeypatch):
+    monkeypatch.setattr(fused, "CHUNK", chunk)
+    logits = logits_of(scale)
+    total, gradients = reference(logits)
+    loss, of_states, of_output = run(logits, dtype=torch.bfloat16)
+    assert loss.item() == pytest.approx(total, rel=0.01)
+    assert {loss.dtype, of_states.dtype, of_output.dtype} == {torch.float32}
+    gradients = torch.tensor(gradients)
+    torch.testing.assert_close(of_states, gradients, rtol=0.01, atol=0.01)
+    expected = gradients.T @ torch.tensor(logits) / scale
+    torch.testing.assert_close(of_output / scale, expected, rtol=0.01, atol=0.02)
+
+
+def test_the_sums_over_many_rows_are_not_made_in_bfloat16(monkeypatch):
+    """In bfloat16 a sum stands still at 256 when ones are added to it."""
+    rows, pieces = 3000, 4
+    monkeypatch.setattr(fused, "CHUNK", pieces)
+    states = torch.zeros(rows, pieces, requires_grad=True)
+    output = torch.eye(pieces).requires_grad_()
+    row, token = torch.arange(rows), torch.zeros(rows, dtype=torch.long)
+    target = xtr_target(row, token, torch.ones(rows).long(), torch.float32)
+    loss = kl_loss(states, output, target, dtype=torch.bfloat16)
+    assert loss.item() == pytest.approx(rows * math.log(pieces), rel=1e-3)

@@ -3,7 +3,6 @@ says so before any work is done."""
 
 import os
 import shutil
-import socket
 import stat
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from ems.outputs import Writes
 from ems.shards.writer import write_shards
 
 KEPT = "keep me"
-ENCODE = ("encode", "--model", "m", "--language", "en", "--source", "de-en.tsv", "--out")
+ENCODE = "encode --model m --language en --source de-en.tsv --out"
 
 
 @pytest.fixture
@@ -34,7 +33,14 @@ def place(tmp_path, monkeypatch):
     shutil.copy(ROOT / "config.yaml", tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "thesis.txt").write_text(KEPT)
-    (tmp_path / "de-en.tsv").write_text("ein Haus\ta house\t1\n")
+    (tmp_path / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
+    (tmp_path / "link.tsv").symlink_to("de-en.tsv")
+    (tmp_path / "hard.tsv").hardlink_to(tmp_path / "de-en.tsv")
+    (tmp_path / "f").symlink_to(tmp_path)
+    (tmp_path / "kept.languages").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    os.mknod(tmp_path / "socket", stat.S_IFSOCK)
+    (tmp_path / "device").symlink_to("/dev/null")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -71,6 +77,57 @@ OUTS = {
 READERS = [name for name in OUTS if any(map(reads, flags_of(COMMANDS[name])))]
 
 
+SPECIAL = ["pipe", "socket", "device"]
+SPELLINGS = ["de-en.tsv", "./de-en.tsv", "d/../de-en.tsv", "link.tsv", "hard.tsv", "f/de-en.tsv"]
+FETCH = "fetch --source m --corpus C --version v1 --pair de-en --out m/C/v1/moses/de-en.txt.zip"
+TABLE = "table tatoeba --experiment tiny --sources de-en.tsv --out"
+JOBS = {  # a command line -> what its error says
+    # no name of a file
+    **{f"{ENCODE} {name}": "expected the name of a file" for name in (".", "..", "d/..", "/")},
+    f"{ENCODE} d/.": "expected the name of a file",
+    f"{ENCODE} d/thesis.txt/x.npy": "a part of this path is a file",
+    f"{ENCODE} d/thesis.txt/deep/x.npy": "a part of this path is a file",
+    # the temporary name beside it is longer than the 255 bytes of a file system
+    f"{ENCODE} x.npy --costs {'c' * 250}": "File name too long; choose a shorter name",
+    **{
+        f"{TABLE} {name}": f"--out {name}: expected a name that ends in .tex, .csv or .md"
+        for name in ("x", "x.txt", "x.tar")
+    },
+    # what is no regular file is never replaced, nor read: that might never end
+    **{
+        f"{ENCODE} x.npy --{flag} {name}": f"--{flag} {name}: expected the name of a file, found a"
+        for flag in ("out", "log", "costs")
+        for name in (*SPECIAL, "/dev/stderr", "f")
+    },
+    **{
+        f"{ENCODE} x.npy --source {name}": f"{name}: expected a file or a folder, found a {name}"
+        for name in SPECIAL
+    },
+    # an output that is another output, or an input, or in one
+    f"{ENCODE} x --costs ./x": "--costs x: the same place as --out x",
+    **{
+        f"{ENCODE} {name}": f"--out {Path(name)}: the same place as --source de-en.tsv"
+        for name in SPELLINGS
+    },
+    f"{ENCODE} d/thesis.txt --model d": "--out d/thesis.txt: a file of --model d",
+    FETCH: "a file of --source m, which would be lost",
+    # a companion of the output counts as output
+    "sample --sources de-en.tsv --experiment tiny --out kept.txt": "kept.languages",
+    "demo-mirror --out d": "d: expected",
+    # what is missing is not a lack of space
+    f"{ENCODE} x.npy --model gone": "gone/model.json: no such file",
+}
+
+
+@pytest.mark.parametrize(("job", "message"), JOBS.items())
+def test_a_wrong_output_is_one_line_before_any_work(place, capfd, job, message):
+    (place / "m/C/v1/moses").mkdir(parents=True)
+    (place / "m/C/v1/moses/de-en.txt.zip").write_text(KEPT)
+    line = refused(capfd, place, *job.split())
+    assert message in line
+    assert "free some space" not in line
+
+
 # --- the kind of what is there
 
 
@@ -84,55 +141,17 @@ def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(pla
     assert f"--out {target.name}: expected the name of a file, found a folder" in line
 
 
-@pytest.mark.parametrize("target", ["..", ".", "d/..", "/", "d/."])
-def test_the_folder_itself_or_its_parent_is_no_name_of_a_file(place, capfd, target):
-    assert "expected the name of a file" in refused(capfd, place, *ENCODE, target)
+EVAL = ["eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset"]
 
 
-EVAL = ("eval", "--model", "m", "--bench", "tatoeba", "--out", "x", "--evalset")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((*ENCODE, ""), "argument --out: expected a path, found an empty text"),
-        *(
-            ((*EVAL, text), f"argument --evalset: expected NAME=FOLDER, found {text!r}")
-            for text in ("x", "=d", "tatoeba=")
-        ),
-    ],
-)
-def test_an_empty_path_and_half_an_assignment_are_a_wrong_use_of_the_flag(capfd, words, message):
+@pytest.mark.parametrize("text", ["x", "=d", "tatoeba=", ""])
+def test_an_empty_path_and_half_an_assignment_are_a_wrong_use_of_the_flag(capfd, text):
     with pytest.raises(SystemExit) as end:
-        main(list(words))
+        main([*EVAL, text] if text else [*ENCODE.split(), text])
     assert end.value.code == 2
-    assert message in capfd.readouterr().err
-
-
-def make_special(kind, path):
-    """Something at `path` that is neither a file nor a folder; its path."""
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "socket":
-        socket.socket(socket.AF_UNIX).bind(str(path))
-    elif kind == "device":
-        path.symlink_to("/dev/null")
-    elif kind == "stream":
-        return "/dev/stderr"
-    else:
-        path.symlink_to("d")
-    return path.name
-
-
-@pytest.mark.parametrize("flag", ["out", "log", "costs"])
-@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "stream", "link to a folder"])
-def test_what_is_no_regular_file_is_never_replaced(tmp_path, monkeypatch, capfd, kind, flag):
-    monkeypatch.chdir(tmp_path)  # a short name: that of a socket has at most 108 bytes
-    (tmp_path / "d").mkdir()
-    target = make_special(kind, tmp_path / "x")
-    (tmp_path / "de-en.tsv").write_text("a\n")
-    line = refused(capfd, tmp_path, *ENCODE, "vectors.npy", f"--{flag}", target)
-    assert f"--{flag} {target}: expected the name of a file, found a" in line
+    expected = f"--evalset: expected NAME=FOLDER, found {text!r}"
+    empty = "--out: expected a path, found an empty text"
+    assert f"argument {expected if text else empty}" in capfd.readouterr().err
 
 
 def test_no_writer_replaces_a_device_whoever_calls_it():
@@ -141,47 +160,25 @@ def test_no_writer_replaces_a_device_whoever_calls_it():
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("d/thesis.txt/x.npy",), "a part of this path is a file"),
-        (("d/thesis.txt/deep/x.npy",), "a part of this path is a file"),
-        # the temporary name beside it is longer than the 255 bytes of a file system
-        (("x.npy", "--costs", "c" * 250), "File name too long; choose a shorter name"),
-        (("x", "--costs", "./x"), "--costs x: the same place as --out x"),
-    ],
-)
-def test_a_place_that_cannot_be_written_is_refused_before_any_work(place, capfd, words, message):
-    assert message in refused(capfd, place, *ENCODE, *words)
-
-
 # --- folders
 
 
-def test_shards_never_replace_a_folder_with_other_files(place, capfd, toy):
+def test_shards_replace_those_of_an_earlier_run_and_no_folder_with_other_files(place, capfd, toy):
     shutil.copy(toy.vocabulary, place / "vocabulary.model")
-    job = ("shards", "--source", "de-en.tsv", "--vocabulary", "vocabulary.model", "--out", "d")
-    line = refused(capfd, place, *job)
-    assert (
-        "--out d: expected a new folder or one that this command made, found a folder with" in line
+    job = ["shards", "--source", "de-en.tsv", "--vocabulary", "vocabulary.model", "--out"]
+    expected = (
+        "expected a new folder or one that this command made, found a folder with other files"
     )
-
+    assert f"--out d: {expected}" in refused(capfd, place, *job, "d")
     (place / "d" / "manifest.json").write_text('{"name": "my web page"}')  # a common name
-    refused(capfd, place, *job)
+    refused(capfd, place, *job, "d")
 
-
-def test_shards_replace_the_shards_of_an_earlier_run_unless_something_was_put_beside_them(
-    place, capfd, toy
-):
-    shutil.copy(toy.vocabulary, place / "vocabulary.model")
-    job = ["shards", "--source", "de-en.tsv", "--vocabulary", "vocabulary.model", "--out", "s"]
-    assert main(job) == 0
+    assert main([*job, "s"]) == 0
     before = tree(place / "s")
-    assert main(job) == 0
+    assert main([*job, "s"]) == 0
     assert tree(place / "s") == before
-
     (place / "s" / "notes.txt").write_text(KEPT)
-    assert "a folder with other files" in refused(capfd, place, *job)
+    assert f"--out s: {expected}" in refused(capfd, place, *job, "s")
 
 
 def test_a_kill_between_two_renames_leaves_no_part_of_a_folder_under_its_name(
@@ -214,18 +211,11 @@ STATES = {
 def test_a_state_folder_with_other_things_is_refused_and_keeps_them(place, capfd, toy, stage):
     shutil.copy(toy.vocabulary, place / "v.model")
     shutil.copytree(toy.folder, place / "toy")
-    (place / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
     words = [stage, *STATES[stage].split(), *([toy.index()] if stage == "train" else [])]
     assert "--state" in refused(capfd, place, *words, "--state", ".")
     (place / "e" / "thesis").mkdir(parents=True)
     line = refused(capfd, place, *words, "--state", "e")
     assert "e: expected a new folder or the state of an earlier run, found thesis in it" in line
-
-
-def test_the_demo_mirror_never_touches_a_folder_with_other_files(place, capfd):
-    (place / "d" / "manifest.json").write_text('{"name": "my web page"}')
-    line = refused(capfd, place, "demo-mirror", "--out", "d")
-    assert "--out d" in line or "d: expected" in line
 
 
 def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_path, monkeypatch):
@@ -235,21 +225,6 @@ def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_p
     assert main(["demo-mirror", "--out", str(tmp_path / "m")]) == 0
     assert (tmp_path / "m" / "manifest.json").exists()
     assert not list((tmp_path / "m").rglob("*.part"))
-
-
-# --- an output that is an input
-
-
-SPELLINGS = ["de-en.tsv", "./de-en.tsv", "d/../de-en.tsv", "link.tsv", "hard.tsv", "f/de-en.tsv"]
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_an_output_that_is_the_source_is_refused(place, capfd, spelling):
-    (place / "link.tsv").symlink_to("de-en.tsv")
-    os.link("de-en.tsv", "hard.tsv")
-    (place / "f").symlink_to(place)
-    line = refused(capfd, place, *ENCODE, spelling)
-    assert f"--out {Path(spelling)}: the same place as --source de-en.tsv" in line
 
 
 @pytest.mark.parametrize("flag", ["out", "log", "costs"])
@@ -266,54 +241,11 @@ def test_no_stage_writes_over_what_it_reads(place, capfd, command, flag):
     assert f"--{flag} " in line
 
 
-def test_a_file_of_a_folder_that_is_read_is_not_replaced(place, capfd):
-    line = refused(capfd, place, *ENCODE, "d/thesis.txt", "--model", "d")
-    assert "--out d/thesis.txt: a file of --model d" in line
-    path = Path("m/C/v1/moses/de-en.txt.zip")
-    path.parent.mkdir(parents=True)
-    path.write_text(KEPT)
-    job = ("fetch", "--source", "m", "--corpus", "C", "--version", "v1", "--pair", "de-en")
-    line = refused(capfd, place, *job, "--out", path)
-    assert "a file of --source m, which would be lost" in line
-
-
-def test_a_companion_of_the_output_counts_as_output(place, capfd):
-    words = ("--sources", "de-en.tsv", "--experiment", "tiny", "--out")
-    (place / "de-en.languages").mkdir()
-    line = refused(capfd, place, "sample", *words, "de-en.txt")
-    assert "de-en.languages" in line
-
-
-@pytest.mark.parametrize("name", ["x", "x.txt", "x.tar"])
-def test_a_table_has_the_name_that_it_is_given(place, capfd, name):
-    job = ("table", "tatoeba", "--experiment", "tiny", "--sources", "de-en.tsv", "--out", name)
-    line = refused(capfd, place, *job)
-    assert f"--out {name}: expected a name that ends in .tex, .csv or .md" in line
-
-
-@pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
-def test_a_source_from_which_reading_might_never_end_is_refused(tmp_path, monkeypatch, capfd, kind):
-    monkeypatch.chdir(tmp_path)
-    source = make_special(kind, tmp_path / "x")
-    line = refused(capfd, tmp_path, *ENCODE, "x.npy", "--source", source)
-    assert f"--source {source}: expected a file or a folder, found a {kind}" in line
-
-
-# --- what else is said of paths
-
-
 def test_an_empty_source_has_no_rows(toy, never_killed, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     words = [tmp_path / "x.npy", "--model", never_killed, "--source", tmp_path / "empty"]
-    assert main([*ENCODE, *map(str, words)]) == 0
+    assert main([*ENCODE.split(), *map(str, words)]) == 0
     assert np.load(tmp_path / "x.npy").shape == (0, 16)
-
-
-def test_a_missing_model_is_not_a_lack_of_space(place, capfd):
-    line = refused(capfd, place, *ENCODE, "x.npy", "--model", "gone")
-    assert "gone" in line
-    assert "no such file" in line
-    assert "free some space" not in line
 
 
 def test_a_folder_that_vanishes_is_not_a_lack_of_space(tmp_path):

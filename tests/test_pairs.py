@@ -13,7 +13,6 @@ from sklearn.metrics import average_precision_score
 import ems.benchmarks.pawsx.data as pawsx
 import ems.benchmarks.xnli.data as xnli
 from ems.bench import embedded
-from ems.bench.baselines import CharNgramEncoder
 from ems.benchmarks.families.pair_classification import PRECISION, best_threshold
 from ems.benchmarks.xnli.score import pairs_pool
 from ems.errors import EmsError
@@ -238,9 +237,3 @@ def test_rows_keep_their_numbers_where_others_are_left_out(real, tmp_path):
         for row, pair in found:
             assert lines[row].split("\t")[0].strip() == pair.first
     assert 0 < len(found) < len(lines)  # a guard: zh lacks some
-
-
-def test_the_baseline_scores_paraphrases_too(tmp_path):
-    folder = write_pawsx(tmp_path / "pawsx")
-    scores = run("pawsx", tmp_path, folder, CharNgramEncoder(), languages=list(CODES))
-    assert set(scores.labelled()) == {"en-en", "en-de", "en-zh"}

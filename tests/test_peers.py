@@ -123,8 +123,7 @@ def test_a_command_without_its_files_is_told_before_it_runs(command, message):
 
 def test_a_program_that_is_not_there_is_told():
     told = refusal(CommandEncoder("no-such-program {lines} {out}").encode, ["x"], "en")
-    assert "no-such-program" in told
-    assert "install it" in told
+    assert re.search("no-such-program.*install it", told)
 
 
 def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):

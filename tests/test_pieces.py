@@ -41,9 +41,9 @@ def plain_cut(content, lines, size):
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 @pytest.mark.parametrize(("lines", "size"), [(1, None), (7, None), (7, 200), (1000, 300), (100, 9)])
-@pytest.mark.parametrize("end", ["\n", "", "last"], ids=["LF", "no line", "no LF"])
+@pytest.mark.parametrize("end", ["\n", "", "last", None], ids=["LF", "no line", "no LF", "empty"])
 def test_pieces_are_whole_lines_and_together_the_file(source, monkeypatch, block, lines, size, end):
-    content = source.read_bytes() + end.encode()
+    content = b"" if end is None else source.read_bytes() + end.encode()
     source.write_bytes(content)
     monkeypatch.setattr(engine, "BLOCK", block)
     pieces, sha256 = cut(source, lines, size)
@@ -55,12 +55,6 @@ def test_pieces_are_whole_lines_and_together_the_file(source, monkeypatch, block
     ]
     assert [p.number for p in pieces] == list(range(len(pieces)))
     assert sha256 == hashlib.sha256(content).hexdigest()
-
-
-def test_an_empty_file_is_one_empty_piece(tmp_path):
-    (tmp_path / "empty").touch()
-    (piece,), _ = cut(tmp_path / "empty", 10)
-    assert (piece.start, piece.end, piece.lines) == (0, 0, 0)
 
 
 # --- working
@@ -154,34 +148,25 @@ def test_a_killed_worker_is_a_clear_error_and_what_was_done_is_kept(bench):
     assert 0 < len(bench.worked()) <= 7
 
 
-SPOIL = {
-    "cut": lambda piece, record: piece.write_bytes(piece.read_bytes()[:-9]),
-    "changed": lambda piece, record: piece.write_bytes(b"?" + piece.read_bytes()[1:]),
-    "gone": lambda piece, record: piece.unlink(),
-    "no record": lambda piece, record: record.unlink(),
-    "half a record": lambda piece, record: record.write_bytes(record.read_bytes()[:20]),
+SPOIL = {  # of what a failed run left: what happens to piece 2, its record and the whole source
+    "cut": lambda piece, record, source: piece.write_bytes(piece.read_bytes()[:-9]),
+    "changed": lambda piece, record, source: piece.write_bytes(b"?" + piece.read_bytes()[1:]),
+    "gone": lambda piece, record, source: piece.unlink(),
+    "no record": lambda piece, record, source: record.unlink(),
+    "half a record": lambda piece, record, source: record.write_bytes(record.read_bytes()[:20]),
+    "other input": lambda piece, record, source: source.write_bytes(b"L" + source.read_bytes()[1:]),
+    "other settings": lambda piece, record, source: None,
 }
 
 
-@pytest.mark.parametrize("spoil", SPOIL.values(), ids=SPOIL)
-def test_a_spoilt_piece_is_not_used(bench, spoil):
+@pytest.mark.parametrize("what", SPOIL)
+def test_a_spoilt_piece_is_not_used_and_none_of_other_settings_or_of_another_input(bench, what):
     with pytest.raises(EmsError):
         bench(trouble="error", at=7)
     bench.worked()
     (piece,) = bench.state.glob("*/pieces/00002")
     (record,) = bench.state.glob("*/done/00002.json")
-    spoil(piece, record)
-    assert bench() == WHOLE
-    assert bench.worked() == {at: 1 for at in EVERY if at == 2 or at >= 7}
-
-
-@pytest.mark.parametrize("change", ["key", "source"])
-def test_pieces_of_other_settings_or_of_another_input_are_not_used(bench, change):
-    with pytest.raises(EmsError):
-        bench(trouble="error", at=7)
-    bench.worked()
-    if change == "source":
-        bench.source.write_bytes(bench.source.read_bytes().replace(b"line 0", b"LINE 0"))
-    assert bench(key="b" if change == "key" else "a") == WHOLE
-    assert bench.worked() == EVERY
+    SPOIL[what](piece, record, bench.source)
+    assert bench(key="b" if what == "other settings" else "a") == WHOLE
+    assert bench.worked() == {at: 1 for at in EVERY if "other" in what or at == 2 or at >= 7}
     assert not bench.state.exists()

@@ -5,14 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
 from torch import nn
 
 from ems.bench import probe as probes
-from ems.bench.probe import Pool, Probe, Run, Streams, forward, start_layers, train
+from ems.bench.probe import Pool, Probe, Run, train
 
-CPU = torch.device("cpu")
 WIDTH, CLASSES = 6, 3
 SMALL = Probe(hidden=(5, 4), dropout=0.2, learning_rate=0.01, batch=7, epochs=6)
 
@@ -57,44 +54,6 @@ def same(first, second):
 # --- the batched network is R plain ones
 
 
-def plain(layers, at, activation):
-    """The network of one run, of PyTorch's own layers."""
-    parts, width = [], WIDTH
-    for weight, bias in layers:
-        layer = nn.Linear(width, len(bias[at]), dtype=weight.dtype)
-        layer.weight.data, layer.bias.data = weight[at, :, :width].detach(), bias[at].detach()
-        assert not weight[at, :, width:].any()
-        width = len(bias[at])
-        parts += [layer, {"tanh": nn.Tanh, "relu": nn.ReLU}[activation]()]
-    return nn.Sequential(*parts[:-1])
-
-
-@pytest.mark.parametrize("hidden", [(), (5,), (5, 4)])
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_logits_and_gradients_of_each_run_are_those_of_a_plain_network(hidden, activation):
-    streams = [Streams.of((seed,)) for seed in (1, 2, 3)]
-    start = start_layers([WIDTH, *hidden, CLASSES], streams, CPU)
-    layers = [tuple(part.detach().double().requires_grad_() for part in layer) for layer in start]
-    features = torch.randn(3, 8, WIDTH, dtype=torch.float64)
-    labels = torch.randint(CLASSES, (3, 8))
-    logits = forward(features, layers, activation)
-    for at in range(3):
-        found = plain(layers, at, activation)(features[at])
-        assert torch.allclose(logits[at], found, rtol=0, atol=1e-14)
-    flat = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
-    (flat / 8).backward()
-    for at in range(3):
-        network = plain(layers, at, activation)
-        nn.functional.cross_entropy(network(features[at]), labels[at]).backward()
-        linear = [layer for layer in network if isinstance(layer, nn.Linear)]
-        for layer, (weight, bias) in zip(linear, layers, strict=True):
-            filled = torch.zeros_like(weight[at])
-            filled[:, : layer.in_features] = layer.weight.grad  # what fills up never moves
-            assert torch.allclose(weight.grad[at], filled, rtol=0, atol=1e-14)
-            assert torch.allclose(bias.grad[at], layer.bias.grad, rtol=0, atol=1e-14)
-            assert weight.grad[at].abs().max() > 1e-4  # a guard
-
-
 def reference(points, labels, run, settings, epochs):
     """The parameters of one run after each epoch and its hits: a loop over nn.Linear and Adam.
 
@@ -103,6 +62,7 @@ def reference(points, labels, run, settings, epochs):
     start, order, dropout = np.random.SeedSequence(run.seed).spawn(3)
     start, order = (np.random.Generator(np.random.PCG64(child)) for child in (start, order))
     dropout = np.random.SFC64(dropout)
+    activated = getattr(torch, settings.activation)
     sizes = [points.shape[1], *settings.hidden, CLASSES]
     linear = []
     for first, second in pairwise(sizes):
@@ -123,7 +83,7 @@ def reference(points, labels, run, settings, epochs):
                 bits = dropout.random_raw(words).view(np.uint16).tolist()
                 limit = round((1 - settings.dropout) * 65536)
             for number, layer in enumerate(linear):
-                hidden = torch.tanh(hidden) if number else hidden
+                hidden = activated(hidden) if number else hidden
                 if settings.dropout:
                     drawn = [bits.pop(0) for _ in range(hidden.numel())]
                     kept = [65536 / limit if bit < limit else 0.0 for bit in drawn]
@@ -135,21 +95,26 @@ def reference(points, labels, run, settings, epochs):
         with torch.no_grad():
             hidden = torch.tensor(points[run.valid.start : run.valid.stop])
             for number, layer in enumerate(linear):
-                hidden = layer(torch.tanh(hidden) if number else hidden)
+                hidden = layer(activated(hidden) if number else hidden)
         truth = torch.tensor(labels[run.valid.start : run.valid.stop])
         hits = int((hidden.argmax(1) == truth).sum())
         found.append((hits, [(p.weight.detach().clone(), p.bias.detach().clone()) for p in linear]))
     return found
 
 
-@pytest.mark.parametrize("dropout", [0, 0.2])
-def test_the_batched_runs_end_where_a_plain_loop_over_each_run_ends(data, dropout):
+@pytest.mark.parametrize(
+    ("hidden", "activation", "dropout"),
+    [((5, 4), "tanh", 0.2), ((5, 4), "relu", 0), ((5,), "relu", 0.2), ((), "tanh", 0)],
+)
+def test_the_batched_runs_end_where_a_plain_loop_over_each_run_ends(
+    hidden, activation, dropout, data
+):
     pool, labels, runs = data
     runs = [
         Run(run.seed, run.train, run.valid, decay)
         for run, decay in zip(runs, [0, 0.1] * 3, strict=True)
     ]
-    settings = Probe((5, 4), dropout=dropout, learning_rate=0.01, batch=7, epochs=9)
+    settings = Probe(hidden, activation, dropout, learning_rate=0.01, batch=7, epochs=9)
     found = train(pool, labels, CLASSES, runs, settings, "test")
     points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
     epochs = set()
@@ -211,10 +176,6 @@ def test_runs_of_other_sizes_or_too_many_parameters_are_trained_apart_with_the_s
     assert all(same(one, other) for one, other in zip(together, apart, strict=True))
 
 
-def rows_of(run):
-    return run.train, run.valid
-
-
 # --- choosing
 
 
@@ -261,63 +222,3 @@ def test_a_run_without_mistakes_stops_and_all_stop_the_work(monkeypatch):
     (found,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
     assert found.correct == 30
     assert len(epochs) == found.epoch < 400
-
-
-# --- dropout
-
-
-def test_dropout_leaves_its_share_at_its_weight_and_each_run_draws_for_itself():
-    streams = [Streams.of((seed,)) for seed in (1, 2)]
-    settings = Probe(hidden=(10, 8), dropout=0.2)
-    drawn = probes.draw_kept(streams, torch.Size([2, 500, 300]), settings, CPU)
-    assert [tuple(part.shape) for part in drawn] == [(2, 500, 300), (2, 500, 10), (2, 500, 8)]
-    for part in drawn:
-        assert part.unique().tolist() == pytest.approx([0, 1.25], abs=1e-4)
-    assert drawn[0].mean().item() == pytest.approx(1, abs=0.01)
-    assert drawn[1].mean().item() == pytest.approx(1, abs=0.05)
-    assert (drawn[0][0] != drawn[0][1]).float().mean() > 0.2
-    alone = probes.draw_kept([Streams.of((2,))], torch.Size([1, 500, 300]), settings, CPU)
-    assert all(torch.equal(part[1], own[0]) for part, own in zip(drawn, alone, strict=True))
-
-
-# --- against scikit-learn
-
-
-@pytest.fixture(scope="module")
-def parts():
-    """Points that a straight line parts fairly well: to learn from, to choose by, to test on."""
-    return [blobs(count, seed, 0.8, 20) for seed, count in enumerate((400, 200, 1000))]
-
-
-def accuracy(classifier, points, labels):
-    found = classifier.predict(Pool.of(torch.from_numpy(points)), range(len(labels)))
-    return (found == labels).mean()
-
-
-def test_it_is_as_good_as_scikit_learn_with_and_without_hidden_layers(parts):
-    pool, labels, rows = pooled(*parts[:2])
-    settings = Probe((), dropout=0, learning_rate=0.01, batch=20, epochs=60)
-    (found,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
-    theirs = LogisticRegression(max_iter=1000).fit(*parts[0]).score(*parts[2])
-    assert 0.85 < theirs < 0.99
-    assert accuracy(found, *parts[2]) == pytest.approx(theirs, abs=0.02)
-    settings = Probe((10, 8), dropout=0, learning_rate=0.003, batch=20, epochs=60)
-    runs = [Run((1, seed), *rows) for seed in range(5)]
-    ours = np.mean(
-        [accuracy(one, *parts[2]) for one in train(pool, labels, CLASSES, runs, settings, "test")]
-    )
-    theirs = MLPClassifier((10, 8), "tanh", batch_size=20, learning_rate_init=0.003, max_iter=60)
-    theirs.set_params(alpha=0, random_state=1, early_stopping=True, n_iter_no_change=60)
-    with pytest.warns(match="Maximum iterations"):
-        theirs.fit(*parts[0])
-    assert ours == pytest.approx(theirs.score(*parts[2]), abs=0.03)
-
-
-def test_weight_decay_makes_weights_smaller(data):
-    pool, labels, runs = data
-    settings = Probe((5,), dropout=0, learning_rate=0.02, batch=10, epochs=40)
-    both = [Run((1,), *rows_of(runs[0]), decay) for decay in (0.0, 0.5)]
-    free, held = train(pool, labels, CLASSES, both, settings, "test")
-    assert (free.weight_decay, held.weight_decay) == (0.0, 0.5)
-    sizes = [sum(weight.norm() for weight, _ in one.layers) for one in (free, held)]
-    assert sizes[1] < 0.8 * sizes[0]

@@ -159,8 +159,7 @@ def refusal(folder):
 
 
 def test_the_imported_encoder_gives_the_vectors_of_their_architecture(made):
-    out = imported(made)
-    state = state_of(made)
+    out, state = imported(made), state_of(made)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(made / "spm.model"))
     vectors = SentenceEncoder(out, "cpu").encode(LINES, "en")
     ids = [pieces.encode(line.lower()) for line in LINES]
@@ -259,6 +258,15 @@ def test_a_vocabulary_of_another_size_or_layout_is_refused(made):
     assert "not a SentencePiece model" in refusal(made)
 
 
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 half a zip", b"text"])
+def test_a_file_that_is_no_checkpoint_is_refused(made, content):
+    (made / "weights.pt").write_bytes(content)
+    assert "weights.pt: not a checkpoint" in refusal(made)
+    for value in ([1, 2], {"state": {}}, {"state_dict": {"a": 1}}):
+        torch.save(value, made / "weights.pt")
+        assert "`state_dict`" in refusal(made)
+
+
 class Evil:
     def __reduce__(self):
         return os.mkdir, ("evil",)
@@ -269,18 +277,6 @@ def test_a_checkpoint_that_holds_code_is_refused_and_nothing_of_it_runs(made, mo
     torch.save({"state_dict": {}, "best_loss": Evil()}, made / "weights.pt")
     assert "not a checkpoint of tensors and numbers only" in refusal(made)
     assert not Path("evil").exists()
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 half a zip", b"text"])
-def test_a_file_that_is_no_checkpoint_is_refused(made, content):
-    (made / "weights.pt").write_bytes(content)
-    assert "weights.pt: not a checkpoint" in refusal(made)
-
-
-@pytest.mark.parametrize("value", [[1, 2], {"state": {}}, {"state_dict": {"a": 1}}])
-def test_a_checkpoint_without_a_state_dict_is_refused(made, value):
-    torch.save(value, made / "weights.pt")
-    assert "`state_dict`" in refusal(made)
 
 
 def test_the_command_imports_and_tells_a_missing_file_in_one_line(made, capfd, monkeypatch):

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from results_made import hits, values
-from scores_made import edit, row, write_file
+from scores_made import row, write_file
 
 from ems.errors import EmsError
-from ems.hits import interval, packed
+from ems.hits import interval, packed, unpacked
 from ems.scores import Result, Score, read_score_file, write_scores
 from ems.shapes import TEXT
 
@@ -132,6 +132,22 @@ def test_a_row_says_only_what_it_has(tmp_path):
 # --- hits
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
+def test_packed_bits_come_back_from_json_as_they_are(count):
+    text = packed(drawn(count, 1))
+    assert np.array_equal(unpacked(text, count), drawn(count, 1))
+    assert json.dumps(text) == f'"{text}"'
+
+
+@pytest.mark.parametrize(("right", "count"), [(30, 40), (500, 1000), (3, 1000), (997, 1000)])
+def test_the_interval_is_that_of_resampled_sentences(right, count):
+    wanted, random = np.arange(count) < right, np.random.default_rng(0)
+    means = [100 * wanted[random.integers(count, size=count)].mean() for _ in range(20_000)]
+    expected = np.quantile(means, [0.025, 0.975])
+    assert interval(right, count) == pytest.approx(expected, abs=100 / count + 0.05)
+    assert (interval(0, count), interval(count, count)) == ((0, 0), (100, 100))
+
+
 def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
     right = np.array([True, False, True, True])
     score = Score.of_hits("de", "en", right, split="books", seed=3)
@@ -153,7 +169,11 @@ def test_hits_whose_share_is_not_the_value_are_refused(count):
 
 @pytest.mark.parametrize(
     ("text", "count", "message"),
-    [(packed(drawn(8, 1)), 9, "expected 2 bytes"), ("", 8, "found 0"), ("not hits", 8, "base85")],
+    [
+        (packed(drawn(8, 1)), 9, "expected 2 bytes"),
+        *((text, 8, message) for text, message in (("", "found 0"), ("ß", "ASCII"))),
+        ("not hits", 8, "base85"),
+    ],
 )
 def test_hits_of_another_number_of_sentences_are_refused(text, count, message):
     with pytest.raises(ValueError, match=message):
@@ -174,16 +194,7 @@ def test_a_language_has_two_ways_a_direction_its_seeds_and_a_source_its_targets(
     assert ways["cosine"] == {"en": ["to_english"]}
 
 
-def test_a_row_stands_under_its_label_and_its_way_and_another_measure_apart():
-    for result in RESULTS.values():
-        placed = [
-            (result.label_of(each), result.way_of(each)) for each in result.rows if not each.measure
-        ]
-        labelled = result.labelled().items()
-        assert [(label, way) for label, ways in labelled for way in ways] == placed
-        assert [each for _, ways in labelled for each in ways.values()] == [
-            each for each in result.rows if not each.measure
-        ]
+def test_another_measure_stands_apart():
     assert values(ERRORS, "misaligned") == {"deu_Latn": {"to_english": 100 / 3}}
     assert values(CLASSES, "most frequent class") == {"en-de books": {"": 50.0}}
     assert values(SEARCH, "misaligned") == {}
@@ -274,6 +285,8 @@ def test_a_cosine_is_no_percentage(tmp_path, value, fits):
     assert values(read_score_file(path), "share") == {"en": {"to_english": 70.0}}
 
 
+NEEDED = ("system", "version", "data_sha256", "metric", "higher_is_better", "label", "languages")
+NEEDED += ("protocol", "rows")
 BAD_HEADERS = [
     ({"benchmark": " "}, "expected text under `benchmark`, found ' '"),
     *(({key: 3}, f"expected text under `{key}`, found 3") for key in ("system", "version")),
@@ -287,23 +300,13 @@ BAD_HEADERS = [
     ({"parallel": "no"}, "expected true or false under `parallel`, found 'no'"),
     ({"rows": []}, "expected at least one score under `rows`, found []"),
     ({"rows": {}}, "expected at least one score under `rows`, found {}"),
+    *(({key: None}, f"under `{key}`, found nothing") for key in NEEDED),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_HEADERS)
 def test_a_malformed_header_is_one_line_that_names_the_key(tmp_path, change, message):
     assert message in refusal(tmp_path, **change)
-
-
-NEEDED = ("system", "version", "data_sha256", "metric", "higher_is_better", "label", "languages")
-
-
-@pytest.mark.parametrize("key", [*NEEDED, "protocol", "rows"])
-def test_a_header_without_a_key_is_one_line_that_names_it(tmp_path, key):
-    path = write_file(tmp_path, "A", "tatoeba", "P@1", ROWS, {"deu": "de", "fra": "fr"})
-    edit(path, lambda data: data.pop(key))
-    with pytest.raises(EmsError, match=f"under `{key}`, found nothing"):
-        read_score_file(path)
 
 
 def test_a_file_of_another_benchmark_or_metric_is_refused_where_one_is_asked_for(tmp_path):
@@ -322,11 +325,11 @@ def test_two_rows_of_one_place_are_refused_and_of_two_are_not(tmp_path, key):
 
 
 def test_a_language_that_lacks_a_direction_of_the_others_is_refused(tmp_path):
-    message = refusal(tmp_path, rows=ROWS[:3])
-    assert "expected from_english of every language, found none of fra" in message
-    assert "expected to_english of every language, found none of deu" in refusal(
-        tmp_path, rows=ROWS[1:]
-    )
+    for rows, lack in (
+        (ROWS[:3], "from_english of every language, found none of fra"),
+        (ROWS[1:], "to_english of every language, found none of deu"),
+    ):
+        assert f"expected {lack}" in refusal(tmp_path, rows=rows)
     path = write_file(tmp_path, "A", "xsim", "error rate", ROWS[::2], {"deu": "de", "fra": "fr"})
     assert set(values(read_score_file(path))) == {"deu", "fra"}
 

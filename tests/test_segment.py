@@ -5,8 +5,13 @@ from dataclasses import replace
 
 import pytest
 from conftest import SHARED, needs
-from segment_made import assert_nothing_is_lost, characters
-from tools_made import _look_for_the_tools_anew, runs  # noqa: F401
+from tools_made import (
+    _look_for_the_tools_anew,  # noqa: F401
+    assert_nothing_is_lost,
+    characters,
+    runs,
+    usable,
+)
 
 from ems.errors import EmsError
 from ems.segmenters import mecab_jumandic
@@ -35,41 +40,33 @@ LANGUAGES = {  # languages that a segmenter is used for
     ],
 )
 def test_every_segmenter_keeps_every_line_and_every_character(name, language):
-    needs(runs(name), f"the segmenter {name} cannot run here")
-    assert_nothing_is_lost(segmenter(name, language), name)
-    assert segmenter(name, language)([]) == []
+    segment = usable(name, language)
+    assert_nothing_is_lost(segment, name)
+    assert segment([]) == []
 
 
-@pytest.mark.parametrize("name", ["moses", "sacremoses"])
-def test_moses_splits_punctuation_without_escapes_and_without_hyphen_marks(name):
-    needs(runs(name), f"the segmenter {name} cannot run here")
-    lines = ['It\'s "a" state-of-the-art <b> & [c] | d.', "Mr. Smith came, e.g. to us."]
-    assert segmenter(name, "en")(lines) == [
-        'It \'s " a " state-of-the-art < b > & [ c ] | d .',
-        "Mr. Smith came , e.g. to us .",
-    ]
+QUOTED = 'It\'s "a" state-of-the-art <b> & [c] | d.'
+WORDS = 'It \'s " a " state-of-the-art < b > & [ c ] | d .'
+ART = "It's a state-of-the-art [x] & y"
+AGGRESSIVE = "It 's a state @-@ of @-@ the @-@ art [ x ] & y"
+SPLIT = [
+    *((name, "en", QUOTED, WORDS) for name in ("moses", "sacremoses")),
+    ("moses", "en", "Mr. Smith came, e.g. to us.", "Mr. Smith came , e.g. to us ."),
+    ("sacremoses", "en", "Mr. Smith came, e.g. to us.", "Mr. Smith came , e.g. to us ."),
+    ("moses-aggressive", "en", ART, AGGRESSIVE),
+    ("moses-escaped", "en", ART, "It &apos;s a state-of-the-art &#91; x &#93; &amp; y"),
+    (
+        *("moses-aggressive-escaped", "en", ART),
+        "It &apos;s a state @-@ of @-@ the @-@ art &#91; x &#93; &amp; y",
+    ),
+    ("moses", "fr", "l'eau", "l' eau"),
+    ("moses", "en", "l'eau", "l 'eau"),
+]
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ("aggressive", "It 's a state @-@ of @-@ the @-@ art [ x ] & y"),
-        ("escaped", "It &apos;s a state-of-the-art &#91; x &#93; &amp; y"),
-        (
-            "aggressive-escaped",
-            "It &apos;s a state @-@ of @-@ the @-@ art &#91; x &#93; &amp; y",
-        ),
-    ],
-)
-def test_the_flags_of_moses_are_names_of_their_own(flags, words):
-    needs(runs("moses"), "the segmenter moses cannot run here")
-    assert segmenter(f"moses-{flags}", "en")(["It's a state-of-the-art [x] & y"]) == [words]
-
-
-def test_moses_splits_by_the_rules_of_the_language():
-    needs(runs("moses"), "the segmenter moses cannot run here")
-    assert segmenter("moses", "fr")(["l'eau"]) == ["l' eau"]
-    assert segmenter("moses", "en")(["l'eau"]) == ["l 'eau"]
+@pytest.mark.parametrize(("name", "language", "line", "words"), SPLIT)
+def test_moses_splits_by_its_flags_and_by_the_rules_of_the_language(name, language, line, words):
+    assert usable(name, language)([line]) == [words]
 
 
 CHINESE = ["自然语言处理很有趣。", "我来到北京清华大学", "他来到了网易杭研大厦"]
@@ -84,33 +81,26 @@ def test_jieba_joins_characters_to_words_as_its_lcut_does():
     assert "清华大学" in expected[1].split()
 
 
-def test_rjieba_segments_chinese_as_jieba_does():
-    needs(runs("rjieba"), "the segmenter rjieba cannot run here")
-    assert segmenter("rjieba", "zh")(CHINESE) == segmenter("jieba", "zh")(CHINESE)
-
-
-def test_rjieba_segments_nearly_all_real_lines_as_jieba_does():
+def test_rjieba_segments_chinese_and_nearly_all_real_lines_as_jieba_does():
+    assert usable("rjieba", "zh")(CHINESE) == segmenter("jieba", "zh")(CHINESE)
     needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
-    needs(runs("rjieba"), "the segmenter rjieba cannot run here")
     path = SHARED / "tatoeba_v1" / "tatoeba.cmn-eng.cmn"
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    pairs = zip(segmenter("rjieba", "zh")(lines), segmenter("jieba", "zh")(lines), strict=True)
+    pairs = zip(usable("rjieba", "zh")(lines), segmenter("jieba", "zh")(lines), strict=True)
     assert sum(one == other for one, other in pairs) > 0.99 * len(lines) > 900
 
 
 @pytest.mark.parametrize("name", ["fugashi", "mecab-jumandic"])
 def test_japanese_becomes_words(name):
-    needs(runs(name), f"the segmenter {name} cannot run here")
-    line, empty = segmenter(name, "ja")(["私は日本語を勉強します。", ""])
+    line, empty = usable(name, "ja")(["私は日本語を勉強します。", ""])
     assert empty == ""
     words = line.replace("日本語", "日本 語").split()
     assert {"私", "は", "日本", "を", "勉強", "。"} <= set(words)
 
 
 def test_a_line_that_mecab_would_split_stays_one_and_else_is_an_error_and_no_shift(monkeypatch):
-    needs(runs("mecab-jumandic"), "the segmenter mecab-jumandic cannot run here")
     lines = ["あ" * 400_000, "い"]  # 1.2 MB
-    assert [characters(line) for line in segmenter("mecab-jumandic", "ja")(lines)] == lines
+    assert [characters(line) for line in usable("mecab-jumandic", "ja")(lines)] == lines
     whole = replace(mecab_jumandic.SEGMENTER, limit=2_000_000)
     monkeypatch.setattr(mecab_jumandic, "SEGMENTER", whole)
     with pytest.raises(EmsError, match=r"2 lines went in and 3 came out; .*cannot be aligned"):

@@ -10,8 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-import yaml
-from conftest import ROOT, copy_project
+from conftest import ROOT, copy_project, planned
 from experiments_made import MINIMAL
 from mirror_made import write_opus, write_tatoeba
 from recipes_made import files, write_files
@@ -43,8 +42,7 @@ def project(tmp_path_factory):
         "sources": {"tatoeba": str(folder / "mirror/tatoeba")},
         "segmenters": {"en": "none", "fr": "to-letters"},
     }
-    (project.folder / "configs/own.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
-    project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    project.select("own", own)
     project.snakemake(*PAIRS)
     return project
 
@@ -56,13 +54,9 @@ def test_it_segments_where_it_is_named_and_where_it_is_the_default(project):
 
 
 def test_an_edit_of_it_segments_again_and_cleans_nothing_again(project):
-    def planned():
-        output = project.snakemake("-n", *PAIRS)
-        return re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE)
-
-    assert planned() == []
+    assert planned(project.snakemake("-n", *PAIRS)) == {}
     project.edit(FILE, "Letters apart", "Letters  apart")
-    assert planned() == ["segment", "segment"]
+    assert planned(project.snakemake("-n", *PAIRS)) == {"segment": 2, "total": 2}
     project.edit(FILE, "Letters  apart", "Letters apart")
 
 
@@ -79,38 +73,26 @@ def test_without_its_file_its_name_is_an_error_with_those_that_there_are(project
 # --- in this process
 
 
-@pytest.fixture
-def put(tmp_path, monkeypatch):
-    """Write a file into a folder where segmenters are looked for."""
+MISTAKES = {  # message -> the files
+    "segmenter to-letters: needs the Python package `toy`": {
+        "to_letters": TOY.replace('"json"', '"no_such_module", "toy"')
+    },
+    r"nothing\.py: expected SEGMENTER, a record of ems": {"nothing": "SEGMENTERS = []"},
+    "one and two are both the default of de": {"one": TOY, "two": TOY},
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_a_mistake_in_a_file_is_an_error_that_names_it(tmp_path, monkeypatch, message):
     monkeypatch.setattr(segmenters, "__path__", [*segmenters.__path__, str(tmp_path)])
-
-    def write(name, text):
-        importlib.invalidate_caches()
+    importlib.invalidate_caches()
+    for name, text in MISTAKES[message].items():
         (tmp_path / f"{name}.py").write_text(text)
-
-    yield write
-    for path in tmp_path.glob("*.py"):
-        sys.modules.pop(f"ems.segmenters.{path.stem}", None)
-        vars(segmenters).pop(path.stem, None)
-
-
-def test_what_it_needs_is_named_when_it_is_missing(put):
-    put("to_letters", TOY.replace('"json"', '"no_such_module", "toy"'))
-    with pytest.raises(EmsError, match="segmenter to-letters: needs the Python package `toy`"):
-        segmenter("to-letters", "de")
-
-
-def test_a_file_without_a_record_is_an_error_that_names_it(put):
-    put("nothing", "SEGMENTERS = []")
-    with pytest.raises(EmsError, match=r"nothing\.py: expected SEGMENTER, a record of ems"):
-        segmenter("nothing", "de")
-
-
-def test_two_that_claim_a_language_are_an_error(put):
-    put("one", TOY)
-    put("two", TOY)
-    with pytest.raises(EmsError, match="one and two are both the default of de"):
-        defaults(["de"])
+    with pytest.raises(EmsError, match=message):
+        segmenter(defaults(["de"])["de"], "de")
+    for name in MISTAKES[message]:
+        sys.modules.pop(f"ems.segmenters.{name}", None)
+        vars(segmenters).pop(name, None)
 
 
 def test_the_defaults_are_those_of_the_paper():

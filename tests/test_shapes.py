@@ -62,16 +62,14 @@ def test_the_first_thing_that_differs_is_told_with_its_key(value, message):
 
 
 OUTSIDE = ["..", "../x", "a/../../x", "a/..", "/etc/x", ".", "./x", "a/./b", "", "a\\b", "a\nb"]
+INSIDE = ["a", "a/b", ".a", "..a", "a..b/c..", "Demo+train/v1/zh_tw-en"]
 
 
-@pytest.mark.parametrize("name", [*OUTSIDE, "a/..\n", "x\0"])
-def test_the_name_of_a_file_never_leads_out_of_its_folder(name):
-    assert "the name of a file in this folder" in misfit({name: "1"}, mapping(TEXT, BELOW))
-
-
-@pytest.mark.parametrize("name", ["a", "a/b", ".a", "..a", "a..b/c..", "Demo+train/v1/zh_tw-en"])
-def test_other_names_may_hold_dots(name):
-    assert misfit({name: "1"}, mapping(TEXT, BELOW)) == ""
+def test_the_name_of_a_file_never_leads_out_of_its_folder_but_may_hold_dots():
+    shape = mapping(TEXT, BELOW)
+    for name in (*OUTSIDE, "a/..\n", "x\0"):
+        assert "the name of a file in this folder" in misfit({name: "1"}, shape), name
+    assert [misfit({name: "1"}, shape) for name in INSIDE] == [""] * len(INSIDE)
 
 
 def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
@@ -88,13 +86,8 @@ def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
 def test_thousands_of_values_are_looked_at_in_a_moment():
     shape = mapping(mapping(PERCENT))
     value = {str(one): {str(other): 50.5 for other in range(62)} for one in range(62)}
+    files = {"train": {f"A/v1/de-en/{n:05}": "a" for n in range(5000)}}
     started = time.process_time()
     assert misfit(value, shape) == ""
-    assert (
-        misfit(
-            {"train": {f"A/v1/de-en/{n:05}": "a" for n in range(5000)}},
-            mapping(mapping(TEXT, BELOW)),
-        )
-        == ""
-    )
+    assert misfit(files, mapping(mapping(TEXT, BELOW))) == ""
     assert time.process_time() - started < 1

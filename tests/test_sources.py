@@ -11,8 +11,9 @@ from ems.errors import EmsError
 from ems.plan import plan, plans_jobs
 
 DIVIDED = {"NTREX": {"documents": DOCUMENTS, "parts": {"train": 0.5, "test": 0.5}}}
+SOURCES = {name: name for name in ("opus", "wikimatrix", "tatoeba", "flores200", "pawsx")}
 VALUE = REAL | {
-    "sources": {name: name for name in ("opus", "wikimatrix", "tatoeba", "flores200", "pawsx")},
+    "sources": SOURCES,
     "splits": DIVIDED,
     "corpora": [
         {"name": "Tatoeba", "version": "v2021-08-07"},
@@ -53,10 +54,7 @@ FILES = {  # below a source: below the folder of data
     },
     "pawsx/x-final.tar.gz": "evalsets/pawsx/v1/x-final.manifest.json",
 }
-KEYS = {
-    **{f"sources.{name}": name for name in ("opus", "wikimatrix", "tatoeba", "flores200", "pawsx")},
-    "corpora.1.source": "mine",
-}
+KEYS = {"corpora.1.source": "mine"} | {f"sources.{name}": name for name in SOURCES}
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 import hashlib
 import itertools
 import random
+import re
 from collections import Counter
 
 import pytest
 import yaml
 from conftest import SHARED, needs
-from experiments_made import MINIMAL, Settings, edited
+from experiments_made import MINIMAL, Settings, edited, one_line
 from mirror_made import DOCUMENTS, translations, write_divided, write_lines
 
 from ems.benchmarks.ntrex.data import read_language
@@ -104,9 +105,7 @@ def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content, me
     path = tmp_path / DOCUMENTS
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(EmsError, match=f"{path}: .*{message}") as told:
-        read_documents(path)
-    assert "\n" not in str(told.value)
+    assert re.search(f"{path}: .*{message}", one_line(read_documents, path))
 
 
 # --- parts of a whole corpus
@@ -236,11 +235,8 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
         lambda: corpus.test_part("de"),
         lambda: clean_corpus(corpus.experiment, source, keys, tmp_path / "out.tsv"),
     ):
-        with pytest.raises(EmsError) as told:
-            read()
-        message = str(told.value)
+        message = one_line(read)
         assert all(part in message for part in (str(documents), str(archive), "199 lines", "200"))
-        assert "\n" not in message
     assert not (tmp_path / "out.tsv").exists()
 
 

@@ -16,7 +16,7 @@ from ems.shards import checks
 from ems.shards.reader import PairStore, Shard
 
 PIECES = 300
-ABOVE = "expected its end above that and up to 31,"
+THIRD = "row 2 begins at 4: expected its end above that and up to 31"
 AGAIN = "make or fetch it again"  # no rule made it: no target is known
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6]  # tokens of the sentences of both sides
 
@@ -49,34 +49,24 @@ def message(read):
     return str(caught.value)
 
 
-# --- training
-
-
-@pytest.fixture
-def toy(tmp_path):
-    return Toy(tmp_path)
-
-
 @pytest.mark.parametrize(
-    ("name", "spoilt"),
-    [("de.ids", np.full(9_999, 0xFFFF)), ("de.offsets", np.arange(9_999)[::-1] - 9)],
+    ("name", "changes", "expected"),
+    [
+        ("training/de.ids", {0: 0xFFFF}, "row 0: expected token ids below "),
+        ("training/de.offsets", {0: -9}, "expected 0 as its first offset"),
+        ("validation/en.ids", {-1: 0xFFFF}, "row 19: expected token ids below "),
+    ],
 )
-def test_training_on_a_spoilt_shard_names_file_and_row_and_blames_no_setting(toy, name, spoilt):
-    shard = toy.shards("training")[0]
-    count = np.fromfile(shard / name, "<u2" if name == "de.ids" else "<i8").size
-    write(shard / name, spoilt[:count])
-    line = message(lambda: toy.train(toy.folder / "run"))
-    expected = {"de.ids": "row 0: expected token ids below ", "de.offsets": "expected 0 as its fi"}
-    assert line.startswith(f"{shard}/{name}: {expected[name]}")
+def test_training_on_a_spoilt_shard_names_file_and_row_and_blames_no_setting(
+    tmp_path, name, changes, expected
+):
+    toy, (role, file) = Toy(tmp_path), name.split("/")
+    path = toy.shards(role)[0] / file
+    spoil(path, changes)
+    line = message(lambda: toy.train(tmp_path / "run"))
+    assert line.startswith(f"{path}: {expected}")
     assert line.endswith(AGAIN)
     assert "learning_rate" not in line
-
-
-def test_validation_is_checked_as_training_is(toy):
-    shard = toy.shards("validation")[0]
-    spoil(shard / "en.ids", {-1: 0xFFFF})
-    line = message(lambda: toy.train(toy.folder / "run"))
-    assert line.startswith(f"{shard}/en.ids: row 19: ")
 
 
 # --- the checks
@@ -87,13 +77,7 @@ def test_validation_is_checked_as_training_is(toy):
     [
         ({0: 1}, "expected 0 as its first offset, found 1"),
         ({0: -1}, "expected 0 as its first offset, found -1"),
-        *(
-            (
-                {3: end},
-                f"row 2 begins at 4: expected its end above that and up to 31, found {end:,}",
-            )
-            for end in (4, -(2**63), 32, 2**63 - 1)
-        ),
+        *(({3: end}, f"{THIRD}, found {end:,}") for end in (4, -(2**63), 32, 2**63 - 1)),
         ({8: 30}, "expected 31, the number of ids, as its last offset, found 30"),
     ],
 )
@@ -155,20 +139,14 @@ def test_a_file_cut_short_after_it_was_opened_is_not_mapped(folder, name):
 # --- what a store cannot draw from
 
 
-def test_a_store_of_no_shards_says_which_languages_have_none():
+def test_a_store_says_what_it_cannot_draw_from(folder, tmp_path):
     line = message(lambda: PairStore([], LANGUAGES, MAX_TOKENS))
     assert line.startswith("expected shards of en, de, fr, found none in the index")
-
-
-def test_a_shard_of_a_language_that_the_experiment_lacks_is_named(folder):
     line = message(lambda: PairStore([folder], ["en", "fr"], 100))
     assert line.startswith(f"{folder}: holds pairs of de-en, the experiment has no de; ")
-
-
-def test_a_shard_without_a_pair_is_never_drawn_from(tmp_path):
-    folder = write_shard(tmp_path / "c/v/de-en/00000", [], [])
-    line = message(lambda: PairStore([folder], ["en", "de"], 100))
-    assert line == f"{folder}: expected pairs of sentences, found none; {AGAIN}"
+    empty = write_shard(tmp_path / "empty/v/de-en/00000", [], [])
+    line = message(lambda: PairStore([empty], ["en", "de"], 100))
+    assert line == f"{empty}: expected pairs of sentences, found none; {AGAIN}"
 
 
 @pytest.mark.parametrize("pairs", [-1, -(2**63), 7, 9, 2**63, 10**400])

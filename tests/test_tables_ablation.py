@@ -64,8 +64,8 @@ def test_the_columns_are_the_papers_and_each_is_the_mean_of_its_group(tmp_path):
 
 
 def test_a_note_says_how_long_the_systems_were_trained(tmp_path):
-    paths = [tatoeba(tmp_path, name)[0] for name in ("a", "b", "c")]
     steps = {"a": 1000, "b": 762, "c": 1000}
+    paths = [tatoeba(tmp_path, name)[0] for name in steps]
     write_ablation_table(paths, tmp_path / "t.tex", [], list(steps), steps=steps)
     assert "Steps of training: 1,000, b 762." in (tmp_path / "t.md").read_text()
 

@@ -16,8 +16,7 @@ def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tm
     values = {"ems": fives(MLDOC), "other": fives(MLDOC, 60.0)}
     paths = [write_accuracies(tmp_path, "mldoc", name, of) for name, of in values.items()]
     out = tmp_path / "mldoc.tex"
-    write_table("mldoc", paths, out)
-    rows = csv_rows(out)
+    rows = write_table("mldoc", paths, out)
     assert list(rows) == ["ems", "ems, s.d.", "other", "other, s.d."]
     assert list(rows["ems"])[1:] == [*MLDOC, AVERAGE]
     for system, of in values.items():
@@ -33,76 +32,54 @@ def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tm
 
 
 def test_columns_of_domains_stand_in_a_block_for_each_language_pair(tmp_path):
-    path = write_accuracies(tmp_path, "cls", "ems", fives(CLS))
-    write_table("cls", [path], tmp_path / "cls.tex")
+    write_table("cls", [write_accuracies(tmp_path, "cls", "ems", fives(CLS))], tmp_path / "cls.tex")
     text = (tmp_path / "cls.md").read_text()
     heads = [line for line in text.splitlines() if line.startswith("| Model")]
     assert len(heads) == 3
     assert heads[0].count("en-de") == heads[0].count("de-en") == 3
-    assert (
-        heads[0].index("en-de books") < heads[0].index("de-en books") < heads[0].index("en-de dvd")
-    )
+    places = [heads[0].index(name) for name in ("en-de books", "de-en books", "en-de dvd")]
+    assert places == sorted(places)
     assert heads[2].rstrip(" |").endswith(AVERAGE)
 
 
-def test_fewer_directions_than_the_papers_give_its_rows_a_mean_of_ours_with_a_dagger(tmp_path):
-    some = ["en-de", "de-en", "en-zh"]
-    path = write_accuracies(tmp_path, "mldoc", "ems", fives(some))
-    write_table("mldoc", [path], tmp_path / "t.tex", ["EMS"])
-    rows, printed = csv_rows(tmp_path / "t.tex"), load_accuracies("ems-v2-table11-mldoc")["EMS"]
-    found = float(rows["EMS (printed)"][AVERAGE])
-    assert found == pytest.approx(mean(printed[name] for name in some), abs=0.051)
-    assert "dagger" in tex_line(tmp_path / "t.tex", "EMS (printed)")[-1]
-
-
 def test_what_is_learnt_in_english_is_named_by_the_target_and_english_is_not_averaged(tmp_path):
-    values = {
-        "en-fr": [50.0, 60.0],
-        "en-en": [90.0, 90.0],
-        "en-de": [70.0, 80.0],
-        "en-af": [10.0, 20.0],
-    }
-    path = write_accuracies(tmp_path, "sib200", "ems", values)
-    write_table("sib200", [path], tmp_path / "t.tex", ["EMS"])
-    rows = csv_rows(tmp_path / "t.tex")
+    values = {"en-fr": [50.0, 60.0], "en-en": [90.0, 90.0], "en-de": [70.0, 80.0]}
+    path = write_accuracies(tmp_path, "sib200", "ems", values | {"en-af": [10.0, 20.0]})
+    rows = write_table("sib200", [path], tmp_path / "t.tex", ["EMS"])
+    assert list(rows) == ["ems", "ems, s.d."]
     assert list(rows["ems"])[1:] == ["en", "af", "de", "fr", AVERAGE]
     assert rows["ems"][AVERAGE] == "48.3"
-    assert list(rows) == ["ems", "ems, s.d."]
 
 
 def test_average_precision_has_a_line_of_its_own(tmp_path):
     precision = {"average precision": {"en-en": 50.0, "en-de": 51.0}}
     values = {"en-en": 70.0, "en-de": 60.0}
-    protocol = {"part": "test"}
-    path = write_accuracies(tmp_path, "pawsx", "ems", values, precision, protocol=protocol)
-    write_table("pawsx", [path], tmp_path / "t.tex")
-    rows = csv_rows(tmp_path / "t.tex")
+    path = write_accuracies(tmp_path, "pawsx", "ems", values, precision, protocol={"part": "test"})
+    rows = write_table("pawsx", [path], tmp_path / "t.tex")
     assert list(rows) == ["ems", "ems, AP"]
-    assert rows["ems, AP"] == {"Model": "ems, AP", "en": "50.0", "de": "51.0", AVERAGE: "51.0"}
+    assert list(rows["ems, AP"].values()) == ["ems, AP", "50.0", "51.0", "51.0"]
 
 
 def test_the_most_frequent_class_stands_below_ours_where_no_paper_prints_a_row(tmp_path):
+    tables = {}
     for benchmark in ("counterfactual", "mldoc"):
         majority = {"most frequent class": {"en-de": 90.0, "en-fr": 80.0}}
-        values = fives(["en-de", "en-fr"])
-        path = write_accuracies(tmp_path, benchmark, "ems", values, majority)
-        write_table(benchmark, [path], tmp_path / f"{benchmark}.tex")
-    rows = csv_rows(tmp_path / "counterfactual.tex")
+        path = write_accuracies(tmp_path, benchmark, "ems", fives(["en-de", "en-fr"]), majority)
+        tables[benchmark] = write_table(benchmark, [path], tmp_path / f"{benchmark}.tex")
+    rows = tables["counterfactual"]
     assert list(rows) == ["ems", "ems, s.d.", "most frequent class"]
     assert list(rows["most frequent class"].values())[1:] == ["90.0", "80.0", "85.0"]
     assert r"\textbf" not in (tmp_path / "counterfactual.tex").read_text()
-    assert "most frequent" not in (tmp_path / "mldoc.tex").read_text()
+    assert "most frequent class" not in tables["mldoc"]
 
 
 # --- models of one pair each
 
 
-def bilingual(folder, *codes, **changes):
+def bilingual(folder, *codes):
     """A score file of a model for English and each of some languages."""
     return [
-        write_accuracies(
-            folder, "mldoc", f"ugt-{code}", fives([f"en-{code}", f"{code}-en"]), **changes
-        )
+        write_accuracies(folder, "mldoc", f"ugt-{code}", fives([f"en-{code}", f"{code}-en"]))
         for code in codes
     ]
 
@@ -111,8 +88,7 @@ def test_models_of_one_pair_stand_above_the_lightweight_papers_rows_in_its_class
     codes = ("it", "es", "de", "fr")
     paths, families = bilingual(tmp_path, *codes), {"ugt": [f"ugt-{code}" for code in codes]}
     out = tmp_path / "t.tex"
-    write_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
-    rows = csv_rows(out)
+    rows = write_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
     assert list(rows["ugt"])[1:3] == ["en-fr", "fr-en"]
     assert list(rows)[:2] == ["ugt", "ugt, s.d."]
     assert rows["LASER (printed)"]["de-en"] == "80.8"  # 76.7 in EMS v2, Table XI

@@ -218,6 +218,7 @@ THREE = {"de": "deu", "fr": "fra"}
 OF_PAIRS = {  # table -> the score file of a system of one language
     "tatoeba": lambda folder, name, code: write_scores(folder, name, {THREE[code]: 5.0}),
     "ntrex": lambda folder, name, code: write_scores(folder, name, {code: 5.0}, benchmark="ntrex"),
+    "flores": lambda folder, name, code: write_flores(folder, name, ["en", code]),
     "europarlxsr": lambda folder, name, code: write_retrieval(
         folder, name, "europarlxsr", {code: (10.0, 20.0)}, EUROPARL
     ),

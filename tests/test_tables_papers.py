@@ -84,7 +84,9 @@ def test_beside_ours_the_papers_rows_and_columns_are_its_own_and_marked_as_print
         italic = {text.startswith("*") for text in texts.values() if text != "–"}
         assert italic == {model == "LaBSE"}
     assert list(marks)[:2] == OURS
-    assert paper.where in out.read_text(encoding="utf-8")
+    text = out.read_text(encoding="utf-8")
+    assert paper.where in text
+    assert ("dagger" in text) == (name == "monolingual 2")  # over all languages nothing is ours
 
 
 @pytest.mark.parametrize("name", EMS)

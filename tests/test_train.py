@@ -49,19 +49,6 @@ def test_two_threads_repeat_themselves_too(toy, tmp_path):
 
 # --- killed and resumed
 
-KILLS = {"first": [5], "middle": [20], "last, model not written": [30], "again": [10, 15, 25]}
-
-
-@pytest.mark.parametrize("name", KILLS)
-def test_killed_after_a_checkpoint_and_resumed_equals_never_killed(
-    name, toy, never_killed, tmp_path, caplog
-):
-    for step in KILLS[name]:
-        train_until(toy, tmp_path, step)
-    caplog.clear()
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
-    assert f"resumed at step {KILLS[name][-1]}" in caplog.text
-
 
 def test_a_system_that_another_process_trains_now_is_left_alone(toy, tmp_path):
     state = train_until(toy, tmp_path, 10)
@@ -146,7 +133,7 @@ def test_what_cannot_be_written_leaves_what_was_there_and_nothing_half_written(
     state = train_until(toy, tmp_path, step)
     before = saved(state)
     monkeypatch.setattr(checkpoint, "save_file", failing(error))
-    with pytest.raises(EmsError, match=rf"cannot write .*{name}.*No space left"):
+    with pytest.raises(EmsError, match=rf"cannot write .*{name}.*No space left.*free some space"):
         toy.train(tmp_path)
     assert saved(state) == before
     assert not list(tmp_path.rglob("*.part"))

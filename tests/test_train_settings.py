@@ -11,13 +11,6 @@ from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
 from ems.train import job
 
-
-@pytest.fixture(scope="module")
-def plain(toy, tmp_path_factory):
-    """The model folder of the unchanged settings."""
-    return toy.train(tmp_path_factory.mktemp("plain"))
-
-
 LEARNT = ("model.safetensors", "heads.safetensors", "losses.jsonl")
 
 
@@ -29,18 +22,16 @@ def learnt(folder):
 
 
 def test_a_system_with_a_seed_of_its_own_is_the_system_of_an_experiment_with_that_seed(
-    toy, plain, tmp_path
+    toy, never_killed, tmp_path
 ):
     """Given the same shards; all else of the experiment keeps the seed that it has."""
-    own = toy.train(tmp_path / "own", systems={"ems": {"train": {"seed": 2}}})
-    other = toy.train(tmp_path / "other", seed=2)
-    assert learnt(own) == learnt(other)
-    for name in LEARNT:
-        assert contents(own)[name] != contents(plain)[name], name
-
-
-def test_a_seed_that_is_the_experiments_anyway_changes_nothing_learnt(toy, plain, tmp_path):
-    assert learnt(toy.train(tmp_path, systems={"ems": {"train": {"seed": 3}}})) == learnt(plain)
+    own, same = (
+        learnt(toy.train(tmp_path / str(seed), systems={"ems": {"train": {"seed": seed}}}))
+        for seed in (2, 3)
+    )
+    assert own == learnt(toy.train(tmp_path / "other", seed=2))
+    assert all(own[name] != content for name, content in learnt(never_killed).items())
+    assert same == learnt(never_killed)  # the experiment has the seed 3 anyway
 
 
 # --- precision
@@ -79,8 +70,10 @@ def cosine(first, second):
 
 
 @pytest.mark.parametrize("trained", [False, True], ids=["untrained", "trained"])
-def test_products_in_bfloat16_give_the_losses_and_gradients_of_float32_nearly(toy, plain, trained):
-    full, half = systems(toy, plain if trained else None)
+def test_products_in_bfloat16_give_the_losses_and_gradients_of_float32_nearly(
+    toy, never_killed, trained
+):
+    full, half = systems(toy, never_killed if trained else None)
     (parts, gradients), (near, rough) = (parts_and_gradients(toy, each) for each in (full, half))
     assert set(near) == set(parts) == {"xtr", "contrastive", "total"}
     for name, value in parts.items():
@@ -118,13 +111,16 @@ def test_weights_and_what_is_saved_of_them_stay_float32(toy, tmp_path):
     assert {value.dtype for each in tensors for value in each.values()} == {torch.float32}
 
 
-def test_the_same_seed_gives_the_same_bytes_in_bfloat16_and_others_than_in_float32(
-    toy, plain, tmp_path
+def test_a_run_in_bfloat16_killed_or_not_gives_the_same_bytes_and_others_than_in_float32(
+    toy, never_killed, tmp_path
 ):
-    first, again = (toy.train(tmp_path / name, train=HALF) for name in ("first", "again"))
-    assert contents(first) == contents(again)
+    train_until(toy, tmp_path / "killed", 15, train=HALF)
+    first, again, killed = (
+        toy.train(tmp_path / name, train=HALF) for name in ("first", "again", "killed")
+    )
+    assert contents(first) == contents(again) == contents(killed)
     for name in LEARNT:
-        assert contents(first)[name] != contents(plain)[name], name
+        assert contents(first)[name] != contents(never_killed)[name], name
 
 
 @pytest.mark.parametrize("able", [False, True])
@@ -139,12 +135,6 @@ def test_a_machine_whose_products_in_bfloat16_are_slow_is_warned_about(
     assert ("train.precision: cpu has no bfloat16 units" in caplog.text) is not able
 
 
-def test_killed_and_resumed_equals_never_killed_in_bfloat16_too(toy, tmp_path):
-    train_until(toy, tmp_path / "killed", 15, train=HALF)
-    killed, whole = (toy.train(tmp_path / name, train=HALF) for name in ("killed", "whole"))
-    assert contents(killed) == contents(whole)
-
-
 def test_training_in_bfloat16_learns_as_in_float32(toy, tmp_path):
     longer = {"steps": 60, "batch_pairs": 32}
     full, half = (
@@ -155,3 +145,11 @@ def test_training_in_bfloat16_learns_as_in_float32(toy, tmp_path):
     )
     assert half[-1]["total"] < 0.8 * half[0]["total"]
     assert half[-1]["total"] == pytest.approx(full[-1]["total"], rel=0.05)
+
+
+def test_a_training_that_ends_within_its_warm_up_says_so(toy, tmp_path, caplog):
+    toy.train(tmp_path / "short", train={"steps": 2, "warmup_steps": 3})
+    assert "train.warmup_steps: 3, but the training ends after 2" in caplog.text
+    caplog.clear()
+    toy.train(tmp_path / "whole", train={"steps": 2, "warmup_steps": 2})
+    assert "train.warmup_steps: " not in caplog.text

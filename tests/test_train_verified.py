@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 from distributed_made import Counted, verification_of
-from train_made import Killed, Toy, contents, train_into, train_until
+from train_made import Toy, contents, train_into, train_until
 
 from ems.errors import EmsError
 from ems.shards.reader import Shard
@@ -77,20 +77,6 @@ def test_verifying_changes_no_byte_of_the_model_killed_or_not(
     assert verified == every * 2
     assert contents(toy.train(tmp_path / "killed")) == contents(never_killed)
     assert verified == every * 3
-
-
-def test_a_run_that_is_killed_while_it_verifies_has_saved_nothing_and_ends_the_same(
-    toy, never_killed, tmp_path, long_runs
-):
-    def die(shard):
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Shard, "verify", die)
-        with pytest.raises(Killed):
-            toy.train(tmp_path)
-    assert list(tmp_path.rglob("step-*")) == []
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
 
 
 def test_a_run_of_minutes_reads_no_checksum(toy, tmp_path, verified):

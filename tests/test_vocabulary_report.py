@@ -126,25 +126,15 @@ def test_a_sample_whose_labels_do_not_fit_is_an_error(world, tmp_path):
         write_vocabulary_report(world.folder / "v.model", sample, tmp_path / "r.json")
 
 
-@pytest.mark.parametrize(
-    ("piece", "script"),
-    [
-        ("▁the", "Latin"),
-        ("▁ы", "Cyrillic"),
-        ("の", "Hiragana"),
-        ("ー", "Katakana"),
-        ("中", "Han"),
-        ("々", "Han"),
-        ("हि", "Devanagari"),
-        ("▁्", "Devanagari"),
-        ("한", "Hangul"),
-        ("▁3.1", "other"),
-        ("▁", "other"),
-        ("—a", "Latin"),
-    ],
-)
-def test_a_piece_belongs_to_the_script_of_its_first_letter(piece, script):
-    assert script_of(piece) == script
+SCRIPTS = {
+    **{"▁the": "Latin", "—a": "Latin", "▁ы": "Cyrillic", "の": "Hiragana", "ー": "Katakana"},
+    **{"中": "Han", "々": "Han", "हि": "Devanagari", "▁्": "Devanagari", "한": "Hangul"},
+    **{"▁3.1": "other", "▁": "other"},
+}
+
+
+def test_a_piece_belongs_to_the_script_of_its_first_letter():
+    assert {piece: script_of(piece) for piece in SCRIPTS} == SCRIPTS
 
 
 # --- the tables
@@ -186,20 +176,25 @@ def test_several_vocabularies_stand_below_each_other_under_their_names(tmp_path)
     assert (tmp_path / "v.tex").read_text().count(r"\midrule") == 1 + 3
 
 
-@pytest.mark.parametrize("spoil", ["pieces", "scripts", "languages"])
-def test_a_vocabulary_report_that_lacks_something_is_an_error_that_names_it(world, tmp_path, spoil):
-    report = report_of(world, tmp_path / "r.json")
-    del report[spoil]
-    (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(EmsError, match=rf"r\.json: expected .* under `{spoil}`, found nothing"):
-        write_vocabulary_table([tmp_path / "r.json"], tmp_path / "t.tex")
+SPOIL = {
+    **{
+        key: (lambda report, key=key: report.pop(key), f"expected .* under `{key}`, found nothing")
+        for key in ("pieces", "scripts", "languages")
+    },
+    "sum": (
+        lambda report: report["scripts"].update(Latin=report["scripts"]["Latin"] + 1),
+        "the scripts have 151 pieces, the vocabulary 150",
+    ),
+}
 
 
-def test_pieces_that_do_not_add_up_are_an_error(world, tmp_path):
+@pytest.mark.parametrize("spoil", SPOIL)
+def test_a_report_that_lacks_something_or_does_not_add_up_is_an_error(world, tmp_path, spoil):
     report = report_of(world, tmp_path / "r.json")
-    report["scripts"]["Latin"] += 1
+    change, message = SPOIL[spoil]
+    change(report)
     (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(EmsError, match="the scripts have 151 pieces, the vocabulary 150"):
+    with pytest.raises(EmsError, match=rf"r\.json: {message}"):
         write_vocabulary_table([tmp_path / "r.json"], tmp_path / "t.tex")
 
 

@@ -10,18 +10,17 @@ import json
 import os
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, Project, copy_project
+from conftest import copy_project, planned
 from ems62_made import PAIRS, sentences, write_evalsets
-from mirror_made import write_lines, write_mined, write_zip
+from experiments_made import shipped
+from mirror_made import cut_languages, write_mined, write_zip
 
-from ems.config import Experiment, load_experiment, load_site
 from ems.corpora.sizes import pair_sizes
 from ems.evalsets.sets import units_of
-from ems.languages import load_tatoeba_codes
+from ems.languages import load_languages, load_tatoeba_codes
 from ems.settings import plain
 
 NAME = "ems62"
@@ -29,32 +28,23 @@ ODD = ["en", "de", "fa", "gu", "ja", "ku", "nb", "pt", "ru", "tl", "yo", "zh"]
 UNSEEN = ["ang", "yid"]  # of the benchmark, in no table
 SHORT = "en-tl"  # of WikiMatrix: no longer than what validates, so that nothing is left to train on
 SYSTEMS = ["ems", "ems-no-xtr"]
-QUICK = {"seeds": 2, "epochs": 2, "hidden": [4]}
-SIZES = {
-    "splits": {"WikiMatrix": {"first": {"validation": 3}, "rest": "train"}},
-    "vocabulary": {"size": 700, "sample_lines": 9000, "character_coverage": 1.0},
-    "model": {"layers": 1, "width": 16, "heads": 2, "feed_forward": 32, "max_tokens": 40},
-    "objectives": {"head": {"language_width": 4}, "contrastive": {"width": 8, "negatives": 8}},
-    "train": {
-        "steps": 6,
-        "batch_pairs": 16,
-        "warmup_steps": 2,
-        "validate_every": 3,
-        "checkpoint_every": 3,
-        "threads": 1,
-        "device": "cpu",
-    },
-    "systems": {
-        "ems-batch-200": {},
-        "ems-matryoshka": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [8]}}},
-    },
-    "probes": {
-        "sib200": QUICK | {"batch": 7},
-        "counterfactual": QUICK,
-        "xnli": QUICK | {"batch": 6, "epochs": 1},
-    },
-    "tables": {"systems": SYSTEMS, "ablation": ["ems", "ems-no-xtr"], "printed": ["EMS"]},
-}
+SIZES = yaml.safe_load("""
+splits: {WikiMatrix: {first: {validation: 3}, rest: train}}
+vocabulary: {size: 700, sample_lines: 9000, character_coverage: 1.0}
+model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
+objectives: {head: {language_width: 4}, contrastive: {width: 8, negatives: 8}}
+train:
+  {steps: 6, batch_pairs: 16, warmup_steps: 2, validate_every: 3, checkpoint_every: 3, threads: 1,
+   device: cpu}
+systems:
+  ems-batch-200: {}
+  ems-matryoshka: {objectives: {matryoshka: {weight: 1, dimensions: [8]}}}
+probes:
+  sib200: {seeds: 2, epochs: 2, hidden: [4], batch: 7}
+  counterfactual: {seeds: 2, epochs: 2, hidden: [4]}
+  xnli: {seeds: 2, epochs: 1, hidden: [4], batch: 6}
+tables: {systems: [ems, ems-no-xtr], ablation: [ems, ems-no-xtr], printed: [EMS]}
+""")
 DRAWN = {"queries": 4, "candidates": 8}  # of ParaCrawl
 COPIES = ["bucc2018", "counterfactual", "xnli"]  # whose downloads have known checksums
 MIRRORED = ["flores200", "sib200", "pawsx", "xsimpp"]
@@ -65,7 +55,7 @@ exec sed -u 's/.*/EOS/'
 """  # its words are characters; to pyknp it has nothing to say, and says so at once
 
 
-def smaller(value: dict) -> dict:
+def smaller(value):
     """The experiment with other sizes and languages, and nothing else changed."""
     value = value | {"languages": languages(value)}
     for key, sizes in SIZES.items():
@@ -83,16 +73,11 @@ def smaller(value: dict) -> dict:
     return value
 
 
-def languages(value: dict) -> list[str]:
+def languages(value):
     return value["languages"] if os.environ.get("EMS_ALL_LANGUAGES") else ODD
 
 
-def loaded(folder: Path) -> Experiment:
-    site = load_site(folder / "config.yaml", {"experiment": NAME})
-    return load_experiment(NAME, site, folder / "configs")
-
-
-def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[dict]]) -> None:
+def write_corpora(mirror, experiment, tatoeba):
     """Every file of every corpus. Europarl's German holds a sentence of the benchmark `tatoeba`,
     the only file of Kurdish holds nothing else.
     """
@@ -112,22 +97,12 @@ def write_corpora(mirror: Path, experiment: Experiment, tatoeba: dict[str, list[
                     write_zip(mirror, corpus.name, corpus.version, name, items)
 
 
-def retrieved(experiment: Experiment) -> list[str]:
+def retrieved(experiment):
     """The files of ParaCrawl that an experiment retrieves from."""
     return ["-".join(sorted(["en", code])) for code in experiment.evalsets["paracrawl"].languages]
 
 
-def cut_tables(project: Project) -> None:
-    """The project's own table of languages, so that "all" of a benchmark is little."""
-    path = project.folder / "ems/languages/languages.tsv"
-    header, *rows = path.read_text(encoding="utf-8").splitlines()
-    write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in ODD)])
-    known = [row.split("\t")[1] for row in rows if row.split("\t")[0] in ODD]
-    codes = [code for code in (*known, *UNSEEN) if code in load_tatoeba_codes() and code != "eng"]
-    write_lines(project.folder / "ems/languages/tatoeba_v1.txt", codes)
-
-
-def put_jumanpp(project: Project) -> None:
+def put_jumanpp(project):
     program = project.folder / "programs" / "jumanpp"
     program.parent.mkdir()
     program.write_text(JUMANPP)
@@ -137,7 +112,7 @@ def put_jumanpp(project: Project) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def run(tmp_path_factory):
     """A project in which `snakemake all` has run it. Tests must leave its results alone."""
     project = copy_project(tmp_path_factory.mktemp("ems62"))
     path = project.folder / f"configs/{NAME}.yaml"
@@ -149,9 +124,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     site |= {"experiment": NAME, "sources": {key: f"mirror/{at}" for key, at in places.items()}}
     (project.folder / "config.yaml").write_text(yaml.safe_dump(site))
     if len(value["languages"]) == len(ODD):
-        cut_tables(project)
+        known = [language.tatoeba_v1 for code, language in load_languages().items() if code in ODD]
+        cut_languages(project, ODD, [c for c in known + UNSEEN if c in load_tatoeba_codes()])
     put_jumanpp(project)
-    project.experiment = loaded(project.folder)
+    project.experiment = shipped(NAME, project.folder)
     codes = (project.folder / "ems/languages/tatoeba_v1.txt").read_text().split()
     tatoeba = {c: sentences([c, "en"], f"benchmark {c}") for c in codes if c != "eng"}
     mirror = project.folder / "mirror"
@@ -163,7 +139,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def report(project: Project) -> dict[tuple[str, str], dict]:
+def report(project):
     path = project.folder / f"results/{NAME}/reports/decontamination.json"
     value = json.loads(path.read_text())
     return {(entry["corpus"], entry["pair"]): entry for entry in value["corpora"]}
@@ -187,28 +163,19 @@ ROWS = {  # of its systems, where they are not just these
 }
 
 
-def test_all_makes_the_papers_tables_with_a_row_for_each_system(run: Project) -> None:
+def test_all_makes_the_papers_tables_with_a_row_for_each_system(run):
     folder = run.folder / "results/tables"
     others = {"tatoeba_unseen", "models", "ablation", "bucc_missed"}
     others |= {"corpora", "decontamination", "filters", "vocabulary"}
     assert {path.stem for path in folder.iterdir()} == others | set(COLUMNS)
     for name, columns in COLUMNS.items():
-        with open(folder / f"{name}.csv", newline="") as handle:
-            header, *rows = csv.reader(handle)
+        header, *rows = csv.reader((folder / f"{name}.csv").read_text().splitlines())
         assert set(header) >= columns, name
         expected = ROWS.get(name, SYSTEMS)
         assert [row[0] for row in rows if name == "tatoeba" or row[0] in expected] == expected, name
 
 
-def test_each_system_is_scored_on_each_benchmark(run: Project) -> None:
-    scores = run.folder / f"results/{NAME}/scores"
-    assert {path.name for path in scores.iterdir()} == set(SYSTEMS)
-    for system in SYSTEMS:
-        names = {path.stem for path in (scores / system).glob("*.json")}
-        assert names == set(run.experiment.benchmarks)
-
-
-def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None:
+def test_every_file_has_the_name_that_it_has_at_its_source(run):
     data = run.folder / "data/opus"
     for name in (
         "GlobalVoices/v2018q4/moses/en-jp.txt.zip",
@@ -233,7 +200,7 @@ def test_every_file_has_the_name_that_it_has_at_its_source(run: Project) -> None
     assert len(fetched) == files + len(drawn) > 40
 
 
-def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Project) -> None:
+def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run):
     entries = report(run)
     for pair, files in (("en-zh", 2), ("en-pt", 1), ("de-en", 1)):
         entry = entries["OpenSubtitles", pair]
@@ -248,7 +215,7 @@ def test_the_caps_count_each_file_and_the_first_mined_pairs_are_held_out(run: Pr
     assert entries["Tatoeba", "en-ku"]["removed"]["evaluation"] == PAIRS  # and the run goes on
 
 
-def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run: Project) -> None:
+def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run):
     for (corpus, pair), entry in report(run).items():
         assert entry["read"] == entry["kept"] + sum(entry["removed"].values())
         version = entry["version"]
@@ -257,7 +224,7 @@ def test_the_report_adds_up_and_nothing_is_lost_between_the_stages(run: Project)
         assert shard["pairs"] + shard["dropped"] == entry["kept"]
 
 
-def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run: Project) -> None:
+def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run):
     logs = run.folder / f"results/{NAME}/logs/segment"
     assert "jumanpp" in (logs / "GlobalVoices-v2018q4-en-ja.log").read_text()
     assert "jieba" in (logs / "UNPC-v1.0-en-zh.log").read_text()
@@ -269,8 +236,8 @@ def test_japanese_went_through_jumanpp_and_chinese_through_jieba(run: Project) -
 # --- the experiment as it is shipped
 
 
-def test_it_is_scored_as_sections_v_a_to_v_d_say() -> None:
-    sets = loaded(ROOT).evalsets
+def test_it_is_scored_as_sections_v_a_to_v_d_say():
+    sets = shipped(NAME).evalsets
     counts = {"tatoeba": 112, "flores200": 62, "bucc2018": 4, "paracrawl": 21}
     assert {name: len(sets[name].languages) for name in counts} == counts
     mining = {"k": 4, "margin": "ratio"}
@@ -279,8 +246,8 @@ def test_it_is_scored_as_sections_v_a_to_v_d_say() -> None:
     assert plain(sets["paracrawl"].protocol).items() >= (mining | drawn).items()
 
 
-def test_no_sentence_of_a_benchmark_is_trained_on() -> None:
-    experiment = loaded(ROOT)
+def test_no_sentence_of_a_benchmark_is_trained_on():
+    experiment = shipped(NAME)
     scored = set(experiment.evalsets) - {"paracrawl"}
     assert set(experiment.decontaminate.against) == scored
     assert "ParaCrawl" not in {corpus.name for _, corpus in experiment.all_corpora()}
@@ -289,9 +256,7 @@ def test_no_sentence_of_a_benchmark_is_trained_on() -> None:
 # --- the plan of all of it
 
 
-def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
-    fresh: Project,
-) -> None:
+def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(fresh):
     """Every job: each file once, each pair of each corpus through each stage."""
     bare = fresh.folder / "bare"  # a PATH with nothing on it but what Snakemake itself needs
     bare.mkdir()
@@ -300,16 +265,16 @@ def test_the_whole_experiment_can_be_planned_offline_where_no_segmenter_is(
     fresh.environment["PATH"] = str(bare)
     output = fresh.snakemake("-n", "--cores", "1", "--config", f"experiment={NAME}", "--", "all")
     assert re.search("not on this machine, needed where segment jobs run: .*jumanpp", output)
-    jobs = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
-    sizes = pair_sizes(loaded(ROOT))
+    jobs = planned(output)
+    sizes = pair_sizes(shipped(NAME))
     new = [size for size in sizes if not size.shared]
     mined = [size for size in new if size.corpus.mined]
     assert jobs["fetch_mined"] == len(mined) > 40
     files = sum(len(size.corpus.files(size.pair)) for size in new)
     assert jobs["fetch"] + len(mined) == files + 21  # of ParaCrawl
     assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"] == len(sizes)
-    assert {size.language for size in sizes} == set(loaded(ROOT).languages) - {"en"}
-    experiment = loaded(ROOT)
+    assert {size.language for size in sizes} == set(shipped(NAME).languages) - {"en"}
+    experiment = shipped(NAME)
     others = set(experiment.tables.ablation) - set(experiment.shown)  # for Table XIV alone
     assert len(others) == 4
     units = sum(len(units_of(experiment, name)) for name in experiment.evalsets)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import yaml
-from conftest import Project, copy_project
+from conftest import copy_project
 from experiments_made import MINIMAL
 from mirror_made import translations, write_flores, write_lines
 
@@ -30,7 +30,7 @@ KEYS = "results/own/text/evalkeys.tsv"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory):
     """A project whose experiment has these benchmarks and a system that needs no training, in which
     their tables and the map have been made; `output` is what Snakemake said.
     """
@@ -43,15 +43,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     write_lines(folder / "sets/xsimpp" / AUGMENTED, made)
     kinds = {text: {"errtype": "negation", "src": source} for text, source in made.items()}
     (folder / "sets/xsimpp" / KINDS).write_text(json.dumps(kinds))
-    (folder / "configs/own.yaml").write_text(yaml.safe_dump(OWN, sort_keys=False))
-    project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    project.select("own", OWN)
     project.output = project.snakemake("-p", *TABLES, FIGURE, KEYS)
     return project
 
 
-def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_made(
-    project: Project,
-) -> None:
+def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_made(project):
     flores, xsimpp = "flores200=sets/flores200", "xsimpp=sets/xsimpp"
     for benchmark, folders in (
         ("flores200", flores),
@@ -66,18 +63,21 @@ def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_ma
     assert len(scores["flores200"].labelled()) == 3
     assert scores["xsimpp"].data_sha256 != scores["xsim"].data_sha256
     assert scores["wordorder"].rows[0].value > 0.5  # nearly the same words
-    with open(project.folder / "results/tables/xsim.csv", newline="") as handle:
-        rows = [row[0] for row in csv.reader(handle)]
-    assert rows == ["Model", "xsim: char-ngram", "xsim++: char-ngram"]
+    table = (project.folder / "results/tables/xsim.csv").read_text().splitlines()
+    assert [row[0] for row in csv.reader(table)] == [
+        "Model",
+        "xsim: char-ngram",
+        "xsim++: char-ngram",
+    ]
     assert (project.folder / FIGURE).stat().st_size > 1000
     assert "Nothing to be done" in project.snakemake(*TABLES, FIGURE)
 
 
-def test_decontamination_against_no_set_has_no_keys(project: Project) -> None:
+def test_decontamination_against_no_set_has_no_keys(project):
     assert read_eval_keys(project.folder / KEYS) == {}
 
 
-def test_all_makes_these_tables_and_the_map_too(project: Project) -> None:
+def test_all_makes_these_tables_and_the_map_too(project):
     for pair in ("de-en", "en-fr"):  # the report of what cleaning kept is a table too
         write_lines(project.folder / f"nowhere/Toy/v1/moses/{pair}.txt.zip", [])
     output = project.snakemake("-n", "--forceall", "all")
@@ -85,7 +85,7 @@ def test_all_makes_these_tables_and_the_map_too(project: Project) -> None:
         assert path in output
 
 
-def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project: Project) -> None:
+def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project):
     """A change of the sets that `xsim` does not read."""
     path = project.folder / "sets/xsimpp" / AUGMENTED
     path.write_text(path.read_text() + "one more\n")
@@ -95,7 +95,7 @@ def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project: Proje
         assert f"output: results/own/scores/char-ngram/{name}.json" not in output
 
 
-def test_a_job_by_hand_without_the_name_of_a_set_is_told_how_to_name_it(project: Project) -> None:
+def test_a_job_by_hand_without_the_name_of_a_set_is_told_how_to_name_it(project):
     words = ("ems", "bench", "--experiment", "own", "--system", "char-ngram", "--out", "x.json")
     for benchmark, folders, code, told in (
         ("xsim", ["sets/flores200"], 2, "--evalset: expected NAME=FOLDER, found 'sets/flores200'"),

@@ -4,13 +4,11 @@ name: run again, it gives what one run gives.
 
 import contextlib
 import shutil
-import subprocess
 import time
-from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Project, copy_project
+from conftest import copy_project
 from names_made import NASTY, quoted
 
 from ems.orphan import INTERVAL
@@ -39,7 +37,7 @@ STAGES = [
 
 
 @pytest.fixture
-def nasty(tmp_path: Path, demo_mirror: Path) -> Project:
+def nasty(tmp_path, demo_mirror):
     """A project in a nasty folder, with nasty places, in which nothing has run yet."""
     folder = tmp_path / f"{NASTY} {{}} {{x}}"
     folder.mkdir()
@@ -52,9 +50,7 @@ def nasty(tmp_path: Path, demo_mirror: Path) -> Project:
     return project
 
 
-def _first_job(
-    project: Project, stages: list[str], run: subprocess.Popen
-) -> tuple[int, psutil.Process] | None:
+def _first_job(project, stages, run):
     """The place of the first stage that runs, and its process; None when the run is over."""
     while run.poll() is None:
         jobs = list(project.jobs())
@@ -66,7 +62,7 @@ def _first_job(
     return None
 
 
-def _kill_once(project: Project, stages: list[tuple[str, str, str]]) -> int | None:
+def _kill_once(project, stages):
     """Start a run and kill -9 it in the first of the stages that it comes to; the place of that
     stage, None if the run comes to its end.
     """
@@ -88,7 +84,7 @@ def _kill_once(project: Project, stages: list[tuple[str, str, str]]) -> int | No
     return at
 
 
-def _kill_snakemake(run: subprocess.Popen, process: psutil.Process) -> None:
+def _kill_snakemake(run, process):
     """Kill Snakemake while its job stands still, so that the job does not end before it looks."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process.suspend()
@@ -100,9 +96,7 @@ def _kill_snakemake(run: subprocess.Popen, process: psutil.Process) -> None:
 
 
 @pytest.mark.slow
-def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
-    tiny_run: Project, nasty: Project
-) -> None:
+def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(tiny_run, nasty):
     """One project that is killed again and again, each time one stage further; and on one core.
     Nothing of a name is run, or taken for a flag or a pattern.
     """
@@ -124,7 +118,7 @@ def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(
     assert "Nothing to be done" in nasty.snakemake("all")
 
 
-def test_jobs_do_not_outlive_a_killed_snakemake(finished: Project) -> None:
+def test_jobs_do_not_outlive_a_killed_snakemake(finished):
     finished.edit("configs/tiny.yaml", "  steps: 60\n", "  steps: 100000\n")
     run = finished.start("snakemake", MODEL)
     _, process = _first_job(finished, ["train"], run)

@@ -7,22 +7,21 @@ here, so that "all" of a benchmark is little.
 import csv
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Project, copy_project
+from conftest import copy_project, planned
 from mirror_made import (
+    cut_languages,
     translations,
     write_divided,
     write_flores,
-    write_lines,
     write_opus,
     write_sib,
     write_tatoeba,
 )
 from names_made import NASTY, quoted
-from results_made import counts as counts_of
+from results_made import counts
 
 from ems.corpora.split import part_of_line
 from ems.scores import read_score_file
@@ -57,18 +56,18 @@ benchmarks: [tatoeba, ntrex]
 tables: {systems: [ems, char-ngram], printed: [EMS]}
 """
 SOURCES = {name: f"{NASTY}/{name}" for name in ("opus", "tatoeba", "flores200", "sib200")}
-MINI = MINI.replace("SOURCES", json.dumps(SOURCES))
+MINI = yaml.safe_load(MINI.replace("SOURCES", json.dumps(SOURCES)))
 PAPERS = [f"paper.{at // 5}" for at in range(100)]
 
 
-def sentences(name: str, count: int) -> list[dict[str, str]]:
+def sentences(name, count):
     """Translations with a name in them, so that no two corpora share one by chance."""
     codes = ["en", *TATOEBA.values()]
     items = translations(count, codes, seed=name, least=3)
     return [{code: f"{text} {name}" for code, text in item.items()} for item in items]
 
 
-def write_mirror(mirror: Path) -> dict[str, list[dict[str, str]]]:
+def write_mirror(mirror):
     """Corpora and benchmarks; the Bible holds a sentence of each benchmark. The benchmarks'."""
     sets = {name: sentences(name, 20) for name in ("tatoeba", "flores", "sib")}
     news = sentences("news", len(PAPERS))
@@ -90,30 +89,21 @@ def write_mirror(mirror: Path) -> dict[str, list[dict[str, str]]]:
     return {**sets, "news": tested}
 
 
-def _of(item: dict[str, str], codes: object) -> dict[str, str]:
+def _of(item, codes):
     return {code: item[code] for code in codes}
 
 
-def cut_languages(project: Project) -> None:
-    """Five languages in the table, six in Tatoeba: two of the latter in no table at all."""
-    path = project.folder / "ems/languages/languages.tsv"
-    header, *rows = path.read_text(encoding="utf-8").splitlines()
-    write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in FLORES)])
-    write_lines(project.folder / "ems/languages/tatoeba_v1.txt", TATOEBA)
-
-
-def mini_project(folder: Path) -> Project:
+def mini_project(folder, value=MINI):
     """A project with the mirror and the experiment `mini`, in which nothing has run."""
     project = copy_project(folder)
-    (folder / "configs/mini.yaml").write_text(MINI)
-    project.edit("config.yaml", "experiment: tiny\n", "experiment: mini\n")
+    project.select("mini", value)
     project.edit("config.yaml", "data: data #", f"data: {quoted(NASTY[1:])} #")
-    cut_languages(project)
+    cut_languages(project, FLORES, TATOEBA)  # two codes of Tatoeba are in no table at all
     return project
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def run(tmp_path_factory):
     """A project in which `snakemake all` has run `mini`. Tests must leave its results alone."""
     project = mini_project(tmp_path_factory.mktemp("mini"))
     project.sets = write_mirror(project.folder / NASTY)
@@ -121,14 +111,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def columns(path: Path) -> set[str]:
-    with open(path, newline="") as handle:
-        return set(next(csv.reader(handle)))
+def columns(path):
+    return set(next(csv.reader(path.read_text().splitlines())))
 
 
-def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_costs(
-    run: Project,
-) -> None:
+def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_costs(run):
     results = run.folder / "results"
     tables = {path.stem: path for path in (results / "tables").glob("*.csv")}
     names = {"tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"}
@@ -136,8 +123,7 @@ def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_c
     assert columns(tables["tatoeba"]) >= {"deu", "fra", "swh"}
     assert columns(tables["tatoeba_unseen"]) == {"Model", "nld", "ang", "yid", "Avg."}
     assert columns(tables["ntrex"]) == {"Model", *(set(FLORES) - {"en"}), "Avg."}
-    with open(tables["tatoeba"], newline="") as handle:
-        rows = [row[0] for row in csv.reader(handle)]
+    rows = [row[0] for row in csv.reader(tables["tatoeba"].read_text().splitlines())]
     assert rows[1:] == ["ems", "char-ngram", "EMS (printed)"]
     figures = {path.stem for path in (results / "figures").glob("*.svg")}
     assert figures == {"tatoeba", "pairs", "learning", "learning_languages"}
@@ -145,24 +131,18 @@ def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_c
     assert summary == {"costs.tex", "costs.csv", "costs.md", "learning.svg", "learning.png"}
 
 
-def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(
-    run: Project,
-) -> None:
+def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(run):
     assert not (run.folder / "results/mini/models/aside").exists()
     assert "rule train:" in run.snakemake("-n", "results/mini/scores/aside/ntrex.json")
 
 
-def test_no_name_of_a_source_is_a_flag_or_a_command_and_a_second_run_has_nothing_to_do(
-    run: Project,
-) -> None:
+def test_no_name_of_a_source_is_a_flag_or_a_command_and_a_second_run_has_nothing_to_do(run):
     assert (run.folder / NASTY[1:] / "opus/NTREX/v1/DOCUMENT_IDS.tsv").is_file()
     assert list(run.folder.rglob("pwned")) == []
     assert "Nothing to be done" in run.snakemake("all")
 
 
-def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with(
-    run: Project,
-) -> None:
+def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with(run):
     held_out = {text for items in run.sets.values() for item in items for text in item.values()}
     cleaned = sorted((run.folder / "results/mini/text/clean").rglob("*.tsv"))
     assert len(cleaned) == 1 + 2 + 2 + 3
@@ -180,20 +160,20 @@ def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with
         assert entry["removed"]["evaluation"] == news + 3
 
 
-def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run: Project) -> None:
+def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run):
     folder = run.folder / "results/mini/scores/ems"
     tatoeba, ntrex = (read_score_file(folder / f"{name}.json") for name in ("tatoeba", "ntrex"))
     seen = {"deu": "de", "fra": "fr", "swh": "sw"}
     assert tatoeba.languages == {code: seen.get(code, "und") for code in TATOEBA}
     assert set(tatoeba.labelled()) == set(TATOEBA)
     assert ntrex.version == "v1+test"
-    assert set(counts_of(ntrex).values()) == {len(run.sets["news"])}
+    assert set(counts(ntrex).values()) == {len(run.sets["news"])}
 
 
 # --- plans: what would run
 
 
-def planned(output: str) -> set[tuple[str, str]]:
+def jobs_of(output):
     """(rule, its pair or unit or nothing) of every job of a dry run."""
     jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
     found = set()
@@ -204,18 +184,13 @@ def planned(output: str) -> set[tuple[str, str]]:
     return found
 
 
-def counts(output: str) -> dict[str, int]:
-    """Jobs by rule, of the summary of a dry run."""
-    return {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
-
-
-def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run: Project) -> None:
+def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):
     """What sees all languages is made again: the vocabulary, and all that is made with it."""
-    run.edit("configs/mini.yaml", "[en, de, fr, sw]", "[en, de, fr, sw, nl]")
+    run.edit("configs/mini.yaml", "- sw\nsources", "- sw\n- nl\nsources")
     try:
-        jobs = planned(run.snakemake("-n", "all"))
+        jobs = jobs_of(run.snakemake("-n", "all"))
     finally:
-        run.edit("configs/mini.yaml", "[en, de, fr, sw, nl]", "[en, de, fr, sw]")
+        run.edit("configs/mini.yaml", "- sw\n- nl\nsources", "- sw\nsources")
     rules = {rule for rule, _ in jobs}
     assert {"vocabulary", "shard", "train", "bench", "table"} <= rules
     for rule in ("fetch", "decontaminate", "segment"):
@@ -224,21 +199,17 @@ def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run: Project) -
     assert "evalkeys" not in rules
 
 
-def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path: Path) -> None:
-    project = mini_project(tmp_path)
+def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path):
+    value = {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
+    value["evalsets"] = {"ntrex": MINI["evalsets"]["ntrex"]}
+    project = mini_project(tmp_path, MINI | value)
     write_mirror(project.folder / NASTY)
-    value = yaml.safe_load(MINI)
-    value["evalsets"] = {"ntrex": value["evalsets"]["ntrex"]}
-    value |= {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
-    (tmp_path / "configs/mini.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
-    output = project.snakemake("-n", "results/tables/ntrex.tex")
-    assert counts(output)["table"] == 1
-    assert "fetch_evalset" not in counts(output)
+    jobs = planned(project.snakemake("-n", "results/tables/ntrex.tex"))
+    assert jobs["table"] == 1
+    assert "fetch_evalset" not in jobs
 
 
-def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
-    fresh: Project,
-) -> None:
+def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(fresh):
     """Every job there is, before anything is fetched: what has which language is all settled."""
     path = fresh.folder / "configs/small62.yaml"
     mirror = "https://mirror.invalid"  # a directory would have to be there to be planned with
@@ -248,7 +219,7 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
         value["decontaminate"]["against"].remove(name)
         value["benchmarks"].remove(name)
     path.write_text(yaml.safe_dump(value, sort_keys=False))
-    jobs = counts(fresh.snakemake("-n", "--config", "experiment=small62", "--", "all"))
+    jobs = planned(fresh.snakemake("-n", "--config", "experiment=small62", "--", "all"))
     pairs = [_pairs(entry) for entry in value["corpora"]]
     assert len(value["languages"]) == 62
     assert jobs["fetch"] == sum(pairs)
@@ -264,6 +235,6 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(
     assert not (fresh.folder / "results").exists()
 
 
-def _pairs(entry: dict) -> int:
+def _pairs(entry):
     """Language pairs of a corpus of 62 languages."""
     return len(entry["languages"]) if "languages" in entry else 61 - len(entry.get("without", []))

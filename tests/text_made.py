@@ -1,13 +1,12 @@
 """The experiment `tiny` with other settings, and a corpus that is cleaned by it."""
 
+import unicodedata
 from dataclasses import replace
-from functools import cache
 
 from experiments_made import shipped
 
 from ems.text.clean import Source, clean_corpus
 
-_tiny = cache(lambda: shipped("tiny"))  # nothing changes it in place
 GROUPS = ("clean", "decontaminate", "vocabulary")
 
 
@@ -17,14 +16,14 @@ def tiny(corpus=None, **changes):
         changes |= {"corpora": (corpus,), "validation": None}
     for key in GROUPS:
         if key in changes:
-            settings = getattr(_tiny(), key)
+            settings = getattr(shipped("tiny"), key)
             changes[key] = type(settings)(**dict(settings) | changes[key])
-    return replace(_tiny(), **changes)
+    return replace(shipped("tiny"), **changes)
 
 
 def of_languages(*codes, **changes):
     """The experiment with some of its languages."""
-    return tiny(languages={code: _tiny().languages[code] for code in codes}, **changes)
+    return tiny(languages={code: shipped("tiny").languages[code] for code in codes}, **changes)
 
 
 def cleaned(experiment, archives, keys, pair="de-en", name="out.tsv"):
@@ -33,3 +32,9 @@ def cleaned(experiment, archives, keys, pair="de-en", name="out.tsv"):
     source = Source(corpus.label, corpus.version, pair, tuple(archives))
     entry = clean_corpus(experiment, source, keys, out)
     return [line.split("\t") for line in out.read_bytes().decode().split("\n")[:-1]], entry
+
+
+def law(text):
+    """The folded key, character by character: NFKC, lower case, letters, digits and marks."""
+    folded = unicodedata.normalize("NFKC", text).lower()
+    return "".join(c for c in folded if unicodedata.category(c)[0] in "LNM")
