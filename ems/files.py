@@ -5,6 +5,7 @@ disk never leaves half a file under a real name. It replaces only a regular file
 is marked as ours: other folders, devices and pipes are refused before any work is done.
 """
 
+import csv
 import errno
 import hashlib
 import json
@@ -282,6 +283,12 @@ def read_lines(path: Path) -> list[str]:
     check_readable(path)
     text = _read_text(path)
     return text.removesuffix("\n").split("\n") if text else []
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a tab-separated table of the package, by the names in its first line."""
+    with open(path, encoding="utf-8", newline="") as reader:
+        return list(csv.DictReader(reader, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 import torch
 from bench_made import scored
 from conftest import ROOT, needs
-from experiments_made import MINIMAL, Settings, edited
+from experiments_made import MINIMAL, Settings, edited, shipped
 from mirror_made import write_tatoeba
 from models_made import write_command, write_model, write_peer
 from results_made import values
@@ -21,7 +21,7 @@ from results_made import values
 from ems.bench import peers
 from ems.bench.encoders import MODULES, make_encoder, model_files
 from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
-from ems.config import SystemSettings, load_experiment, load_site, stage_hash
+from ems.config import SystemSettings, stage_hash
 from ems.config.file import Kind
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
@@ -282,8 +282,7 @@ def test_every_kind_has_an_encoder_and_its_source_a_hash():
 
 
 def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():
-    site = load_site(ROOT / "config.yaml")
-    found = load_experiment("ems62", site, ROOT / "configs")
+    found = shipped("ems62")
     external = ("sentence-transformers", "command")
     peers = {name for name, system in found.systems.items() if system.kind in external}
     assert peers == {"labse", "sbert-distill", "laser", "laser2"}

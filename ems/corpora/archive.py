@@ -49,11 +49,8 @@ def unpack(
     and if nothing is wanted.
     """
     read = {"zip": _read_zip, "tar": _read_tar, "single": _read_single}[_kind(archive)]
-    choice = _Choice(archive, wanted, limits)
-    written = [
-        _write(stream, out / place, archive)
-        for place, stream in read(choice, Budget(archive, limits))
-    ]
+    choice = _Choice(Budget(archive, limits), wanted)
+    written = [_write(stream, out / place, archive) for place, stream in read(choice)]
     if not written:
         raise EmsError(
             f"{archive}: none of its {choice.count:,} members is one of those expected"
@@ -76,16 +73,15 @@ def _write(stream: BinaryIO, target: Path, archive: Path) -> Path:
 class _Choice:
     """Checks the name of each member and asks `wanted` for its place."""
 
-    def __init__(self, archive: Path, wanted: Callable[[str], str | None], limits: Limits) -> None:
-        self.archive, self.wanted, self.limits = archive, wanted, limits
+    def __init__(self, budget: Budget, wanted: Callable[[str], str | None]) -> None:
+        self.budget, self.archive, self.wanted = budget, budget.archive, wanted
         self.count, self.example = 0, ""
 
     def __call__(self, name: str, folder: bool = False) -> str | None:
         self.count += 1
-        if self.count > self.limits.max_members:
-            raise EmsError(
-                f"{self.archive}: has more than {self.limits.max_members:,} members; {REFUSED}"
-            )
+        most = self.budget.limits.max_members
+        if self.count > most:
+            raise EmsError(f"{self.archive}: has more than {most:,} members; {REFUSED}")
         name = self._checked(name, folder)
         if folder:
             return None
@@ -131,23 +127,23 @@ def _kind(archive: Path) -> str:
     )
 
 
-def _read_single(choice: _Choice, budget: Budget) -> Members:
-    archive = budget.archive
+def _read_single(choice: _Choice) -> Members:
+    archive = choice.archive
     place = choice(archive.name.removesuffix(".gz").removesuffix(".bz2"))
     if place is not None:
-        with guarded(decompressed(archive), archive, budget) as stream:
+        with guarded(decompressed(archive), archive, choice.budget) as stream:
             yield place, stream
 
 
-def _read_zip(choice: _Choice, budget: Budget) -> Members:
-    with open_zip(budget.archive, budget.limits) as packed:
+def _read_zip(choice: _Choice) -> Members:
+    with open_zip(choice.archive, choice.budget.limits) as packed:
         chosen = []
         for info in packed.infolist():  # all are checked before one is written
-            check_member(budget.archive, info)
+            check_member(choice.archive, info)
             chosen.append((choice(info.filename, info.is_dir()), info))
         for place, info in chosen:
             if place is not None:
-                with open_member(packed, info, budget) as stream:
+                with open_member(packed, info, choice.budget) as stream:
                     yield place, stream
 
 
@@ -185,9 +181,9 @@ class _Tape:
             pass
 
 
-def _read_tar(choice: _Choice, budget: Budget) -> Members:
-    archive = budget.archive
-    with reading(archive), guarded(decompressed(archive), archive, budget) as stream:
+def _read_tar(choice: _Choice) -> Members:
+    archive = choice.archive
+    with reading(archive), guarded(decompressed(archive), archive, choice.budget) as stream:
         tape = _Tape(stream)
         with tarfile.open(fileobj=tape, mode="r:") as packed:  # type: ignore[call-overload]
             while (member := packed.next()) is not None:

@@ -5,13 +5,13 @@ its `source:` directory instead. ems/languages/opus.tsv lists the files of the v
 `counted`.
 """
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from ems.config import Corpus, Experiment
 from ems.errors import EmsError
+from ems.files import read_table
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,9 @@ class Known:
 @cache
 def catalogue() -> dict[str, Known]:
     """Return the corpora of the catalogue by name."""
-    text = files("ems.corpora").joinpath("catalogue.tsv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     return {
         row["name"]: Known(tuple(row["versions"].split()), row["counted"], row["licence"])
-        for row in rows
+        for row in read_table(Path(__file__).with_suffix(".tsv"))
     }
 
 

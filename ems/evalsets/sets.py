@@ -94,15 +94,10 @@ def units_of(experiment: Experiment, name: str) -> list[str]:
         return []
     if _by_language(experiment, name):
         return list(evalset.languages)
-    kinds = ["units", "training_units"] if name in experiment.benchmarks else ["units"]
-    return list(
-        dict.fromkeys(
-            unit
-            for kind in kinds
-            for code in evalset.languages
-            for unit in _names(name, kind, code)
-        )
-    )
+    units = [unit for code in evalset.languages for unit in _names(name, "units", code)]
+    for code in evalset.languages if name in experiment.benchmarks else ():
+        units += _names(name, "training_units", code)
+    return list(dict.fromkeys(units))
 
 
 def fetched_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:

@@ -7,13 +7,13 @@ Datasets, Hugging Face Datasets or another public repository. Only the fetcher a
 sources read this: a new address must not make results stale.
 """
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import cache
 
 from ems.benchmarks import benchmark, folder, module
 from ems.errors import EmsError
+from ems.files import read_table
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,8 @@ def units(name: str) -> dict[str, Unit]:
     path = folder(name) / "units.tsv"
     if not path.is_file():
         return {}
-    with open(path, encoding="utf-8", newline="") as reader:
-        rows = csv.DictReader(reader, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return {row["unit"]: Unit(set=name, files=(row.pop("file"),), **row) for row in rows}
+    rows = read_table(path)
+    return {row["unit"]: Unit(set=name, files=(row.pop("file"),), **row) for row in rows}
 
 
 def unit(name: str, code: str) -> Unit:

@@ -5,11 +5,13 @@ empty if the benchmark does not have the language; what OPUS calls it differs fr
 (opus.py). An experiment may define further languages of its own.
 """
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
+from ems.files import read_table
+
+HERE = Path(__file__).parent
 UNSEEN = "und"  # ISO 639-2 "undetermined": a language that nothing was trained on
 
 
@@ -27,16 +29,13 @@ class Language:
 @cache
 def load_languages() -> dict[str, Language]:
     """Return all languages of the table by their iso1 code, in its order; `-` becomes ''."""
-    text = files("ems.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
-    return {row["iso1"]: _language(row) for row in rows}
+    return {row["iso1"]: _language(row) for row in read_table(HERE / "languages.tsv")}
 
 
 @cache
 def load_tatoeba_codes() -> tuple[str, ...]:
     """Return LASER's own codes of its Tatoeba v1: 112 languages, 54 of which EMS never saw."""
-    text = files("ems.languages").joinpath("tatoeba_v1.txt").read_text(encoding="utf-8")
-    return tuple(text.split())
+    return tuple((HERE / "tatoeba_v1.txt").read_text(encoding="utf-8").split())
 
 
 def _language(row: dict[str, str]) -> Language:

@@ -10,14 +10,14 @@ opus.tsv is generated from OpusTools' database (`ems corpora update`) and holds 
 English of the versions that ems/corpora/catalogue.tsv calls `counted`; sizes are KB, rounded.
 """
 
-import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
+from ems.files import read_table
+
+HERE = Path(__file__).parent
 NOTHING = "-"
-FILES = "opus.tsv"
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,10 @@ class OpusFile:
     kilobytes: int
 
 
-def _rows(name: str) -> Iterator[dict[str, str]]:
-    text = files("ems.languages").joinpath(name).read_text(encoding="utf-8")
-    return csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
 @cache
 def _codes() -> dict[tuple[str, str], tuple[OpusCode, ...]]:
     codes: dict[tuple[str, str], tuple[OpusCode, ...]] = {}
-    for row in _rows("opus_codes.tsv"):
+    for row in read_table(HERE / "opus_codes.tsv"):
         key = (row["corpus"], row["language"])
         codes[key] = (*codes.get(key, ()), OpusCode(row["code"], row["paper"] == "yes"))
     return codes
@@ -53,7 +48,7 @@ def _codes() -> dict[tuple[str, str], tuple[OpusCode, ...]]:
 @cache
 def _files() -> dict[tuple[str, str], dict[str, OpusFile]]:
     releases: dict[tuple[str, str], dict[str, OpusFile]] = {}
-    for row in _rows(FILES):
+    for row in read_table(HERE / "opus.tsv"):
         release = releases.setdefault((row["corpus"], row["version"]), {})
         release[row["file"]] = OpusFile(int(row["pairs"]), int(row["kilobytes"]))
     return releases
