@@ -16,6 +16,8 @@ from conftest import needs
 from shards_made import contents, vocabulary, write_pairs
 
 from ems.errors import EmsError
+from ems.segmenters.base import segmenter
+from ems.text import bulk
 from ems.text.bulk import segment_tsv
 
 PAIRS, PIECE = 1_000, 50
@@ -149,6 +151,15 @@ def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_g
     assert "00012" in last
     told = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE))
     assert any("resumed" in line for line in told)
+
+
+def test_the_segmenters_are_loaded_once_for_all_pieces_of_a_process(tmp_path, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(bulk, "segmenter", lambda *of: loaded.append(of) or segmenter(*of))
+    (tmp_path / "en-tr.tsv").write_text("".join(f"a\tb\t{at}\n" for at in range(100)))
+    job = (("en", "tr"), ("none", "none"))  # of no other test: none is loaded yet
+    assert segment_tsv(tmp_path / "en-tr.tsv", tmp_path / "out.tsv", *job, lines=10) == 100
+    assert loaded == [("none", "en"), ("none", "tr")]
 
 
 @pytest.mark.parametrize(("line", "columns"), [("a\tb\tc\n", 3), ("c\t2\n", 2)])
