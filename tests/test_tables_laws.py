@@ -247,5 +247,6 @@ def test_systems_of_one_language_each_share_a_row_in_which_the_absent_one_s_cell
     changed = {place for place in whole if shown[place] != whole[place]}
     assert changed
     assert {row.partition(",")[0] for row, _ in changed} == {"one"}
+    assert not any("fr" in head for _, head in changed)  # the other one's cells stay
     assert {shown[place] for place in changed} == {""}
     assert f"no score file a-de/{paths[0].name}." in note
