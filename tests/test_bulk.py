@@ -16,6 +16,8 @@ from conftest import needs
 from shards_made import contents, vocabulary, write_pairs
 
 from ems.errors import EmsError
+from ems.segmenters.base import segmenter
+from ems.text import bulk
 from ems.text.bulk import segment_tsv
 
 PAIRS, PIECE = 1_000, 50
@@ -151,12 +153,22 @@ def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_g
     assert any("resumed" in line for line in told)
 
 
-def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path):
+def test_the_segmenters_are_loaded_once_for_all_pieces_of_a_process(tmp_path, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(bulk, "segmenter", lambda *of: loaded.append(of) or segmenter(*of))
+    (tmp_path / "en-tr.tsv").write_text("".join(f"a\tb\t{at}\n" for at in range(100)))
+    job = (("en", "tr"), ("none", "none"))  # of no other test: none is loaded yet
+    assert segment_tsv(tmp_path / "en-tr.tsv", tmp_path / "out.tsv", *job, lines=10) == 100
+    assert loaded == [("none", "en"), ("none", "tr")]
+
+
+@pytest.mark.parametrize(("line", "columns"), [("a\tb\tc\n", 3), ("c\t2\n", 2)])
+def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path, line, columns):
     source = tmp_path / "en-fr.tsv"
     rows = [f"a\tb\t{at}\n" for at in range(100)]
-    rows[63] = "a\tb\tc\n"
+    rows[63] = line
     source.write_text("".join(rows))
-    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 64 has 3 columns"):
+    with pytest.raises(EmsError, match=rf"en-fr\.tsv: line 64 has {columns} columns"):
         segment_tsv(source, tmp_path / "out.tsv", *JOB, lines=10)
     assert not (tmp_path / "out.tsv").exists()
 

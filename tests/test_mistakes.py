@@ -12,7 +12,8 @@ NARROWED = REAL | {
         "pair": {"each": ["de"]},
     },
 }
-SWEPT = MINIMAL | {"sweep": {"base": "ems", "axes": {"model.layers": [2, 6]}}}
+SWEEP = {"base": "ems", "axes": {"model.layers": [2, 6]}, "train": {"steps": 7}}
+SWEPT = MINIMAL | {"sweep": SWEEP}
 SWEPT |= {"validation": {"name": "Toy", "version": "dev", "source": "nowhere"}}
 MINED = changed(MINIMAL, {"sources": {"paracrawl": "embedded"}})
 # the key, what is there in its place, and what the line says: all between `...`, in this order
@@ -152,8 +153,10 @@ OF_SWEPT = [
     ("sweep.axes", {}, "sweep.axes"),
     ("sweep.base", "emz", "sweep.base: emz is no system ... ems"),
     ("sweep.base", "ngram", "sweep.base: ngram is no system that is trained"),
+    ("sweep.axis", {}, "sweep.axis: unknown key (did you mean axes?)"),
     ("sweep.train", {"step": 1}, "sweep.train.step: unknown key (did you mean steps?)"),
     ("systems", {"ems": {}, "ems.layers-2": {}}, "model.layers ... 2 ... named ems.layers-2"),
+    ("systems", {"ems": {}, "ems.chosen": {}}, "systems.ems.chosen: the sweep makes a system"),
     ("validation", None, "sweep: points are compared on the validation loss"),
 ]
 OF_MINED = {  # settings that cannot be meant together

@@ -91,6 +91,7 @@ def test_models_of_one_pair_stand_above_the_lightweight_papers_rows_in_its_class
     rows = write_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
     assert list(rows["ugt"])[1:3] == ["en-fr", "fr-en"]
     assert list(rows)[:2] == ["ugt", "ugt, s.d."]
+    assert all(rows["ugt, s.d."].values())
     assert rows["LASER (printed)"]["de-en"] == "80.8"  # 76.7 in EMS v2, Table XI
     assert rows["MultiFit (printed)"]["fr-en"] == rows["MultiFit (printed)"][AVERAGE] == ""
     text = out.read_text()
