@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 from safetensors.numpy import load_file, save_file
 
+from ems.bench.baselines import CharNgramEncoder
 from ems.bench.cache import CachedEncoder, cached, key_of, make_room
 
 MB = 1_000_000
@@ -82,8 +83,9 @@ def test_an_encoder_keeps_its_abilities_and_one_without_identity_or_room_has_no_
         def token_counts(self, lines, language):
             return [len(line.split()) for line in lines]
 
-    nameless, counter = Nameless(), Counter()
-    assert cached(nameless, tmp_path, 5) is nameless
+    for nameless in (Nameless(), CharNgramEncoder()):
+        assert cached(nameless, tmp_path, 5) is nameless
+    counter = Counter()
     assert cached(counter, tmp_path, 0) is counter
     assert cached(counter, tmp_path, 5).limit == 5 * MB
     assert cached(Counting(), tmp_path, 5).token_counts(["a b", ""], "en") == [2, 0]
@@ -99,8 +101,16 @@ def spoil_bytes(path):
     path.write_bytes(content)
 
 
+def swap(path):
+    """Put the entry of another call, which is whole, in its place."""
+    encode(path.parent, LINES[::-1])
+    (other,) = set(entries(path.parent)) - {path}
+    other.rename(path)
+
+
 DAMAGE = {
     "a flipped bit": spoil_bytes,
+    "another call": swap,
     "another key": lambda path: save_file(load_file(path), path, {"key": "0" * 64}),
     "fewer rows": lambda path: save_file({"vectors": load_file(path)["vectors"][1:].copy()}, path),
     "cut": lambda path: os.truncate(path, path.stat().st_size - 5),
@@ -165,6 +175,7 @@ def test_a_folder_that_cannot_be_written_costs_a_line_in_the_log_and_nothing_els
 WRITER = """
 import sys, numpy as np
 from pathlib import Path
+from ems.bench.baselines import CharNgramEncoder
 from ems.bench.cache import CachedEncoder
 
 class Slow:
