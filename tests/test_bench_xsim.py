@@ -129,10 +129,11 @@ def test_the_same_inputs_give_the_same_bytes_and_either_set_counts_for_the_check
 
 
 @pytest.mark.parametrize("benchmark", ["xsim", "xsimpp"])
-def test_unequal_lines_are_an_error_that_names_the_file(tmp_path, folders, benchmark):
+def test_unequal_lines_are_an_error_that_names_both_files(tmp_path, folders, benchmark):
     path = write_flores(tmp_path, "deu_Latn", ["Eins."])
+    english = path.with_name("eng_Latn.devtest")
     message = refused(tmp_path, folders, benchmark)
-    assert message.startswith(f"{path}: expected the 4 lines of ")
+    assert message.startswith(f"{path}: expected the 4 lines of {english}, found 1; ")
 
 
 def test_a_set_that_is_not_given_is_an_error_that_says_how_to_give_it(tmp_path, folders):

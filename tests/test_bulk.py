@@ -17,6 +17,7 @@ from shards_made import contents, vocabulary, write_pairs
 
 from ems.errors import EmsError
 from ems.segmenters.base import segmenter
+from ems.shards.writer import write_shards
 from ems.text import bulk
 from ems.text.bulk import segment_tsv
 
@@ -261,6 +262,23 @@ def test_killed_between_shards_it_writes_the_others_only(tmp_path):
         run.wait()
         assert not (tmp_path / "out").exists()
     assert encoding.resumed()
+
+
+def test_shards_made_with_another_vocabulary_are_not_taken_up(tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    source = write_pairs(tmp_path / "de-en.tsv", 300, random.Random(1))
+    old, new = (vocabulary(tmp_path / f"{size}.model", size) for size in (200, 210))
+    job = (tmp_path / "out", tmp_path / "state", 1, 75)
+    with monkeypatch.context() as patch:
+        patch.setattr("ems.shards.writer._close", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_shards(source, old, *job)
+    assert records(tmp_path / "state") == 4
+    write_shards(source, new, *job)
+    write_shards(source, new, tmp_path / "whole", pairs=75)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def halves(state):

@@ -5,7 +5,7 @@ import math
 import re
 import zipfile
 from collections import Counter
-from itertools import takewhile
+from itertools import product, takewhile
 
 import pytest
 from text_made import law
@@ -186,11 +186,12 @@ def test_each_part_has_each_class_alike(root, name):
 
 
 def test_reviews_have_a_title_and_a_text_and_each_number_of_stars_alike(root):
-    for document in read(root, "cls", "de", "train", "dvd"):
-        assert document.title
-        assert document.text
-    for split, each in (("train", 40), ("dev", 12), ("test", 24)):
-        lines = (root / "marc" / marc.file_name("ja", split)).read_text("utf-8").splitlines()
+    for name in ("cls", "marc"):
+        codes, domains, parts = LABELLED[name]
+        for place in product(codes, parts, domains):
+            assert all(document.title and document.text for document in read(root, name, *place))
+    for code, (split, each) in product(PAWSX, {"train": 40, "dev": 12, "test": 24}.items()):
+        lines = (root / "marc" / marc.file_name(code, split)).read_text("utf-8").splitlines()
         assert Counter(json.loads(line)["stars"] for line in lines) == dict.fromkeys("12345", each)
 
 
