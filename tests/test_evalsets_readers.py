@@ -212,8 +212,9 @@ CLS, MARC = "cls/de/books/test.review", "marc/dev/dataset_de_dev.json"
 ITEM = "mldoc/RCV2_Multilingual_Corpus/german/REUTDE1/11.xml"
 HEADER = "\t".join(made.XNLI_COLUMNS).encode() + b"\n"
 PAWS_HEADER = b"id\tsentence1\tsentence2\tlabel\n"
-TATOEBA, LINES, SIB = (
+TATOEBA, ENGLISH, LINES, SIB = (
     "tatoeba/tatoeba.deu-eng.deu",
+    "tatoeba/tatoeba.deu-eng.eng",
     "flores200/devtest/deu_Latn.devtest",
     "sib200/deu_Latn/test.tsv",
 )
@@ -244,6 +245,7 @@ MALFORMED = [
     (SIB, SIB_HEADER + b"0\tother\ta\n", "line 2: found the category 'other'"),
     (SIB, SIB_HEADER + b"0\ttravel\t\xff\n", "not UTF-8 at byte 32"),
     (TATOEBA, b"a\n\n", "line 2 is empty"),
+    (ENGLISH, b"d\n\n", "line 2 is empty"),
     (TATOEBA, b"\xff\n", "not UTF-8 at byte 0"),
     (TATOEBA, b"a\n", "deu has 1 lines and tatoeba.deu-eng.eng has 2; both sides"),
     (DE, b"de-1\ta\nde-2\n", "line 2: expected id<TAB>sentence, found 'de-2'"),
