@@ -37,7 +37,7 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "smlm": ("smlm", {}, {"head": HEAD}, {}),
     "mlm": ("mlm", {}, {"head": HEAD}, {}),
     "contrastive": ("contrastive", {"width": 3}, {}, {}),
-    "margin": ("contrastive", {"width": 0, "margin": 0.3}, {}, {}),
+    "margin": ("contrastive", {"width": 0, "margin": 0.3, "temperature": 0.3}, {}, {}),
     "both sides": ("contrastive", {"both_sides": True}, {}, {}),
     "duplicates": ("contrastive", {"mask_duplicates": True}, {}, {}),
     "groups": ("contrastive", {"negatives": 3}, {}, {}),

@@ -122,7 +122,12 @@ FAILURES = {
     ),
     **{
         type(error).__name__: (raises(error), "OpusTools failed")
-        for error in (urllib.error.URLError("no name"), KeyError("url"), SystemExit())
+        for error in (
+            urllib.error.URLError("a"),
+            FileNotFoundError("x"),
+            KeyError("url"),
+            SystemExit(),
+        )
     },
     **{
         f"content {at}": (brings(content), "not a zip archive")

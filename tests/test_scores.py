@@ -171,6 +171,7 @@ def test_hits_whose_share_is_not_the_value_are_refused(count):
     ("text", "count", "message"),
     [
         (packed(drawn(8, 1)), 9, "expected 2 bytes"),
+        (packed(drawn(8, 1)) * 2, 8, "expected 1 bytes"),
         *((text, 8, message) for text, message in (("", "found 0"), ("ß", "ASCII"))),
         ("not hits", 8, "base85"),
     ],
