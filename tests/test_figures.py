@@ -85,11 +85,12 @@ def test_each_system_has_a_panel_with_its_name_and_each_language_once(two_system
     assert [said.count(name) for name in ("de", "fr", "2k", "20k")] == [2, 2, 2, 2]
 
 
-def test_languages_never_trained_on_have_no_point(tmp_path, report, drawn):
+def test_languages_never_trained_on_have_no_point_and_no_bar(tmp_path, report, drawn):
     path = write_scores(tmp_path, "A", {"deu": 5.0, "isl": 6.0}, {"deu": "de", "isl": "und"})
-    said = drawn(plot_pairs, [path], report)
-    assert not {"und", "isl"} & set(said)
-    assert "de" in said
+    for plot, sources, name in ((plot_pairs, [report], "de"), (plot_tatoeba, [], "deu")):
+        said = drawn(plot, [path], *sources)
+        assert not {"und", "isl"} & set(said)
+        assert name in said
 
 
 def test_systems_of_an_entry_are_shown_once(tmp_path, report, drawn):

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from bench_made import HashEncoder, Listed, error_of, naive_best, scored, unit
 from experiments_made import Settings
-from mirror_made import write_opus
+from mirror_made import write_opus, zipped
 from results_made import counts, hits
 
 from ems.benchmarks.families.retrieval import draw
 from ems.settings import plain
 
 CORPUS = {"paracrawl": ("ParaCrawl", "v5"), "europarlxsr": ("Europarl", "v7")}
+SIDES = ("ParaCrawl.de-en.de", "ParaCrawl.de-en.en")  # the members of an archive
 SMALL = {"queries": 20, "candidates": 60}
 # HashEncoder: sentences with the same last word are near; some words are there twice, so that
 # not everything is found
@@ -134,6 +135,23 @@ def test_more_candidates_than_there_are_pairs_are_an_error_that_names_the_archiv
     assert str(folder / "moses" / "de-en.txt.zip") in told
     assert "expected at least 91 pairs without a sentence that is there twice, found 90" in told
     assert "lower evalsets.paracrawl.protocol.candidates" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        (zipped(zip(SIDES, (b"a\n" * 90, b"b\n" * 91), strict=True)), "equal line counts"),
+    ],
+    ids=["missing", "unequal sides"],
+)
+def test_an_archive_that_cannot_be_drawn_from_is_an_error_that_names_it(tmp_path, content, message):
+    folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
+    path = folder / "moses" / "de-en.txt.zip"
+    path.write_bytes(content) if content else path.unlink()
+    told = error_of(tmp_path, "paracrawl", folder, HashEncoder(), **changes_of())
+    assert str(path) in told
+    assert message in told
 
 
 @pytest.mark.parametrize(
