@@ -164,14 +164,16 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "new", "told"), MISTAKES)
-def test_a_mistake_is_one_line_before_any_job(tmp_path, path, new, told):
-    assert told in Settings(tmp_path, BASE).told(edited(BASE, path, new))
+@pytest.mark.parametrize(("path", "new", "message"), MISTAKES)
+def test_a_mistake_is_one_line_before_any_job(tmp_path, path, new, message):
+    assert message in Settings(tmp_path, BASE).error(edited(BASE, path, new))
 
 
 def test_flores_needs_two_languages_that_a_system_is_trained_on(tmp_path):
     value = edited(BASE, "benchmarks", ["flores200"])
     project = Settings(tmp_path, value)
-    told = project.told(edited(value, "evalsets.flores200.languages", ["fr"]))
-    assert "systems.ems: flores200 needs two of its languages in flores200, found fr; see" in told
+    message = project.error(edited(value, "evalsets.flores200.languages", ["fr"]))
+    assert (
+        "systems.ems: flores200 needs two of its languages in flores200, found fr; see" in message
+    )
     assert project.load(edited(value, "evalsets.flores200.languages", ["fr", "de"]))

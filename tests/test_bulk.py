@@ -119,8 +119,8 @@ def test_killed_in_the_middle_of_a_piece_it_goes_on_from_the_last_whole_one(segm
     run.kill()
     run.wait()
     assert not (segmenting.folder / "out.tsv").exists()
-    told = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE, "--workers", workers))
-    (resumed,) = (line for line in told if "resumed" in line)
+    lines = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE, "--workers", workers))
+    (resumed,) = (line for line in lines if "resumed" in line)
     done = int(resumed.split("resumed, ")[1].split()[0])
     assert 13 - workers <= done < 20
     out = (segmenting.folder / "out.tsv").read_bytes()
@@ -150,8 +150,8 @@ def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_g
     assert "error: " in last
     assert "a worker process was killed" in last
     assert "00012" in last
-    told = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE))
-    assert any("resumed" in line for line in told)
+    lines = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE))
+    assert any("resumed" in line for line in lines)
 
 
 def test_the_segmenters_are_loaded_once_for_all_pieces_of_a_process(tmp_path, monkeypatch):

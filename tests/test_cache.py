@@ -59,9 +59,9 @@ def test_another_model_language_text_or_order_is_encoded_itself(
     tmp_path, identity, language, lines
 ):
     encode(tmp_path)
-    found, calls = encode(tmp_path, lines, language, Counter(2), identity=identity)
+    vectors, calls = encode(tmp_path, lines, language, Counter(2), identity=identity)
     assert calls == [(language, lines)]
-    assert found.tobytes() == Counter(2).encode(lines, language).tobytes()
+    assert vectors.tobytes() == Counter(2).encode(lines, language).tobytes()
 
 
 def test_no_two_of_many_near_calls_share_a_key():
@@ -129,8 +129,8 @@ def test_a_damaged_entry_is_noticed_told_and_encoded_again(tmp_path, how, caplog
     DAMAGE[how](path)
     encoder = Counter()
     for _ in range(2):  # then it is whole again
-        found, calls = encode(tmp_path, encoder=encoder)
-        assert found.tobytes() == first.tobytes()
+        vectors, calls = encode(tmp_path, encoder=encoder)
+        assert vectors.tobytes() == first.tobytes()
         assert len(calls) == 1
     assert f"{path}: damaged" in caplog.text
 

@@ -54,7 +54,7 @@ CLASHES = [  # settings, words of the error
 
 @pytest.mark.parametrize(("changes", "words"), CLASHES, ids=["group size", "GradCache and MLM"])
 def test_what_cannot_go_together_is_an_error_before_anything_runs(changes, words, tmp_path):
-    message = Settings(tmp_path).told(changed(MINIMAL, changes))
+    message = Settings(tmp_path).error(changed(MINIMAL, changes))
     assert all(part in message for part in words), message
 
 

@@ -219,12 +219,12 @@ def check(message, line):
 
 @pytest.mark.parametrize(("base", "path", "new", "line"), CASES, ids=[case[1] for case in CASES])
 def test_a_mistake_is_one_line_with_the_key_and_what_is_allowed(tmp_path, base, path, new, line):
-    check(Settings(tmp_path).told(edited(base, path, new)), line)
+    check(Settings(tmp_path).error(edited(base, path, new)), line)
 
 
 @pytest.mark.parametrize(("text", "line"), OF_MINED.items())
 def test_what_cannot_be_meant_together_is_one_line(tmp_path, text, line):
-    check(Settings(tmp_path).told(changed(MINED, yaml.safe_load(text))), line)
+    check(Settings(tmp_path).error(changed(MINED, yaml.safe_load(text))), line)
 
 
 @pytest.mark.parametrize("text", ALLOWED)

@@ -25,8 +25,8 @@ def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tm
             assert float(rows[f"{system}, s.d."][name]) == pytest.approx(stdev(seeds), abs=0.051)
         averages = [mean(seeds[at] for seeds in of.values()) for at in range(5)]
         assert float(rows[system][AVERAGE]) == pytest.approx(mean(averages), abs=0.051)
-        found = float(rows[f"{system}, s.d."][AVERAGE])
-        assert found == pytest.approx(stdev(averages), abs=0.051)
+        accuracy = float(rows[f"{system}, s.d."][AVERAGE])
+        assert accuracy == pytest.approx(stdev(averages), abs=0.051)
     assert all(cell.startswith(r"\textbf{") for cell in tex_line(out, "ems"))
     assert not any(r"\textbf" in cell for cell in tex_line(out, "ems, s.d."))
 
