@@ -129,9 +129,9 @@ def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp
 
 def test_a_class_that_is_missing_and_an_embedding_that_is_not_finite_are_told(folder, tmp_path):
     def error(encoder):
-        with pytest.raises(EmsError) as error:
+        with pytest.raises(EmsError) as raised:
             run("xnli", tmp_path, folder, encoder, **OF_XNLI)
-        return str(error.value)
+        return str(raised.value)
 
     class Broken(PairEncoder):
         def vector(self, line, language):
