@@ -130,6 +130,30 @@ def same(first, second):
     return max(differences(first, second).values()) < 1e-9 * size
 
 
+def test_several_objectives_and_their_gradients_are_a_sum_by_their_weights():
+    weights = {"xtr": 2, "contrastive": 0.5}
+    objectives = {name: {"weight": weight} for name, weight in weights.items()}
+    settings = system_settings(MODEL, {**objectives, "head": HEAD}, {})
+    system = noisy_system(settings, LANGUAGES, PIECES)
+    rows = sentences("none")
+    parts = system(DeviceBatch.of(batch_of(rows), torch.device("cpu")))
+    of_weights = weights_of(system)
+    pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
+    total = sum(
+        weight
+        * REFERENCES[name](
+            {**of_weights, "heads": HEADS, "change": None},
+            pairs,
+            None,
+            settings=plain(settings.objectives),
+        )
+        / len(PAIRS)
+        for name, weight in weights.items()
+    )
+    actual = gradients(parts["total"], system.named_parameters())
+    assert same(actual, gradients(total, of_weights))
+
+
 VARIED = {
     "as it is": {},
     "no language": {"language_width": 0},
