@@ -199,9 +199,20 @@ class Experiment:
         """The systems of the ablation table, the first being what the others are compared with."""
         return self._each(self.tables.ablation) if self.tables.ablation else self.shown
 
+    def members(self, name: str) -> tuple[str, ...]:
+        """Return the systems that a name under `tables` means."""
+        return self.families.get(name, (name,))
+
+    def scored(self, benchmark: str) -> str:
+        """Return the benchmark whose scores a study shows for another one: itself, the one that
+        stands in for it, '' for none.
+        """
+        names = benchmark, (self.tables.stand_ins or {}).get(benchmark, "")
+        return next((name for name in names if name in self.benchmarks), "")
+
     def _each(self, names: Sequence[str]) -> list[str]:
         """Return the systems of these names, those of families instead of a family."""
-        return [system for name in names for system in self.families.get(name, (name,))]
+        return [system for name in names for system in self.members(name)]
 
     def learning(self, names: Sequence[str]) -> list[str]:
         """Return those of some systems that are trained for at least one step."""
