@@ -26,7 +26,16 @@ from ems.job_modules import (
 from ems.plan import check_cluster, on_slurm, plan, plans_jobs, segments_elsewhere
 from ems.settings import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
-from ems.tables.registry import ASKED, captions, figures, made_of, scores, tables, timed, times_of
+from ems.tables.registry import (
+    ASKED,
+    captions,
+    figures_of,
+    made_of,
+    scores,
+    tables_of,
+    timed_of,
+    times_of,
+)
 from ems.train import AFRESH
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job

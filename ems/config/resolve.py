@@ -10,6 +10,7 @@ from ems.config.codes import by_code, known_codes
 from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.opus import pair_files
+from ems.config.studies import check_studies
 from ems.config.sweep import swept
 from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, families
 from ems.corpora.settings import CorpusEntry, Split
@@ -18,7 +19,6 @@ from ems.evalsets.settings import EvalsetEntry
 from ems.languages import Language, load_languages, load_tatoeba_codes
 from ems.segmenters.base import defaults
 from ems.settings import plain
-from ems.tables.settings import TablesSettings
 from ems.text.settings import check_clean, check_vocabulary
 
 
@@ -61,7 +61,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []
         _check_named(f"tables.{key}", shown, {*placed, *file.systems}, "systems")
-    _check_studies(file.tables, {*placed, *file.systems})
+    check_studies(file.tables, {*placed, *file.systems})
     _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
     experiment = Experiment(
         name=name,
@@ -126,28 +126,6 @@ def _check_named(key: str, names: Iterable[str], known: Collection[str], where: 
     for name in names:
         if name not in known:
             raise EmsError(f"{key}: {name} has no entry under {where}")
-
-
-def _check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
-    """Raise `EmsError` for a study of an unknown system or benchmark, or without any column."""
-    names = [name for pair in (tables.stand_ins or {}).items() for name in pair]
-    _check_benchmarks("tables.stand_ins", names)
-    for name, study in (tables.studies or {}).items():
-        key = f"tables.studies.{name}"
-        _check_benchmarks(f"{key}.columns", study.columns)
-        if not (study.columns or study.facts or study.costs):
-            raise EmsError(f"{key}: has no columns; set `columns`, `facts` or `costs`")
-        for label, row in study.rows.items():
-            own = row if isinstance(row, dict) else {}
-            where = f"{key}.rows.{label}"
-            _check_named(where, own, {*study.columns, "model"}, f"{key}.columns")
-            _check_named(where, own.values() if own else [row], systems, "systems")
-
-
-def _check_benchmarks(key: str, names: Iterable[str]) -> None:
-    for name in names:
-        if name not in benchmarks():
-            raise EmsError(f"{key}: unknown benchmark {name!r}; allowed: {', '.join(benchmarks())}")
 
 
 def _chosen(

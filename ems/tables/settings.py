@@ -27,7 +27,17 @@ Printed = Literal[
 
 _WORD = "expected small letters, digits and `_`, starting with a letter, at most 60 characters"
 StudyName = text("^[a-z][a-z0-9_]{0,59}$", _WORD)
-Fact = Literal["width", "feed_forward", "heads", "layers", "parameters", "raw_pairs", "pairs"]
+Fact = Literal[
+    "architecture",
+    "width",
+    "feed_forward",
+    "heads",
+    "layers",
+    "decoder_layers",
+    "parameters",
+    "raw_pairs",
+    "pairs",
+]
 Cost = Literal["memory", "minutes", "speed"]
 PrintedStudy = Literal[
     "lightweight-table01-models",
