@@ -27,9 +27,9 @@ HEADINGS = {  # the Lightweight paper's words where it has some
 NOTES = {
     "parameters": "Params.: all trained weights, input embedding and heads included.",
     "pairs": "Filtered: sentence pairs left after cleaning and decontamination.",
-    "memory": "M: the resident memory of our process; printed ones are of a V100.",
-    "minutes": "T: minutes of 10,000 steps, validation included, on our machine; printed ones are "
-    "of a V100.",
+    "memory": "M: the resident memory of our process; Lightweight, Table 5 has that of a V100.",
+    "minutes": "T: minutes of 10,000 steps, validation included, on our machine; Lightweight, "
+    "Table 5 has those of a V100.",
     "speed": "Pairs/s: sentence pairs of training a second, validation included.",
 }
 CONSTANT = {"architecture": "Transformer", "decoder_layers": None}

@@ -103,7 +103,6 @@ def load_table(name: str, column: str | Column, value: str = "value") -> Table:
 
 # --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9
 
-BENCHMARKS = {"MLDoc": "mldoc", "XSR": "europarlxsr"}  # as that paper names them -> ours
 FACTS = {  # columns of its tables -> `facts` and `costs` of a study
     **{"architecture": "architecture", "d_h": "width", "d_fc": "feed_forward", "attn_h": "heads"},
     **{"enc_layers": "layers", "dec_layers": "decoder_layers", "params": "parameters"},
@@ -115,7 +114,7 @@ Cells = dict[str, float | int | str]
 
 @cache
 def load_study(name: str) -> dict[str, Cells]:
-    """Return label of a row -> "mldoc en-fr", a fact or a cost -> the printed value, in the paper's
+    """Return label of a row -> "XSR en->fr", a fact or a cost -> the printed value, in the paper's
     order. Numbers that the paper abbreviates ("30M", "512x2") stay text.
     """
     table: dict[str, Cells] = {}
@@ -127,13 +126,12 @@ def load_study(name: str) -> dict[str, Cells]:
 
 def _cells(row: dict[str, str]) -> Cells:
     if "method" in row:
-        return {FACTS[key]: text for key, text in row.items() if key in FACTS}
+        texts = {FACTS[key]: text for key, text in row.items() if key in FACTS}
+        return {key: int(text) if text.isdigit() else text for key, text in texts.items()}
     if "set" in row:
         return {FACTS[row["set"]]: row["printed"]}
     text, column = row["value"], row["column"]
-    task, _, way = column.partition(" ")
-    name = FACTS.get(column) or f"{BENCHMARKS[task]} {way.replace('->', '-')}"
-    return {name: float(text) if "." in text else int(text)}
+    return {FACTS.get(column, column): float(text) if "." in text else int(text)}
 
 
 def paper_of_study(name: str) -> str:

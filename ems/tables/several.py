@@ -12,13 +12,14 @@ def table_of(
     columns: list[Column], notes: list[str], printed: Printed | None, heading: str = "Model"
 ) -> Declaration:
     """Return a table of some columns side by side, without deviations of the seeds."""
+    wide = any(" " in name for name in headings(columns))
     return Declaration(
         benchmarks={},
         metric="",
         columns=lambda systems: columns,
         about=lambda systems: notes,
         printed=printed,
-        blocks=lambda columns: [Block(headings(columns), spread=True)],
+        blocks=lambda columns: [Block(headings(columns), spread=wide)],
         spread=False,
         heading=heading,
     )

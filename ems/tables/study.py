@@ -154,9 +154,10 @@ def _columns(study: Study, scores: Sequence[Scores]) -> list[Column]:
         seen = [label for label in own if UNSEEN not in label.split()[1].split("-")]
         other = scored != of or not _fits(of, systems.values())
         for name in study.settings.columns[of]:
-            heading = f"{record_of(scored).title} {name.replace('-', '->')}"
+            way, paper = name.replace("-", "->"), record_of(of)
             members = seen if name == MEAN else [f"{scored} {name}"]
-            columns.append(Column(heading, members, f"{of} {name}", part=other))
+            printed = f"{paper.task or paper.title} {way}"
+            columns.append(Column(f"{record_of(scored).title} {way}", members, printed, other))
     return columns
 
 
@@ -206,11 +207,7 @@ def _about(study: Study) -> list[str]:
     absent = [of for of, scored in study.shown.items() if not scored]
     return [
         *(notes if files else []),
-        *(
-            [f"Stand-ins, since the experiment has not the paper's data: {pairs}."]
-            if others
-            else []
-        ),
+        *([f"Stand-ins for benchmarks that the experiment lacks: {pairs}."] if others else []),
         *([f"Not among the benchmarks of the experiment: {_titles(absent)}."] if absent else []),
     ]
 
