@@ -72,7 +72,7 @@ RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"  # of jobs, as logs: outputs would be made again if they were missing
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained]
-SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
+SYSTEMS = EXPERIMENT.tabled  # others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
     dict.fromkeys(EXPERIMENT.systems[name].vocabulary for name in SYSTEMS if name in TRAINED)
 )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ems.bench.settings import DocumentSettings, ProbeSettings
+from ems.config.studies import study_rows
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.corpora.settings import Split
@@ -198,6 +199,16 @@ class Experiment:
     def ablated(self) -> list[str]:
         """The systems of the ablation table, the first being what the others are compared with."""
         return self._each(self.tables.ablation) if self.tables.ablation else self.shown
+
+    @property
+    def tabled(self) -> list[str]:
+        """The systems of all tables: those shown, and those of the ablation and the studies."""
+        rows = [
+            row for study in (self.tables.studies or {}).values() for row in study_rows(self, study)
+        ]
+        studied = [name for row in rows for names in row.systems.values() for name in names]
+        every = [*self.shown, *self.ablated, *studied, *(row.model for row in rows)]
+        return list(dict.fromkeys(every))
 
     def members(self, name: str) -> tuple[str, ...]:
         """Return the systems that a name under `tables` means."""
