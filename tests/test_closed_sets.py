@@ -82,8 +82,18 @@ def test_with_all_of_them_the_whole_experiment_is_planned(fresh, experiment):
     found = loaded(fresh.folder, experiment, text)
     others = set(found.tables.ablation or []) - set(found.shown)  # for Table XIV alone
     scored = {"tatoeba", "flores200", "mldoc"} & set(found.benchmarks)
-    expected = len(found.shown) * len(found.benchmarks) + len(others) * len(scored)
-    assert planned(plan)["bench"] == expected
+    expected = {f"{system}/{name}" for system in found.shown for name in found.benchmarks}
+    expected |= {f"{system}/{name}" for system in others for name in scored}
+    for study in (found.tables.studies or {}).values():  # each has MLDoc and Europarl, as they are
+        rows = [row for row in study.rows.values() if study.columns and isinstance(row, dict)]
+        named = [(row[of], of, ways) for row in rows for of, ways in study.columns.items()]
+        expected |= {
+            f"{name}-{code}/{of}"
+            for name, of, ways in named
+            for code in ("fr", "es")
+            if f"en-{code}" in ways
+        }
+    assert planned(plan)["bench"] == len(expected)
     for name in names:
         assert f"{name}=copies/{FOLDERS[name]}" in re.search(r"ems evalkeys .*", plan)[0]
         assert f"results/tables/{name}.tex" in plan
