@@ -79,20 +79,10 @@ def write_study(
         *(_cost(experiment, study, cost, times or {}) for cost in costs),
         *_columns(study, scores),
     ]
-    printed = (
-        Printed(
-            paper_of_study(settings.printed),
-            partial(load_study, settings.printed),
-            every=True,
-            whole=True,
-            dagger=f"as printed, of {_titles(settings.columns)}; ours are of other data",
-        )
-        if settings.printed
-        else None
-    )
     notes = [*_about(study), *_about_rows(study)]
     notes += [NOTES[name] for name in [*settings.facts, *costs] if name in NOTES]
     notes += steps_note(_steps(experiment, study))
+    printed = _printed(study, settings.printed) if settings.printed else None
     table = table_of(columns, notes, printed, settings.heading)
     write_sections(table, {"": scores}, out, [settings.printed] if printed else [])
 
@@ -148,11 +138,11 @@ def _label(file: ScoreFile, row: Score) -> str:
 def _columns(study: Study, scores: Sequence[Scores]) -> list[Column]:
     """Return the columns of benchmarks; with a part of the paper's where ours are other data."""
     columns = []
-    for of, systems in study.scores.items():
+    for of in study.scores:
         scored = study.shown[of]
         own = sorted(label for label in labels_of(scores) if label.startswith(f"{scored} "))
         seen = [label for label in own if UNSEEN not in label.split()[1].split("-")]
-        other = scored != of or not _fits(of, systems.values())
+        other = _is_other(study, of)
         for name in study.settings.columns[of]:
             way, paper = name.replace("-", "->"), record_of(of)
             members = seen if name == MEAN else [f"{scored} {name}"]
@@ -161,11 +151,15 @@ def _columns(study: Study, scores: Sequence[Scores]) -> list[Column]:
     return columns
 
 
-def _fits(benchmark: str, systems: Iterable[Scores]) -> bool:
-    """Return True if scores are of the data and the protocol that a paper prints scores of."""
+def _is_other(study: Study, benchmark: str) -> bool:
+    """Return True if the scores in the place of a benchmark are of another one, or of other data
+    or another protocol than a paper prints scores of.
+    """
     declared = module(benchmark, "table").TABLES.get(benchmark)
     paper = getattr(declared, "printed", None)
-    return not paper or all(paper.fits(scores) for scores in systems if scores.rows)
+    read = [scores for scores in study.scores[benchmark].values() if scores.rows]
+    fits = not paper or all(paper.fits(scores) for scores in read)
+    return study.shown[benchmark] != benchmark or not fits
 
 
 def _facts(experiment: Experiment, study: Study, sources: Sequence[Path]) -> list[Column]:
@@ -191,7 +185,19 @@ def _cost(experiment: Experiment, study: Study, cost: str, times: Mapping[str, P
     return Column(HEADINGS[cost], [], cost, given=given)
 
 
-# --- notes
+# --- printed rows and notes
+
+
+def _printed(study: Study, name: str) -> Printed:
+    """Return the printed rows of a study; values of other data than ours get a dagger."""
+    others = _titles(of for of in study.scores if _is_other(study, of))
+    return Printed(
+        paper_of_study(name),
+        partial(load_study, name),
+        every=True,
+        whole=True,
+        dagger=f"as printed, of {others}; ours are of other data",
+    )
 
 
 def _about(study: Study) -> list[str]:
