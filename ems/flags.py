@@ -37,11 +37,12 @@ class Mark(Enum):
 class Choices:
     """The names that a function of a module returns, perhaps of a mapping.
 
-    Only the command that runs calls it.
+    Only the command that runs calls it. `others`: the command knows more names, and checks them.
     """
 
     module: str
     function: str
+    others: bool = False
 
     def __call__(self) -> Any:
         return getattr(import_module(self.module), self.function)()
@@ -123,7 +124,8 @@ class Flag:
             return {"action": "store_true"}
         if origin is Literal:
             return {"choices": parts}
-        if choices := self.note(Choices):
+        choices = self.note(Choices)
+        if choices and not choices.others:
             return {"choices": list(choices())}
         paths = Path in (self.type, *parts)
         many = {"nargs": "+" if self.default is REQUIRED else "*"}

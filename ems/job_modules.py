@@ -48,14 +48,22 @@ def demo_modules() -> list[str]:
     ]
 
 
-def table_modules(table: str) -> list[str]:
+def table_modules(table: str, experiment: Experiment | None = None) -> list[str]:
     """Return the modules that make a table: the engine and the declarations of its benchmarks."""
-    return _declared(n for n, of in benchmarks().items() if table in {*of.tables, *of.joins})
+    own = [name for name, of in benchmarks().items() if table in {*of.tables, *of.joins}]
+    return _declared([*own, *_studied(table, experiment)])
 
 
-def figure_modules(figure: str) -> list[str]:
+def figure_modules(figure: str, experiment: Experiment | None = None) -> list[str]:
     """Return the modules that make a figure."""
-    return _declared(n for n, of in benchmarks().items() if figure in {*of.figures, *of.joins})
+    own = [name for name, of in benchmarks().items() if figure in {*of.figures, *of.joins}]
+    return _declared([*own, *_studied(figure, experiment)])
+
+
+def _studied(name: str, experiment: Experiment | None) -> list[str]:
+    """Return the benchmarks of a study: their tables say which data a paper prints scores of."""
+    studies = (experiment and experiment.tables.studies) or {}
+    return list(studies[name].columns) if name in studies else []
 
 
 def _declared(owners: Iterable[str]) -> list[str]:

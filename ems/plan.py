@@ -14,6 +14,7 @@ from ems.errors import EmsError
 from ems.segmenters.base import check_available
 from ems.settings import Json
 from ems.sources import Missing, missing_evalsets, missing_sources
+from ems.tables.registry import figures_of
 from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
@@ -107,6 +108,7 @@ def plan(
     site = load_site(root / "config.yaml", overrides)
     experiment = load_experiment(site.experiment, site, root / "configs")
     check_corpora(experiment)
+    figures_of(experiment)  # raises for a study that is named as another table or figure
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
 

@@ -26,7 +26,16 @@ from ems.job_modules import (
 from ems.plan import check_cluster, on_slurm, plan, plans_jobs, segments_elsewhere
 from ems.settings import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
-from ems.tables.registry import ASKED, captions, figures, made_of, scores, tables, timed, times_of
+from ems.tables.registry import (
+    ASKED,
+    captions,
+    figures_of,
+    made_of,
+    scores,
+    tables_of,
+    timed_of,
+    times_of,
+)
 from ems.train import AFRESH
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
@@ -63,7 +72,7 @@ RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"  # of jobs, as logs: outputs would be made again if they were missing
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained]
-SYSTEMS = EXPERIMENT.shown  # of the tables; others are made when asked for
+SYSTEMS = EXPERIMENT.tabled  # others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
     dict.fromkeys(EXPERIMENT.systems[name].vocabulary for name in SYSTEMS if name in TRAINED)
 )

@@ -1,8 +1,13 @@
 # Scores -> LaTeX and figures, of the selected experiment; ems says which it has, and of which files.
-SOURCES = made_of(tables(), EXPERIMENT)
+OUTPUTS = {
+    "table": tables_of(EXPERIMENT),
+    "figure": figures_of(EXPERIMENT),
+    "timed": timed_of(EXPERIMENT),
+}
+SOURCES = made_of(OUTPUTS["table"], EXPERIMENT)
 TABLES = [name for name in SOURCES if name not in ASKED]
-FIGURES = made_of(figures(), EXPERIMENT)
-TIMED = made_of(timed(), EXPERIMENT)
+FIGURES = made_of(OUTPUTS["figure"], EXPERIMENT)
+TIMED = made_of(OUTPUTS["timed"], EXPERIMENT)
 TIMED_TABLES = [name for name in TIMED if name in SOURCES]  # the others are figures
 TIMED_FIGURES = [name for name in TIMED if name not in SOURCES]
 
@@ -19,8 +24,8 @@ rule table:
     wildcard_constraints:
         table=one_of(SOURCES),
     params:
-        **stage("tables", lambda wildcards: table_modules(wildcards.table)),
-        report=lambda wildcards: tables()[wildcards.table].shown.report,
+        **stage("tables", lambda wildcards: table_modules(wildcards.table, EXPERIMENT)),
+        report=lambda wildcards: OUTPUTS["table"][wildcards.table].shown.report,
     shell:
         "ems table {wildcards.table:q} {params.settings:q} --sources {input:q} --out {output.tex:q}"
         " --log {log:q}"
@@ -33,7 +38,7 @@ rule figure:
         svg=shown(
             "results/figures/{figure}.svg",
             "Figures",
-            lambda wildcards: {"figure": figures()[wildcards.figure].shown.caption},
+            lambda wildcards: {"figure": OUTPUTS["figure"][wildcards.figure].shown.caption},
         ),
         png="results/figures/{figure}.png",
     log:
@@ -41,8 +46,8 @@ rule figure:
     wildcard_constraints:
         figure=one_of(FIGURES),
     params:
-        **stage("tables", lambda wildcards: figure_modules(wildcards.figure)),
-        report=lambda wildcards: figures()[wildcards.figure].shown.report,
+        **stage("tables", lambda wildcards: figure_modules(wildcards.figure, EXPERIMENT)),
+        report=lambda wildcards: OUTPUTS["figure"][wildcards.figure].shown.report,
     shell:
         "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q}"
         " --log {log:q}"
@@ -73,7 +78,7 @@ rule timed_figure:
         svg=shown(
             f"{COSTS}/summary/{{timed}}.svg",
             "Costs",
-            lambda wildcards: {"figure": timed()[wildcards.timed].shown.caption},
+            lambda wildcards: {"figure": OUTPUTS["timed"][wildcards.timed].shown.caption},
         ),
         png=f"{COSTS}/summary/{{timed}}.png",
     log:
@@ -83,7 +88,7 @@ rule timed_figure:
     params:
         **stage("tables", ["ems.tables"]),
         out=lambda wildcards, output: output[0],
-        report=lambda wildcards: timed()[wildcards.timed].shown.report,
+        report=lambda wildcards: OUTPUTS["timed"][wildcards.timed].shown.report,
     shell:
         "ems timed {wildcards.timed:q} {params.settings:q} --sources {input.sources:q}"
         " --times {input.times:q} --out {params.out:q} --log {log:q}"
@@ -109,6 +114,6 @@ rule tables_pdf:
         f"{LOGS}/tables_pdf.log",
     params:
         code=source_of(["ems.tables"]),
-        captions=captions(TABLES),
+        captions=captions(EXPERIMENT, TABLES),
     shell:
         "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"

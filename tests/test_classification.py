@@ -88,14 +88,29 @@ def test_each_benchmark_has_its_directions_and_sees_which_transfer_works(
     assert scores.metric == "accuracy"
     assert set(scores.labelled()) == set(scores.details) == DIRECTIONS[name]
     assert scores.parallel == (name == "sib200")
-    for direction, accuracy in means(scores).items():
-        source, target = direction.split()[0].split("-")
-        assert accuracy > 90 if (source == "de") == (target == "de") else accuracy < 10
+    check_transfer(scores)
+    for direction in DIRECTIONS[name]:
         seeds, chosen = scores.labelled()[direction], scores.details[direction]
         assert list(seeds) == ["1", "2"]
         for row in seeds.values():
             assert f"{row.source}-{row.target} {row.split}".strip() == direction
         assert [len(chosen[key]) for key in ("epochs", "weight_decay")] == [2, 2]
+
+
+def check_transfer(scores):
+    """What crosses into or out of German is wrong, the rest right."""
+    for direction, accuracy in means(scores).items():
+        source, target = direction.split()[0].split("-")
+        assert accuracy > 90 if (source == "de") == (target == "de") else accuracy < 10
+
+
+def test_sib200_is_learnt_from_each_language_where_both_ways_says_so(written, topics, tmp_path):
+    encoder = TopicEncoder(topics, {"de": 1})
+    base = base_of("sib200", written["sib200"])
+    probe = {"sib200": {**base["probes"]["sib200"], "both_ways": True}}
+    scores = scored("sib200", written, tmp_path, encoder, probes=probe)
+    assert set(scores.labelled()) == {"en-de", "de-en", "en-fr", "fr-en"}
+    check_transfer(scores)
 
 
 def test_the_numbers_of_a_direction_agree_with_its_hits_and_do_not_depend_on_others(

@@ -53,24 +53,22 @@ def loaded(root, experiment, text):
 @pytest.mark.parametrize("experiment", CLOSED)
 def test_as_shipped_no_set_is_asked_for_that_cannot_be_downloaded(tmp_path, experiment):
     text = (ROOT / "configs" / f"{experiment}.yaml").read_text()
-    experiment_read = loaded(tmp_path, experiment, text)
-    assert missing_evalsets(experiment_read) == []
-    assert not set(FOLDERS) & {*experiment_read.evalsets, *experiment_read.benchmarks}
+    settings = loaded(tmp_path, experiment, text)
+    assert missing_evalsets(settings) == []
+    assert not set(FOLDERS) & {*settings.evalsets, *settings.benchmarks}
 
 
 @pytest.mark.parametrize(("experiment", "name"), EACH)
 def test_each_can_be_uncommented_alone_and_without_its_folder_is_a_line(tmp_path, experiment, name):
-    experiment_read = loaded(
-        tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY")
-    )
-    (line,) = missing_evalsets(experiment_read)
+    settings = loaded(tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY"))
+    (line,) = missing_evalsets(settings)
     assert line.startswith(f"evalsets.{name}.path: DIRECTORY is no directory; expected DIRECTORY/")
     write_copies(tmp_path)
     text = uncommented(experiment, [name], lambda name: tmp_path / FOLDERS[name])
-    experiment_read = loaded(tmp_path, experiment, text)
-    assert missing_evalsets(experiment_read) == []
-    assert name in experiment_read.benchmarks
-    assert name in experiment_read.decontaminate.against  # kept out of training
+    settings = loaded(tmp_path, experiment, text)
+    assert missing_evalsets(settings) == []
+    assert name in settings.benchmarks
+    assert name in settings.decontaminate.against  # kept out of training
 
 
 @pytest.mark.parametrize("experiment", CLOSED)
@@ -81,15 +79,23 @@ def test_with_all_of_them_the_whole_experiment_is_planned(fresh, experiment):
     (fresh.folder / f"configs/{experiment}.yaml").write_text(text)
     words = ("--printshellcmds", "--config", f"experiment={experiment}", "--", "all")
     plan = fresh.snakemake("-n", "--cores", "1", *words)
-    experiment_read = loaded(fresh.folder, experiment, text)
-    others = set(experiment_read.tables.ablation or []) - set(
-        experiment_read.shown
-    )  # for Table XIV alone
-    scored = {"tatoeba", "flores200", "mldoc"} & set(experiment_read.benchmarks)
-    expected = len(experiment_read.shown) * len(experiment_read.benchmarks) + len(others) * len(
-        scored
-    )
-    assert planned(plan)["bench"] == expected
+    settings = loaded(fresh.folder, experiment, text)
+    others = set(settings.tables.ablation or []) - set(settings.shown)  # for Table XIV alone
+    scored = {"tatoeba", "flores200", "mldoc"} & set(settings.benchmarks)
+    expected = {f"{system}/{name}" for system in settings.shown for name in settings.benchmarks}
+    expected |= {f"{system}/{name}" for system in others for name in scored}
+    for study in (
+        settings.tables.studies or {}
+    ).values():  # each has MLDoc and Europarl, as they are
+        rows = [row for row in study.rows.values() if study.columns and isinstance(row, dict)]
+        named = [(row[of], of, ways) for row in rows for of, ways in study.columns.items()]
+        expected |= {
+            f"{name}-{code}/{of}"
+            for name, of, ways in named
+            for code in ("fr", "es")
+            if f"en-{code}" in ways
+        }
+    assert planned(plan)["bench"] == len(expected)
     for name in names:
         assert f"{name}=copies/{FOLDERS[name]}" in re.search(r"ems evalkeys .*", plan)[0]
         assert f"results/tables/{name}.tex" in plan

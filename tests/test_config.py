@@ -107,6 +107,14 @@ def test_the_tables_show_all_systems_or_those_that_are_named_in_their_order(proj
     assert project.load(edited(REAL, "tables.systems", ["ngram", "a"])).shown == ["ngram", "a"]
 
 
+def test_the_systems_of_all_tables_are_those_shown_of_the_ablation_and_of_the_studies(project):
+    base = edited(REAL, "tables.systems", ["ngram"])
+    assert project.load(base).tabled == ["ngram"]
+    study = {"caption": "x", "columns": {"tatoeba": ["en-de"]}, "rows": {"one": "b"}}
+    both = edited(base, "tables.ablation", ["a", "ngram"])
+    assert project.load(edited(both, "tables.studies", {"x": study})).tabled == ["ngram", "a", "b"]
+
+
 def test_the_ablation_table_has_the_systems_of_the_others_unless_it_names_its_own(project):
     every = project.load(edited(REAL, "tables.systems", ["ngram", "a"]))
     assert every.ablated == every.shown

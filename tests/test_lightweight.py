@@ -18,7 +18,7 @@ from ems.train.batches import Data
 from ems.train.job import Places, train
 
 FULL, TWIN = "lightweight", "lightweight-small"
-PAIRS = ["fr", "de", "es", "it"]
+PAIRS = {FULL: ["fr", "de", "es", "it"], TWIN: ["fr", "es"]}
 JOINT = {"ugt": 1, "align": 2, "similarity": 2}  # Eq. 7
 TASKS = {  # entry -> the objectives with a weight (Tables 6 and 7)
     "ugt": {"ugt": 1},
@@ -42,7 +42,7 @@ def weights(system):
 @pytest.mark.parametrize("name", [FULL, TWIN])
 def test_every_language_pair_has_a_vocabulary_and_a_model_of_its_own(name):
     experiment = shipped(name)
-    for code in PAIRS:
+    for code in PAIRS[name]:
         assert experiment.vocabularies[code].languages == ("en", code)
         system = experiment.systems[f"ugt-align-sim-{code}"]
         assert (system.vocabulary, system.languages) == (code, ("en", code))
@@ -50,14 +50,14 @@ def test_every_language_pair_has_a_vocabulary_and_a_model_of_its_own(name):
         assert [own for _, own in experiment.pairs_of("train", code)] == [pair]
         assert [own for _, own in experiment.pairs_of("validation", code)] == [pair]
     used = {system.vocabulary for system in experiment.systems.values()}
-    assert used == set(PAIRS)  # none the shared one, so that is not made
+    assert used == set(PAIRS[name])  # none the shared one, so that is not made
 
 
 @pytest.mark.parametrize("name", [FULL, TWIN])
 @pytest.mark.parametrize("task", TASKS)
 def test_each_training_task_of_tables_6_and_7_is_an_entry(name, task):
     experiment = shipped(name)
-    for code in PAIRS if name == TWIN or task in ("ugt", "ugt-align-sim") else ("fr", "es"):
+    for code in PAIRS[name] if task in ("ugt", "ugt-align-sim") else ("fr", "es"):
         assert weights(experiment.systems[f"{task}-{code}"]) == TASKS[task]
 
 
@@ -118,7 +118,7 @@ def test_the_full_size_is_that_of_the_paper():
 def test_the_full_size_retrieves_and_classifies_as_sections_4_3_and_4_4_say():
     experiment = shipped(FULL)
     europarl = experiment.evalsets["europarlxsr"]
-    assert set(europarl.languages.values()) == set(PAIRS)
+    assert set(europarl.languages.values()) == set(PAIRS[FULL])
     how = europarl.protocol
     assert (how.queries, how.candidates, how.margin) == (2_000, 200_000, "absolute")
     assert experiment.probes["mldoc"].hidden == []  # "a new linear classifier"
@@ -131,6 +131,16 @@ def test_the_twin_has_the_entries_of_the_full_size_but_for_the_widths():
         return {key for key in systems if not key.startswith("width")}
 
     assert entries(FULL) == entries(TWIN)
+
+
+def test_both_have_the_papers_tables_as_studies_that_differ_in_what_they_can_show():
+    def studies(name):
+        found = load_yaml(ROOT / "configs" / f"{name}.yaml")["tables"]["studies"]
+        own = ("lightweight_data", "lightweight_dimension")  # of the pairs and the widths
+        kept = {key: value for key, value in found.items() if key not in own}
+        return list(found), kept, [{**found[key], "rows": 0} for key in own]
+
+    assert studies(FULL) == studies(TWIN)
 
 
 # --- each of them trains and scores
@@ -202,6 +212,10 @@ sources: {opus: mirror/opus, tatoeba: mirror/tatoeba}
 languages: [en, fr, de]
 corpora: [{name: Tatoeba, version: v2021-08-07}]
 validation: {name: NTREX, version: v1}
+evalsets: {tatoeba: {version: v1}}
+decontaminate: {against: [tatoeba]}
+benchmarks: [tatoeba]
+probes: {}
 vocabulary: {size: 240, sample_lines: 1000, character_coverage: 1.0}
 vocabularies: {fr: {languages: [en, fr]}, de: {languages: [en, de], size: 230}}
 model: {layers: 1, width: 16, heads: 2, feed_forward: 24, max_tokens: 40}
@@ -277,9 +291,12 @@ def test_a_changed_vocabulary_reruns_its_own_shards_and_systems_only(run):
 @pytest.mark.parametrize("name", [FULL, TWIN])
 def test_the_whole_experiment_is_planned_without_a_network(run, name):
     if name == TWIN:  # from an address: a directory would have to be there
-        for folder in ("opus", "tatoeba_v1"):
+        for folder in ("opus", "tatoeba_v1", "sib200"):
             address = f"https://mirror.invalid/{folder}"
             run.edit(f"configs/{TWIN}.yaml", f"../shared/data/{folder}", address)
     plan = run.snakemake("-n", "--config", f"experiment={name}", "--", "all")
     jobs = planned(plan)
-    assert (jobs["train"], jobs["vocabulary"]) == (len(shipped(name).shown), 4)
+    every = shipped(name).systems  # each is in a study
+    assert (jobs["train"], jobs["vocabulary"]) == (len(every), len(PAIRS[name]))
+    for table in load_yaml(ROOT / "configs" / f"{name}.yaml")["tables"]["studies"]:
+        assert f"results/tables/{table}.tex" in plan

@@ -37,7 +37,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark, or data that only decontamination looks at.
+    """One benchmark, or data that only decontamination looks at. `task` is what a paper calls it
+    in a table of several benchmarks, where that is not its `title`.
 
     Its data: `status` (open, closed, withdrawn), `licence`, how to `obtain` what is not open, what
     `source` a user may name, and where its files are `published` if not in units.tsv. `codes` are
@@ -58,6 +59,7 @@ class Benchmark:
     """
 
     title: str
+    task: str = ""
     status: str = "open"
     licence: str = ""
     obtain: str = ""

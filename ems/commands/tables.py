@@ -2,15 +2,16 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from ems.commands import common
+from ems.errors import EmsError
 from ems.flags import Choices, Mark
 from ems.outputs import Writes
 
 TABLES, FIGURES, TIMED = (
-    Choices("ems.tables.registry", name) for name in ("tables", "figures", "timed")
-)
+    Choices("ems.tables.registry", name, others=True) for name in ("tables", "figures", "timed")
+)  # an experiment may declare others
 TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png")
 OutTable = Annotated[Path, "table to write, in three forms", Writes(suffixes=TABLE)]
 OutFigure = Annotated[Path, "figure to write, in two forms", Writes(suffixes=FIGURE)]
@@ -25,7 +26,7 @@ def table(
     expect: common.Expected = "",
 ) -> None:
     """Write a LaTeX table."""
-    _make(TABLES()[table], experiment, expect, sources, out)
+    _make("table", table, experiment, expect, sources, out)
 
 
 def figure(
@@ -36,7 +37,7 @@ def figure(
     expect: common.Expected = "",
 ) -> None:
     """Plot scores, or how training went."""
-    _make(FIGURES()[figure], experiment, expect, sources, out)
+    _make("figure", figure, experiment, expect, sources, out)
 
 
 def costs(
@@ -64,21 +65,28 @@ def timed(
 ) -> None:
     """Make a figure or a table of the time that training takes; it differs from run to run."""
     systems = {path.name.removesuffix(".times.jsonl"): path for path in times}
-    _make(TIMED()[timed], experiment, expect, sources, out, systems)
+    _make("timed", timed, experiment, expect, sources, out, systems)
 
 
 def _make(
-    output: Any,
+    kind: str,
+    name: str,
     experiment: str,
     expected: str,
     sources: list[Path],
     out: Path,
     times: dict[str, Path] | None = None,
 ) -> None:
-    """Make an `Output` of ems.tables.registry."""
-    from ems.tables.registry import Request
+    """Make a table, a figure or a timed output. Raises `EmsError` for an unknown name."""
+    from ems.tables import registry
 
-    output.make(Request(common.planned(experiment, expected, "tables"), sources, out, times))
+    outputs_of = {"table": registry.tables_of, "figure": registry.figures_of}
+    outputs_of["timed"] = registry.timed_of
+    settings = common.planned(experiment, expected, "tables")
+    outputs = outputs_of[kind](settings)
+    if name not in outputs:
+        raise EmsError(f"unknown {kind} {name!r}; allowed: {', '.join(outputs)}")
+    outputs[name].make(registry.Request(settings, sources, out, times))
     common.log.info("%s from %s", out, ", ".join(map(str, sources)))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ems.bench.settings import DocumentSettings, ProbeSettings
+from ems.config.studies import study_rows
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.corpora.settings import Split
@@ -199,9 +200,30 @@ class Experiment:
         """The systems of the ablation table, the first being what the others are compared with."""
         return self._each(self.tables.ablation) if self.tables.ablation else self.shown
 
+    @property
+    def tabled(self) -> list[str]:
+        """The systems of all tables: those shown, and those of the ablation and the studies."""
+        rows = [
+            row for study in (self.tables.studies or {}).values() for row in study_rows(self, study)
+        ]
+        studied = [name for row in rows for names in row.systems.values() for name in names]
+        every = [*self.shown, *self.ablated, *studied, *(row.model for row in rows)]
+        return list(dict.fromkeys(every))
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """Return the systems that a name under `tables` means."""
+        return self.families.get(name, (name,))
+
+    def scored(self, benchmark: str) -> str:
+        """Return the benchmark whose scores a study shows for another one: itself, the one that
+        stands in for it, '' for none.
+        """
+        names = benchmark, (self.tables.stand_ins or {}).get(benchmark, "")
+        return next((name for name in names if name in self.benchmarks), "")
+
     def _each(self, names: Sequence[str]) -> list[str]:
         """Return the systems of these names, those of families instead of a family."""
-        return [system for name in names for system in self.families.get(name, (name,))]
+        return [system for name in names for system in self.members(name)]
 
     def learning(self, names: Sequence[str]) -> list[str]:
         """Return those of some systems that are trained for at least one step."""

@@ -10,6 +10,7 @@ from ems.config.codes import by_code, known_codes
 from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.opus import pair_files
+from ems.config.studies import check_studies
 from ems.config.sweep import swept
 from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, families
 from ems.corpora.settings import CorpusEntry, Split
@@ -60,6 +61,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []
         _check_named(f"tables.{key}", shown, {*placed, *file.systems}, "systems")
+    check_studies(file.tables, {*placed, *file.systems})
     _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
     experiment = Experiment(
         name=name,

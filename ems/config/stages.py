@@ -119,8 +119,13 @@ def _probe(experiment: Experiment, benchmark: str) -> Json:
 
 def _tables(experiment: Experiment) -> Json:
     sweep = {"sweep": [asdict(point) for point in experiment.sweep]} if experiment.sweep else {}
+    ordered = [
+        [name, list(study.rows), list(study.columns)]  # a hash does not see the order of keys
+        for name, study in (experiment.tables.studies or {}).items()
+    ]
     return {
         "tables": plain(experiment.tables),
+        **({"studies": ordered} if ordered else {}),
         "systems": experiment.shown,
         "ablated": experiment.ablated,
         "families": experiment.families,

@@ -6,17 +6,17 @@ a table of costs, which differs from run to run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ems.benchmarks import joining, module
 from ems.errors import EmsError
 from ems.tables.columns import labels_of, part_of
-from ems.tables.engine import Column, Declaration, Printed, headings, write_sections
-from ems.tables.losses import read_times
+from ems.tables.engine import Column, Declaration, Printed, write_sections
+from ems.tables.losses import last_time
 from ems.tables.printed import load_ablation
 from ems.tables.scores import Families, Scores, read_scores
-from ems.tables.table import Block
+from ems.tables.several import in_one_row, steps_note, table_of
 from ems.tables.words import TABLES
 
 SECONDS = "Sec./1k Steps"
@@ -75,7 +75,7 @@ def write_ablation_table(
         )
     names = [system.system for system in next(iter(read.values()))]
     systems = [
-        _in_one_row([system for of in read.values() for system in of if system.system == name])
+        in_one_row([system for of in read.values() for system in of if system.system == name])
         for name in names
     ]
     columns = [column for name in read for column in _columns(name, parts[name], systems)]
@@ -84,15 +84,8 @@ def write_ablation_table(
         columns.append(Column(SECONDS, [], SECONDS, given=given))
     versions = {name: rows[0].version for name, rows in read.items()}
     known = len({*versions.values()}) == 1 and PRINTED_AS in printed and PAPER.fits(systems[0])
-    table = Declaration(
-        benchmarks={},
-        metric="",
-        columns=lambda systems: columns,
-        about=lambda systems: [*_about(parts, versions, times), *_steps_note(steps or {})],
-        printed=PAPER,
-        blocks=lambda columns: [Block(headings(columns), spread=True)],
-        spread=False,
-    )
+    notes = [*_about(parts, versions, times), *steps_note(steps or {})]
+    table = table_of(columns, notes, PAPER)
     write_sections(table, {"": systems}, out, [PRINTED_AS] if known else [], families)
 
 
@@ -112,12 +105,6 @@ def _read(
     )
 
 
-def _in_one_row(row: Sequence[Scores]) -> Scores:
-    """Return the scores of one system on several benchmarks."""
-    every = tuple(score for scores in row for score in scores.rows)
-    return replace(row[0], rows=every, absent=tuple(file for of in row for file in of.absent))
-
-
 def _columns(benchmark: str, part: Part, systems: Sequence[Scores]) -> list[Column]:
     """Return the paper's columns of a benchmark, with the members that our systems have."""
     scored = labels_of(systems)
@@ -131,7 +118,7 @@ def _seconds(system: str, times: Mapping[str, Path]) -> float | None:
     """Return the seconds of 1,000 steps with validation; None for a system not trained."""
     if system not in times:
         return None
-    step, seconds = max(read_times(times[system]).items())
+    step, seconds = last_time(times[system])
     return 1000 * seconds / step if step else None
 
 
@@ -152,12 +139,3 @@ def _about(
             "paper's are of four V100."
         )
     return notes
-
-
-def _steps_note(steps: Mapping[str, int]) -> list[str]:
-    """Say how long the systems were trained: what most have, then those that differ."""
-    if not steps:
-        return []
-    usual = max(steps.values(), key=list(steps.values()).count)
-    others = [f"{name} {count:,}" for name, count in steps.items() if count != usual]
-    return [f"Steps of training: {', '.join([f'{usual:,}', *others])}."]

@@ -79,9 +79,12 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
         seeds = f", mean of {span(counts)} seeds, and under it their standard deviation"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
+    own = f"{ENGLISH}-{ENGLISH}" in labels_of(systems) and not ranked
+    ways = f", {FROM_ENGLISH}" if own else ""
     part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""
     return [
-        f"{title}. Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}. {BEST}"
+        f"{title}{ways}. Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}. "
+        f"{BEST}"
     ]
 
 

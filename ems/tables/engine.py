@@ -116,6 +116,7 @@ class Declaration:
     the scores, `blocks` lays them out, `about` says what the numbers are; `more_notes` are those on
     columns and printed models. `spread` adds a row for the deviation of the seeds. `below`: measure
     -> suffix of a row of it under each system. `shared` is a measure with one row for all systems.
+    `heading` stands above the labels of the rows.
     """
 
     benchmarks: Mapping[str, str]
@@ -131,6 +132,7 @@ class Declaration:
     shared: str = ""
     decimals: int = 1
     more_notes: Callable[[list[Column], list[str]], list[str]] = lambda columns, printed: []
+    heading: str = "Model"
 
 
 def write_systems(
@@ -184,13 +186,14 @@ def write_sections(
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
     cells = [[row.label, *map(row.values.get, names)] for row in every]
-    frame = make_frame(["Model", *names], cells)
+    frame = make_frame([table.heading, *names], cells)
     daggers = {(at, name) for at, row in enumerate(every) for name in row.daggers}
     italic = upper_bounds(frame)
     lowest = not systems[0].file.higher_is_better
     compared = groups if table.decimals == 1 else []  # a cosine is not
-    best = {place for group in compared for place in best_places(frame, group, lowest)}
     ranked = {column.heading for column in columns if column.ranked}
+    ranked = frame[[table.heading, *(name for name in names if name in ranked)]]
+    best = {place for group in compared for place in best_places(ranked, group, lowest)}
     classes = table.printed.classes().values() if table.printed and models else ()
     notes = [
         *table.about(systems),
@@ -203,7 +206,7 @@ def write_sections(
     made = Table(
         frame,
         blocks,
-        bold={place for place in best if place[1] in ranked},
+        bold=best,
         dagger=daggers,
         rules={
             len(rows),

@@ -86,6 +86,11 @@ def read_times(path: Path) -> dict[int, float]:
     return {row.count("step"): row.number("seconds") for row in _rows(path)}
 
 
+def last_time(path: Path) -> tuple[int, float]:
+    """Return the steps of a training and its seconds, validation included."""
+    return max(read_times(path).items())
+
+
 def _rows(path: Path) -> Iterator[_Row]:
     lines = read_lines(path)
     if not lines:

@@ -5,6 +5,7 @@ which only the rows of a sentence's pieces are read; "to encode" is what is used
 input embedding included (docs/fidelity.md). Sizes are read off the weights themselves.
 """
 
+from collections.abc import Iterable
 from math import prod
 from pathlib import Path
 
@@ -55,12 +56,23 @@ def _row(path: Path, report: Report) -> list[Value]:
     model = read_json(path, TRAINED)
     name, languages = model["name"], model["languages"]
     share = model["training"]["system"]["train"]["corpus_share"]
-    encoder = _weights(path.with_name("model.safetensors"))
-    heads = _weights(path.with_name("heads.safetensors"))
+    encoder, heads = weights_of(path)
     trained = sum(encoder.values()) + sum(heads.values()) - encoder.get(INPUT_EMBEDDING, 0)
-    own = [e for e in report.entries if e.role == TRAIN and set(e.sides) <= set(languages)]
-    pairs = sum(int(share * entry.kept) for entry in own)
+    _, pairs = training_pairs(report, languages, share)
     return [name, len(languages), pairs, None, ARCHITECTURE, trained, sum(encoder.values())]
+
+
+def weights_of(path: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Return tensor -> number of elements of the encoder and of the heads beside a model.json."""
+    names = ("model.safetensors", "heads.safetensors")
+    encoder, heads = (_weights(path.with_name(name)) for name in names)
+    return encoder, heads
+
+
+def training_pairs(report: Report, languages: Iterable[str], share: float) -> tuple[int, int]:
+    """Return the pairs that corpora have of some languages: as read, and as trained on."""
+    own = [e for e in report.entries if e.role == TRAIN and set(e.sides) <= set(languages)]
+    return sum(entry.read for entry in own), sum(int(share * entry.kept) for entry in own)
 
 
 def _weights(path: Path) -> dict[str, int]:

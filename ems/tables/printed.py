@@ -101,6 +101,45 @@ def load_table(name: str, column: str | Column, value: str = "value") -> Table:
     return table
 
 
+# --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9
+
+FACTS = {  # columns of its tables -> `facts` and `costs` of a study
+    **{"architecture": "architecture", "d_h": "width", "d_fc": "feed_forward", "attn_h": "heads"},
+    **{"enc_layers": "layers", "dec_layers": "decoder_layers", "params": "parameters"},
+    **{"Raw": "raw_pairs", "Filtered": "pairs"},
+    **{"M (memory MB)": "memory", "T (min per 10,000 steps)": "minutes"},
+}
+Cells = dict[str, float | int | str]
+
+
+@cache
+def load_study(name: str) -> dict[str, Cells]:
+    """Return label of a row -> "XSR en->fr", a fact or a cost -> the printed value, in the paper's
+    order. Numbers that the paper abbreviates ("30M", "512x2") stay text.
+    """
+    table: dict[str, Cells] = {}
+    for row in _rows(name):
+        label = _model(row) if "method" in row else row.get("pair") or next(iter(row.values()))
+        table.setdefault(label, {}).update(_cells(row))
+    return table
+
+
+def _cells(row: dict[str, str]) -> Cells:
+    if "method" in row:
+        texts = {FACTS[key]: text for key, text in row.items() if key in FACTS}
+        return {key: int(text) if text.isdigit() else text for key, text in texts.items()}
+    if "set" in row:
+        return {FACTS[row["set"]]: row["printed"]}
+    text, column = row["value"], row["column"]
+    return {FACTS.get(column, column): float(text) if "." in text else int(text)}
+
+
+def paper_of_study(name: str) -> str:
+    """Return the table of the paper that a file has: "Lightweight, Table 5"."""
+    paper, _, number = name.partition("-table")
+    return f"{paper.capitalize()}, Table {int(number[:2])}"
+
+
 # --- EMS v2
 
 

@@ -15,7 +15,11 @@ from typing import Any
 from ems.benchmarks import benchmarks, joining, module
 from ems.benchmarks.record import Shown
 from ems.config import Experiment
+from ems.config.studies import study_rows
+from ems.errors import EmsError
 from ems.tables import words
+from ems.tables.printed import paper_of_study
+from ems.tables.settings import StudySettings
 
 ASKED = ("sweep",)  # no part of `all`
 
@@ -223,6 +227,74 @@ def _figure_of_benchmark(name: str, figure: str, shown: Shown) -> Output:
     return Output(shown, partial(scores, benchmark=name), make)
 
 
+# --- studies, which an experiment declares itself
+
+STUDIED = "A study of the experiment (`tables.studies` of its file)."
+
+
+def _studied(study: StudySettings) -> Sources:
+    """Return what a study is made of: score files, models, the report."""
+
+    def sources(experiment: Experiment) -> list[str]:
+        if not (study.facts or any(map(experiment.scored, study.columns))):
+            return []
+        rows = study_rows(experiment, study)
+        files = [
+            file
+            for row in rows
+            for of, systems in row.systems.items()
+            for file in scores(experiment, experiment.scored(of), systems)
+        ]
+        if study.costs or "parameters" in study.facts:
+            models = experiment.learning([row.model for row in rows])
+            files += [f"results/{experiment.name}/models/{name}/model.json" for name in models]
+        counted = {"raw_pairs", "pairs"} & {*study.facts}
+        return [*files, *(_report(experiment) if counted else [])]
+
+    return lambda experiment: list(dict.fromkeys(sources(experiment)))
+
+
+def _studies(
+    experiment: Experiment, make: str, known: Mapping[str, Output], kept: str = ""
+) -> dict[str, Output]:
+    """Return the studies by name, in their order, made by a function of ems.tables.study; those
+    alone that set `kept`. Raises `EmsError` for a name that another output has.
+    """
+    made: dict[str, Output] = {}
+    for place, (name, study) in enumerate((experiment.tables.studies or {}).items()):
+        if name in known:
+            raise EmsError(f"tables.studies.{name}: this is the name of another table; rename it")
+        if kept and not getattr(study, kept):
+            continue
+        paper = paper_of_study(study.printed) if study.printed else ""
+        shown = Shown(study.caption, 20_000 + place, paper, f"{study.caption} {STUDIED}")
+        made[name] = Output(shown, _studied(study), partial(_make_study, name=name, make=make))
+    return made
+
+
+def _make_study(request: Request, name: str, make: str) -> None:
+    times = {"times": request.times} if request.times is not None else {}
+    getattr(_in("study"), make)(request.experiment, name, request.sources, request.out, **times)
+
+
+def tables_of(experiment: Experiment) -> dict[str, Output]:
+    """Return every table that there may be for an experiment, its studies last."""
+    return {**tables(), **_studies(experiment, "write_study", tables())}
+
+
+def figures_of(experiment: Experiment) -> dict[str, Output]:
+    """Return every figure that there may be for an experiment, its studies last."""
+    return {**figures(), **_studies(experiment, "plot_study", {**tables(), **figures()}, "figure")}
+
+
+def timed_of(experiment: Experiment) -> dict[str, Output]:
+    """Return what may show the cost of training in an experiment."""
+    return {**timed(), **_studies(experiment, "write_study", tables(), "costs")}
+
+
+# --- all of them
+
+
 @cache
 def tables() -> dict[str, Output]:
     """Return every table by name, in the order of the PDF."""
@@ -255,12 +327,13 @@ def made_of(outputs: Mapping[str, Output], experiment: Experiment) -> dict[str, 
 
 def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
     """Return the times of training of the systems that some files (scores, losses) are of."""
-    names = dict.fromkeys(Path(file).parent.name for file in sources)
+    names = experiment.learning(dict.fromkeys(Path(file).parent.name for file in sources))
     return [f"results/{experiment.name}/costs/train/{name}.times.jsonl" for name in names]
 
 
-def captions(names: list[str]) -> list[str]:
+def captions(experiment: Experiment, names: list[str]) -> list[str]:
     """Return NAME=CAPTION of each table for the PDF, with the papers' table that it follows."""
-    shown = {name: tables()[name].shown for name in names}
+    every = tables_of(experiment)
+    shown = {name: every[name].shown for name in names}
     papers = {name: f" As {of.paper}." if of.paper else "" for name, of in shown.items()}
     return [f"{name}={of.caption}{papers[name]}" for name, of in shown.items()]

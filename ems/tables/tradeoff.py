@@ -14,7 +14,7 @@ from ems.benchmarks import benchmark, joining
 from ems.errors import EmsError
 from ems.tables.canvas import colour, dress, make_figure, save, settings, settle
 from ems.tables.labels import place_labels
-from ems.tables.losses import read_times
+from ems.tables.losses import last_time
 from ems.tables.scores import Scores, read_scores
 
 WIDTH, HEIGHT = 6.0, 4.2  # inches
@@ -29,7 +29,7 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
     """
     name = joining("tradeoff")[0]
     systems = [s for s in read_scores(scores, name, "P@1", seen=True) if s.system in times]
-    seconds = {s.system: max(read_times(times[s.system]).items())[1] for s in systems}
+    seconds = {s.system: last_time(times[s.system])[1] for s in systems}
     systems = [system for system in systems if seconds[system.system]]
     if not systems:
         listed = ", ".join(map(str, scores))

@@ -14,6 +14,7 @@ class Protocol(DrawnProtocol):
 
 BENCHMARK = Benchmark(
     title="Europarl",
+    task="XSR",
     licence="no known restrictions; see OPUS",
     codes=same("de es fr it"),
     corpus="Europarl",

@@ -227,7 +227,8 @@ def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
             f"{', '.join(task.spoken.values()) or 'none'}; a direction needs en and another one"
         )
     pairs = [(english[0], other) for other in others]
-    if getattr(reader.data, "FROM_ENGLISH", False):
+    both_ways = getattr(reader.settings, "both_ways", False)
+    if getattr(reader.data, "FROM_ENGLISH", False) and not both_ways:
         pairs = [(english[0], english[0]), *pairs]
     else:
         pairs = [way for pair in pairs for way in (pair, pair[::-1])]

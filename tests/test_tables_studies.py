@@ -1,0 +1,407 @@
+"""Laws of the studies: their cells are those of the systems that a row names, beside the papers'
+rows as the CSVs have them.
+
+The settings and the CSVs are read here without ems.
+"""
+
+import html
+import re
+import zlib
+from dataclasses import replace
+from statistics import mean
+
+import pytest
+from conftest import ROOT
+from experiments_made import MINIMAL, REAL, Settings, changed_jobs, edited, one_line, shipped
+from papers_made import read
+from scores_made import EUROPARL, write_accuracies, write_retrieval, write_scores
+from tables_made import csv_rows, pixels, texts, times_file, write_cost, write_model, write_report
+
+from ems.config.yaml12 import load_yaml
+from ems.errors import EmsError
+from ems.tables.registry import (
+    Request,
+    captions,
+    figures_of,
+    made_of,
+    tables_of,
+    timed_of,
+    times_of,
+)
+
+FULL, TWIN = "lightweight", "lightweight-small"
+TITLES = {"mldoc": "MLDoc", "europarlxsr": "Europarl", "sib200": "SIB-200", "tatoeba": "Tatoeba"}
+TATOEBA = {"fr": "fra", "es": "spa", "de": "deu", "it": "ita"}
+STUDIES = load_yaml(ROOT / "configs" / f"{TWIN}.yaml")["tables"]["studies"]
+SCORED = [name for name, study in STUDIES.items() if "columns" in study]
+BESIDE = [name for name in STUDIES if name != "lightweight_dimension"]  # a figure of the paper
+DAGGER = "†"
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, REAL)
+
+
+def value_of(system, benchmark, direction):
+    """A percentage with one decimal that tells what it is of."""
+    return zlib.crc32(f"{system} {benchmark} {direction}".encode()) % 1001 / 10
+
+
+def write_benchmark(folder, system, benchmark, code):
+    """The score file of a system of one language pair."""
+    there, back = (value_of(system, benchmark, way) for way in (f"{code}-en", f"en-{code}"))
+    if benchmark == "tatoeba":
+        return write_scores(folder, system, {TATOEBA[code]: (there, back)}, {TATOEBA[code]: code})
+    if benchmark == "europarlxsr":
+        return write_retrieval(folder, system, benchmark, {code: (there, back)}, EUROPARL)
+    values = {f"{code}-en": [there], f"en-{code}": [back]}
+    return write_accuracies(folder, benchmark, system, values)
+
+
+def sources_of(experiment, name, folder, kind=tables_of):
+    """The files that a study is made of, made up."""
+    made = []
+    for file in made_of(kind(experiment), experiment)[name]:
+        *_, system, last = file.split("/")
+        code = system.rpartition("-")[2]
+        if last == "model.json":
+            (folder / "models" / system).exists() or write_model(folder, system, ["en", code])
+            made.append(folder / "models" / system / last)
+        elif last == "decontamination.json":
+            pairs = ("en-fr", "de-en", "en-es", "en-it")
+            entries = [("A", "train", pair, 100 + at, {}, {}) for at, pair in enumerate(pairs)]
+            made.append(write_report(folder / last, entries))
+        else:
+            made.append(write_benchmark(folder, system, last.removesuffix(".json"), code))
+    return made
+
+
+def write(experiment, name, folder, sources=None):
+    """A study as a table: its rows by label, and its .md."""
+    out = folder / f"{name}.tex"
+    sources = sources_of(experiment, name, folder) if sources is None else sources
+    tables_of(experiment)[name].make(Request(experiment, sources, out))
+    return csv_rows(out), out.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def ours(rows):
+    return {label: row for label, row in rows.items() if not label.endswith(" (printed)")}
+
+
+def expected(study, scored):
+    """Label -> heading -> value, of the settings as they are written."""
+    found = {}
+    for label, row in study["rows"].items():
+        for benchmark, directions in study["columns"].items():
+            name = row if isinstance(row, str) else row[benchmark]
+            for way in directions:
+                code = way.replace("en", "").strip("-")
+                heading = f"{TITLES[scored[benchmark]]} {way.replace('-', '->')}"
+                value = value_of(f"{name}-{code}", scored[benchmark], way)
+                found.setdefault(label, {})[heading] = f"{value:.1f}"
+    return found
+
+
+STAND_INS = {"mldoc": "sib200", "europarlxsr": "tatoeba"}
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_each_cell_is_the_score_of_the_system_that_the_row_names_for_the_benchmark(name, tmp_path):
+    rows, notes = write(shipped(TWIN), name, tmp_path)
+    found = {label: dict(list(row.items())[1:]) for label, row in ours(rows).items()}
+    assert found == expected(STUDIES[name], STAND_INS)
+    assert next(iter(rows.values())).keys() >= {STUDIES[name]["heading"]}
+    assert "SIB-200 for MLDoc, Tatoeba for Europarl" in notes
+    mixed = [row for row in STUDIES[name]["rows"].values() if not isinstance(row, str)]
+    assert ("Rows of several systems" in notes) == bool(mixed)
+    for row in mixed:
+        assert f"SIB-200 of {row['mldoc']}, Tatoeba of {row['europarlxsr']}" in notes
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_missing_score_file_leaves_dashes_in_exactly_its_cells_and_a_note(name, tmp_path):
+    experiment = shipped(TWIN)
+    sources = sources_of(experiment, name, tmp_path)
+    whole, _ = write(experiment, name, tmp_path, sources)
+    files = [path for path in sources if path.name in ("tatoeba.json", "sib200.json")]
+    for gone in (files[0], files[-1]):
+        rows, notes = write(experiment, name, tmp_path, [p for p in sources if p != gone])
+        system, code = gone.parent.name.rpartition("-")[::2]
+        lost = {
+            (label, heading)
+            for label, row in whole.items()
+            for heading in row
+            if rows[label][heading] != row[heading]
+        }
+        title = TITLES[gone.stem]
+        where = {"tatoeba": "europarlxsr", "sib200": "mldoc"}[gone.stem]
+        labels = {
+            label
+            for label, row in STUDIES[name]["rows"].items()
+            if (row if isinstance(row, str) else row[where]) == system
+        }
+        ways = (f"{title} en->{code}", f"{title} {code}->en")
+        assert lost == {(label, way) for label in labels for way in ways}
+        assert {rows[label][heading] for label, heading in lost} == {""}
+        assert f"{gone.parent.name}/{gone.name}" in notes
+
+
+def test_without_any_score_file_the_printed_rows_stand_beside_dashes(tmp_path):
+    rows, notes = write(shipped(TWIN), "lightweight_batch", tmp_path, [])
+    assert {cell for row in ours(rows).values() for cell in list(row.values())[1:]} == {""}
+    assert len(rows) == 6
+    assert "batch-64-align-fr/sib200.json" in notes
+
+
+# --- the papers' rows
+
+FACTS = {
+    "d_h": "d_h",
+    "d_fc": "d_fc",
+    "attn_h": "attn_h",
+    "Enc.": "enc_layers",
+    "Dec.": "dec_layers",
+}
+FACTS |= {"Params.": "params", "Architecture": "architecture"}
+
+
+def printed(name):
+    """Label -> heading of the paper -> cell, of the CSV of a study."""
+    found = {}
+    for row in read(STUDIES[name]["printed"]):
+        label = next(iter(row.values()))
+        if name == "lightweight_models":
+            label = {"Ours": "Lightweight"}.get(label, label.split(" (")[0])
+            found[label] = {heading: row[key] for heading, key in FACTS.items()}
+        elif name == "lightweight_data":
+            found.setdefault(row["pair"], {})[row["set"]] = row["printed"]
+        else:
+            found.setdefault(label, {})[row["column"]] = row["value"]
+    return found
+
+
+def as_here(heading, titles):
+    """Our heading of a column as the CSV names it."""
+    for title, theirs in titles.items():
+        heading = heading.replace(title, theirs)
+    return {"M (MB)": "M (memory MB)", "T (min)": "T (min per 10,000 steps)"}.get(heading, heading)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("experiment", [FULL, TWIN])
+def test_the_papers_rows_stand_below_ours_cell_by_cell(name, experiment, tmp_path):
+    rows, _ = write(shipped(experiment), name, tmp_path)
+    titles = {"SIB-200": "MLDoc", "Tatoeba": "XSR", "Europarl": "XSR"}
+    theirs = {
+        label.removesuffix(" (printed)"): {
+            as_here(heading, titles): cell for heading, cell in list(row.items())[1:]
+        }
+        for label, row in rows.items()
+        if label.endswith(" (printed)")
+    }
+    whole = printed(name)
+    assert list(theirs) == list(whole)
+    costs = {"M (memory MB)", "T (min per 10,000 steps)"}
+    for label, row in theirs.items():
+        assert row == {key: cell for key, cell in whole[label].items() if key not in costs}
+    assert list(rows)[: len(ours(rows))] == list(ours(rows))
+
+
+@pytest.mark.parametrize("name", ["lightweight_layers", "lightweight_models"])
+def test_the_printed_costs_stand_in_the_table_of_costs(name, tmp_path):
+    experiment = shipped(TWIN)
+    sources = sources_of(experiment, name, tmp_path, timed_of)
+    files = made_of(timed_of(experiment), experiment)[name]
+    systems = [path.split("/")[-1].split(".")[0] for path in times_of(experiment, files)]
+    times = {system: times_file(tmp_path, system, 500, 60.0 + len(system)) for system in systems}
+    for system in systems:
+        write_cost(tmp_path, system, "train", 1.0, 1.0, 400.4 + len(system))
+    out = tmp_path / "c.tex"
+    timed_of(experiment)[name].make(Request(experiment, sources, out, times))
+    rows = csv_rows(out)
+    for label, row in STUDIES[name]["rows"].items():
+        system = f"{row if isinstance(row, str) else row['model']}-fr"
+        seconds = 60 + len(system)
+        assert rows[label]["M (MB)"] == str(round(400.4 + len(system)))
+        assert rows[label]["T (min)"] == f"{10_000 * seconds / 500 / 60:.1f}"
+        if name == "lightweight_models":
+            assert rows[label]["Pairs/s"] == str(round(128 * 500 / seconds))
+    if name == "lightweight_layers":
+        for label, row in printed(name).items():
+            found = rows[f"{label} (printed)"]
+            assert found["M (MB)"] == row["M (memory MB)"]
+            assert found["T (min)"] == row["T (min per 10,000 steps)"]
+    plain, _ = write(experiment, name, tmp_path, sources)
+    assert not {"M (MB)", "T (min)", "Pairs/s"} & plain[label].keys()
+    for system in systems:  # costs are a log: there may be none
+        (tmp_path / f"{system}.json").unlink()
+    timed_of(experiment)[name].make(Request(experiment, sources, out, times))
+    assert csv_rows(out)[next(iter(STUDIES[name]["rows"]))]["M (MB)"] == ""
+
+
+def test_a_printed_value_has_a_dagger_where_ours_is_of_other_data_and_only_there(tmp_path):
+    def daggers():
+        _, notes = write(experiment, name, tmp_path, sources)
+        lines = [line for line in notes.splitlines() if line.startswith("|")]
+        assert not any(DAGGER in line for line in lines if "(printed)" not in line)
+        said = re.search(rf"^- {DAGGER} as printed, of (.*); ours", notes, re.MULTILINE)
+        return sum(line.count(DAGGER) for line in lines), said[1]
+
+    name, experiment = "lightweight_contrastive", shipped(FULL)  # Europarl, but no MLDoc
+    cells = [column for row in printed(name).values() for column in row]
+    sources = sources_of(experiment, name, tmp_path)
+    assert daggers() == (sum(column.startswith("MLDoc") for column in cells), "MLDoc")
+    for system in {path.parent.name for path in sources}:  # other sentences were drawn
+        both = {system.rpartition("-")[2]: (1.0, 2.0)}
+        write_retrieval(tmp_path, system, "europarlxsr", both, EUROPARL | {"queries": 1000})
+    assert daggers() == (len(cells), "MLDoc and Europarl")
+
+
+def test_beside_scores_of_the_papers_data_no_printed_value_has_a_dagger(tmp_path):
+    full = shipped(FULL)
+    experiment = replace(full, benchmarks=(*full.benchmarks, "mldoc"))
+    rows, notes = write(experiment, "lightweight_layers", tmp_path)
+    assert [name for name in rows["1"] if name.startswith("MLDoc")]
+    assert "(printed)" in notes
+    assert DAGGER not in notes
+    assert "Stand-ins" not in notes
+
+
+def test_facts_are_those_of_the_system(tmp_path):
+    rows, _ = write(shipped(TWIN), "lightweight_models", tmp_path)
+    row = rows["Ours"]
+    assert [row[name] for name in ("d_h", "d_fc", "attn_h", "Enc.")] == ["64", "128", "4", "2"]
+    assert row["Params."] == str(10 * 4 + 4 * 3 + 2 * 5)  # of the made model, embedding and heads
+    rows, _ = write(shipped(FULL), "lightweight_data", tmp_path)
+    found = {label: (row["Raw"], row["Filtered"]) for label, row in ours(rows).items()}
+    assert found == {
+        pair: (str(count), str(count))
+        for pair, count in {"en-fr": 100, "en-de": 101, "en-es": 102, "en-it": 103}.items()
+    }
+
+
+def test_the_figure_has_a_line_for_each_column_and_the_labels_of_its_rows(tmp_path):
+    experiment, name = shipped(TWIN), "lightweight_dimension"
+    out = tmp_path / "d.svg"
+    sources = sources_of(experiment, name, tmp_path, figures_of)
+    figures_of(experiment)[name].make(Request(experiment, sources, out))
+    found = [html.unescape(text) for text in texts(out)]
+    assert {"16", "32", "64", "128", "Dimension"} <= set(found)
+    assert {f"{t} {way}" for t in ("SIB-200", "Tatoeba") for way in ("en->fr", "fr->en")} <= set(
+        found
+    )
+    assert min(pixels(out)) > 200
+    first = out.read_bytes()
+    figures_of(experiment)[name].make(Request(experiment, sources[1:], out))  # a gap
+    assert out.read_bytes() != first
+
+
+@pytest.mark.parametrize("name", [FULL, TWIN])
+def test_a_study_needs_the_systems_of_its_directions_and_no_other(name):
+    experiment = shipped(name)
+    for study, files in made_of(tables_of(experiment), experiment).items():
+        if study not in STUDIES or "columns" not in STUDIES[study]:
+            continue
+        codes = {file.split("/")[3].rpartition("-")[2] for file in files if "/scores/" in file}
+        ways = {way for of in STUDIES[study]["columns"].values() for way in of}
+        assert codes == {way.replace("en", "").strip("-") for way in ways}
+    (kept,) = captions(experiment, ["lightweight_batch"])
+    assert kept.endswith("As Lightweight, Table 8.")
+
+
+# --- a study of the user's own
+
+OWN = {
+    "caption": "Two sizes.",
+    "rows": {"one": "a", "two": {"tatoeba": "b"}},
+    "columns": {"tatoeba": ["en-de", "de-en", "Avg."]},
+}
+
+
+def own(project, **changes):
+    study = {key: value for key, value in {**OWN, **changes}.items() if value is not None}
+    return project.load(edited(REAL, "tables.studies", {"sizes": study}))
+
+
+def own_scores(folder, system, start):
+    values = {"deu": (start, start + 10), "jpn": (start + 1, start + 3), "isl": (99.0, 99.0)}
+    return write_scores(folder, system, values, {"deu": "de", "jpn": "ja", "isl": "und"})
+
+
+def test_a_study_of_the_user_is_a_few_lines_and_bold_marks_the_best(project, tmp_path):
+    experiment = own(project)
+    assert made_of(tables_of(experiment), experiment)["sizes"] == [
+        f"results/mine/scores/{name}/tatoeba.json" for name in "ab"
+    ]
+    paths = [own_scores(tmp_path, "a", 10.0), own_scores(tmp_path, "b", 12.0)]
+    rows, notes = write(experiment, "sizes", tmp_path, paths)
+    assert list(rows["one"]) == ["Model", "Tatoeba en->de", "Tatoeba de->en", "Tatoeba Avg."]
+    for label, start in (("one", 10.0), ("two", 12.0)):
+        average = mean([start, start + 10, start + 1, start + 3])  # without the unseen language
+        assert list(rows[label].values())[1:] == [
+            f"{value:.1f}" for value in (start + 10, start, average)
+        ]
+    assert re.search(r"\| two \| \*\*22.0\*\* \| \*\*12.0\*\* \|", notes)
+    assert "printed" not in notes
+
+
+def test_the_hash_of_the_tables_changes_with_a_study_and_with_the_order_of_its_rows(project):
+    with_one = edited(REAL, "tables.studies", {"sizes": OWN})
+    assert changed_jobs(project, REAL, with_one) == {"tables"}
+    turned = OWN | {"rows": dict(reversed(OWN["rows"].items()))}
+    assert changed_jobs(project, with_one, edited(REAL, "tables.studies", {"sizes": turned})) == {
+        "tables"
+    }
+
+
+def test_a_direction_that_two_systems_of_a_row_have_is_refused(tmp_path):
+    pairs = {"first": {"languages": ["en", "de"]}, "second": {"languages": ["en", "de"]}}
+    value = MINIMAL | {
+        "vocabularies": pairs,
+        "systems": {"both": {"each": ["first", "second"]}},
+        "tables": {"studies": {"sizes": OWN | {"rows": {"one": "both"}}}},
+    }
+    experiment = Settings(tmp_path, value).load(value)
+    paths = [own_scores(tmp_path, f"both-{name}", 10.0) for name in pairs]
+    with pytest.raises(EmsError, match="row one: both-first, both-second all have scores of"):
+        write(experiment, "sizes", tmp_path, paths)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": {"one": "c"}}, "tables.studies.sizes.rows.one: c has no entry under systems"),
+        ({"rows": {"one": {"mldoc": "a"}}}, "expected one of the columns: tatoeba, model"),
+        ({"rows": {"one": {}}}, "tables.studies.sizes.rows.one: names no system"),
+        ({"rows": {}}, "tables.studies.sizes.rows: {} should be non-empty"),
+        ({"columns": {"tatoba": ["en-de"]}}, "sizes.columns: unknown benchmark 'tatoba'"),
+        ({"columns": None}, "tables.studies.sizes: has nothing to show"),
+        ({"columns": None, "facts": ["layers"], "figure": True}, "has nothing to show"),
+        ({"facts": ["depth"]}, "tables.studies.sizes.facts.0: found 'depth'"),
+        ({"printed": "table05"}, "tables.studies.sizes.printed: found 'table05'"),
+    ],
+)
+def test_a_mistake_in_a_study_is_one_line_with_its_key(project, changes, message):
+    assert message in one_line(own, project, **changes)
+
+
+def test_a_stand_in_must_be_a_benchmark(project):
+    value = edited(REAL, "tables.stand_ins", {"tatoeba": "flores"})
+    assert "tables.stand_ins: unknown benchmark 'flores'" in one_line(project.load, value)
+
+
+def test_a_study_cannot_have_the_name_of_another_table(project):
+    value = edited(REAL, "tables.studies", {"tatoeba": OWN})
+    message = one_line(project.load, value)
+    assert message.startswith("tables.studies.tatoeba: this is the name of another table")
+
+
+def test_a_benchmark_that_the_experiment_lacks_is_left_out_with_a_note(project, tmp_path):
+    columns = {"tatoeba": ["en-de"], "mldoc": ["en-de"]}
+    paths = [own_scores(tmp_path, name, 10.0) for name in "ab"]
+    rows, notes = write(own(project, columns=columns), "sizes", tmp_path, paths)
+    assert list(rows["one"]) == ["Model", "Tatoeba en->de"]
+    assert "Not among the benchmarks of the experiment: MLDoc." in notes
+    experiment = own(project, rows={"one": "a"}, columns={"mldoc": ["en-de"]})
+    assert "sizes" not in made_of(tables_of(experiment), experiment)
