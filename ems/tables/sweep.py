@@ -21,7 +21,7 @@ from ems.tables.write import write_table
 
 OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
     *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
-    *("target", "sampled", "dimensions", "batch_pairs"),
+    *("target", "sampled", "dimensions", "batch_pairs", "similarity", "reduction"),
 }
 NAMES = {
     "model.layers": "layers",
