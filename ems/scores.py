@@ -249,8 +249,8 @@ def _score(path: Path, place: str, row: Any, metric: str) -> Score:
     }
     for key, (expected, fits) in checks.items():
         if not fits:
-            found = shown(score[key])
-            raise Damaged(path, f"expected {expected} under `{place}.{key}`, found {found}")
+            printed = shown(score[key])
+            raise Damaged(path, f"expected {expected} under `{place}.{key}`, found {printed}")
     return Score(**{**{key: score[key] for key in checks}, "value": float(value)})
 
 

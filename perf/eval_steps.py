@@ -99,16 +99,16 @@ def segment(options: argparse.Namespace) -> dict[str, float]:
     from ems.text.subwords import load_vocabulary
 
     processor = load_vocabulary(options.folder / f"{options.pieces}" / "bpe.model")
-    found, words = {}, []
+    by_language, words = {}, []
     for name, code in SEGMENTED:
         lines = text_of(options, code)
         split = segmenter(name, code)
         split(lines[:10])
         seconds, split_lines = timed(partial(split, lines))
-        found[f"{name} ({code})"] = 1e6 * seconds / len(lines)
+        by_language[f"{name} ({code})"] = 1e6 * seconds / len(lines)
         words += split_lines
     seconds, _ = timed(partial(processor.encode, words, num_threads=1))
-    return found | {"pieces": 1e6 * seconds / len(words)}
+    return by_language | {"pieces": 1e6 * seconds / len(words)}
 
 
 def text_of(options: argparse.Namespace, code: str) -> list[str]:
@@ -139,8 +139,8 @@ def mine(options: argparse.Namespace) -> dict[str, float]:
     from ems.bench.margin import mine as mined
 
     first, second = planted(options.rows, options.scale.width)
-    seconds, found = timed(lambda: mined(first, second, K))
-    right = found.first[: options.rows] == options.rows - 1 - found.second[: options.rows]
+    seconds, pairs = timed(lambda: mined(first, second, K))
+    right = pairs.first[: options.rows] == options.rows - 1 - pairs.second[: options.rows]
     return {"per_s": options.rows / seconds, "seconds": seconds, "right": 100 * right.mean()}
 
 

@@ -48,8 +48,8 @@ def measure(name: str, folder: Path, options: argparse.Namespace, **more: Any) -
     command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--threads={options.threads}", *(["--demo"] if options.demo else [])]
     command += [f"--{key}={value}" for key, value in more.items()]
-    found, anon_mb = figures(command, " ".join([name, *map(str, more.values())]))
-    return found | {"rss_anon_mb": anon_mb}
+    results, anon_mb = figures(command, " ".join([name, *map(str, more.values())]))
+    return results | {"rss_anon_mb": anon_mb}
 
 
 def medians(names: list[str], folder: Path, options: argparse.Namespace, **more: Any) -> Found:
@@ -74,25 +74,25 @@ def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
     write_flores_experiment(folder, options.scale.languages)
     batches = BATCHES[:1] if options.demo else BATCHES
     encoders = ["encode", *(f"encode-st{size}" for size in batches if options.peer)]
-    found = {
+    results = {
         f"encode {size}": medians(encoders, folder, options, size=size, pieces=pieces)
         for size in SIZES
     }
     miners = ["mine", *(["mine-st"] if options.peer else [])]
-    found["mine"] = medians(miners, folder, options, rows=options.scale.compared)
-    found["segment"] = {"segment": measure("segment", folder, options, pieces=pieces)}
-    found["flores"] = {"flores": measure("flores", folder, options)}
+    results["mine"] = medians(miners, folder, options, rows=options.scale.compared)
+    results["segment"] = {"segment": measure("segment", folder, options, pieces=pieces)}
+    results["flores"] = {"flores": measure("flores", folder, options)}
     say(f"mining {options.scale.mined:,} x {options.scale.mined:,}: minutes, its progress below")
-    found["mine all"] = {"mine": measure("mine", folder, options, rows=options.scale.mined)}
-    return found
+    results["mine all"] = {"mine": measure("mine", folder, options, rows=options.scale.mined)}
+    return results
 
 
-def summary(found: dict[str, Found]) -> dict[str, float]:
+def summary(results: dict[str, Found]) -> dict[str, float]:
     """The figures of the last line; a ratio is to the faster of the other's batch sizes."""
     names = {"encode_vs_st": "encode small", "encode1024_vs_st": "encode ems"}
-    ratios = {name: _ratio(found[what]) for name, what in names.items() if len(found[what]) > 1}
-    peak = found["mine all"]["mine"]["rss_anon_mb"]
-    return ratios | {"mine_peak_mb": peak, "flores_s": found["flores"]["flores"]["seconds"]}
+    ratios = {name: _ratio(results[what]) for name, what in names.items() if len(results[what]) > 1}
+    peak = results["mine all"]["mine"]["rss_anon_mb"]
+    return ratios | {"mine_peak_mb": peak, "flores_s": results["flores"]["flores"]["seconds"]}
 
 
 def _ratio(rows: Found) -> float:
@@ -101,28 +101,30 @@ def _ratio(rows: Found) -> float:
     return first / max(others)
 
 
-def show(found: dict[str, Found], last: dict[str, float], scale: Scale) -> None:
+def show(results: dict[str, Found], last: dict[str, float], scale: Scale) -> None:
     say(f"\n{'encoding':58}{'sentences/s':>12}{'tokens/s':>10}{'RssAnon MB':>12}")
     for size, count in scale.sentences.items():
         shape = "{layers} x {width}".format(**SIZES[size])
-        for name, row in found[f"encode {size}"].items():
+        for name, row in results[f"encode {size}"].items():
             figure = f"{row['per_s']:12,.0f}{row['tokens_per_s']:10,.0f}{row['rss_anon_mb']:12,.0f}"
             say(f"{f'{shape}, {count:,}: {NAMES[name]}':58}{figure}")
     say(f"\n{'mining, both ways':58}{'seconds':>12}{'RssAnon MB':>12}")
     sizes = {"mine": scale.compared, "mine all": scale.mined}
     for what, rows in sizes.items():
-        for name, row in found[what].items():
+        for name, row in results[what].items():
             label = f"{rows:,}: {NAMES[name]}"
             say(f"{label:58}{row['seconds']:12,.1f}{row['rss_anon_mb']:12,.0f}")
-    right = found["mine all"]["mine"]["right"]
-    beside = f"; beside two searches: {_ratio(found['mine']):.2f}" if len(found["mine"]) > 1 else ""
+    right = results["mine all"]["mine"]["right"]
+    beside = (
+        f"; beside two searches: {_ratio(results['mine']):.2f}" if len(results["mine"]) > 1 else ""
+    )
     say(f"mined rightly: {right:.1f} %{beside}")
-    cells = found["segment"]["segment"].items()
+    cells = results["segment"]["segment"].items()
     say(
         "\nmicroseconds a line: "
         + ", ".join(f"{n} {us:,.0f}" for n, us in cells if n != "rss_anon_mb")
     )
-    row = found["flores"]["flores"]
+    row = results["flores"]["flores"]
     say(f"FLORES-200, {row['directions']:,.0f} directions from the cache: {row['seconds']:.1f} s")
     ratios = [f"{name}={value:.2f} " for name, value in last.items() if name.endswith("_vs_st")]
     say(f"{''.join(ratios)}mine_peak_mb={last['mine_peak_mb']:.0f} flores_s={last['flores_s']:.1f}")
@@ -162,10 +164,10 @@ def main() -> None:
     if options.peer:
         require_peer(PEER_ENCODER, "peers")
     with tempfile.TemporaryDirectory() as folder:
-        found = run_all(Path(folder), options)
-    last = summary(found)
-    write_json(options.out, {"torch": torch.__version__, "measured": found, **last})
-    show(found, last, options.scale)
+        results = run_all(Path(folder), options)
+    last = summary(results)
+    write_json(options.out, {"torch": torch.__version__, "measured": results, **last})
+    show(results, last, options.scale)
 
 
 if __name__ == "__main__":

@@ -61,16 +61,16 @@ def prepare(
     else:
         codes, lines = list(SOURCES), partial(_real_lines, shared)
     sources = [_write_tsv(folder / "text", code, lines(code=code)) for code in codes]
-    found = {}
+    files = {}
     for pieces in wanted:
         model = SIZES[size] | ({"layers": 1, "width": 32, "feed_forward": 64} if not shared else {})
         experiment = _write_experiment(folder / f"{pieces}", codes, pieces, model)
         place = folder / f"{pieces}"
         write_sample(experiment, sources, place / "sample.txt")
-        found[pieces] = train_vocabulary(experiment, place / "sample.txt", place / "bpe.model")
+        files[pieces] = train_vocabulary(experiment, place / "sample.txt", place / "bpe.model")
         for source in sources:
             write_shards(source, place / "bpe.model", place / "shards" / source.stem)
-    return found
+    return files
 
 
 def load(place: Path) -> Experiment:

@@ -69,15 +69,15 @@ def cpu_seconds() -> float:
 def measure(name: str, work: Work, scale: int) -> dict[str, float]:
     """{"cpu", "wall", "anon_mb"} of one run in a fresh process."""
     command = [sys.executable, __file__, "--inside", name, "--folder", str(work.folder)]
-    found, anon_mb = figures([*command, "--scale", str(scale)], f"{name} at {scale}x")
-    return {**found, "anon_mb": anon_mb}
+    results, anon_mb = figures([*command, "--scale", str(scale)], f"{name} at {scale}x")
+    return {**results, "anon_mb": anon_mb}
 
 
 def run_all(work: Work, repeats: int) -> dict[str, dict[int, dict[str, float]]]:
     """name -> scale -> medians of its measurements."""
     from ems.text.subwords import train_vocabulary
 
-    found: dict[str, dict[int, dict[str, float]]] = {}
+    results: dict[str, dict[int, dict[str, float]]] = {}
     for scale in SCALES:
         for name in STAGES if scale > 1 else (*STAGES, *OTHERS):
             if name == "encode" and scale == 1:
@@ -87,11 +87,11 @@ def run_all(work: Work, repeats: int) -> dict[str, dict[int, dict[str, float]]]:
                 write_plain_text(work)
             runs = [measure(name, work, scale) for _ in range(repeats if scale == 1 else 1)]
             medians = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-            found.setdefault(name, {})[scale] = medians
+            results.setdefault(name, {})[scale] = medians
             say(f"{name} at {scale}x: {medians['cpu']:.1f} s CPU, {medians['anon_mb']:.0f} MB")
         if scale > 1:
             shutil.rmtree(work.folder / f"{scale}")
-    return found
+    return results
 
 
 def write_plain_text(work: Work) -> None:
@@ -113,18 +113,20 @@ def size_of(work: Work) -> tuple[int, int]:
     return lines, size
 
 
-def summary(found: dict[str, dict[int, dict[str, float]]], lines: int, size: int) -> dict[str, Any]:
+def summary(
+    results: dict[str, dict[int, dict[str, float]]], lines: int, size: int
+) -> dict[str, Any]:
     """The rows of the table, and the figures of the last line."""
     path = {
         scale: {
-            "cpu": sum(found[stage][scale]["cpu"] for stage in STAGES),
-            "wall": sum(found[stage][scale]["wall"] for stage in STAGES),
-            "anon_mb": max(found[stage][scale]["anon_mb"] for stage in STAGES),
+            "cpu": sum(results[stage][scale]["cpu"] for stage in STAGES),
+            "wall": sum(results[stage][scale]["wall"] for stage in STAGES),
+            "anon_mb": max(results[stage][scale]["anon_mb"] for stage in STAGES),
         }
         for scale in SCALES
     }
-    rows = {**{stage: found[stage] for stage in STAGES}, "zip to shard": path}
-    rows |= {"bare Perl": found["perl"], "the plain way": found["plain"]}
+    rows = {**{stage: results[stage] for stage in STAGES}, "zip to shard": path}
+    rows |= {"bare Perl": results["perl"], "the plain way": results["plain"]}
     table = {
         name: {
             "lines_per_s_core": lines / scales[1]["cpu"],
@@ -146,20 +148,20 @@ def summary(found: dict[str, dict[int, dict[str, float]]], lines: int, size: int
     return {"lines": lines, "bytes": size, "table": table, "core_hours_143m": hours, **last}
 
 
-def show(found: dict[str, Any]) -> None:
-    say(f"\n{found['lines']:,} lines, {found['bytes'] / 1e6:.1f} MB, 1x; CPU of one core")
+def show(results: dict[str, Any]) -> None:
+    say(f"\n{results['lines']:,} lines, {results['bytes'] / 1e6:.1f} MB, 1x; CPU of one core")
     say(f"{'':14}{'lines/s':>10}{'MB/s':>7}{'CPU s':>8}{'wall s':>8}   RssAnon MB at 1x, 4x, 16x")
-    for name, row in found["table"].items():
+    for name, row in results["table"].items():
         memory = "  ".join(f"{value:6.0f}" for value in row["anon_mb"].values())
         say(
             f"{name:14}{row['lines_per_s_core']:10,.0f}{row['mb_per_s_core']:7.2f}"
             f"{row['cpu_s']:8.2f}{row['wall_s']:8.2f}   {memory}"
         )
-    say(f"143M pairs (286M lines) from zip to shard: {found['core_hours_143m']:.1f} core-hours")
+    say(f"143M pairs (286M lines) from zip to shard: {results['core_hours_143m']:.1f} core-hours")
     say(
-        f"vs_perl={found['vs_perl']:.2f} vs_plain={found['vs_plain']:.2f} "
-        f"lines_per_s_core={found['lines_per_s_core']:.0f} "
-        f"anon_growth_16x={found['anon_growth_16x']:.2f}"
+        f"vs_perl={results['vs_perl']:.2f} vs_plain={results['vs_plain']:.2f} "
+        f"lines_per_s_core={results['lines_per_s_core']:.0f} "
+        f"anon_growth_16x={results['anon_growth_16x']:.2f}"
     )
 
 
@@ -182,9 +184,9 @@ def main() -> None:
     require_segmenters(("moses", options.chinese, "jieba", "fugashi"))  # ours and the others'
     with tempfile.TemporaryDirectory() as folder:
         work = prepare(Path(folder), None if options.demo else options.shared, options.chinese)
-        found = summary(run_all(work, options.repeats), *size_of(work))
-    write_json(options.out, found)
-    show(found)
+        results = summary(run_all(work, options.repeats), *size_of(work))
+    write_json(options.out, results)
+    show(results)
 
 
 if __name__ == "__main__":

@@ -65,14 +65,14 @@ class Job:
 
     def sentences(self) -> list[tuple[list[int], list[int]]]:
         """The token ids of both sides of every pair, step after step."""
-        found: list[tuple[list[int], list[int]]] = []
+        drawn: list[tuple[list[int], list[int]]] = []
         for pairs in self.chosen:
             batch = self.store.assemble(*self.located(pairs))
             parts = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
             by_row = dict(zip(batch.rows.tolist(), parts, strict=True))
             count = batch.pairs
-            found += [(by_row[at].tolist(), by_row[count + at].tolist()) for at in range(count)]
-        return found
+            drawn += [(by_row[at].tolist(), by_row[count + at].tolist()) for at in range(count)]
+        return drawn
 
 
 class Clock:

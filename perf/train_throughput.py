@@ -54,12 +54,12 @@ def inside(options: argparse.Namespace) -> None:
     job = job_of(options)
     seconds = TRAINERS[options.inside](job)
     pairs = job.steps * job.batch
-    found = {"pairs_per_s": pairs / seconds, "ms_per_step": 1000 * seconds / job.steps}
+    figure = {"pairs_per_s": pairs / seconds, "ms_per_step": 1000 * seconds / job.steps}
     if job.device.type == "cuda":
-        found["gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
+        figure["gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
         if peak := peak_flops(job.device, job.precision == "bfloat16"):
-            found["mfu"] = flops(job, options.inside) / seconds / peak
-    say(json.dumps(found))
+            figure["mfu"] = flops(job, options.inside) / seconds / peak
+    say(json.dumps(figure))
 
 
 def flops(job: Job, trainer: str) -> int:
@@ -85,8 +85,8 @@ def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -
     command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--{key}={getattr(options, key)}" for key in keys] + [f"--pieces={pieces}"]
     command += ["--compile"] if options.compile else []
-    found, anon_mb = figures(command, f"{name} with {pieces:,} pieces")
-    return {"rss_anon_mb": anon_mb} | found
+    results, anon_mb = figures(command, f"{name} with {pieces:,} pieces")
+    return {"rss_anon_mb": anon_mb} | results
 
 
 def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:
@@ -101,36 +101,36 @@ def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, di
                 row = measure(name, size, folder, options)
                 runs.setdefault((name, pieces), []).append(row)
                 say(f"round {at + 1}, {pieces:,} pieces, {NAMES[name]}: {row['pairs_per_s']:,.0f}")
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    results: dict[str, dict[str, dict[str, float]]] = {}
     for (name, pieces), rows in runs.items():
         medians = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         spread = [row["pairs_per_s"] for row in rows]
         medians |= {"slowest": min(spread), "fastest": max(spread)}
-        found.setdefault(name, {})[str(pieces)] = medians
-    return found
+        results.setdefault(name, {})[str(pieces)] = medians
+    return results
 
 
-def summary(found: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
+def summary(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
     """The ratios of the last line: of the smallest vocabulary, `ems32k` of the largest."""
 
     def ratio(name: str, other: str, at: int) -> float:
-        first, second = (list(found[who].values())[at]["pairs_per_s"] for who in (name, other))
+        first, second = (list(results[who].values())[at]["pairs_per_s"] for who in (name, other))
         return first / second
 
     ratios = {}
-    if "st" in found:
+    if "st" in results:
         ratios["contrastive_vs_st"] = ratio("contrastive", "st", 0)
         ratios["ems_vs_st"] = ratio("ems", "st", 0)
         ratios["ems32k_vs_st"] = ratio("ems", "st", -1)
     ratios["contrastive_vs_plain"] = ratio("contrastive", "plain", 0)
-    largest = list(found["ems"].values())[-1]
+    largest = list(results["ems"].values())[-1]
     return ratios | {"peak_mb": largest.get("gpu_mb", largest["rss_anon_mb"])}
 
 
-def show(found: dict[str, dict[str, dict[str, float]]], last: dict[str, float]) -> None:
+def show(results: dict[str, dict[str, dict[str, float]]], last: dict[str, float]) -> None:
     columns = f"{'pieces':>8}{'pairs/s':>10}{'slowest':>9}{'fastest':>9}{'ms/step':>9}"
     say(f"\n{'':24}{columns}{'RssAnon MB':>12}{'GPU MB':>9}{'MFU %':>7}")
-    for name, sizes in found.items():
+    for name, sizes in results.items():
         for pieces, row in sizes.items():
             speed = "".join(f"{row[key]:9,.0f}" for key in ("slowest", "fastest", "ms_per_step"))
             gpu = f"{row['gpu_mb']:9,.0f}" if "gpu_mb" in row else f"{'-':>9}"
@@ -179,11 +179,11 @@ def main() -> None:
     if options.peer:
         require_peer(PEER_TRAINER, "bench")
     with tempfile.TemporaryDirectory() as folder:
-        found = run_all(Path(folder), options)
-    last = summary(found)
+        results = run_all(Path(folder), options)
+    last = summary(results)
     facts = {key: getattr(options, key) for key in ("size", "device", "precision", "batch")}
-    write_json(options.out, {**facts, "torch": torch.__version__, "trainers": found, **last})
-    show(found, last)
+    write_json(options.out, {**facts, "torch": torch.__version__, "trainers": results, **last})
+    show(results, last)
 
 
 if __name__ == "__main__":

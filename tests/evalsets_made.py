@@ -41,8 +41,10 @@ SIB = {
 def bucc(code="de", part="training", lines=None):
     """name in the archive -> content, of one archive of BUCC."""
     stem = f"bucc2018/{code}-en/{code}-en.{part}"
-    kinds = {code if kind == "de" else kind: found for kind, found in (lines or BUCC).items()}
-    return {f"{stem}.{kind}": text(found) for kind, found in kinds.items()}
+    kinds = {
+        code if kind == "de" else kind: sentences for kind, sentences in (lines or BUCC).items()
+    }
+    return {f"{stem}.{kind}": text(sentences) for kind, sentences in kinds.items()}
 
 
 def xnli_row(code, label, premise, hypothesis):

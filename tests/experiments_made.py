@@ -60,22 +60,22 @@ SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 
 def hashes(experiment):
     """The hash of every job of an experiment."""
-    found = {stage: stage_hash(experiment, stage) for stage in ("evalkeys", "shards", "tables")}
+    by_stage = {stage: stage_hash(experiment, stage) for stage in ("evalkeys", "shards", "tables")}
     for name in experiment.vocabularies:
-        found[f"vocabulary {name}"] = stage_hash(experiment, "vocabulary", vocabulary=name)
+        by_stage[f"vocabulary {name}"] = stage_hash(experiment, "vocabulary", vocabulary=name)
     for _, corpus in experiment.all_corpora():
         names = {"label": corpus.label, "version": corpus.version}
         for pair in corpus.pairs:
             place = f"{corpus.label} {pair}"
-            found[f"clean {place}"] = stage_hash(experiment, "clean", pair=pair, **names)
-            found[f"segment {place}"] = stage_hash(experiment, "segment", pair=pair)
+            by_stage[f"clean {place}"] = stage_hash(experiment, "clean", pair=pair, **names)
+            by_stage[f"segment {place}"] = stage_hash(experiment, "segment", pair=pair)
     for name, system in experiment.systems.items():
         if system.trained:
-            found[f"train {name}"] = stage_hash(experiment, "train", system=name)
+            by_stage[f"train {name}"] = stage_hash(experiment, "train", system=name)
         for benchmark in experiment.benchmarks:
             names = {"system": name, "benchmark": benchmark}
-            found[f"bench {name} {benchmark}"] = stage_hash(experiment, "bench", **names)
-    return found
+            by_stage[f"bench {name} {benchmark}"] = stage_hash(experiment, "bench", **names)
+    return by_stage
 
 
 def changed_jobs(settings, before, after):
@@ -165,7 +165,7 @@ class Settings:
             self.write(value)
         return plan(overrides, self.root).experiment
 
-    def told(self, value=None, **overrides):
+    def error(self, value=None, **overrides):
         """The one line that a bad setting is told with."""
         return one_line(self.load, value, **overrides)
 

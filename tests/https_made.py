@@ -233,10 +233,10 @@ def good(request, file, until=None, write=None):
 
 
 def _start(request, file):
-    found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
+    start = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
     condition = request.headers.get("If-Range")
-    if found and condition in (None, file.headers.get("ETag"), file.headers.get("Last-Modified")):
-        return int(found[1])
+    if start and condition in (None, file.headers.get("ETag"), file.headers.get("Last-Modified")):
+        return int(start[1])
     return 0
 
 

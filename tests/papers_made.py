@@ -64,12 +64,12 @@ class Cells:
 
 
 def cells(rows, column):
-    found = Cells({}, set())
+    cells_read = Cells({}, set())
     for row in rows:
-        found.rows.setdefault(named(row), {})[column(row)] = row["value"]
+        cells_read.rows.setdefault(named(row), {})[column(row)] = row["value"]
         if row.get("best") == "1":
-            found.best.add((named(row), column(row)))
-    return found
+            cells_read.best.add((named(row), column(row)))
+    return cells_read
 
 
 def of_file(name, column, kept=lambda row: True):
@@ -97,8 +97,8 @@ def reimers(task, column):
 
 def lightweight(name, task, column):
     def made():
-        found = cells(read(name), column)
-        return Cells(found.rows | reimers(task, column), set())
+        printed = cells(read(name), column)
+        return Cells(printed.rows | reimers(task, column), set())
 
     return made
 

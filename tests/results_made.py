@@ -18,10 +18,10 @@ def means(result, measure=""):
 
 def counts(result):
     """Label -> the number of sentences, the same in all ways and of all measures."""
-    found = {}
+    counted = {}
     for row in result.rows:
-        assert found.setdefault(result.label_of(row), row.count) == row.count
-    return found
+        assert counted.setdefault(result.label_of(row), row.count) == row.count
+    return counted
 
 
 def hits(row):

@@ -40,8 +40,8 @@ def csv_rows(path):
 def tex_line(path, label, block=0):
     """The cells of the row `label` in the given block of a .tex table."""
     lines = path.with_suffix(".tex").read_text(encoding="utf-8").splitlines()
-    found = [line for line in lines if line.startswith(label + " &")]
-    return [cell.strip() for cell in found[block].removesuffix(r"\\").split("&")][1:]
+    matching = [line for line in lines if line.startswith(label + " &")]
+    return [cell.strip() for cell in matching[block].removesuffix(r"\\").split("&")][1:]
 
 
 def write_report(path, entries, against=("tatoeba",)):
@@ -66,10 +66,10 @@ def write_report(path, entries, against=("tatoeba",)):
 
 def demo_report(path):
     """A report with all that there may be: two corpora, both roles, a pair without English."""
-    found = {"tatoeba": {"en": 100, "fr": 90, "pairs": 120}, "flores200": {"en": 1, "pairs": 1}}
+    removed = {"tatoeba": {"en": 100, "fr": 90, "pairs": 120}, "flores200": {"en": 1, "pairs": 1}}
     german = {"tatoeba": {"en": 7, "de": 8, "pairs": 9}}
     entries = [
-        ("Demo", "train", "en-fr", 18120, {"empty": 0, "evaluation": 120, "cap": 0}, found),
+        ("Demo", "train", "en-fr", 18120, {"empty": 0, "evaluation": 120, "cap": 0}, removed),
         ("TED", "train", "en-fr", 1000, {"empty": 5, "evaluation": 0}, {}),
         ("Demo", "train", "de-en", 2000, {"evaluation": 9, "cap": 91}, german),
         ("TED", "train", "de-fr", 50, {}, {}),

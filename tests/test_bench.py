@@ -81,8 +81,8 @@ def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
     header = {"benchmark", "version", "system", "system_hash", "data_sha256", "versions"}
     measured = {"metric", "higher_is_better", "label", "parallel", "languages", "rows"}
     assert set(scores) == header | measured | {"protocol", "details"}
-    found = [scores[key] for key in ("benchmark", "version", "metric", "system")]
-    assert found == ["tatoeba", "toy", "P@1", "ems"]
+    fields = [scores[key] for key in ("benchmark", "version", "metric", "system")]
+    assert fields == ["tatoeba", "toy", "P@1", "ems"]
     assert scores["languages"] == {"deu": "de", "fra": "fr"}
     assert (scores["higher_is_better"], scores["parallel"]) == (True, False)
     places = [(row["source"], row["target"]) for row in scores["rows"]]

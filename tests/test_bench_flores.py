@@ -25,27 +25,27 @@ COUNT = 23
 @pytest.mark.parametrize("seed", [0, 5])
 def test_every_direction_equals_a_double_loop(seed):
     vectors = translated(COUNT, 4, seed)
-    found = all_directions(np.stack([normalised(each, "x") for each in vectors]))
-    assert found.shape == (4, 4, COUNT)
+    hits = all_directions(np.stack([normalised(each, "x") for each in vectors]))
+    assert hits.shape == (4, 4, COUNT)
     for one in range(4):
-        assert not found[one, one].any()
+        assert not hits[one, one].any()
         for other in set(range(4)) - {one}:
             expected = naive_hits(vectors[one].tolist(), vectors[other].tolist())
-            assert found[one, other].tolist() == expected
-    shares = found.mean(axis=2)[~np.eye(4, dtype=bool)]
+            assert hits[one, other].tolist() == expected
+    shares = hits.mean(axis=2)[~np.eye(4, dtype=bool)]
     assert 0.2 < shares.min() < shares.max() < 0.95
-    assert (found != found.transpose(1, 0, 2)).any()  # so that a swapped direction would show
+    assert (hits != hits.transpose(1, 0, 2)).any()  # so that a swapped direction would show
 
 
 def test_of_equal_candidates_only_the_first_can_be_a_hit_in_both_directions():
     corners = np.eye(3, dtype=np.float32)
     sets = [corners[[0, 0, 2]], corners[[0, 1, 1]], corners[[0, 0, 2]]]
-    found = all_directions(np.stack(sets))
+    hits = all_directions(np.stack(sets))
     for one, other in ((0, 1), (1, 0), (0, 2), (2, 0)):
         expected = nearest_is_own(sets[one], sets[other]).tolist()
-        assert found[one, other].tolist() == expected
+        assert hits[one, other].tolist() == expected
         assert naive_hits(sets[one].tolist(), sets[other].tolist()) == expected
-    assert found[0, 2].tolist() == [True, False, True]
+    assert hits[0, 2].tolist() == [True, False, True]
 
 
 # --- the benchmark

@@ -129,10 +129,11 @@ def test_the_same_inputs_give_the_same_bytes_and_either_set_counts_for_the_check
 
 
 @pytest.mark.parametrize("benchmark", ["xsim", "xsimpp"])
-def test_unequal_lines_are_an_error_that_names_the_file(tmp_path, folders, benchmark):
+def test_unequal_lines_are_an_error_that_names_both_files(tmp_path, folders, benchmark):
     path = write_flores(tmp_path, "deu_Latn", ["Eins."])
+    english = path.with_name("eng_Latn.devtest")
     message = refused(tmp_path, folders, benchmark)
-    assert message.startswith(f"{path}: expected the 4 lines of ")
+    assert message.startswith(f"{path}: expected the 4 lines of {english}, found 1; ")
 
 
 def test_a_set_that_is_not_given_is_an_error_that_says_how_to_give_it(tmp_path, folders):
@@ -163,14 +164,16 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "new", "told"), MISTAKES)
-def test_a_mistake_is_one_line_before_any_job(tmp_path, path, new, told):
-    assert told in Settings(tmp_path, BASE).told(edited(BASE, path, new))
+@pytest.mark.parametrize(("path", "new", "message"), MISTAKES)
+def test_a_mistake_is_one_line_before_any_job(tmp_path, path, new, message):
+    assert message in Settings(tmp_path, BASE).error(edited(BASE, path, new))
 
 
 def test_flores_needs_two_languages_that_a_system_is_trained_on(tmp_path):
     value = edited(BASE, "benchmarks", ["flores200"])
     project = Settings(tmp_path, value)
-    told = project.told(edited(value, "evalsets.flores200.languages", ["fr"]))
-    assert "systems.ems: flores200 needs two of its languages in flores200, found fr; see" in told
+    message = project.error(edited(value, "evalsets.flores200.languages", ["fr"]))
+    assert (
+        "systems.ems: flores200 needs two of its languages in flores200, found fr; see" in message
+    )
     assert project.load(edited(value, "evalsets.flores200.languages", ["fr", "de"]))

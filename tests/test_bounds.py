@@ -123,6 +123,6 @@ def test_a_number_of_an_experiment_that_is_not_finite_is_one_line_with_its_place
     text = (ROOT / "configs/tiny.yaml").read_text()
     assert text.count(old) == 1
     line = text[: text.index(old)].count("\n") + 1
-    message = Settings(tmp_path).told(text.replace(old, new))
+    message = Settings(tmp_path).error(text.replace(old, new))
     assert "mine.yaml: not valid YAML: expected a finite number, found " in message
     assert f"line {line}," in message

@@ -84,7 +84,10 @@ def test_checkpoints_sort_by_their_steps(tmp_path):
 def test_of_fewer_items_than_neighbours_all_are():
     vectors = np.eye(5, dtype=np.float32)
     most = SHARED["SearchProtocol"]["properties"]["k"]["maximum"]
-    assert [found.index.shape for found in nearest(vectors, vectors, most)] == [(5, 5), (5, 5)]
+    assert [neighbours.index.shape for neighbours in nearest(vectors, vectors, most)] == [
+        (5, 5),
+        (5, 5),
+    ]
 
 
 def test_as_many_threads_as_are_allowed_do_work():

@@ -28,8 +28,8 @@ RATES = ("f1", "precision", "recall", "extracted")
 def vectors(german, english, cosines):
     """The vectors of sentences, pair by pair at these cosines and else at right angles."""
     axes = np.eye(2 * WIDTH).tolist()
-    found = {text: axes[at] for at, text in enumerate(german)}
-    return found | {text: at_cosine(cosines[at], at, WIDTH) for at, text in enumerate(english)}
+    by_text = {text: axes[at] for at, text in enumerate(german)}
+    return by_text | {text: at_cosine(cosines[at], at, WIDTH) for at, text in enumerate(english)}
 
 
 def write_part(folder, part, sentences, english, gold, code="de"):
@@ -65,7 +65,7 @@ def run(folder, tmp_path, encoder, languages=("de",), **protocol):
     return scored(tmp_path, "bucc2018", folder, encoder, **changes)
 
 
-def told_of(scores, code="de"):
+def values_of(scores, code="de"):
     """All that a score file says of a language, in its rows and besides."""
     rates = {name or "f1": means(scores, name)[code] for name in ("", "precision", "recall")}
     return {**scores.details[code], **rates}
@@ -79,11 +79,11 @@ def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
     assert [(row.direction, row.count, row.hits) for row in scores.rows] == [("de-en", 3, "")] * 3
     protocol = {"k": 4, "margin": "absolute", "threshold": "oracle", "missed": 10}
     assert scores.protocol == protocol | {"part": "training"}
-    found = told_of(scores)
-    missed = found.pop("missed")
+    values = values_of(scores)
+    missed = values.pop("missed")
     counted = {"sentences": 5, "english": 5, "gold": 3, "extracted": 3, "correct": 2}
     rates = dict.fromkeys(("precision", "recall", "f1"), 200 / 3)
-    assert found == pytest.approx(counted | rates | {"threshold": 0.65})
+    assert values == pytest.approx(counted | rates | {"threshold": 0.65})
     assert [pair.pop("score") for pair in missed] == pytest.approx([0.8])
     assert missed == [
         {"id": "de-1", "english_id": "en-1", "sentence": "Satz 1", "english": "line 1"}
@@ -93,8 +93,8 @@ def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
 
 
 def test_a_threshold_above_every_score_extracts_nothing_and_scores_zero(folder, tmp_path, encoder):
-    found = told_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
-    assert [found[name] for name in RATES] == [0, 0, 0, 0]
+    values = values_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
+    assert [values[name] for name in RATES] == [0, 0, 0, 0]
 
 
 def test_as_many_pairs_that_gold_lacks_are_kept_as_the_setting_says(folder, tmp_path, encoder):
@@ -132,23 +132,23 @@ def naive_part(folder, part):
 
 
 def test_f1_with_the_oracle_is_the_best_of_all_cuts_of_plain_loops(random_folder, tmp_path):
-    found = told_of(run(random_folder, tmp_path, HashEncoder()))
+    values = values_of(run(random_folder, tmp_path, HashEncoder()))
     *rates, extracted = naive_f1(*naive_part(random_folder, "training"))
     expected = [*(100 * rate for rate in rates), extracted]
-    assert [found[name] for name in RATES] == pytest.approx(expected)
-    assert 30 < found["f1"] < 98  # a guard: neither trivial nor hopeless
+    assert [values[name] for name in RATES] == pytest.approx(expected)
+    assert 30 < values["f1"] < 98  # a guard: neither trivial nor hopeless
 
 
 def test_f1_with_the_samples_threshold_is_that_of_plain_loops(random_folder, tmp_path):
-    found = told_of(run(random_folder, tmp_path, HashEncoder(), threshold="sample"))
+    values = values_of(run(random_folder, tmp_path, HashEncoder(), threshold="sample"))
     sample, gold = naive_part(random_folder, "sample")
     count = naive_f1(sample, gold)[3]
     threshold = (sample[count - 1][0] + sample[count][0]) / 2
-    assert found["threshold"] == pytest.approx(threshold, abs=1e-5)
+    assert values["threshold"] == pytest.approx(threshold, abs=1e-5)
     training, gold = naive_part(random_folder, "training")
     extracted = {(one, other) for score, one, other in training if score >= threshold}
-    assert found["extracted"] == len(extracted)
-    assert found["f1"] == pytest.approx(200 * len(extracted & gold) / (len(extracted) + len(gold)))
+    assert values["extracted"] == len(extracted)
+    assert values["f1"] == pytest.approx(200 * len(extracted & gold) / (len(extracted) + len(gold)))
 
 
 BELOW, ABOVE = math.nextafter(0.5, 0), math.nextafter(0.5, 1)
@@ -208,7 +208,7 @@ def test_pairs_of_the_published_format_are_found_by_shared_words(tmp_path):
     for threshold in ("oracle", "sample"):
         arguments = (SHARED / "bucc_mini", tmp_path, CharNgramEncoder(), ("de", "fr"))
         scores = run(*arguments, threshold=threshold)
-        for found in (told_of(scores, code) for code in ("de", "fr")):
-            assert (found["sentences"], found["english"], found["gold"]) == (476, 476, 240)
-            assert 5 < found["f1"] < 95
-            assert found["missed"] or found["correct"] == found["extracted"]
+        for values in (values_of(scores, code) for code in ("de", "fr")):
+            assert (values["sentences"], values["english"], values["gold"]) == (476, 476, 240)
+            assert 5 < values["f1"] < 95
+            assert values["missed"] or values["correct"] == values["extracted"]

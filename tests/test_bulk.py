@@ -16,6 +16,9 @@ from conftest import needs
 from shards_made import contents, vocabulary, write_pairs
 
 from ems.errors import EmsError
+from ems.segmenters.base import segmenter
+from ems.shards.writer import write_shards
+from ems.text import bulk
 from ems.text.bulk import segment_tsv
 
 PAIRS, PIECE = 1_000, 50
@@ -116,8 +119,8 @@ def test_killed_in_the_middle_of_a_piece_it_goes_on_from_the_last_whole_one(segm
     run.kill()
     run.wait()
     assert not (segmenting.folder / "out.tsv").exists()
-    told = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE, "--workers", workers))
-    (resumed,) = (line for line in told if "resumed" in line)
+    lines = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE, "--workers", workers))
+    (resumed,) = (line for line in lines if "resumed" in line)
     done = int(resumed.split("resumed, ")[1].split()[0])
     assert 13 - workers <= done < 20
     out = (segmenting.folder / "out.tsv").read_bytes()
@@ -147,16 +150,26 @@ def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_g
     assert "error: " in last
     assert "a worker process was killed" in last
     assert "00012" in last
-    told = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE))
-    assert any("resumed" in line for line in told)
+    lines = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE))
+    assert any("resumed" in line for line in lines)
 
 
-def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path):
+def test_the_segmenters_are_loaded_once_for_all_pieces_of_a_process(tmp_path, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(bulk, "segmenter", lambda *of: loaded.append(of) or segmenter(*of))
+    (tmp_path / "en-tr.tsv").write_text("".join(f"a\tb\t{at}\n" for at in range(100)))
+    job = (("en", "tr"), ("none", "none"))  # of no other test: none is loaded yet
+    assert segment_tsv(tmp_path / "en-tr.tsv", tmp_path / "out.tsv", *job, lines=10) == 100
+    assert loaded == [("none", "en"), ("none", "tr")]
+
+
+@pytest.mark.parametrize(("line", "columns"), [("a\tb\tc\n", 3), ("c\t2\n", 2)])
+def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path, line, columns):
     source = tmp_path / "en-fr.tsv"
     rows = [f"a\tb\t{at}\n" for at in range(100)]
-    rows[63] = "a\tb\tc\n"
+    rows[63] = line
     source.write_text("".join(rows))
-    with pytest.raises(EmsError, match=r"en-fr\.tsv: line 64 has 3 columns"):
+    with pytest.raises(EmsError, match=rf"en-fr\.tsv: line 64 has {columns} columns"):
         segment_tsv(source, tmp_path / "out.tsv", *JOB, lines=10)
     assert not (tmp_path / "out.tsv").exists()
 
@@ -249,6 +262,23 @@ def test_killed_between_shards_it_writes_the_others_only(tmp_path):
         run.wait()
         assert not (tmp_path / "out").exists()
     assert encoding.resumed()
+
+
+def test_shards_made_with_another_vocabulary_are_not_taken_up(tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    source = write_pairs(tmp_path / "de-en.tsv", 300, random.Random(1))
+    old, new = (vocabulary(tmp_path / f"{size}.model", size) for size in (200, 210))
+    job = (tmp_path / "out", tmp_path / "state", 1, 75)
+    with monkeypatch.context() as patch:
+        patch.setattr("ems.shards.writer._close", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_shards(source, old, *job)
+    assert records(tmp_path / "state") == 4
+    write_shards(source, new, *job)
+    write_shards(source, new, tmp_path / "whole", pairs=75)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def halves(state):

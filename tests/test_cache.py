@@ -59,9 +59,9 @@ def test_another_model_language_text_or_order_is_encoded_itself(
     tmp_path, identity, language, lines
 ):
     encode(tmp_path)
-    found, calls = encode(tmp_path, lines, language, Counter(2), identity=identity)
+    vectors, calls = encode(tmp_path, lines, language, Counter(2), identity=identity)
     assert calls == [(language, lines)]
-    assert found.tobytes() == Counter(2).encode(lines, language).tobytes()
+    assert vectors.tobytes() == Counter(2).encode(lines, language).tobytes()
 
 
 def test_no_two_of_many_near_calls_share_a_key():
@@ -75,15 +75,19 @@ def test_no_two_of_many_near_calls_share_a_key():
 
 
 def test_an_encoder_keeps_its_abilities_and_one_without_identity_or_room_has_no_cache(tmp_path):
-    class Nameless(Counter):
+    class Nameless:
+        encode = Counter.encode
+
+    class Empty(Nameless):
         identity = ""
 
     class Counting(Counter):
         def token_counts(self, lines, language):
             return [len(line.split()) for line in lines]
 
-    nameless, counter = Nameless(), Counter()
-    assert cached(nameless, tmp_path, 5) is nameless
+    for nameless in (Nameless(), Empty()):
+        assert cached(nameless, tmp_path, 5) is nameless
+    counter = Counter()
     assert cached(counter, tmp_path, 0) is counter
     assert cached(counter, tmp_path, 5).limit == 5 * MB
     assert cached(Counting(), tmp_path, 5).token_counts(["a b", ""], "en") == [2, 0]
@@ -99,8 +103,16 @@ def spoil_bytes(path):
     path.write_bytes(content)
 
 
+def swap(path):
+    """Put the entry of another call, which is whole, in its place."""
+    encode(path.parent, LINES[::-1])
+    (other,) = set(entries(path.parent)) - {path}
+    other.rename(path)
+
+
 DAMAGE = {
     "a flipped bit": spoil_bytes,
+    "another call": swap,
     "another key": lambda path: save_file(load_file(path), path, {"key": "0" * 64}),
     "fewer rows": lambda path: save_file({"vectors": load_file(path)["vectors"][1:].copy()}, path),
     "cut": lambda path: os.truncate(path, path.stat().st_size - 5),
@@ -117,8 +129,8 @@ def test_a_damaged_entry_is_noticed_told_and_encoded_again(tmp_path, how, caplog
     DAMAGE[how](path)
     encoder = Counter()
     for _ in range(2):  # then it is whole again
-        found, calls = encode(tmp_path, encoder=encoder)
-        assert found.tobytes() == first.tobytes()
+        vectors, calls = encode(tmp_path, encoder=encoder)
+        assert vectors.tobytes() == first.tobytes()
         assert len(calls) == 1
     assert f"{path}: damaged" in caplog.text
 

@@ -203,11 +203,11 @@ def test_reviews_to_learn_from_are_drawn_half_of_each_class_and_never_three_star
     written, topics, tmp_path
 ):
     reader = reader_of("marc", written, tmp_path)
-    found = reader.examples(Place("de", "", "train"))
-    assert Counter(found.labels) == {0: 6, 1: 6}
-    assert [topics[" ".join(text.split())][0] for text in found.texts] == found.labels
-    assert len(set(found.texts)) == 12
-    assert reader.examples(Place("de", "", "train")) == found
+    examples = reader.examples(Place("de", "", "train"))
+    assert Counter(examples.labels) == {0: 6, 1: 6}
+    assert [topics[" ".join(text.split())][0] for text in examples.texts] == examples.labels
+    assert len(set(examples.texts)) == 12
+    assert reader.examples(Place("de", "", "train")) == examples
     assert Counter(reader.examples(Place("de", "", "test")).labels) == {0: 48, 1: 48}
     with pytest.raises(EmsError, match=r"dataset_de_train.json: expected at least 81 documents"):
         reader_of("marc", written, tmp_path, train=162).examples(Place("de", "", "train"))
@@ -272,9 +272,9 @@ def test_a_document_of_too_many_tokens_is_the_mean_of_its_sentences(limit, tmp_p
     encoder = Counted({})
     experiment = Settings(tmp_path / "s").changed(documents={"split": limit})
     task = Task(encoder, experiment, "ngram", "tatoeba", {"tatoeba": tmp_path})
-    found = embed_documents(task, list(SENTENCES), "de", "here")
-    assert found == pytest.approx(np.array(expected))
-    assert found.dtype == np.float32
+    embedded = embed_documents(task, list(SENTENCES), "de", "here")
+    assert embedded == pytest.approx(np.array(expected))
+    assert embedded.dtype == np.float32
     assert not any("\n" in line for _, lines, _ in encoder.asked for line in lines)
 
 
@@ -349,9 +349,9 @@ def test_a_class_without_examples_is_told_with_its_file(
 ):
     path = copied[name] / file
     replace_in(path, old, new)
-    found = message_of(name, copied, tmp_path, TopicEncoder(topics))
-    assert found.startswith(f"{path}: ")
-    assert message in found
+    line = message_of(name, copied, tmp_path, TopicEncoder(topics))
+    assert line.startswith(f"{path}: ")
+    assert message in line
 
 
 def test_a_missing_training_file_is_told_before_anything_runs(copied, tmp_path):

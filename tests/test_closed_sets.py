@@ -54,22 +54,24 @@ def loaded(root, experiment, text):
 @pytest.mark.parametrize("experiment", CLOSED)
 def test_as_shipped_no_set_is_asked_for_that_cannot_be_downloaded(tmp_path, experiment):
     text = (ROOT / "configs" / f"{experiment}.yaml").read_text()
-    found = loaded(tmp_path, experiment, text)
-    assert missing_evalsets(found) == []
-    assert not set(FOLDERS) & {*found.evalsets, *found.benchmarks}
+    experiment_read = loaded(tmp_path, experiment, text)
+    assert missing_evalsets(experiment_read) == []
+    assert not set(FOLDERS) & {*experiment_read.evalsets, *experiment_read.benchmarks}
 
 
 @pytest.mark.parametrize(("experiment", "name"), EACH)
 def test_each_can_be_uncommented_alone_and_without_its_folder_is_a_line(tmp_path, experiment, name):
-    found = loaded(tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY"))
-    (line,) = missing_evalsets(found)
+    experiment_read = loaded(
+        tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY")
+    )
+    (line,) = missing_evalsets(experiment_read)
     assert line.startswith(f"evalsets.{name}.path: DIRECTORY is no directory; expected DIRECTORY/")
     write_copies(tmp_path)
     text = uncommented(experiment, [name], lambda name: tmp_path / FOLDERS[name])
-    found = loaded(tmp_path, experiment, text)
-    assert missing_evalsets(found) == []
-    assert name in found.benchmarks
-    assert name in found.decontaminate.against  # kept out of training
+    experiment_read = loaded(tmp_path, experiment, text)
+    assert missing_evalsets(experiment_read) == []
+    assert name in experiment_read.benchmarks
+    assert name in experiment_read.decontaminate.against  # kept out of training
 
 
 @pytest.mark.parametrize("experiment", CLOSED)
@@ -80,10 +82,14 @@ def test_with_all_of_them_the_whole_experiment_is_planned(fresh, experiment):
     (fresh.folder / f"configs/{experiment}.yaml").write_text(text)
     words = ("--printshellcmds", "--config", f"experiment={experiment}", "--", "all")
     plan = fresh.snakemake("-n", "--cores", "1", *words)
-    found = loaded(fresh.folder, experiment, text)
-    others = set(found.tables.ablation or []) - set(found.shown)  # for Table XIV alone
-    scored = {"tatoeba", "flores200", "mldoc"} & set(found.benchmarks)
-    expected = len(found.shown) * len(found.benchmarks) + len(others) * len(scored)
+    experiment_read = loaded(fresh.folder, experiment, text)
+    others = set(experiment_read.tables.ablation or []) - set(
+        experiment_read.shown
+    )  # for Table XIV alone
+    scored = {"tatoeba", "flores200", "mldoc"} & set(experiment_read.benchmarks)
+    expected = len(experiment_read.shown) * len(experiment_read.benchmarks) + len(others) * len(
+        scored
+    )
     assert planned(plan)["bench"] == expected
     for name in names:
         assert f"{name}=copies/{FOLDERS[name]}" in re.search(r"ems evalkeys .*", plan)[0]

@@ -56,7 +56,7 @@ def test_nothing_of_one_experiment_leaks_into_another(name):
 
 def test_an_unknown_experiment_is_told_with_those_that_are_here(project):
     project.write(REAL, "yours")
-    message = project.told(experiment="nope")
+    message = project.error(experiment="nope")
     assert "experiment: " in message
     assert "nope.yaml does not exist; the experiments here: mine, yours" in message
 
@@ -72,11 +72,11 @@ def test_an_unknown_experiment_is_told_with_those_that_are_here(project):
 )
 def test_a_mistake_in_the_site_settings_is_one_line_too(project, path, new, line):
     project.site(edited(SITE, path, new))
-    assert line in project.told()
+    assert line in project.error()
 
 
 def test_a_file_that_is_no_mapping_is_one_line_with_its_name(project):
-    assert "/configs/mine.yaml: expected `key: value` lines, found list" in project.told("- a\n")
+    assert "/configs/mine.yaml: expected `key: value` lines, found list" in project.error("- a\n")
 
 
 def test_a_segmenter_that_cannot_run_here_is_told_before_any_job(project, monkeypatch, tmp_path):
@@ -84,7 +84,7 @@ def test_a_segmenter_that_cannot_run_here_is_told_before_any_job(project, monkey
 
     check_available.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    message = project.told(edited(REAL, "segmenters.ja", "jumanpp"))
+    message = project.error(edited(REAL, "segmenters.ja", "jumanpp"))
     assert "segmenter jumanpp" in message
 
 

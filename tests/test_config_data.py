@@ -21,8 +21,8 @@ def project(tmp_path):
 
 def test_a_part_is_named_with_its_corpus_and_a_whole_one_plainly(project):
     experiment = project.load()
-    found = [(role, corpus.label, corpus.name) for role, corpus in experiment.all_corpora()]
-    assert found == [
+    corpora = [(role, corpus.label, corpus.name) for role, corpus in experiment.all_corpora()]
+    assert corpora == [
         ("train", "Tatoeba", "Tatoeba"),
         ("train", "NTREX+train", "NTREX"),
         ("validation", "NTREX+validation", "NTREX"),
@@ -65,7 +65,7 @@ def test_a_fallback_is_used_for_the_pairs_that_no_other_corpus_has(project, corp
 
 def test_a_fallback_without_a_pair_of_its_own_is_a_mistake(project):
     corpora = [TATOEBA, {**BIBLE, "fallback": True}, NUSAX]
-    message = project.told(REAL | {"corpora": corpora, "validation": None})
+    message = project.error(REAL | {"corpora": corpora, "validation": None})
     assert "corpora.0.fallback: every pair of Tatoeba is in another corpus" in message
 
 
@@ -137,8 +137,8 @@ def test_languages_of_the_experiment_are_the_ones_unless_all_are_asked_for(proje
     value = DIVIDED
     for name in DIVIDED["evalsets"]:
         value = edited(value, f"evalsets.{name}.languages", GONE)
-    found = {name: entry.languages for name, entry in project.load(value).evalsets.items()}
-    assert found == {
+    evalsets = {name: entry.languages for name, entry in project.load(value).evalsets.items()}
+    assert evalsets == {
         "tatoeba": {"deu": "de", "jpn": "ja"},
         "flores200": {"eng_Latn": "en", "deu_Latn": "de", "jpn_Jpan": "ja"},
         "sib200": {"eng_Latn": "en", "deu_Latn": "de", "jpn_Jpan": "ja"},
@@ -156,19 +156,19 @@ def test_without_takes_languages_away_from_all_and_from_a_list(project):
     value = edited(DIVIDED, "evalsets.tatoeba.without", ["ja", "eo"])
     value = edited(value, "evalsets.ntrex.without", ["eo", "jv"])
     value = edited(value, "evalsets.flores200", {"version": "v1", "without": ["de"]})
-    found = project.load(value).evalsets
-    assert "jpn" not in found["tatoeba"].languages
-    assert not {"eo", "jv"} & set(found["ntrex"].languages)
-    assert len(found["ntrex"].languages) == 59
-    assert found["flores200"].languages == {"eng_Latn": "en", "jpn_Jpan": "ja"}
+    evalsets = project.load(value).evalsets
+    assert "jpn" not in evalsets["tatoeba"].languages
+    assert not {"eo", "jv"} & set(evalsets["ntrex"].languages)
+    assert len(evalsets["ntrex"].languages) == 59
+    assert evalsets["flores200"].languages == {"eng_Latn": "en", "jpn_Jpan": "ja"}
 
 
 def test_a_language_of_ones_own_is_in_the_benchmarks_whose_codes_it_names(project):
     own = {"code": "xq", "tatoeba_v1": "xqq", "flores200": "xqq_Latn"}
-    found = project.load(edited(DIVIDED, "languages", ["en", "de", own])).evalsets
+    evalsets = project.load(edited(DIVIDED, "languages", ["en", "de", own])).evalsets
     for name, code in (("tatoeba", "xqq"), ("flores200", "xqq_Latn"), ("ntrex", "xq")):
-        assert found[name].languages[code] == "xq"
-    assert len(found["tatoeba"].languages) == 113
+        assert evalsets[name].languages[code] == "xq"
+    assert len(evalsets["tatoeba"].languages) == 113
 
 
 def test_unseen_languages_take_the_default_segmenter(project):

@@ -291,7 +291,9 @@ def test_a_missing_or_unreadable_source_is_an_error_that_names_it(tmp_path, form
     assert list(out.parent.iterdir()) == []
 
 
-def test_a_host_has_the_prefix_of_opus_that_a_directory_has_not():
+def test_files_are_named_as_opus_names_them_and_on_its_host_with_a_prefix():
+    texts = ("News-Commentary.en-fr.en", "News-Commentary.en-fr.fr")
+    assert members("News-Commentary", "en-fr") == texts
     opus = FORMATS["moses"]
     assert opus_location("https://h/", "C", "v1", "de-en") == "https://h" + opus.on_host
     assert opus_location("/d/", "C", "v1", "de-en") == "/d" + opus.on_disk

@@ -24,8 +24,11 @@ def folder(demo_mirror):
 def test_quoted_sentences_are_read_as_they_were_written(tmp_path):
     quoted = '"He said ""no""\tand left"\t1'
     write_lines(tmp_path / "DE_test.tsv", [HEADER, quoted, "plain\t0"])
-    found = counterfactual.read_split(tmp_path, "DE", "test")
-    assert [(d.label, d.text) for d in found] == [("1", 'He said "no"\tand left'), ("0", "plain")]
+    examples = counterfactual.read_split(tmp_path, "DE", "test")
+    assert [(d.label, d.text) for d in examples] == [
+        ("1", 'He said "no"\tand left'),
+        ("0", "plain"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +68,9 @@ def test_the_published_files_are_read_whole(kind, folder):
     for code, sizes in SIZES[kind].items():
         for split, count in zip(counterfactual.SPLITS, sizes, strict=True):
             if count:
-                found = counterfactual.read_split(folder, code, split)
-                assert len(found) == count
-                assert {document.label for document in found} == {"0", "1"}
+                examples = counterfactual.read_split(folder, code, split)
+                assert len(examples) == count
+                assert {document.label for document in examples} == {"0", "1"}
 
 
 def test_files_to_learn_from_are_expected_of_a_copy_only_where_it_is_a_benchmark(folder, tmp_path):

@@ -148,9 +148,9 @@ def test_a_language_of_the_benchmark_alone_has_held_out_sentences_of_the_others(
     german = dict(pairs["bench"]["de"])
     heldout = {s.texts["en"] for s in demo.benchmark if s.template and s.template.heldout}
     for language in UNSEEN:
-        found = read_tatoeba(root, language)
-        assert len(found) == len({law(own) for _, own in found}) == 180
-        english = [sentence for sentence, _ in found]
+        sentences = read_tatoeba(root, language)
+        assert len(sentences) == len({law(own) for _, own in sentences}) == 180
+        english = [sentence for sentence, _ in sentences]
         assert english == [sentence for sentence in german if sentence in set(english)]
         assert set(english) <= heldout
         names = {s.template.name for s in demo.benchmark if language in s.texts}

@@ -87,8 +87,8 @@ def test_a_frame_may_be_in_a_language_of_the_benchmark_alone_too(tmp_path):
 
 def test_a_frame_file_of_some_languages_is_refused_where_one_lacks_or_is_too_many():
     frames, lexicon = dict.fromkeys(("en", "de"), "{pet}."), read_lexicon()
-    found = compile_template("here", True, frames, lexicon, ("en", "de"))
-    assert set(compose(found, (0,)).texts) == {"en", "de"}
+    template = compile_template("here", True, frames, lexicon, ("en", "de"))
+    assert set(compose(template, (0,)).texts) == {"en", "de"}
     for languages in (("en",), ("en", "de", "ja"), ("de", "en"), LANGUAGES):
         with pytest.raises(EmsError, match=r"template here: expected .*, found en, de"):
             compile_template("here", True, frames, lexicon, languages)

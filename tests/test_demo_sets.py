@@ -5,7 +5,7 @@ import math
 import re
 import zipfile
 from collections import Counter
-from itertools import takewhile
+from itertools import product, takewhile
 
 import pytest
 from text_made import law
@@ -54,10 +54,10 @@ def read(root, name, code, part, domain=""):
 
 
 def test_flores_is_the_first_sentences_of_tatoeba_in_every_language(root):
-    found = [flores200.read_language(root / "flores200", code) for code in FLORES]
-    assert [len(lines) for lines in found] == [200] * 8
+    sentences = [flores200.read_language(root / "flores200", code) for code in FLORES]
+    assert [len(lines) for lines in sentences] == [200] * 8
     german, english = tatoeba.read_language(root / "tatoeba", "deu")
-    assert (found[0], found[1]) == (english[:200], german[:200])
+    assert (sentences[0], sentences[1]) == (english[:200], german[:200])
 
 
 def same(one, other):
@@ -112,11 +112,11 @@ def translations():
 
     class Noted(Material):
         def any(self, count):
-            found = super().any(count)
-            for sentence in found:
+            drawn = super().any(count)
+            for sentence in drawn:
                 for language, text in sentence.texts.items():
                     known[language, text] = sentence.texts["en"]
-            return found
+            return drawn
 
     material = Noted(build())
     for name in takewhile(lambda name: name != "paracrawl", demo_sets().values()):
@@ -129,16 +129,20 @@ def translations():
 def test_bucc_hides_its_translations_among_sentences_of_either_side_alone(
     root, translations, code, part, pairs, alone
 ):
-    found = bucc2018.read_part(root / "bucc2018", code, part)
-    assert len(found.sentences) == len(found.english) == pairs + alone
-    assert len(found.gold) == pairs
-    assert len(set(found.sentences.values())) == len(set(found.english.values())) == pairs + alone
-    first, second = zip(*found.gold, strict=True)
+    part_read = bucc2018.read_part(root / "bucc2018", code, part)
+    assert len(part_read.sentences) == len(part_read.english) == pairs + alone
+    assert len(part_read.gold) == pairs
+    assert (
+        len(set(part_read.sentences.values()))
+        == len(set(part_read.english.values()))
+        == pairs + alone
+    )
+    first, second = zip(*part_read.gold, strict=True)
     assert (len(set(first)), len(set(second))) == (pairs, pairs)
-    ids = {sentence: name for name, sentence in found.english.items()}
-    english = {name: translations[code, text] for name, text in found.sentences.items()}
+    ids = {sentence: name for name, sentence in part_read.english.items()}
+    english = {name: translations[code, text] for name, text in part_read.sentences.items()}
     true = {(name, ids[text]) for name, text in english.items() if text in ids}
-    assert true == set(found.gold)
+    assert true == set(part_read.gold)
 
 
 def check_inferences(pairs, premises):
@@ -186,11 +190,12 @@ def test_each_part_has_each_class_alike(root, name):
 
 
 def test_reviews_have_a_title_and_a_text_and_each_number_of_stars_alike(root):
-    for document in read(root, "cls", "de", "train", "dvd"):
-        assert document.title
-        assert document.text
-    for split, each in (("train", 40), ("dev", 12), ("test", 24)):
-        lines = (root / "marc" / marc.file_name("ja", split)).read_text("utf-8").splitlines()
+    for name in ("cls", "marc"):
+        codes, domains, parts = LABELLED[name]
+        for place in product(codes, parts, domains):
+            assert all(document.title and document.text for document in read(root, name, *place))
+    for code, (split, each) in product(PAWSX, {"train": 40, "dev": 12, "test": 24}.items()):
+        lines = (root / "marc" / marc.file_name(code, split)).read_text("utf-8").splitlines()
         assert Counter(json.loads(line)["stars"] for line in lines) == dict.fromkeys("12345", each)
 
 
@@ -198,9 +203,9 @@ def test_reviews_have_a_title_and_a_text_and_each_number_of_stars_alike(root):
 def test_some_news_to_test_on_are_long_and_rcv2_has_the_same_items(root, code):
     headlines = []
     for part in ("train", "valid", "test"):
-        found = read(root, "mldoc", code, part)
-        headlines += [document.title for document in found]
-        long = sum(document.text.count("\n") >= 15 for document in found)
+        items = read(root, "mldoc", code, part)
+        headlines += [document.title for document in items]
+        long = sum(document.text.count("\n") >= 15 for document in items)
         assert long == (4 if part == "test" else 0)
     titles = list(rcv2.read_titles(root / "reuters", code))
     assert sorted(document.title for document in titles) == sorted(headlines)
@@ -239,7 +244,7 @@ def learnt(train, test):
         counts.setdefault(label, Counter()).update(grams(text))
         labels[label] += 1
     known = set().union(*counts.values())
-    totals = {label: sum(found.values()) + len(known) for label, found in counts.items()}
+    totals = {label: sum(by_word.values()) + len(known) for label, by_word in counts.items()}
 
     def likelihood(label, text):
         inside = [gram for gram in grams(text) if gram in known]

@@ -82,7 +82,7 @@ def test_nothing_that_only_trains_a_classifier_is_trained_on_or_scored(root, tra
             texts += pair
     keys = set(map(law, texts))
     assert not keys & trained
-    assert not any(keys & found for found in evaluated.values())
+    assert not any(keys & held_out for held_out in evaluated.values())
 
 
 def test_no_sentence_is_in_two_sets_but_those_of_flores_and_of_reuters(evaluated):
@@ -138,17 +138,17 @@ def embedded(name, **entry):
 
 
 def test_a_language_that_the_demo_lacks_is_one_line_before_any_job(tmp_path):
-    told = Settings(tmp_path).told(embedded("xnli"))
-    assert "evalsets.xnli.languages: the embedded demo has only en, de, fr, es, ru" in told
-    assert told.endswith("found sw")
+    message = Settings(tmp_path).error(embedded("xnli"))
+    assert "evalsets.xnli.languages: the embedded demo has only en, de, fr, es, ru" in message
+    assert message.endswith("found sw")
 
 
 def test_a_closed_set_may_be_embedded_and_a_copy_goes_before_it(tmp_path):
     project = Settings(tmp_path)
-    found = project.load(embedded("mldoc")).evalsets["mldoc"]
-    assert (found.embedded, found.path) == (True, "")
-    told = project.told(embedded("mldoc", path=str(tmp_path / "gone")))
-    assert "evalsets.mldoc.path" in told
+    evalset = project.load(embedded("mldoc")).evalsets["mldoc"]
+    assert (evalset.embedded, evalset.path) == (True, "")
+    message = project.error(embedded("mldoc", path=str(tmp_path / "gone")))
+    assert "evalsets.mldoc.path" in message
 
 
 def test_where_an_embedded_set_lies_changes_no_hash(tmp_path):

@@ -89,11 +89,11 @@ def test_jobs_together_never_have_more_connections_to_a_host_than_allowed(ems, a
     outs = [tmp_path / "data" / f"{at}" / "x.zip" for at in range(5)]
     with https_site(tmp_path, File(archive), [crowded]) as site:
         jobs = [start(ems, site, out) for out in outs]
-        told = [process.communicate()[1] for process in jobs]
-    assert [process.returncode for process in jobs] == [0] * 5, told
+        logs = [process.communicate()[1] for process in jobs]
+    assert [process.returncode for process in jobs] == [0] * 5, logs
     assert all(out.read_bytes() == archive for out in outs)
     assert site.most == 2
-    assert sum("waiting for one of the 2 connections" in text for text in told) >= 1
+    assert sum("waiting for one of the 2 connections" in text for text in logs) >= 1
     assert sorted(os.listdir(ems.folder / "data" / ".downloads"))[0].startswith("127.0.0.1_")
 
 

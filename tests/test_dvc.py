@@ -125,7 +125,7 @@ def test_after_a_direct_run_repro_destroys_and_retrains_nothing(tiny_run, tracke
     assert tracked.tables() == tiny_run.tables()
 
 
-def test_each_experiment_keeps_its_entries_in_the_lock(copy):
+def test_each_experiment_has_entries_in_the_lock_and_one_repro_makes_all_of_it(copy):
     shutil.copy(copy.folder / "configs/tiny.yaml", copy.folder / "configs/other.yaml")
     copy.edit("configs/other.yaml", "[en, de, zh, ja]", "[en, de]")
     copy.edit("configs/other.yaml", "  ems: {}\n", "")
@@ -134,6 +134,8 @@ def test_each_experiment_keeps_its_entries_in_the_lock(copy):
     _repro(copy)
     stages = yaml.safe_load((copy.folder / "dvc.lock").read_text())["stages"]
     assert {"train@tiny", "train@other"} <= set(stages)
+    assert "Data and pipelines are up to date" in _repro(copy)  # no stage writes to an earlier one
+    assert "Nothing to be done" in copy.snakemake("all")
 
 
 def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path):

@@ -127,9 +127,9 @@ def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy, tmp_path):
     shutil.copy(other / "vocabulary.model", copy)
     describe(copy)
     expected = load_vocabulary(copy / "vocabulary.model").encode("kalo mine")
-    found = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
-    assert found == expected
-    assert found != encoder.tokenise(["kalo mine"], "xx")[0].tolist()
+    tokens = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
+    assert tokens == expected
+    assert tokens != encoder.tokenise(["kalo mine"], "xx")[0].tolist()
 
 
 # --- errors

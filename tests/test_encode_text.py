@@ -26,7 +26,7 @@ SIZES |= {"attention_dropout": 0, "max_tokens": 50}
 SEGMENTERS = {"en": "sacremoses", "zh": "jieba"}
 ENGLISH = [
     "It's co\u00adoperation\u200b, isn't it?",
-    "\u202aMr. Smith\u202c  PAID\t3.14 (or so).",
+    "\u202aMr. Smith\u202c  PAID\t3.14 (cafe\u0301,\u2028so).",
     "x",
 ]
 CHINESE = ["我们\u200b今天去北京大学", "他昨天在图书馆\u00ad看书。", "天气很好"]

@@ -52,13 +52,13 @@ OURS = ("--model", "ours", "--bench", "tatoeba", "--out", "scores/ours")
 
 def test_the_scores_are_those_of_the_workflow_and_the_summary_has_their_mean(here, capfd):
     printed = run(capfd, *OURS, "--name", "mine").splitlines()
-    found = json.loads(Path("scores/ours/tatoeba.json").read_text())
+    written = json.loads(Path("scores/ours/tatoeba.json").read_text())
     names = {"system": "ems", "benchmark": "tatoeba"}
     folder = Path("data/evalsets/tatoeba/toy")
     evaluate(SentenceEncoder(Path("ours")), here.load(), names, folder, Path("x.json"))
     expected = json.loads(Path("x.json").read_text())
-    assert {key for key in expected if expected[key] != found[key]} == {"system", "system_hash"}
-    assert set(found) == set(expected)
+    assert {key for key in expected if expected[key] != written[key]} == {"system", "system_hash"}
+    assert set(written) == set(expected)
     scores = read_score_file(Path("scores/ours/tatoeba.json"))
     assert scores.system == "mine"
     mean = sum(means(scores).values()) / 2
@@ -151,13 +151,15 @@ def test_data_that_lie_elsewhere_are_named_by_their_folder(here, capfd):
 
 def test_missing_data_are_told_with_the_target_that_fetches_them(here, capfd):
     Path("data/evalsets/tatoeba/toy/tatoeba.fra-eng.eng").unlink()
-    told = run(capfd, *OURS, expect=1)
-    assert "tatoeba: 1 files are not there: data/evalsets/tatoeba/toy/tatoeba.fra-eng.eng" in told
-    assert "snakemake --config experiment=mine -- evalsets" in told
+    message = run(capfd, *OURS, expect=1)
+    assert (
+        "tatoeba: 1 files are not there: data/evalsets/tatoeba/toy/tatoeba.fra-eng.eng" in message
+    )
+    assert "snakemake --config experiment=mine -- evalsets" in message
     assert not Path("scores").exists()
-    told = run(capfd, *OURS, "--evalset", "tatoeba=nowhere", expect=1)
-    assert "nowhere/tatoeba.deu-eng.deu" in told
-    assert "check the folder" in told
+    message = run(capfd, *OURS, "--evalset", "tatoeba=nowhere", expect=1)
+    assert "nowhere/tatoeba.deu-eng.deu" in message
+    assert "check the folder" in message
 
 
 @pytest.mark.parametrize(
@@ -175,8 +177,8 @@ def test_missing_data_are_told_with_the_target_that_fetches_them(here, capfd):
     ],
 )
 def test_a_mistake_is_one_line(here, capfd, arguments, message):
-    told = run(capfd, *arguments, "--out", "out", expect=1)
-    assert message in told
+    error = run(capfd, *arguments, "--out", "out", expect=1)
+    assert message in error
     assert not Path("out").exists()
 
 

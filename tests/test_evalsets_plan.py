@@ -41,8 +41,8 @@ def test_each_set_names_the_languages_by_its_own_codes(project, tmp_path):
     paths = {name: {**entry, "path": str(tmp_path / "reuters")} for name, entry in paths.items()}
     here = {"sources": {"cls": "somewhere", "marc": "somewhere"}}
     sets_ = {name: paths.get(name, {}) for name in NEW}
-    found = project.load(with_sets(sets_, **here)).evalsets
-    assert {name: found[name].languages for name in NEW} == {
+    evalsets = project.load(with_sets(sets_, **here)).evalsets
+    assert {name: evalsets[name].languages for name in NEW} == {
         "bucc2018": {"de": "de", "fr": "fr"},
         "xnli": {"en": "en", "de": "de", "fr": "fr"},
         "pawsx": {"en": "en", "de": "de", "fr": "fr", "ja": "ja"},
@@ -58,8 +58,8 @@ def test_each_set_names_the_languages_by_its_own_codes(project, tmp_path):
 
 def test_all_of_a_set_are_its_published_languages(project):
     every = {name: {"languages": "all"} for name in ("bucc2018", "xnli", "pawsx", "paracrawl")}
-    found = project.load(with_sets(every)).evalsets
-    assert list(map(len, (found[name].languages for name in every))) == [4, 15, 7, 21]
+    evalsets = project.load(with_sets(every)).evalsets
+    assert list(map(len, (evalsets[name].languages for name in every))) == [4, 15, 7, 21]
 
 
 OWN = [{"code": "xa", "tatoeba_v1": "deu"}, {"code": "xb", "tatoeba_v1": "deu"}]
@@ -71,7 +71,7 @@ def test_two_languages_with_one_code_in_a_benchmark_are_an_error_and_none_is_dro
 ):
     value = edited(BASE, "languages", ["en", *OWN])
     value = edited(value, "evalsets.tatoeba.languages", languages)
-    assert project.told(value).endswith(
+    assert project.error(value).endswith(
         "evalsets.tatoeba.languages: xa and xb are both deu in the benchmark; give one of them "
         "another code under `languages`, or name it in evalsets.tatoeba.without"
     )
@@ -82,11 +82,11 @@ def test_two_languages_with_one_code_in_a_benchmark_are_an_error_and_none_is_dro
 def test_a_language_of_the_table_gives_way_to_one_of_the_experiments_own(project):
     value = edited(BASE, "languages", ["en", OWN[0]])
     value = edited(value, "evalsets.tatoeba.languages", "all")
-    found = project.load(value).evalsets["tatoeba"].languages
-    assert found["deu"] == "xa"
-    assert len(found) == 112
-    told = project.told(edited(value, "languages", ["en", "de", OWN[0]]))
-    assert "de and xa are both deu in the benchmark" in told
+    languages = project.load(value).evalsets["tatoeba"].languages
+    assert languages["deu"] == "xa"
+    assert len(languages) == 112
+    message = project.error(edited(value, "languages", ["en", "de", OWN[0]]))
+    assert "de and xa are both deu in the benchmark" in message
 
 
 # --- where they are
@@ -111,9 +111,9 @@ def test_a_language_of_the_table_gives_way_to_one_of_the_experiments_own(project
 def test_a_closed_set_without_a_copy_is_one_line_that_says_how_to_obtain_it(
     project, name, expected
 ):
-    told = project.told(with_sets({name: {}}))
-    assert expected in told
-    assert benchmark(name).obtain in told
+    message = project.error(with_sets({name: {}}))
+    assert expected in message
+    assert benchmark(name).obtain in message
 
 
 def test_all_that_is_missing_can_be_listed_without_an_error(project):
@@ -129,15 +129,15 @@ def test_all_that_is_missing_can_be_listed_without_an_error(project):
 
 def test_a_copy_that_is_not_there_or_lacks_files_is_one_line(project, tmp_path):
     gone = tmp_path / "gone"
-    told = project.told(with_sets({"bucc2018": {"path": str(gone)}}))
-    assert told.endswith(
+    message = project.error(with_sets({"bucc2018": {"path": str(gone)}}))
+    assert message.endswith(
         f"evalsets.bucc2018.path: {gone} is no directory; expected {gone}/de-en/de-en.sample.de, "
         f"{gone}/de-en/de-en.sample.en, {gone}/de-en/de-en.sample.gold and 9 more"
     )
     here = made.write_files(tmp_path / "here", made.bucc() | made.bucc("fr"), strip=1)
-    told = project.told(with_sets({"bucc2018": {"path": str(here)}}))
-    assert "path: 6 of the 12 files expected are not there: " in told
-    assert f"{here}/de-en/de-en.sample.de, {here}/de-en/de-en.sample.en" in told
+    message = project.error(with_sets({"bucc2018": {"path": str(here)}}))
+    assert "path: 6 of the 12 files expected are not there: " in message
+    assert f"{here}/de-en/de-en.sample.de, {here}/de-en/de-en.sample.en" in message
 
 
 def test_every_set_can_be_a_copy_and_its_files_are_used_in_place(project, tmp_path):
@@ -149,7 +149,7 @@ def test_every_set_can_be_a_copy_and_its_files_are_used_in_place(project, tmp_pa
     experiment = project.load(value)
     assert len(data_files(experiment, "flores200", folder)) == 4
     (folder / "devtest" / "deu_Latn.devtest").unlink()
-    assert "evalsets.flores200.path: 1 of the 4 files" in project.told(value)
+    assert "evalsets.flores200.path: 1 of the 4 files" in project.error(value)
 
 
 def test_a_copy_in_another_layout_is_found(project, tmp_path):
@@ -164,8 +164,10 @@ def test_a_copy_in_another_layout_is_found(project, tmp_path):
 
 def test_the_dev_part_of_flores_needs_a_source_that_has_it(project):
     value = with_sets({"flores200": {"dev": True}})
-    told = project.told(value)
-    assert "evalsets.flores200.dev: only the official archive has the dev part; set sources" in told
+    message = project.error(value)
+    assert (
+        "evalsets.flores200.dev: only the official archive has the dev part; set sources" in message
+    )
     archive = "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"
     experiment = project.load(edited(value, "sources.flores200", archive))
     assert unit_source(experiment, "flores200") == archive.rpartition("/")[0]
@@ -185,7 +187,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("entries", "changes", "expected"), MISTAKES)
 def test_what_a_set_cannot_do_is_one_line(project, entries, changes, expected):
-    assert expected in project.told(with_sets(entries, **changes))
+    assert expected in project.error(with_sets(entries, **changes))
 
 
 # --- their sentences
@@ -231,31 +233,31 @@ def test_decontamination_names_every_set_and_keeps_its_labels(project, copies):
     out = copies / "keys.tsv"
     count = write_eval_keys("folded", eval_files(experiment, folders), out)
     *lines, _ = out.read_text().splitlines()  # the last is the checksum
-    found = dict(line.split("\t") for line in lines)
-    assert len(found) == count
+    labels = dict(line.split("\t") for line in lines)
+    assert len(labels) == count
     for name, key in TOLD.items():
         (code,) = experiment.evalsets[name].languages
-        assert f"{name}/{code}" in found[key].split(",")
-    assert found["größezählt"] == "mldoc/german,rcv2/german"  # its headline is in both
-    assert not any("neverread" in key or "unlabeled" in key for key in found)
+        assert f"{name}/{code}" in labels[key].split(",")
+    assert labels["größezählt"] == "mldoc/german,rcv2/german"  # its headline is in both
+    assert not any("neverread" in key or "unlabeled" in key for key in labels)
 
 
 def test_where_a_set_lies_changes_no_hash_but_what_is_in_it_does(project, copies):
     entry = {"bucc2018": {"path": str(copies / "bucc2018"), "languages": ["de"]}}
     value = with_sets(entry, decontaminate={"against": ["bucc2018"]})
 
-    def found(value):
+    def hashes(value):
         return stage_hash(project.load(value), "evalkeys")
 
-    before = found(value)
-    assert found(edited(value, "evalsets.bucc2018.path", GONE)) == before
-    assert found(edited(value, "evalsets.bucc2018.version", "v2")) != before
-    assert found(edited(value, "decontaminate.against", ["tatoeba"])) != before
+    before = hashes(value)
+    assert hashes(edited(value, "evalsets.bucc2018.path", GONE)) == before
+    assert hashes(edited(value, "evalsets.bucc2018.version", "v2")) != before
+    assert hashes(edited(value, "decontaminate.against", ["tatoeba"])) != before
     more = edited(value, "evalsets.bucc2018", {"version": "v1", "languages": "all"})
-    assert found(more) != before
+    assert hashes(more) != before
     flores = with_sets({"flores200": {}}, decontaminate={"against": ["flores200"]})
     flores = edited(flores, "sources.flores200", "x/flores200_dataset.tar.gz")
-    assert found(edited(flores, "evalsets.flores200.dev", True)) != found(flores)
+    assert hashes(edited(flores, "evalsets.flores200.dev", True)) != hashes(flores)
 
 
 # --- the plan

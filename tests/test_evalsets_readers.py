@@ -78,8 +78,8 @@ def test_bucc_is_sentences_by_id_and_pairs_of_ids(folder):
 
 
 def test_every_candidate_of_bucc_is_an_evaluation_sentence_gold_or_not(folder):
-    found = flat(bucc2018.read_sides(folder / "bucc2018", "de"))
-    assert sorted(found) == sorted(
+    sentences = flat(bucc2018.read_sides(folder / "bucc2018", "de"))
+    assert sorted(sentences) == sorted(
         2 * [line.partition("\t")[2] for kind in ("de", "en") for line in made.BUCC[kind]]
     )
 
@@ -107,9 +107,9 @@ def test_xnli_reads_the_same_from_its_json(folder):
 
 
 def test_training_pairs_of_xnli_have_the_labels_of_its_test_and_are_no_evaluation_sentences(folder):
-    found = list(xnli.read_train(folder / "xnli"))
-    assert [pair.label for pair in found] == ["contradiction", "entailment"]
-    assert not {found[0].premise, "One ."} & set(flat(xnli.read_sides(folder / "xnli", "en")))
+    pairs = list(xnli.read_train(folder / "xnli"))
+    assert [pair.label for pair in pairs] == ["contradiction", "entailment"]
+    assert not {pairs[0].premise, "One ."} & set(flat(xnli.read_sides(folder / "xnli", "en")))
 
 
 def test_pawsx_leaves_out_what_was_not_translated_in_its_own_layout_and_in_that_of_xtreme(folder):
@@ -125,8 +125,8 @@ def test_pawsx_leaves_out_what_was_not_translated_in_its_own_layout_and_in_that_
 
 
 def test_negatives_of_xsimpp_know_what_was_changed_and_in_what(folder):
-    found = xsimpp.read_negatives(folder / "xsimpp")
-    assert [(item.kind, item.source) for item in found] == [
+    negatives = xsimpp.read_negatives(folder / "xsimpp")
+    assert [(item.kind, item.source) for item in negatives] == [
         ("number_replacement", "It has 2 wheels."),
         ("causality_alternation", "It has wheels."),
         ("", ""),
@@ -135,17 +135,17 @@ def test_negatives_of_xsimpp_know_what_was_changed_and_in_what(folder):
 
 
 def test_reviews_have_a_class_by_their_stars_and_those_with_three_none(folder):
-    found = list(cls.read_split(folder / "cls", "jp", "dvd", "test"))
-    assert found == [
+    reviews = list(cls.read_split(folder / "cls", "jp", "dvd", "test"))
+    assert reviews == [
         Document("positive", "jp dvd test Toll!", "Ein Buch. Ich las & lachte!\nDoch."),
         Document("negative", "", "jp dvd test kein Titel"),
     ]
     sides = flat(cls.read_sides(folder / "cls", "jp"))
     assert "jp music train Toll!" in sides
     assert not [text for text in sides if "unlabeled" in text]
-    found = list(marc.read_split(folder / "marc", "de", "test"))
-    assert [document.label for document in found] == ["negative", "", "positive"]
-    assert found[0].title == "1 Sterne"
+    reviews = list(marc.read_split(folder / "marc", "de", "test"))
+    assert [document.label for document in reviews] == ["negative", "", "positive"]
+    assert reviews[0].title == "1 Sterne"
     assert flat(marc.read_sides(folder / "marc", "de")).count("Mehr nicht.") == 2 * 3  # no train
 
 
@@ -159,8 +159,8 @@ def test_mldoc_takes_its_items_out_of_the_reuters_corpora_and_rcv2_the_headlines
     assert [document.label for document in train] == ["MCAT", "CCAT"]
     (english,) = mldoc.read_split(folder / "mldoc", "english", "test")
     assert english.text == "Mexico grew."
-    found = list(rcv2.read_titles(folder / "mldoc", "german"))
-    assert found == [Document("CCAT", "Größe zählt.", ""), Document("MCAT", "Markt", "")]
+    titles = list(rcv2.read_titles(folder / "mldoc", "german"))
+    assert titles == [Document("CCAT", "Größe zählt.", ""), Document("MCAT", "Markt", "")]
 
 
 def test_paracrawl_is_streamed_with_english_second_whatever_the_order_of_the_codes(tmp_path):
@@ -195,8 +195,8 @@ def test_sentences_end_at_their_marks_and_at_lines(text, expected):
 
 
 def test_the_parts_of_a_document_are_its_title_its_text_and_the_sentences_of_both():
-    found = list(parts([Document("", "Good. Very.", "One. Two.\nThree"), Document("", "", "a b")]))
-    assert found == [
+    texts = list(parts([Document("", "Good. Very.", "One. Two.\nThree"), Document("", "", "a b")]))
+    assert texts == [
         *("Good. Very.", "Good.", "Very."),
         *("One. Two.\nThree", "One.", "Two.", "Three"),
         "a b",
@@ -212,8 +212,9 @@ CLS, MARC = "cls/de/books/test.review", "marc/dev/dataset_de_dev.json"
 ITEM = "mldoc/RCV2_Multilingual_Corpus/german/REUTDE1/11.xml"
 HEADER = "\t".join(made.XNLI_COLUMNS).encode() + b"\n"
 PAWS_HEADER = b"id\tsentence1\tsentence2\tlabel\n"
-TATOEBA, LINES, SIB = (
+TATOEBA, ENGLISH, LINES, SIB = (
     "tatoeba/tatoeba.deu-eng.deu",
+    "tatoeba/tatoeba.deu-eng.eng",
     "flores200/devtest/deu_Latn.devtest",
     "sib200/deu_Latn/test.tsv",
 )
@@ -244,6 +245,7 @@ MALFORMED = [
     (SIB, SIB_HEADER + b"0\tother\ta\n", "line 2: found the category 'other'"),
     (SIB, SIB_HEADER + b"0\ttravel\t\xff\n", "not UTF-8 at byte 32"),
     (TATOEBA, b"a\n\n", "line 2 is empty"),
+    (ENGLISH, b"d\n\n", "line 2 is empty"),
     (TATOEBA, b"\xff\n", "not UTF-8 at byte 0"),
     (TATOEBA, b"a\n", "deu has 1 lines and tatoeba.deu-eng.eng has 2; both sides"),
     (DE, b"de-1\ta\nde-2\n", "line 2: expected id<TAB>sentence, found 'de-2'"),

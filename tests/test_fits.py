@@ -49,13 +49,15 @@ def test_a_model_larger_than_the_memory_is_one_line_and_nothing_is_written(toy, 
     [({}, 4), ({"amsgrad": True}, 5), ({"steps": 0}, 1)],
     ids=["Adam", "AMSGrad", "untrained"],
 )
-def test_weights_gradients_and_moments_must_fit_to_the_byte(
+def test_weights_gradients_and_moments_must_fit_to_the_byte_and_no_random_number_is_drawn(
     toy, never_killed, monkeypatch, train, copies
 ):
     needed = copies * FLOAT * count(never_killed)
     arguments = ("ems", system(toy, train=train), 3, 300, torch.device("cpu"))
     sizes_of(monkeypatch, needed)
+    before = torch.get_rng_state()
     check_fits(*arguments)
+    assert torch.equal(torch.get_rng_state(), before)
     sizes_of(monkeypatch, needed - 1)
     with pytest.raises(EmsError, match=r"systems\.ems: "):
         check_fits(*arguments)

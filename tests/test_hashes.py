@@ -124,10 +124,10 @@ def test_a_corpus_that_changes_its_role_is_cleaned_again_for_its_report(project)
 
 
 def test_the_jobs_of_two_stages_or_pairs_never_share_a_hash_where_their_work_differs(project):
-    found = hashes(project.load(REAL))
-    others = [value for name, value in found.items() if name not in SEGMENT]
+    by_job = hashes(project.load(REAL))
+    others = [value for name, value in by_job.items() if name not in SEGMENT]
     assert len(set(others)) == len(others)
-    assert not set(others) & {found[name] for name in SEGMENT}  # here all have one segmenter
+    assert not set(others) & {by_job[name] for name in SEGMENT}  # here all have one segmenter
 
 
 def test_a_hash_does_not_depend_on_the_order_of_the_keys(project):
@@ -216,9 +216,9 @@ def test_no_scoring_depends_on_a_table_a_record_a_demo_or_the_units_of_a_downloa
 
 def test_a_figure_depends_on_its_table_and_the_demo_on_demos_alone():
     assert "tatoeba/table.py" in of_benchmarks(*figure_modules("tatoeba"))
-    found = of_benchmarks(*demo_modules())
-    assert {"xnli/demo.py", "counterfactual/demo.yaml"} <= found
-    assert {name.partition("/")[2].partition(".")[0] for name in found} == {"demo"}
+    modules = of_benchmarks(*demo_modules())
+    assert {"xnli/demo.py", "counterfactual/demo.yaml"} <= modules
+    assert {name.partition("/")[2].partition(".")[0] for name in modules} == {"demo"}
 
 
 def forget():
@@ -316,5 +316,5 @@ PINNED = {
 
 def test_the_hashes_of_the_shipped_experiments_stay_as_they_are():
     """A finished model is trained again where the hash of its training changes."""
-    found = {name: source.digest(list(hashes(shipped(name)).values())) for name in SHIPPED}
-    assert found == PINNED
+    digests = {name: source.digest(list(hashes(shipped(name)).values())) for name in SHIPPED}
+    assert digests == PINNED

@@ -181,11 +181,11 @@ def test_an_alarm_of_the_program_that_uses_us_still_goes_off(jumanpp, pyknp):
 
 def test_a_thread_asks_as_for_many_since_it_cannot_keep_time(jumanpp, pyknp):
     jumanpp()
-    found = []
-    work = threading.Thread(target=lambda: found.extend(segmenter("jumanpp", "ja")(["日本"])))
+    limits = []
+    work = threading.Thread(target=lambda: limits.extend(segmenter("jumanpp", "ja")(["日本"])))
     work.start()
     work.join()
-    assert found == ["日 本"]
+    assert limits == ["日 本"]
     assert pyknp == ["日本"]
 
 

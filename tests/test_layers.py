@@ -50,19 +50,19 @@ NEVER_CALLED = {"torch.load", "torch.save", "eval", "exec", "yaml.unsafe_load", 
 
 def imports(text):
     """The modules that a source names, `from ems import x` as "ems.x"; relative ones with dots."""
-    found = []
+    modules = []
     tree = ast.parse(text)
     for node in ast.walk(tree):  # what is imported for types alone runs nothing
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = [ast.Pass()]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "ems" and not node.level:
-            found += [f"ems.{alias.name}" for alias in node.names]
+            modules += [f"ems.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found.append("." * node.level + (node.module or ""))
-    return found
+            modules.append("." * node.level + (node.module or ""))
+    return modules
 
 
 def part(module):
@@ -95,15 +95,15 @@ def only_weights(call):
 
 def forbidden(text):
     """What a source does that ems never does."""
-    found = [name for name in imports(text) if name.split(".")[0] in NEVER_IMPORTED]
+    names = [name for name in imports(text) if name.split(".")[0] in NEVER_IMPORTED]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ExceptHandler) and node.type is None:
-            found.append("bare except")
+            names.append("bare except")
         if isinstance(node, ast.Call):
             if ast.unparse(node.func) in NEVER_CALLED and not only_weights(node):
-                found.append(ast.unparse(node.func))
-            found += [word.arg for word in node.keywords if word.arg == "allow_pickle"]
-    return found
+                names.append(ast.unparse(node.func))
+            names += [word.arg for word in node.keywords if word.arg == "allow_pickle"]
+    return names
 
 
 def test_every_part_of_ems_has_its_place_in_the_list():

@@ -124,6 +124,15 @@ def test_masks_are_a_function_of_seed_and_step_and_differ_between_them(hide):
         assert not np.array_equal(first.inputs, other.inputs)
 
 
+def test_masks_do_not_follow_the_random_numbers_of_the_draw():
+    """A draw takes the first ones of its seed and step."""
+    made = batch()
+    places = Masker("one", PIECES, LONGEST)(made, 1, 2).places
+    first_side = row_of(made)[places] < made.pairs
+    numbers = np.random.Generator(np.random.Philox(key=[1, 2])).random(made.pairs)
+    assert len({*(first_side == (numbers < 0.5)).tolist()}) == 2
+
+
 @pytest.mark.parametrize("hide", HIDES)
 def test_processes_that_share_a_step_mask_what_one_would(hide):
     masker, made = Masker(hide, PIECES, LONGEST), batch(pairs=12)

@@ -48,11 +48,11 @@ def step(dropout, count=0, cached=False):
     return loss.detach(), gradients
 
 
-def assert_same(found, expected, **tolerance):
-    torch.testing.assert_close(found[0], expected[0], **tolerance)
-    assert found[1].keys() == expected[1].keys()
+def assert_same(actual, expected, **tolerance):
+    torch.testing.assert_close(actual[0], expected[0], **tolerance)
+    assert actual[1].keys() == expected[1].keys()
     for name, value in expected[1].items():
-        torch.testing.assert_close(found[1][name], value, **tolerance, msg=name)
+        torch.testing.assert_close(actual[1][name], value, **tolerance, msg=name)
 
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
@@ -133,11 +133,11 @@ def _high_water():
 
 def test_both_ways_take_much_less_memory():
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    found = {}
+    peaks = {}
     for way in ("plain", "checkpoint", "cache"):
         command = f"import test_memory, json; print(json.dumps(test_memory.peak_of({way!r})))"
         output = subprocess.check_output([sys.executable, "-c", command], env=environment)
-        found[way] = json.loads(output)
-    assert found["plain"] > 100, found  # what there is to save
-    assert found["checkpoint"] < 0.7 * found["plain"], found  # what is left is mostly of one layer
-    assert found["cache"] < 0.4 * found["plain"], found
+        peaks[way] = json.loads(output)
+    assert peaks["plain"] > 100, peaks  # what there is to save
+    assert peaks["checkpoint"] < 0.7 * peaks["plain"], peaks  # what is left is mostly of one layer
+    assert peaks["cache"] < 0.4 * peaks["plain"], peaks

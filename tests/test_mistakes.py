@@ -12,7 +12,8 @@ NARROWED = REAL | {
         "pair": {"each": ["de"]},
     },
 }
-SWEPT = MINIMAL | {"sweep": {"base": "ems", "axes": {"model.layers": [2, 6]}}}
+SWEEP = {"base": "ems", "axes": {"model.layers": [2, 6]}, "train": {"steps": 7}}
+SWEPT = MINIMAL | {"sweep": SWEEP}
 SWEPT |= {"validation": {"name": "Toy", "version": "dev", "source": "nowhere"}}
 MINED = changed(MINIMAL, {"sources": {"paracrawl": "embedded"}})
 # the key, what is there in its place, and what the line says: all between `...`, in this order
@@ -48,6 +49,8 @@ OF_REAL = [
     ("clean.identical", True, "clean.identical: found True; allowed values: keep, drop"),
     ("vocabulary.size", 70_000, "vocabulary.size: 70000 ... maximum of 65535"),
     ("train.batch_pairs", 1, "train.batch_pairs: 1 ... minimum of 2"),
+    ("train.corpus_share", 0, "train.corpus_share: 0"),
+    ("train.corpus_share", 1.5, "train.corpus_share: 1.5 ... maximum of 1"),
     ("systems", {}, "systems: {} ... non-empty"),
     ("tables.ablation", ["a"], "tables.ablation: ['a'] ... too short"),
     ("tables.systems", ["a", "c"], "tables.systems: c has no entry under systems"),
@@ -133,6 +136,7 @@ OF_NARROWED = [
     ("systems.some.languages", ["en"], "systems.some.languages ... too short"),
     ("vocabularies.de.languages", ["en", "xx"], "vocabularies.de.languages: found 'xx'"),
     ("vocabularies.de.languages", GONE, "vocabularies.de.languages: this key is missing"),
+    ("vocabularies.de.siz", 1, "vocabularies.de.siz: unknown key (did you mean size?)"),
     ("vocabularies.shared", {"languages": ["en", "de"]}, "vocabularies.shared ... rename it"),
     ("corpora.0.languages", ["de"], "systems.some: no corpus has a pair ... en, ja"),
     ("evalsets.tatoeba.languages", ["ja"], "systems.one: tatoeba has none ... en, de"),
@@ -152,8 +156,10 @@ OF_SWEPT = [
     ("sweep.axes", {}, "sweep.axes"),
     ("sweep.base", "emz", "sweep.base: emz is no system ... ems"),
     ("sweep.base", "ngram", "sweep.base: ngram is no system that is trained"),
+    ("sweep.axis", {}, "sweep.axis: unknown key (did you mean axes?)"),
     ("sweep.train", {"step": 1}, "sweep.train.step: unknown key (did you mean steps?)"),
     ("systems", {"ems": {}, "ems.layers-2": {}}, "model.layers ... 2 ... named ems.layers-2"),
+    ("systems", {"ems": {}, "ems.chosen": {}}, "systems.ems.chosen: the sweep makes a system"),
     ("validation", None, "sweep: points are compared on the validation loss"),
 ]
 OF_MINED = {  # settings that cannot be meant together
@@ -213,12 +219,12 @@ def check(message, line):
 
 @pytest.mark.parametrize(("base", "path", "new", "line"), CASES, ids=[case[1] for case in CASES])
 def test_a_mistake_is_one_line_with_the_key_and_what_is_allowed(tmp_path, base, path, new, line):
-    check(Settings(tmp_path).told(edited(base, path, new)), line)
+    check(Settings(tmp_path).error(edited(base, path, new)), line)
 
 
 @pytest.mark.parametrize(("text", "line"), OF_MINED.items())
 def test_what_cannot_be_meant_together_is_one_line(tmp_path, text, line):
-    check(Settings(tmp_path).told(changed(MINED, yaml.safe_load(text))), line)
+    check(Settings(tmp_path).error(changed(MINED, yaml.safe_load(text))), line)
 
 
 @pytest.mark.parametrize("text", ALLOWED)

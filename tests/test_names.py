@@ -150,7 +150,7 @@ def test_the_data_folder_is_a_folder_or_is_not_there_yet(project):
     (project.root / "good").symlink_to("folder")
     for data in ("file", "file/x", "link", "d" * 300):
         project.site({**SITE, "data": data})
-        message = project.told()
+        message = project.error()
         assert "config.yaml: data: found" in message
         assert f"{data}', expected a folder or a name that is free (" in message
     for data in ("folder", "good", "not there/yet", "a b", "../x"):

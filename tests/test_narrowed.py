@@ -53,11 +53,11 @@ def test_an_entry_with_each_is_a_system_for_each_vocabulary_with_its_overrides(p
 
 def test_a_system_has_the_languages_of_its_vocabulary_or_those_it_names_in_that_order(project):
     systems = project.load().systems
-    found = {name: list(system.languages) for name, system in systems.items()}
-    assert found["all"] == found["ngram"] == ["en", "de", "ja"]
-    assert found["some"] == ["en", "ja"]
-    assert found["one"] == found["pair-de"] == ["en", "de"]
-    assert found["pair-ja"] == ["ja", "en"]
+    languages = {name: list(system.languages) for name, system in systems.items()}
+    assert languages["all"] == languages["ngram"] == ["en", "de", "ja"]
+    assert languages["some"] == ["en", "ja"]
+    assert languages["one"] == languages["pair-de"] == ["en", "de"]
+    assert languages["pair-ja"] == ["ja", "en"]
     assert list(project.load().of_system("pair-ja").languages) == ["ja", "en"]
 
 
@@ -73,11 +73,11 @@ def test_a_vocabulary_is_the_base_and_its_overrides(project):
 
 def test_the_shards_of_a_vocabulary_are_the_pairs_of_its_languages(project):
     experiment = project.load()
-    found = {
+    shards = {
         name: [pair for _, pair in experiment.pairs_of("train", name)]
         for name in experiment.vocabularies
     }
-    assert found == {"shared": ["de-en", "en-ja"], "de": ["de-en"], "ja": ["en-ja"]}
+    assert shards == {"shared": ["de-en", "en-ja"], "de": ["de-en"], "ja": ["en-ja"]}
     assert [pair for _, pair in experiment.pairs_of("validation", "de")] == ["de-en"]
 
 

@@ -134,6 +134,15 @@ def test_every_segmenter_keeps_the_pairs_aligned(name, cleaned, tmp_path, monkey
         assert not any(c in text for text in words for c in "\r\n\x00\u2028\u2029\x85\x0b\x0c")
 
 
+def test_a_limit_on_bytes_takes_the_longest_lines_and_counts_them(tmp_path):
+    pairs, reasons = corpus()
+    limit = LONG * 9 // 10
+    kept, entry = clean(tmp_path, pairs, undecodable="drop", max_bytes=limit)
+    gone = [at for at, pair in enumerate(pairs) if max(map(len, pair)) > limit]
+    assert len(gone) == entry["removed"]["max_bytes"] == 2
+    assert len(kept) == len(pairs) - len(reasons) - len(gone)
+
+
 # --- what is one clear error
 
 

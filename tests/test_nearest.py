@@ -40,19 +40,19 @@ def test_neighbours_in_tiles_are_those_of_a_double_loop_of_equals_the_first(
     expected = naive_nearest(first.tolist(), second.tolist(), k)
     assert as_lists(there) == expected
     assert as_lists(back) == naive_nearest(second.tolist(), first.tolist(), k)
-    ties = sum(len({s for s, _ in found}) < len(found) for found in expected)
+    ties = sum(len({s for s, _ in nearest_of}) < len(nearest_of) for nearest_of in expected)
     assert ties > (0 if k == 1 else 20) - 1  # a guard: the order of equals was at stake
 
 
 def test_neighbours_of_real_numbers_are_those_of_a_double_loop():
     first, second = noisy(120, 8, seed=3, noise=0.5)
     there, back = nearest.nearest(first, second, 4)
-    for found, queries, candidates in ((there, first, second), (back, second, first)):
+    for neighbours, queries, candidates in ((there, first, second), (back, second, first)):
         expected = naive_nearest(queries.tolist(), candidates.tolist(), 4)
-        assert found.index.tolist() == [[at for _, at in row] for row in expected]
+        assert neighbours.index.tolist() == [[at for _, at in row] for row in expected]
         values = [[s for s, _ in row] for row in expected]
-        assert np.allclose(found.similarity, values, atol=1e-6)
-        assert np.allclose(found.mean, np.mean(values, axis=1), atol=1e-6)
+        assert np.allclose(neighbours.similarity, values, atol=1e-6)
+        assert np.allclose(neighbours.mean, np.mean(values, axis=1), atol=1e-6)
 
 
 def test_of_fewer_items_than_asked_for_all_are_neighbours():
@@ -148,10 +148,10 @@ def test_mined_pairs_and_their_scores_are_those_of_plain_loops(name, k, monkeypa
     monkeypatch.setattr(nearest, "GROUP", 8)
     first, second = noisy(70, 6, seed=5, noise=0.8)
     second = second[:61]
-    found = as_list(mine(first, second, k, name))
+    mined = as_list(mine(first, second, k, name))
     expected = naive_mine(first.tolist(), second.tolist(), k, name)
-    assert [pair[1:] for pair in found] == [pair[1:] for pair in expected]
-    assert [pair[0] for pair in found] == pytest.approx([pair[0] for pair in expected], abs=1e-5)
+    assert [pair[1:] for pair in mined] == [pair[1:] for pair in expected]
+    assert [pair[0] for pair in mined] == pytest.approx([pair[0] for pair in expected], abs=1e-5)
 
 
 def test_each_sentence_is_in_one_pair_and_the_best_pairs_come_first():
@@ -169,14 +169,14 @@ def test_the_best_candidate_is_the_one_of_plain_loops_over_all_or_the_nearest(na
     queries, candidates = noisy(60, 6, seed=7, noise=0.8)
     queries = queries[:23]
     for function, among_nearest in ((best_candidates, False), (best_by_margin, True)):
-        found = function(queries, candidates, k, name).tolist()
+        best = function(queries, candidates, k, name).tolist()
         plain = naive_best(queries.tolist(), candidates.tolist(), k, name, among_nearest)
-        assert found == plain
+        assert best == plain
         near = function(queries, candidates, k, "absolute").tolist()
         if k == 4:  # a guard: the margin changes what is found
-            assert (found == near) == (name == "absolute")
+            assert (best == near) == (name == "absolute")
     if (name, k) == ("ratio", 4):
-        assert best_by_margin(queries, candidates).tolist() == found
+        assert best_by_margin(queries, candidates).tolist() == best
 
 
 @pytest.mark.parametrize("columns", [1, 2, 4096])
@@ -198,7 +198,7 @@ def test_where_no_neighbourhood_is_above_zero_a_ratio_is_zero_and_prefers_the_ne
 
 def test_margins_are_ratio_distance_and_absolute():
     similarity, around = np.array([0.6, -0.2, 0.3]), np.array([0.5, 0.4, -0.1])
-    found = {name: margin(similarity, around) for name, margin in MARGINS.items()}
-    assert found["ratio"] == pytest.approx([1.2, -0.5, 0.0])
-    assert found["distance"] == pytest.approx([0.1, -0.6, 0.4])
-    assert found["absolute"] == pytest.approx([0.6, -0.2, 0.3])
+    margins = {name: margin(similarity, around) for name, margin in MARGINS.items()}
+    assert margins["ratio"] == pytest.approx([1.2, -0.5, 0.0])
+    assert margins["distance"] == pytest.approx([0.1, -0.6, 0.4])
+    assert margins["absolute"] == pytest.approx([0.6, -0.2, 0.3])

@@ -87,8 +87,8 @@ def test_the_order_of_the_keys_of_an_experiment_is_not_that_of_the_sums(backward
 
 
 def test_the_source_of_training_holds_every_objective_by_its_file():
-    found = set(source_files("ems.train"))
-    assert {ROOT / "ems/objectives" / f"{name}.py" for name in NAMES} <= found
+    sources = set(source_files("ems.train"))
+    assert {ROOT / "ems/objectives" / f"{name}.py" for name in NAMES} <= sources
 
 
 def test_the_trainer_names_no_objective():

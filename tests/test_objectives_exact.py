@@ -38,7 +38,7 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "mlm": ("mlm", {}, {"head": HEAD}, {}),
     "contrastive": ("contrastive", {"width": 3}, {}, {}),
     "dot": ("contrastive", {"width": 3, "similarity": "dot", "temperature": 2}, {}, {}),
-    "margin": ("contrastive", {"width": 0, "margin": 0.3}, {}, {}),
+    "margin": ("contrastive", {"width": 0, "margin": 0.3, "temperature": 0.3}, {}, {}),
     "both sides": ("contrastive", {"both_sides": True}, {}, {}),
     "duplicates": ("contrastive", {"mask_duplicates": True}, {}, {}),
     "groups": ("contrastive", {"negatives": 3}, {}, {}),
@@ -130,6 +130,30 @@ def same(first, second):
     """Whether two (loss, gradients) agree to rounding."""
     size = max(1, abs(first[0]), *(gradient.abs().max().item() for gradient in first[1].values()))
     return max(differences(first, second).values()) < 1e-9 * size
+
+
+def test_several_objectives_and_their_gradients_are_a_sum_by_their_weights():
+    weights = {"xtr": 2, "contrastive": 0.5}
+    objectives = {name: {"weight": weight} for name, weight in weights.items()}
+    settings = system_settings(MODEL, {**objectives, "head": HEAD}, {})
+    system = noisy_system(settings, LANGUAGES, PIECES)
+    rows = sentences("none")
+    parts = system(DeviceBatch.of(batch_of(rows), torch.device("cpu")))
+    of_weights = weights_of(system)
+    pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
+    total = sum(
+        weight
+        * REFERENCES[name](
+            {**of_weights, "heads": HEADS, "change": None},
+            pairs,
+            None,
+            settings=plain(settings.objectives),
+        )
+        / len(PAIRS)
+        for name, weight in weights.items()
+    )
+    actual = gradients(parts["total"], system.named_parameters())
+    assert same(actual, gradients(total, of_weights))
 
 
 VARIED = {

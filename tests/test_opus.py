@@ -81,11 +81,11 @@ def test_an_entry_without_languages_takes_those_that_the_corpus_has(project):
 
 
 def test_a_language_has_the_files_of_all_its_codes_in_order(project):
-    found = corpus(project, SUBTITLES)
-    assert found.pairs == ("de-en", "en-zh", "en-nb", "en-ja")
-    assert found.files("en-zh") == ("en-zh_cn", "en-zh_tw")
-    assert found.files("en-nb") == ("en-no",)
-    assert found.files("de-en") == ("de-en",)
+    files = corpus(project, SUBTITLES)
+    assert files.pairs == ("de-en", "en-zh", "en-nb", "en-ja")
+    assert files.files("en-zh") == ("en-zh_cn", "en-zh_tw")
+    assert files.files("en-nb") == ("en-no",)
+    assert files.files("de-en") == ("de-en",)
     tatoeba = corpus(project, {"name": "Tatoeba", "version": "v2022-03-03"})
     assert tatoeba.files("en-zh") == ("cmn-en",)
 
@@ -111,8 +111,8 @@ def test_a_corpus_whose_files_are_not_listed_is_expected_to_have_all_languages(p
 
 def test_caps_may_differ_by_language(project):
     entry = {"name": "UNPC", "version": "v1.0", "max_pairs": {"default": 7, "zh": 9, "ru": 5}}
-    found = corpus(project, entry, languages=["en", "zh", "ar"])
-    assert [found.cap(pair) for pair in found.pairs] == [9, 7]
+    files = corpus(project, entry, languages=["en", "zh", "ar"])
+    assert [files.cap(pair) for pair in files.pairs] == [9, 7]
     assert corpus(project, {**TED, "max_pairs": 4}).cap("de-en") == 4
     only = corpus(project, {**TED, "max_pairs": {"zh": 4}})
     assert (only.cap("de-en"), only.cap("en-zh")) == (None, 4)
@@ -182,7 +182,7 @@ def test_a_mistake_is_one_line_that_says_what_there_is(project, mistake):
     value = BASE
     for path, new in edits.items():
         value = edited(value, path, new)
-    message = project.told(value)
+    message = project.error(value)
     for part in parts:
         assert part in message
 
@@ -193,13 +193,13 @@ def test_the_part_of_a_benchmark_is_by_document_only(project):
         "validation": {"name": "NTREX", "version": "v1", "part": "train"},
         "evalsets": BASE["evalsets"] | {"ntrex": {"version": "v1", "part": "test"}},
     }
-    assert "evalsets.ntrex.part: a benchmark is divided by document" in project.told(value)
+    assert "evalsets.ntrex.part: a benchmark is divided by document" in project.error(value)
 
 
 def test_mined_pairs_come_from_their_own_source(project):
     mined = {**WIKI, "format": "mined", "threshold": 1.1}
-    found = corpus(project, mined, sources={"wikimatrix": "w"})
-    assert (found.source, found.mined, found.threshold) == ("w", True, 1.1)
+    files = corpus(project, mined, sources={"wikimatrix": "w"})
+    assert (files.source, files.mined, files.threshold) == ("w", True, 1.1)
     assert corpus(project, WIKI).source == "o"
     assert corpus(project, {**mined, "source": "mine"}).source == "mine"
 

@@ -122,7 +122,12 @@ FAILURES = {
     ),
     **{
         type(error).__name__: (raises(error), "OpusTools failed")
-        for error in (urllib.error.URLError("no name"), KeyError("url"), SystemExit())
+        for error in (
+            urllib.error.URLError("a"),
+            FileNotFoundError("x"),
+            KeyError("url"),
+            SystemExit(),
+        )
     },
     **{
         f"content {at}": (brings(content), "not a zip archive")
@@ -144,8 +149,8 @@ def test_an_absent_package_is_named_also_before_any_job_starts(monkeypatch, tmp_
     monkeypatch.setitem(sys.modules, "opustools", None)
     fails(out, "needs the package opustools, which is not installed .*pip install opustools")
     settings.load()
-    told = settings.told(edited(REAL, "sources", {"opus": "opustools"}))
-    assert "needs the package opustools" in told
+    message = settings.error(edited(REAL, "sources", {"opus": "opustools"}))
+    assert "needs the package opustools" in message
 
 
 def test_what_a_killed_run_left_does_not_count(stand_in, out):

@@ -27,12 +27,14 @@ ENCODE = "encode --model m --language en --source de-en.tsv --out"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder with the project's settings and a folder `d` of the user's, as working directory."""
+    """A folder with the project's settings and two folders of the user's, as working directory."""
     for name in ("schemas", "configs"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "config.yaml", tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "thesis.txt").write_text(KEPT)
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "manifest.json").write_text('{"name": "my web page"}')  # a common name
     (tmp_path / "de-en.tsv").write_text("ein Haus\ta house\t1\nein Hund\ta dog\t2\n")
     (tmp_path / "link.tsv").symlink_to("de-en.tsv")
     (tmp_path / "hard.tsv").hardlink_to(tmp_path / "de-en.tsv")
@@ -113,7 +115,7 @@ JOBS = {  # a command line -> what its error says
     FETCH: "a file of --source m, which would be lost",
     # a companion of the output counts as output
     "sample --sources de-en.tsv --experiment tiny --out kept.txt": "kept.languages",
-    "demo-mirror --out d": "d: expected",
+    **{f"demo-mirror --out {name}": f"{name}: expected" for name in ("d", "web")},
     # what is missing is not a lack of space
     f"{ENCODE} x.npy --model gone": "gone/model.json: no such file",
 }
@@ -170,8 +172,7 @@ def test_shards_replace_those_of_an_earlier_run_and_no_folder_with_other_files(p
         "expected a new folder or one that this command made, found a folder with other files"
     )
     assert f"--out d: {expected}" in refused(capfd, place, *job, "d")
-    (place / "d" / "manifest.json").write_text('{"name": "my web page"}')  # a common name
-    refused(capfd, place, *job, "d")
+    assert f"--out web: {expected}" in refused(capfd, place, *job, "web")
 
     assert main([*job, "s"]) == 0
     before = tree(place / "s")

@@ -84,24 +84,24 @@ def test_features_of_a_pair_are_both_their_product_and_their_difference():
     first, second = [0, 4, 2, 2], [1, 1, 2, 3]
     pool = pairs_pool(torch.from_numpy(vectors), torch.tensor(first), torch.tensor(second))
     rows = torch.tensor([[3, 0], [1, 1]])
-    found = pool.take(rows)
-    assert found.shape == (2, 2, pool.width) == (2, 2, 12)
+    features = pool.take(rows)
+    assert features.shape == (2, 2, pool.width) == (2, 2, 12)
     for at in range(2):
         for of in range(2):
             u, v = vectors[first[rows[at, of]]].tolist(), vectors[second[rows[at, of]]].tolist()
             expected = [*u, *v]
             expected += [a * b for a, b in zip(u, v, strict=True)]
             expected += [abs(a - b) for a, b in zip(u, v, strict=True)]
-            assert found[at, of].tolist() == pytest.approx(expected)
+            assert features[at, of].tolist() == pytest.approx(expected)
 
 
 def test_inference_is_learnt_in_english_and_tested_in_each_language(folder, tmp_path):
     scores = run("xnli", tmp_path, folder, PairEncoder(turned=90), **OF_XNLI)
-    found = means(scores)
-    assert set(found) == {"en-en", "en-de", "en-zh"}
-    assert found["en-en"] > 90
-    assert found["en-zh"] > 90
-    assert found["en-de"] < 70  # all angles between premise and hypothesis are others
+    accuracies = means(scores)
+    assert set(accuracies) == {"en-en", "en-de", "en-zh"}
+    assert accuracies["en-en"] > 90
+    assert accuracies["en-zh"] > 90
+    assert accuracies["en-de"] < 70  # all angles between premise and hypothesis are others
     assert set(counts(scores).values()) == {36}
     assert (scores.parallel, list(scores.details)) == (True, ["classifiers"])
     assert len(scores.details["classifiers"]["epochs"]) == len(scores.labelled()["en-de"]) > 1
@@ -128,21 +128,21 @@ def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp
 
 
 def test_a_class_that_is_missing_and_an_embedding_that_is_not_finite_are_told(folder, tmp_path):
-    def told(encoder):
-        with pytest.raises(EmsError) as error:
+    def error(encoder):
+        with pytest.raises(EmsError) as raised:
             run("xnli", tmp_path, folder, encoder, **OF_XNLI)
-        return str(error.value)
+        return str(raised.value)
 
     class Broken(PairEncoder):
         def vector(self, line, language):
             return super().vector(line, language) * (np.nan if language == "zh" else 1)
 
-    assert "xnli zh test: the embedding of sentence 1 is not finite: 'a " in told(Broken())
+    assert "xnli zh test: the embedding of sentence 1 is not finite: 'a " in error(Broken())
     path = folder / xnli.TRAIN
     path.write_text(path.read_text().replace("neutral", "entailment"))
-    assert told(PairEncoder()).startswith(f"{path}: none of the 150 pairs is neutral; expected")
+    assert error(PairEncoder()).startswith(f"{path}: none of the 150 pairs is neutral; expected")
     path.unlink()
-    assert "multinli.train.en.tsv" in told(PairEncoder())
+    assert "multinli.train.en.tsv" in error(PairEncoder())
 
 
 # --- PAWS-X
@@ -231,9 +231,9 @@ def test_rows_keep_their_numbers_where_others_are_left_out(real, tmp_path):
         needs(folder.is_dir(), "real data beside the project")
     folder = folder if real else write_pawsx(tmp_path)
     for code in ("de", "zh"):
-        found = pawsx.read_numbered(folder, code, "dev")
-        assert [pair for _, pair in found] == pawsx.read_split(folder, code, "dev")
+        pairs = pawsx.read_numbered(folder, code, "dev")
+        assert [pair for _, pair in pairs] == pawsx.read_split(folder, code, "dev")
         lines = (folder / f"dev-{code}.tsv").read_text().splitlines()
-        for row, pair in found:
+        for row, pair in pairs:
             assert lines[row].split("\t")[0].strip() == pair.first
-    assert 0 < len(found) < len(lines)  # a guard: zh lacks some
+    assert 0 < len(pairs) < len(lines)  # a guard: zh lacks some

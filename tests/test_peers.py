@@ -31,10 +31,10 @@ TIDY = ["ab cab", "a b", "", "dad", "f\u00e9e"]
 
 
 def refusal(call, *arguments):
-    with pytest.raises(EmsError) as told:
+    with pytest.raises(EmsError) as error:
         call(*arguments)
-    assert "\n" not in str(told.value)
-    return str(told.value)
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 # --- a command
@@ -48,9 +48,9 @@ open(sys.argv[0] + ".saw", "ab").write(open(lines, "rb").read() + language.encod
 rows = open(lines, encoding="utf-8", newline="\\n").read().split("\\n")[:-1]
 np.save(open(out, "wb"), np.array([[len(row), 1] for row in rows], np.float32))
 """
-    found = CommandEncoder(write_command(tmp_path, source)).encode(LINES, "de")
-    assert found.dtype == np.float32
-    assert found[:, 0].tolist() == [len(line) for line in TIDY]
+    vectors = CommandEncoder(write_command(tmp_path, source)).encode(LINES, "de")
+    assert vectors.dtype == np.float32
+    assert vectors[:, 0].tolist() == [len(line) for line in TIDY]
     saw = (tmp_path / "encode.py.saw").read_text()
     assert saw == "".join(f"{line}\n" for line in TIDY) + "de"
 
@@ -93,9 +93,9 @@ FAILURES = [
 def test_a_bad_answer_of_a_command_is_told(tmp_path, source, message):
     head = "import sys, numpy as np\ndef save(x): np.save(open(sys.argv[3], 'wb'), x)\n"
     encoder = CommandEncoder(write_command(tmp_path, head + source))
-    told = refusal(encoder.encode, ["one", "two"], "en")
-    assert re.search(message, told), told
-    assert len(told) < 1000
+    error = refusal(encoder.encode, ["one", "two"], "en")
+    assert re.search(message, error), error
+    assert len(error) < 1000
 
 
 def test_vectors_that_change_their_width_are_told(tmp_path, monkeypatch):
@@ -122,8 +122,8 @@ def test_a_command_without_its_files_is_told_before_it_runs(command, message):
 
 
 def test_a_program_that_is_not_there_is_told():
-    told = refusal(CommandEncoder("no-such-program {lines} {out}").encode, ["x"], "en")
-    assert re.search("no-such-program.*install it", told)
+    message = refusal(CommandEncoder("no-such-program {lines} {out}").encode, ["x"], "en")
+    assert re.search("no-such-program.*install it", message)
 
 
 def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):
@@ -140,9 +140,9 @@ def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
-    told = refusal(SentenceTransformersEncoder, "sentence-transformers/LaBSE")
-    assert "pip install '.[peers]'" in told
-    assert told.startswith("sentence-transformers/LaBSE: ")
+    message = refusal(SentenceTransformersEncoder, "sentence-transformers/LaBSE")
+    assert "pip install '.[peers]'" in message
+    assert message.startswith("sentence-transformers/LaBSE: ")
 
 
 @pytest.fixture(scope="module")
@@ -158,14 +158,14 @@ def test_its_vectors_are_the_mean_of_its_states_line_by_line(peer):
 
     tokenizer, model = AutoTokenizer.from_pretrained(peer), AutoModel.from_pretrained(peer).eval()
     lines = [line for line in LINES if line]
-    found = SentenceTransformersEncoder(str(peer), "cpu").encode(lines * 20, "xx")
-    assert found.dtype == np.float32
-    assert found.shape == (80, 16)
+    vectors = SentenceTransformersEncoder(str(peer), "cpu").encode(lines * 20, "xx")
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (80, 16)
     for at, line in enumerate([line for line in TIDY if line]):
         with torch.inference_mode():
             states = model(**tokenizer(line, return_tensors="pt")).last_hidden_state[0]
-        np.testing.assert_allclose(found[at], states.mean(0).numpy(), rtol=0, atol=1e-5)
-    assert len({row.round(4).tobytes() for row in found}) == 4
+        np.testing.assert_allclose(vectors[at], states.mean(0).numpy(), rtol=0, atol=1e-5)
+    assert len({row.round(4).tobytes() for row in vectors}) == 4
 
 
 def test_its_tokens_are_counted_whole_however_long_a_line_is(peer):
@@ -258,7 +258,7 @@ def test_another_model_or_command_is_another_job_and_training_settings_are_none(
 )
 def test_a_system_that_does_not_say_where_its_encoder_is_from_is_told(tmp_path, system, message):
     value = edited(MINIMAL, "systems", {"ems": {}, "x": system})
-    assert message in Settings(tmp_path).told(value)
+    assert message in Settings(tmp_path).error(value)
 
 
 def test_the_files_of_a_system_are_those_whose_change_makes_it_stale(tmp_path, monkeypatch):
@@ -282,12 +282,12 @@ def test_every_kind_has_an_encoder_and_its_source_a_hash():
 
 
 def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():
-    found = shipped("ems62")
+    experiment = shipped("ems62")
     external = ("sentence-transformers", "command")
-    peers = {name for name, system in found.systems.items() if system.kind in external}
+    peers = {name for name, system in experiment.systems.items() if system.kind in external}
     assert peers == {"labse", "sbert-distill", "laser", "laser2"}
-    assert not peers & set(found.shown)
-    assert found.systems["labse"].place == "sentence-transformers/LaBSE"
+    assert not peers & set(experiment.shown)
+    assert experiment.systems["labse"].place == "sentence-transformers/LaBSE"
     for name in ("laser", "laser2"):
-        assert model_files(found.systems[name]) == [] or (ROOT / f"envs/{name}.py").is_file()
-        assert f"envs/{name}.py" in found.systems[name].place
+        assert model_files(experiment.systems[name]) == [] or (ROOT / f"envs/{name}.py").is_file()
+        assert f"envs/{name}.py" in experiment.systems[name].place

@@ -68,43 +68,49 @@ def test_perl_that_is_missing_is_one_line_before_anything_is_measured(tmp_path, 
 
 def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
     needs(runs("moses"), "the segmenter moses cannot run here")
-    lines, found = demo("text_throughput", tmp_path / "out.json")
+    lines, measures = demo("text_throughput", tmp_path / "out.json")
     last = figures(lines[-1], ["vs_perl", "vs_plain", "lines_per_s_core", "anon_growth_16x"])
     assert all(value > 0 for value in last.values())
-    assert found["lines"] == 2 * 3 * 300
-    path = found["table"]["zip to shard"]["cpu_s"]
-    parts = [found["table"][stage]["cpu_s"] for stage in ("clean", "segment", "sample", "encode")]
+    assert measures["lines"] == 2 * 3 * 300
+    path = measures["table"]["zip to shard"]["cpu_s"]
+    parts = [
+        measures["table"][stage]["cpu_s"] for stage in ("clean", "segment", "sample", "encode")
+    ]
     assert abs(path - sum(parts)) < 1e-6
     others = {"zip to shard", "bare Perl", "the plain way"}
-    assert set(found["table"]) == {"clean", "segment", "sample", "encode"} | others
+    assert set(measures["table"]) == {"clean", "segment", "sample", "encode"} | others
 
 
 def test_the_throughput_of_the_trainer_ends_in_its_five_figures(tmp_path):
     peer = installed("sentence_transformers", "datasets", "accelerate")
-    lines, found = demo("train_throughput", tmp_path / "out.json", *([] if peer else ["--no-peer"]))
+    lines, measures = demo(
+        "train_throughput", tmp_path / "out.json", *([] if peer else ["--no-peer"])
+    )
     of_peer = ["contrastive_vs_st", "ems_vs_st", "ems32k_vs_st"] if peer else []
     last = figures(lines[-1], [*of_peer, "contrastive_vs_plain", "peak_mb"])
-    assert set(last) <= set(found)
-    assert set(found["trainers"]) == {"contrastive", "ems", "plain"} | ({"st"} if peer else set())
-    for sizes in found["trainers"].values():
+    assert set(last) <= set(measures)
+    assert set(measures["trainers"]) == {"contrastive", "ems", "plain"} | (
+        {"st"} if peer else set()
+    )
+    for sizes in measures["trainers"].values():
         assert list(sizes) == ["1200", "1500"]
         assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in sizes.values())
-    rates = {name: sizes["1200"]["pairs_per_s"] for name, sizes in found["trainers"].items()}
-    assert abs(found["contrastive_vs_plain"] - rates["contrastive"] / rates["plain"]) < 1e-6
+    rates = {name: sizes["1200"]["pairs_per_s"] for name, sizes in measures["trainers"].items()}
+    assert abs(measures["contrastive_vs_plain"] - rates["contrastive"] / rates["plain"]) < 1e-6
 
 
 def test_the_throughput_of_evaluation_ends_in_its_four_figures(tmp_path):
     needs(runs("moses"), "the segmenter moses cannot run here")
     peer = installed("sentence_transformers")
     flags = [] if peer else ["--no-peer"]
-    lines, found = demo("eval_throughput", tmp_path / "out.json", *flags)
+    lines, measures = demo("eval_throughput", tmp_path / "out.json", *flags)
     of_peer = ["encode_vs_st", "encode1024_vs_st"] if peer else []
     figures(lines[-1], [*of_peer, "mine_peak_mb", "flores_s"])
-    measured = found["measured"]
+    measured = measures["measured"]
     for size, name in (("small", "encode_vs_st"), ("ems", "encode1024_vs_st")):
         first, *others = (row["per_s"] for row in measured[f"encode {size}"].values())
         assert len(others) == (1 if peer else 0)
-        assert found.get(name) == (pytest.approx(first / max(others)) if peer else None)
+        assert measures.get(name) == (pytest.approx(first / max(others)) if peer else None)
     assert measured["mine"]["mine"]["right"] == measured["mine all"]["mine"]["right"] == 100
     assert measured["flores"]["flores"]["directions"] == 4 * 3
-    assert found["mine_peak_mb"] == measured["mine all"]["mine"]["rss_anon_mb"] > 50
+    assert measures["mine_peak_mb"] == measured["mine all"]["mine"]["rss_anon_mb"] > 50

@@ -79,8 +79,8 @@ def test_logits_and_gradients_of_each_run_are_those_of_a_plain_network(hidden, a
     labels = torch.randint(CLASSES, (3, 8))
     logits = forward(features, layers, activation)
     for at in range(3):
-        found = plain(layers, at, activation)(features[at])
-        assert torch.allclose(logits[at], found, rtol=0, atol=1e-14)
+        actual = plain(layers, at, activation)(features[at])
+        assert torch.allclose(logits[at], actual, rtol=0, atol=1e-14)
     flat = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
     (flat / 8).backward()
     for at in range(3):
@@ -112,7 +112,7 @@ def reference(points, labels, run, settings, epochs):
         linear[-1].weight.data, linear[-1].bias.data = drawn[:, :-1].contiguous(), drawn[:, -1]
     parameters = [each for layer in linear for each in layer.parameters()]
     adam = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=run.weight_decay)
-    found = []
+    trained = []
     for _ in range(epochs):
         shuffled = run.train.start + order.permutation(len(run.train))
         for at in range(0, len(shuffled), settings.batch):
@@ -138,8 +138,10 @@ def reference(points, labels, run, settings, epochs):
                 hidden = layer(torch.tanh(hidden) if number else hidden)
         truth = torch.tensor(labels[run.valid.start : run.valid.stop])
         hits = int((hidden.argmax(1) == truth).sum())
-        found.append((hits, [(p.weight.detach().clone(), p.bias.detach().clone()) for p in linear]))
-    return found
+        trained.append(
+            (hits, [(p.weight.detach().clone(), p.bias.detach().clone()) for p in linear])
+        )
+    return trained
 
 
 @pytest.mark.parametrize("dropout", [0, 0.2])
@@ -150,10 +152,10 @@ def test_the_batched_runs_end_where_a_plain_loop_over_each_run_ends(data, dropou
         for run, decay in zip(runs, [0, 0.1] * 3, strict=True)
     ]
     settings = Probe((5, 4), dropout=dropout, learning_rate=0.01, batch=7, epochs=9)
-    found = train(pool, labels, CLASSES, runs, settings, "test")
+    trained = train(pool, labels, CLASSES, runs, settings, "test")
     points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
     epochs = set()
-    for run, classifier in zip(runs, found, strict=True):
+    for run, classifier in zip(runs, trained, strict=True):
         every = reference(points, truth, run, settings, 9)
         hits = [count for count, _ in every]
         best = hits.index(max(hits))  # of equals the first
@@ -239,9 +241,9 @@ def test_patience_stops_a_run_whatever_the_others_do(data):
     pool, labels, runs = data
     points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
     patient = Probe((5, 4), dropout=0.2, learning_rate=0.01, batch=7, epochs=12, patience=2)
-    found = train(pool, labels, CLASSES, runs, patient, "test")
+    trained = train(pool, labels, CLASSES, runs, patient, "test")
     stopped = 0
-    for run, classifier in zip(runs, found, strict=True):
+    for run, classifier in zip(runs, trained, strict=True):
         hits = [count for count, _ in reference(points, truth, run, patient, 12)]
         best = 0
         for epoch, count in enumerate(hits):
@@ -258,9 +260,9 @@ def test_a_run_without_mistakes_stops_and_all_stop_the_work(monkeypatch):
     epochs = []
     monkeypatch.setattr(probes.Progress, "add", lambda self, *a: epochs.append(1))
     settings = Probe((8,), dropout=0, learning_rate=0.05, batch=10, epochs=400)
-    (found,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
-    assert found.correct == 30
-    assert len(epochs) == found.epoch < 400
+    (trained,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
+    assert trained.correct == 30
+    assert len(epochs) == trained.epoch < 400
 
 
 # --- dropout
@@ -290,17 +292,17 @@ def parts():
 
 
 def accuracy(classifier, points, labels):
-    found = classifier.predict(Pool.of(torch.from_numpy(points)), range(len(labels)))
-    return (found == labels).mean()
+    predicted = classifier.predict(Pool.of(torch.from_numpy(points)), range(len(labels)))
+    return (predicted == labels).mean()
 
 
 def test_it_is_as_good_as_scikit_learn_with_and_without_hidden_layers(parts):
     pool, labels, rows = pooled(*parts[:2])
     settings = Probe((), dropout=0, learning_rate=0.01, batch=20, epochs=60)
-    (found,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
+    (classifier,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
     theirs = LogisticRegression(max_iter=1000).fit(*parts[0]).score(*parts[2])
     assert 0.85 < theirs < 0.99
-    assert accuracy(found, *parts[2]) == pytest.approx(theirs, abs=0.02)
+    assert accuracy(classifier, *parts[2]) == pytest.approx(theirs, abs=0.02)
     settings = Probe((10, 8), dropout=0, learning_rate=0.003, batch=20, epochs=60)
     runs = [Run((1, seed), *rows) for seed in range(5)]
     ours = np.mean(

@@ -99,16 +99,16 @@ def written(folder, result):
 def test_what_is_written_is_read_back(tmp_path, name):
     """All but the intervals, which follow from the hits."""
     result = RESULTS[name]
-    found = read_score_file(written(tmp_path, result), "made", result.metric)
-    assert found.rows == [replace(each, interval=None) for each in result.rows]
+    scores = read_score_file(written(tmp_path, result), "made", result.metric)
+    assert scores.rows == [replace(each, interval=None) for each in result.rows]
     for key in ("metric", "label", "higher_is_better", "parallel", "languages"):
-        assert getattr(found, key) == getattr(result, key)
-    assert (found.protocol, found.details) == (result.protocol, result.details)
+        assert getattr(scores, key) == getattr(result, key)
+    assert (scores.protocol, scores.details) == (result.protocol, result.details)
     for key in ("benchmark", "system", "version", "data_sha256"):
-        assert getattr(found, key) == {**HEADER, **result.data}[key]
-    assert found.path == tmp_path / "made.json"
-    assert values(found) == values(result)
-    assert found.means() == result.means()
+        assert getattr(scores, key) == {**HEADER, **result.data}[key]
+    assert scores.path == tmp_path / "made.json"
+    assert values(scores) == values(result)
+    assert scores.means() == result.means()
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -171,6 +171,7 @@ def test_hits_whose_share_is_not_the_value_are_refused(count):
     ("text", "count", "message"),
     [
         (packed(drawn(8, 1)), 9, "expected 2 bytes"),
+        (packed(drawn(8, 1)) * 2, 8, "expected 1 bytes"),
         *((text, 8, message) for text, message in (("", "found 0"), ("ß", "ASCII"))),
         ("not hits", 8, "base85"),
     ],

@@ -249,9 +249,9 @@ def test_a_batch_equals_a_plain_loop_over_the_files(world, limit, names):
     expected = own_batch(world, names, chosen, limit)
     assert batch.pairs == len(expected)
     assert unpacked(batch) == expected
-    # sentences of like length lie together
-    lengths = batch.lengths.tolist()
-    assert lengths == sorted(lengths)
+    # sentences of like length lie together, in the order of their rows
+    places = list(zip(batch.lengths.tolist(), batch.rows.tolist(), strict=True))
+    assert places == sorted(places)
     assert sorted(batch.rows.tolist()) == list(range(2 * len(expected)))
 
 

@@ -159,10 +159,10 @@ def _once_saved(project, run, text, act):
 
 def _kill_training(project):
     """kill -9 the training process of system `ems`; whether there was one."""
-    found = [process for process, words in project.jobs() if words >= {"train", "ems"}]
-    for process in found:
+    processes = [process for process, words in project.jobs() if words >= {"train", "ems"}]
+    for process in processes:
         process.kill()
-    return bool(found)
+    return bool(processes)
 
 
 def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(

@@ -147,6 +147,9 @@ def test_a_store_says_what_it_cannot_draw_from(folder, tmp_path):
     empty = write_shard(tmp_path / "empty/v/de-en/00000", [], [])
     line = message(lambda: PairStore([empty], ["en", "de"], 100))
     assert line == f"{empty}: expected pairs of sentences, found none; {AGAIN}"
+    (empty / "manifest.json").unlink()
+    line = message(lambda: PairStore([empty], ["en", "de"], 100))
+    assert line.startswith(f"{empty}/manifest.json: no such file")
 
 
 @pytest.mark.parametrize("pairs", [-1, -(2**63), 7, 9, 2**63, 10**400])

@@ -40,10 +40,10 @@ def differences(one, other, path=""):
     """The dotted paths at which two nested mappings differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return {path} if one != other else set()
-    found = set()
+    paths = set()
     for key in {*one, *other}:
-        found |= differences(one.get(key), other.get(key), f"{path}.{key}".strip("."))
-    return found
+        paths |= differences(one.get(key), other.get(key), f"{path}.{key}".strip("."))
+    return paths
 
 
 # --- points and systems
@@ -120,11 +120,11 @@ def test_no_two_sections_of_a_system_have_a_key_in_common():
 
 
 def test_ems62_searches_what_table_ii_of_the_paper_lists_around_what_it_chose():
-    sweep, found = shipped("ems62").sweep, {}
+    sweep, values = shipped("ems62").sweep, {}
     for point in sweep:
-        found.setdefault(point.axis, {})[point.value] = point.chosen
+        values.setdefault(point.axis, {})[point.value] = point.chosen
     printed = {axis: {float(v): c for v, c in grid.items()} for axis, grid in load_grid().items()}
-    assert found == printed
+    assert values == printed
     assert len({point.system for point in sweep}) == 20
 
 
@@ -178,9 +178,9 @@ def bold(path):
 
 
 def test_the_lowest_loss_and_the_highest_p1_of_each_setting_are_bold_ties_too(table):
-    found = bold(table({"ems.layers-2": (3.0, 49.0), "ems.weight_decay-0": (4.0004, 50.04)}))
+    marked = bold(table({"ems.layers-2": (3.0, 49.0), "ems.weight_decay-0": (4.0004, 50.04)}))
     dagger = r"\rlap{$^{\dagger}$}"
-    assert found == [
+    assert marked == [
         ("2", True, False),
         (f"6{dagger}", False, True),
         ("0.05", False, True),  # no loss along the temperature: it changes what it measures

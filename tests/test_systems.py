@@ -91,11 +91,11 @@ def encoder_size(model, pieces):
 
 
 def generative_size(model, head, languages, pieces):
-    told, joined = head.language_width, head.language_width + model.width
+    tag, joined = head.language_width, head.language_width + model.width
     out = model.width if head.output == "shared" else joined
-    norms = norm(told) + norm(out) if head.layer_norm else 0
+    norms = norm(tag) + norm(out) if head.layer_norm else 0
     own = 0 if head.output == "shared" else pieces * out
-    return languages * told + joined * out + out + norms + own + (pieces if head.bias else 0)
+    return languages * tag + joined * out + out + norms + own + (pieces if head.bias else 0)
 
 
 def expected_size(settings, languages, pieces, parts):
@@ -129,11 +129,11 @@ def test_both_experiments_have_exactly_these_systems(loaded):
 
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_a_system_overrides_at_most_three_settings_and_each_says_something_else(loaded, name):
-    written, found = loaded
+    written, systems = loaded
     keys = sorted(SYSTEMS[name][0])
     assert sorted(leaves(written[name])) == keys
     assert len(keys) <= 3
-    base, own = (leaves(plain(found.systems[system])) for system in ("ems", name))
+    base, own = (leaves(plain(systems.systems[system])) for system in ("ems", name))
     assert sorted(key for key in own if own[key] != base[key]) == keys
 
 
@@ -145,11 +145,11 @@ def test_the_released_code_is_all_of_its_differences(loaded):
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_a_system_has_the_heads_and_the_parameters_of_its_parts(loaded, name):
-    _, found = loaded
-    pieces, languages = found.vocabulary.size, len(found.languages)
-    system = made(found.systems[name], languages, pieces)
+    _, systems = loaded
+    pieces, languages = systems.vocabulary.size, len(systems.languages)
+    system = made(systems.systems[name], languages, pieces)
     assert list(system.objectives) == ALL[name][1]
-    expected = expected_size(found.systems[name], languages, pieces, ALL[name][1])
+    expected = expected_size(systems.systems[name], languages, pieces, ALL[name][1])
     assert count(system) == expected
 
 
@@ -192,8 +192,8 @@ def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name
 
 
 def paper(name):
-    found = shipped("ems62")
-    return made(found.systems[name], 62, 60_000)
+    experiment = shipped("ems62")
+    return made(experiment.systems[name], 62, 60_000)
 
 
 def test_the_systems_of_ems_have_the_papers_208_8_137_147_and_139_5_million_weights():

@@ -59,8 +59,8 @@ def test_the_columns_are_the_papers_and_each_is_the_mean_of_its_group(tmp_path):
         mean(v for name, v in accuracies.items() if name.endswith("-en")),
     ]
     assert list(rows["ems"])[1:] == COLUMNS
-    found = [float(rows["ems"][name]) for name in COLUMNS]
-    assert found == pytest.approx(expected, abs=0.05 + 1e-9)
+    means = [float(rows["ems"][name]) for name in COLUMNS]
+    assert means == pytest.approx(expected, abs=0.05 + 1e-9)
 
 
 def test_a_note_says_how_long_the_systems_were_trained(tmp_path):
@@ -126,11 +126,11 @@ def test_deltas_are_drawn_for_every_system_but_the_first(tmp_path):
     shares = {"ems": 0.8, "worse": 0.5, "same": 0.8}
     scores = [write_hits(tmp_path, name, share, 1) for name, share in shares.items()]
     plot_deltas(scores, list(shares), tmp_path / "d.svg")
-    found = texts(tmp_path / "d.svg")
-    assert "worse" in found
-    assert "same" in found
-    assert "ems" not in found
-    assert "mean P@1 in points, less that of ems" in found
+    labels = texts(tmp_path / "d.svg")
+    assert "worse" in labels
+    assert "same" in labels
+    assert "ems" not in labels
+    assert "mean P@1 in points, less that of ems" in labels
     assert min(pixels(tmp_path / "d.svg")) > 200
 
 
@@ -153,10 +153,10 @@ def test_the_systems_of_an_entry_are_compared_as_one(tmp_path):
     families = {"ugt": ("ugt-de", "ugt-fr")}
     order = ["ugt-de", "ugt-fr", "both", "other"]
     plot_deltas([*parts, both, other], order, tmp_path / "d.svg", families)
-    found = texts(tmp_path / "d.svg")
-    assert "both" in found
-    assert "mean P@1 in points, less that of ugt" in found
-    assert not {"ugt-fr", "other"} & set(found)
+    labels = texts(tmp_path / "d.svg")
+    assert "both" in labels
+    assert "mean P@1 in points, less that of ugt" in labels
+    assert not {"ugt-fr", "other"} & set(labels)
 
 
 def test_one_system_has_no_deltas_and_scores_without_hits_have_none_either(tmp_path):
@@ -172,8 +172,8 @@ def test_the_price_of_quality_has_a_point_for_each_trained_system(tmp_path):
     scores = [tatoeba(tmp_path, name)[0] for name in ("ems", "cheap", "char-ngram")]
     times = {name: times_file(tmp_path, name, 100, s) for name, s in (("ems", 600), ("cheap", 60))}
     plot_tradeoff(scores, times, tmp_path / "t.svg")
-    found = texts(tmp_path / "t.svg")
-    assert {"ems", "cheap", "minutes of training"} <= set(found)
-    assert "char-ngram" not in found
+    labels = texts(tmp_path / "t.svg")
+    assert {"ems", "cheap", "minutes of training"} <= set(labels)
+    assert "char-ngram" not in labels
     with pytest.raises(EmsError, match=r"no system of .* was trained"):
         plot_tradeoff(scores, {}, tmp_path / "t.svg")

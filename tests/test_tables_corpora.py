@@ -87,11 +87,11 @@ BENCHMARKS = ("tatoeba", "flores200", "sib200", "ntrex")
 @pytest.fixture
 def parts(tmp_path):
     """A corpus and two parts of another, against four benchmarks."""
-    found = {name: {"en": 2, "de": 1, "pairs": 3} for name in BENCHMARKS}
+    counts = {name: {"en": 2, "de": 1, "pairs": 3} for name in BENCHMARKS}
     entries = [
-        ("TED", "train", "de-en", 500, {"evaluation": 5}, found),
-        ("NTREX+train", "train", "de-en", 300, {"evaluation": 7}, found),
-        ("NTREX+validation", "validation", "de-en", 200, {"evaluation": 4}, found),
+        ("TED", "train", "de-en", 500, {"evaluation": 5}, counts),
+        ("NTREX+train", "train", "de-en", 300, {"evaluation": 7}, counts),
+        ("NTREX+validation", "validation", "de-en", 200, {"evaluation": 4}, counts),
         ("bible", "train", "de-en", 100, {}, {}),
     ]
     return write_report(tmp_path / "decontamination.json", entries, BENCHMARKS)

@@ -25,8 +25,8 @@ def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tm
             assert float(rows[f"{system}, s.d."][name]) == pytest.approx(stdev(seeds), abs=0.051)
         averages = [mean(seeds[at] for seeds in of.values()) for at in range(5)]
         assert float(rows[system][AVERAGE]) == pytest.approx(mean(averages), abs=0.051)
-        found = float(rows[f"{system}, s.d."][AVERAGE])
-        assert found == pytest.approx(stdev(averages), abs=0.051)
+        accuracy = float(rows[f"{system}, s.d."][AVERAGE])
+        assert accuracy == pytest.approx(stdev(averages), abs=0.051)
     assert all(cell.startswith(r"\textbf{") for cell in tex_line(out, "ems"))
     assert not any(r"\textbf" in cell for cell in tex_line(out, "ems, s.d."))
 
@@ -91,6 +91,7 @@ def test_models_of_one_pair_stand_above_the_lightweight_papers_rows_in_its_class
     rows = write_table("mldoc_bilingual", paths, out, ["Lightweight"], families=families)
     assert list(rows["ugt"])[1:3] == ["en-fr", "fr-en"]
     assert list(rows)[:2] == ["ugt", "ugt, s.d."]
+    assert all(rows["ugt, s.d."].values())
     assert rows["LASER (printed)"]["de-en"] == "80.8"  # 76.7 in EMS v2, Table XI
     assert rows["MultiFit (printed)"]["fr-en"] == rows["MultiFit (printed)"][AVERAGE] == ""
     text = out.read_text()

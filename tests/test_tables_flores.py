@@ -67,6 +67,16 @@ def test_a_part_of_a_group_says_how_much_is_there_and_its_printed_mean_has_a_dag
     assert "% The paper prints no row of LASER2 there." in text
 
 
+def test_a_system_with_fewer_languages_has_dashes_and_a_note_names_its_means_too(tmp_path):
+    paths = [write_flores(tmp_path, "A", ["de", "fr", "hi", "hy"])]
+    paths.append(write_flores(tmp_path, "B", ["de", "fr"]))
+    rows = flores_rows(tmp_path, paths)
+    assert rows["B"]["mUSE 2/182"] == rows["A"]["mUSE 2/182"] != ""
+    assert rows["B"]["hi-hy"] == rows["B"]["All (12)"] == ""
+    note = "% B has no score for hi-hy, <300k 2/240, All (12); means need all of theirs."
+    assert note in (tmp_path / "flores.tex").read_text()
+
+
 def test_printed_rows_are_absent_beside_fewer_sentences(tmp_path):
     path = write_flores(tmp_path, "A", MUSE, value_of, 30)
     assert list(flores_rows(tmp_path, [path], ["EMS"])) == ["A"]
@@ -114,7 +124,10 @@ def test_systems_of_a_family_share_their_kinds_too(tmp_path):
 # --- the case study
 
 
-def test_cosines_have_two_decimals_as_printed(tmp_path):
+def test_cosines_have_two_decimals_as_printed_and_the_papers_stand_below_in_its_order(tmp_path):
     paths = [write_cosine(tmp_path, name, value) for name, value in (("A", 0.964), ("B", -0.5))]
-    rows = write_table("wordorder", paths, tmp_path / "wordorder.tex")
-    assert {name: row["Cosine"] for name, row in rows.items()} == {"A": "0.96", "B": "-0.50"}
+    printed = ["EMS", "LASER2", "LaBSE", "LASER"]
+    rows = write_table("wordorder", paths, tmp_path / "wordorder.tex", printed)
+    ours, papers = {"A": "0.96", "B": "-0.50"}, {"LASER": "0.90", "LaBSE": "0.95", "EMS": "0.97"}
+    expected = ours | {f"{name} (printed)": value for name, value in papers.items()}
+    assert [(name, row["Cosine"]) for name, row in rows.items()] == list(expected.items())

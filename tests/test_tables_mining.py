@@ -2,16 +2,26 @@
 made as theirs, a dash where a score is missing."""
 
 import shutil
+from statistics import mean
 
 import pytest
 from conftest import needs
-from scores_made import BUCC, EUROPARL, GERMAN, RETRIEVAL, write_bucc, write_retrieval
-from tables_made import SUFFIXES, csv_rows, tex_line, write_table
+from scores_made import (
+    BUCC,
+    EUROPARL,
+    GERMAN,
+    RETRIEVAL,
+    write_bucc,
+    write_errors,
+    write_retrieval,
+)
+from tables_made import DECLARED, SUFFIXES, csv_rows, tex_line, write_table
 
 from ems.benchmarks.bucc2018.missed import write_missed_table
 from ems.errors import EmsError
 from ems.tables.pdf import compile_pdf
-from ems.tables.printed import load_table
+from ems.tables.printed import AVERAGE, load_table
+from ems.tables.table import rounded
 
 CHINESE = {
     "score": 1.28,
@@ -74,13 +84,44 @@ def test_beside_another_protocol_the_printed_rows_are_left_out(benchmark, other,
     assert note in notes_of(tmp_path / "t.tex")
 
 
-def test_a_file_without_its_protocol_is_an_error_that_names_it(tmp_path):
-    path = write_bucc(tmp_path, "a", {"de": 5.0}, {"k": 4})
-    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected text under `protocol.margin`"):
-        write_table("bucc2018", [path], tmp_path / "bucc.tex", [])
-    path = write_bucc(tmp_path, "a", {"de": 5.0}, ["k"])
-    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected a JSON object under `protocol`"):
-        write_table("bucc2018", [path], tmp_path / "bucc.tex", [])
+TWO = {"de": (5.0, 6.0), "fr": (7.0, 8.0)}
+FEWER = {  # table -> a score file of two of its languages, a model that the paper prints
+    "bucc2018": (lambda folder: write_bucc(folder, "a", {"de": 5.0, "zh": 6.0}), "EMS"),
+    "paracrawl": (lambda folder: write_retrieval(folder, "a", "paracrawl", TWO), "EMS"),
+    "europarlxsr": (
+        lambda folder: write_retrieval(folder, "a", "europarlxsr", TWO, EUROPARL),
+        "Lightweight",
+    ),
+}
+
+
+@pytest.mark.parametrize("table", FEWER)
+def test_over_fewer_languages_a_printed_mean_is_of_these_with_a_dagger(table, tmp_path):
+    made, model = FEWER[table]
+    rows = write_table(table, [made(tmp_path)], tmp_path / "t.tex", [model])
+    _, *values, average = rows[f"{model} (printed)"].values()
+    paper = DECLARED[table].printed.models()[model][AVERAGE]
+    assert average == rounded(mean(map(float, values))) != rounded(paper)
+    assert f"{average}†" in notes_of(tmp_path / "t.tex")
+
+
+WITH_PROTOCOL = {  # table -> a score file with this protocol
+    "bucc2018": lambda folder, protocol: write_bucc(folder, "a", {"de": 5.0}, protocol),
+    "xsim": lambda folder, protocol: write_errors(
+        folder, "a", "xsim", {"de": 5.0}, protocol=protocol
+    ),
+}
+
+
+@pytest.mark.parametrize("table", WITH_PROTOCOL)
+@pytest.mark.parametrize(
+    ("protocol", "message"),
+    [({"k": 4}, "text under `protocol.margin`"), (["k"], "a JSON object under `protocol`")],
+)
+def test_a_file_without_its_protocol_is_an_error_that_names_it(table, protocol, message, tmp_path):
+    path = WITH_PROTOCOL[table](tmp_path, protocol)
+    with pytest.raises(EmsError, match=rf"a/{table}.json: expected {message}"):
+        write_table(table, [path], tmp_path / "t.tex")
 
 
 # --- pairs that gold lacks

@@ -33,7 +33,7 @@ SLIPS = {
 
 def marked(out):
     """The cells of a table as the .md has them, marks and all: row -> column -> text."""
-    found, heads = {}, []
+    marks, heads = {}, []
     for line in out.with_suffix(".md").read_text(encoding="utf-8").splitlines():
         if not line.startswith("| "):
             continue
@@ -42,9 +42,9 @@ def marked(out):
             heads = texts
         elif set(line) - set("| -:"):
             label = texts[0].strip("*") if texts[0].endswith("*") else texts[0]
-            row = found.setdefault(label, {})
+            row = marks.setdefault(label, {})
             row |= dict(zip(heads[1:], texts[1:], strict=True)) | {"": texts[0]}
-    return found
+    return marks
 
 
 def values_of(rows, suffix=""):
@@ -69,16 +69,16 @@ def test_beside_ours_the_papers_rows_and_columns_are_its_own_and_marked_as_print
     expected = paper.cells()
     printed = [paper.every] if paper.every else list(expected.rows)
     paper.write(ours_of(paper, tmp_path), out, printed, OURS)
-    found = values_of(csv_rows(out), " (printed)")
+    values = values_of(csv_rows(out), " (printed)")
     blank = dict.fromkeys([*expected.columns, *paper.own_columns], "")
     wanted = {model: blank | row for model, row in expected.rows.items()}
     if name == "monolingual 2":  # the paper prints no average of its own
-        wanted = {model: {**row, AVERAGE: found[model][AVERAGE]} for model, row in wanted.items()}
-    assert list(found) == list(wanted)
-    for model, row in found.items():
+        wanted = {model: {**row, AVERAGE: values[model][AVERAGE]} for model, row in wanted.items()}
+    assert list(values) == list(wanted)
+    for model, row in values.items():
         assert list(row.items()) == list(wanted[model].items())
     marks = marked(out)
-    for model in found:
+    for model in values:
         texts = marks[f"{model} (printed)"]
         assert not any("**" in text for text in texts.values())
         italic = {text.startswith("*") for text in texts.values() if text != "–"}
@@ -99,11 +99,11 @@ def test_scores_that_are_the_papers_make_its_table_with_its_bold_and_its_italics
         path for model in models for path in paper.scores(tmp_path, model, expected.rows[model])
     ]
     paper.write(paths, out, [], models)
-    found, marks = values_of(csv_rows(out)), marked(out)
-    assert list(found) == models
+    values, marks = values_of(csv_rows(out)), marked(out)
+    assert list(values) == models
     columns = [*expected.columns, *paper.own_columns]
     off, bold = set(), set()
-    for model, row in found.items():
+    for model, row in values.items():
         assert list(row) == columns
         for column in expected.columns:
             text, printed = row[column], expected.rows[model][column]
@@ -125,8 +125,8 @@ def test_seconds_of_steps_are_those_of_the_paper_beside_ours(tmp_path):
     write_ablation_table(ours_of(paper, tmp_path), out, ["EMS"], OURS, times=times)
     rows = read("ems-v2-table14-ablation", lambda row: not without_seconds(row))
     wanted = {named(row): f"{float(row['value']):.1f}" if row["value"] else "" for row in rows}
-    found = values_of(csv_rows(out), " (printed)")
-    assert {model: row["Sec./1k Steps"] for model, row in found.items()} == wanted
+    values = values_of(csv_rows(out), " (printed)")
+    assert {model: row["Sec./1k Steps"] for model, row in values.items()} == wanted
 
 
 def test_table_one_has_the_papers_languages_counts_and_totals_in_its_order(tmp_path):
@@ -135,12 +135,12 @@ def test_table_one_has_the_papers_languages_counts_and_totals_in_its_order(tmp_p
     entries = [("Demo", "train", pair, 10, {}, {}) for pair in pairs]
     out = tmp_path / "t.tex"
     write_corpora_table(write_report(tmp_path / "r.json", entries), out)
-    found = csv_rows(out)
-    assert list(found) == [*(row["language"] for row in rows), "Total"]
+    cells = csv_rows(out)
+    assert list(cells) == [*(row["language"] for row in rows), "Total"]
     for row in rows:
         for model in ("LASER", "EMS"):
             shown = row[f"{model.lower()}_printed"]
-            assert found[row["language"]][f"{model} (printed)"] == shown.replace("-", "")
+            assert cells[row["language"]][f"{model} (printed)"] == shown.replace("-", "")
     text = out.read_text(encoding="utf-8")
     printed = f"{total['laser_printed']} for LASER and {total['ems_printed']} for EMS"
     assert "EMS v2, Table I (v1: 1)" in text
@@ -153,11 +153,11 @@ def test_table_three_has_the_papers_rows_and_columns(tmp_path):
     rows = read("ems-v2-table03-models")
     out = tmp_path / "t.tex"
     write_models_table([model], report, [named(row) for row in rows], out)
-    found = values_of(csv_rows(out), " (printed)")
-    assert list(found) == [named(row) for row in rows]
+    values = values_of(csv_rows(out), " (printed)")
+    assert list(values) == [named(row) for row in rows]
     columns = {"Langs": "langs", "Paral.": "paral", "Archit.": "archit", "#Param.": "param_v2"}
     for row in rows:
-        shown = found[named(row)]
+        shown = values[named(row)]
         assert list(shown) == ["Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
         assert {name: shown[name] for name in columns} == {n: row[c] for n, c in columns.items()}
         assert shown["Mono"] == (row["mono_v2"] or row["mono_v1"])  # v2's OCR may have lost a tick

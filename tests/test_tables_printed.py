@@ -38,8 +38,8 @@ def off_by_more(name):
 def test_each_average_of_each_printed_table_is_that_of_its_row_but_one():
     """Read without ems. The tables not named here print no average of a row (VII, XIV and RCV2: see
     the tests of groups, below and of Table XIV)."""
-    found = {path.stem: off_by_more(path.stem) for path in sorted(COPIES.glob("*.csv"))}
-    checked = {name: count for name, (_, count) in found.items() if count}
+    mistakes = {path.stem: off_by_more(path.stem) for path in sorted(COPIES.glob("*.csv"))}
+    checked = {name: count for name, (_, count) in mistakes.items() if count}
     assert checked == {
         "ems-v2-table04-tatoeba": 8,
         "ems-v2-table06-tatoeba-unseen": 8,
@@ -53,7 +53,7 @@ def test_each_average_of_each_printed_table_is_that_of_its_row_but_one():
         "lightweight-table10-reimers": 4,
         "monolingual-table01-xnli": 6,
     }
-    off = {name: models for name, (models, _) in found.items() if models}
+    off = {name: models for name, (models, _) in mistakes.items() if models}
     assert off == {"ems-v2-table06-tatoeba-unseen": {"LASER2"}}
 
 

@@ -42,7 +42,7 @@ STILL = {"dropout": 0.0, "attention_dropout": 0.0}
 
 def systems(toy, weights=None, half="bfloat16", **changes):
     """The same weights in float32 and in half precision; those of a model folder, or untrained."""
-    found = []
+    names = []
     for precision in ("float32", half):
         torch.manual_seed(0)
         settings = toy.experiment(model=STILL, **changes).systems["ems"]
@@ -50,8 +50,8 @@ def systems(toy, weights=None, half="bfloat16", **changes):
         if weights:
             system.encoder.load_state_dict(load_file(weights / "model.safetensors"))
             system.heads.load_state_dict(load_file(weights / "heads.safetensors"))
-        found.append(system)
-    return found
+        names.append(system)
+    return names
 
 
 def parts_and_gradients(toy, system):

@@ -137,13 +137,15 @@ def test_a_wrong_setting_is_said_before_any_job(fresh):
 
 
 @pytest.mark.parametrize(
-    ("absent", "command", "told"),
+    ("absent", "command", "package"),
     [
         ("sbatch", ("--profile", "slurm", "all"), "slurm-client"),
         ("latexmk", ("results/tables.pdf",), "latexmk texlive-latex-base"),
     ],
 )
-def test_a_missing_system_package_is_named_before_any_job(fresh, tmp_path, absent, command, told):
+def test_a_missing_system_package_is_named_before_any_job(
+    fresh, tmp_path, absent, command, package
+):
     """A PATH of links to every program but one."""
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -154,5 +156,5 @@ def test_a_missing_system_package_is_named_before_any_job(fresh, tmp_path, absen
                 link.symlink_to(program)
     fresh.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{programs}"
     output = fresh.snakemake(*command, expect=1)
-    assert told in output
+    assert package in output
     assert not (fresh.folder / "results").exists()

@@ -97,11 +97,11 @@ def test_another_made_sentence_runs_xsimpp_again_and_nothing_else(project):
 
 def test_a_job_by_hand_without_the_name_of_a_set_is_told_how_to_name_it(project):
     words = ("ems", "bench", "--experiment", "own", "--system", "char-ngram", "--out", "x.json")
-    for benchmark, folders, code, told in (
+    for benchmark, folders, code, message in (
         ("xsim", ["sets/flores200"], 2, "--evalset: expected NAME=FOLDER, found 'sets/flores200'"),
         ("xsimpp", ["flores200=sets/flores200"], 1, "xsimpp: expected the folder of xsimpp; name"),
         ("xsim", [], 1, "xsim: expected the folder of flores200; name each of its sets"),
     ):
         done = project.run(*words, "--benchmark", benchmark, "--evalset", *folders, expect=code)
-        assert told in done.stderr.splitlines()[-1]
+        assert message in done.stderr.splitlines()[-1]
         assert not (project.folder / "x.json").exists()

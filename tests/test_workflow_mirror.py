@@ -176,12 +176,12 @@ def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run):
 def jobs_of(output):
     """(rule, its pair or unit or nothing) of every job of a dry run."""
     jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
-    found = set()
+    named = set()
     for rule, lines in jobs:
         wildcards = re.search(r"^ +wildcards: (.*)$", lines, re.MULTILINE)
         words = dict(w.split("=", 1) for w in wildcards[1].split(", ")) if wildcards else {}
-        found.add((rule, words.get("pair") or words.get("unit") or ""))
-    return found
+        named.add((rule, words.get("pair") or words.get("unit") or ""))
+    return named
 
 
 def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from bench_made import HashEncoder, Listed, error_of, naive_best, scored, unit
 from experiments_made import Settings
-from mirror_made import write_opus
+from mirror_made import write_opus, zipped
 from results_made import counts, hits
 
 from ems.benchmarks.families.retrieval import draw
 from ems.settings import plain
 
 CORPUS = {"paracrawl": ("ParaCrawl", "v5"), "europarlxsr": ("Europarl", "v7")}
+SIDES = ("ParaCrawl.de-en.de", "ParaCrawl.de-en.en")  # the members of an archive
 SMALL = {"queries": 20, "candidates": 60}
 # HashEncoder: sentences with the same last word are near; some words are there twice, so that
 # not everything is found
@@ -130,10 +131,27 @@ def test_the_same_inputs_give_the_same_bytes_and_another_order_of_them_the_same_
 def test_more_candidates_than_there_are_pairs_are_an_error_that_names_the_archive(tmp_path):
     folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
     changes = changes_of(candidates=91)
-    told = error_of(tmp_path, "paracrawl", folder, HashEncoder(), **changes)
-    assert str(folder / "moses" / "de-en.txt.zip") in told
-    assert "expected at least 91 pairs without a sentence that is there twice, found 90" in told
-    assert "lower evalsets.paracrawl.protocol.candidates" in told
+    message = error_of(tmp_path, "paracrawl", folder, HashEncoder(), **changes)
+    assert str(folder / "moses" / "de-en.txt.zip") in message
+    assert "expected at least 91 pairs without a sentence that is there twice, found 90" in message
+    assert "lower evalsets.paracrawl.protocol.candidates" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        (zipped(zip(SIDES, (b"a\n" * 90, b"b\n" * 91), strict=True)), "equal line counts"),
+    ],
+    ids=["missing", "unequal sides"],
+)
+def test_an_archive_that_cannot_be_drawn_from_is_an_error_that_names_it(tmp_path, content, message):
+    folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
+    path = folder / "moses" / "de-en.txt.zip"
+    path.write_bytes(content) if content else path.unlink()
+    error = error_of(tmp_path, "paracrawl", folder, HashEncoder(), **changes_of())
+    assert str(path) in error
+    assert message in error
 
 
 @pytest.mark.parametrize(
@@ -143,7 +161,7 @@ def test_a_corpus_that_is_trained_on_cannot_be_retrieved_from(name, corpus, tmp_
     settings = Settings(tmp_path)
     value = settings.base | {"corpora": [{"name": corpus, "version": "v8"}]}
     value["evalsets"] = {**settings.base["evalsets"], name: {"version": "v5"}}
-    assert f"evalsets.{name}: {corpus} is one of the corpora too" in settings.told(value)
+    assert f"evalsets.{name}: {corpus} is one of the corpora too" in settings.error(value)
 
 
 def test_the_defaults_are_the_papers(tmp_path):

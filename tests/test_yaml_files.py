@@ -187,6 +187,6 @@ LARGE = {
 
 @pytest.mark.parametrize(("path", "value"), LARGE.values(), ids=LARGE)
 def test_a_large_mistake_is_no_longer_than_a_line(tmp_path, path, value):
-    message = Settings(tmp_path).told(edited(MINIMAL, path, value))
+    message = Settings(tmp_path).error(edited(MINIMAL, path, value))
     assert path[:3] in message
     assert len(message) < 1000

@@ -31,13 +31,13 @@ def code_of(name: str, language: Language) -> str:
 
 def by_code(name: str, chosen: list[str], codes: dict[str, str]) -> dict[str, str]:
     """Return code in the set -> language. Raises `EmsError` when two languages share a code."""
-    found: dict[str, str] = {}
+    languages: dict[str, str] = {}
     for language in chosen:
-        other = found.setdefault(codes[language], language)
+        other = languages.setdefault(codes[language], language)
         if other != language:
             raise EmsError(
                 f"evalsets.{name}.languages: {other} and {language} are both {codes[language]} in "
                 f"the benchmark; give one of them another code under `languages`, or name it in "
                 f"evalsets.{name}.without"
             )
-    return found
+    return languages
