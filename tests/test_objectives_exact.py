@@ -37,6 +37,7 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "smlm": ("smlm", {}, {"head": HEAD}, {}),
     "mlm": ("mlm", {}, {"head": HEAD}, {}),
     "contrastive": ("contrastive", {"width": 3}, {}, {}),
+    "dot": ("contrastive", {"width": 3, "similarity": "dot", "temperature": 2}, {}, {}),
     "margin": ("contrastive", {"width": 0, "margin": 0.3, "temperature": 0.3}, {}, {}),
     "both sides": ("contrastive", {"both_sides": True}, {}, {}),
     "duplicates": ("contrastive", {"mask_duplicates": True}, {}, {}),
@@ -50,6 +51,7 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "align": ("align", {}, {}, {}),
     "align in groups": ("align", {}, {"contrastive": {"weight": 0, "negatives": 3}}, {}),
     "similarity": ("similarity", {}, {}, {}),
+    "similarity sum": ("similarity", {"reduction": "sum"}, {}, {}),
     "matryoshka": ("matryoshka", {"dimensions": [2, 4]}, {}, {}),
 }
 # (language, tokens) of both sides, repeated tokens in most; pairs 0 and 3 share their first side

@@ -76,10 +76,10 @@ class Toy:
         held_out = self.store("validation") if validation else None
         return Data(self.store("training"), held_out, self.vocabulary)
 
-    def train(self, folder, validation=True, afresh=False, **changes):
+    def train(self, folder, held_out=True, afresh=False, **changes):
         """Train into `folder`/model, state and times beside it; the model folder."""
         places = Places(folder / "model", folder / "state", folder / "times.jsonl")
-        train(self.experiment(**changes), "ems", self.data(validation), places, afresh)
+        train(self.experiment(**changes), "ems", self.data(held_out), places, afresh)
         return folder / "model"
 
 

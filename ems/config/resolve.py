@@ -57,7 +57,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
     placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
     for key, system in placed.items():
-        system.check(f"systems.{key}")
+        system.check(f"systems.{key}", bool(validation))
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []
         _check_named(f"tables.{key}", shown, {*placed, *file.systems}, "systems")
