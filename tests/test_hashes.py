@@ -304,7 +304,7 @@ PINNED = {
     "demo-full": "fc87c2d72992056f",
     "demo": "e39fbddb57861b6f",
     "ems62": "bd7a648497edfad7",
-    "lightweight-released": "947985dc019f67bb",
+    "lightweight-released": "092c7ec1b55ed633",
     "lightweight-small": "09f5d3e827c8fd34",
     "lightweight": "64f43e150ed7cea5",
     "small5": "29e16ea587fea879",

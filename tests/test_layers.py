@@ -26,7 +26,7 @@ LAYERS = [
     {"objectives"},
     {"encode", "retrieval"},
     {"train"},
-    {"bench"},
+    {"bench", "trained"},
     {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},

@@ -27,7 +27,7 @@ from ems.settings import plain
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.train.trained import validated
+from ems.trained import validated
 
 WIDTH, LAYERS, HEADS, INNER, MOST = 12, 2, 3, 20, 9
 LANGUAGES = ["en", "de", "zh", "ja"]

@@ -61,7 +61,7 @@ def validate(
     """Print the losses and P@1 of a model on pairs, as training does in validation."""
     import json
 
-    from ems.train.trained import validated
+    from ems.trained import validated
 
     print(json.dumps(validated(model, shards)))
 
