@@ -38,6 +38,7 @@ train:
    device: cpu}
 systems:
   ems-batch-200: {}
+  ems-released: {} # float16 needs a GPU
   ems-matryoshka: {objectives: {matryoshka: {weight: 1, dimensions: [8]}}}
 probes:
   sib200: {seeds: 2, epochs: 2, hidden: [4], batch: 7}
