@@ -15,9 +15,14 @@ from ems.tables.costs import write_costs_table
 from ems.tables.latex import BETWEEN_BLOCKS, escape, pages, tabular
 from ems.tables.pdf import PACKAGES, ROWS, compile_pdf, main_tex
 from ems.tables.printed import load_models
+from ems.tables.registry import tables
 from ems.tables.table import Block, Table, make_frame
 
 NASTY = r'*[x] <LASER & 100% #1 {a_b} ~^\ $x$ |"'
+
+
+def test_every_caption_is_a_sentence_before_the_papers_table_is_named():
+    assert [name for name, table in tables().items() if not table.shown.caption.endswith(".")] == []
 
 
 def test_escaping_leaves_no_character_that_latex_takes_for_itself():
@@ -84,9 +89,9 @@ def test_what_cannot_be_set_is_an_error_that_says_why(tmp_path, latex, monkeypat
     table.write_text("\\begin{tabular}{l}\n\\nosuchcommand \\\\\n\\end{tabular}\n")
     log = r"! Undefined control sequence[\s\S]*nosuchcommand"
     missing = tmp_path / "t.tex"
-    for tables, message in (([table], log), ([], "no tables"), ([missing], "no such file")):
+    for given, message in (([table], log), ([], "no tables"), ([missing], "no such file")):
         with pytest.raises(EmsError, match=message):
-            compile_pdf(tables, {}, tmp_path / "t.pdf")
+            compile_pdf(given, {}, tmp_path / "t.pdf")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EmsError, match=PACKAGES):
         compile_pdf([table], {}, tmp_path / "t.pdf")

@@ -24,7 +24,7 @@ BENCHMARK = Benchmark(
     tables={
         "flores": Shown(
             place=70,
-            caption="P@1 between all languages",
+            caption="P@1 between all languages.",
             paper=of_ems("VII"),
             report=(
                 "Similarity search between languages on FLORES-200 (EMS v2, section V-B, "

@@ -31,7 +31,7 @@ BENCHMARK = Benchmark(
     tables={
         "tatoeba": Shown(
             place=50,
-            caption="P@1 per language",
+            caption="P@1 per language.",
             paper=of_ems("IV", "V"),
             report=(
                 "Tatoeba similarity search (EMS v2, section V-A, Tables IV and V). For each "
