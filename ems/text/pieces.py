@@ -90,7 +90,13 @@ def do_only(what: str, work: Work, piece: Piece, out: Path) -> None:
 
 @contextmanager
 def done_pieces(
-    what: str, work: Work, pieces: list[Piece], state: Path, key: object, workers: int
+    what: str,
+    work: Work,
+    pieces: list[Piece],
+    state: Path,
+    key: object,
+    workers: int,
+    unit: str = "pairs",
 ) -> Iterator[list[Path]]:
     """Do all pieces in `workers` processes; the results, in order, lie in one folder for the block.
 
@@ -107,7 +113,7 @@ def done_pieces(
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
         log.info("%s: resumed, %d of %d pieces were done before", what, done, len(pieces))
-    progress = Progress(what, sum(piece.lines for piece in waiting), "pairs")
+    progress = Progress(what, sum(piece.lines for piece in waiting), unit)
     if workers > 1 and len(waiting) > 1:
         _share(work, waiting, folder, workers, progress)
     else:
