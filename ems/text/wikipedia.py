@@ -39,6 +39,13 @@ _MAGIC = re.compile(r"__[A-Z]+__|'{2,}")
 _VARIANTS = re.compile(r"-\{(?:[^{}|]*\|)?(?:[\w-]+:)?([^{};]*)[^{}]*\}-")  # of Chinese, Serbian
 
 
+def check_needs() -> None:
+    """Raise `EmsError` that names what is missing to read a dump here."""
+    for need in NEEDS:
+        if not need.present():
+            raise EmsError(f"the corpus Wikipedia {need.install} (`pip install -e .[wikipedia]`)")
+
+
 def write_wikipedia(
     dump: Path,
     language: str,
