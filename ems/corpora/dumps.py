@@ -26,9 +26,8 @@ END = b"</mediawiki>\n"
 
 def check_dump(path: Path) -> dict[str, int]:
     """Return {}. Raises `EmsError` for a file that does not begin as a dump."""
-    with open(path, "rb") as reader:
-        stream = guarded(bz2.open(reader), path, Budget(path))
-        start = stream.read(BLOCK)
+    with bz2.open(path) as packed:
+        start = guarded(packed, path, Budget(path)).read(BLOCK)
     if not start.lstrip().startswith(ROOT):
         raise EmsError(f"{path}: expected a dump of MediaWiki, found {start[:40]!r}")
     return {}
@@ -74,8 +73,8 @@ def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
 
 
 def _check_page(path: Path, pages: bytes, start: int) -> None:
-    stream = guarded(bz2.open(io.BytesIO(pages)), path)
-    found = stream.read(64).lstrip()
+    with bz2.open(io.BytesIO(pages)) as packed:
+        found = guarded(packed, path).read(64).lstrip()
     if not found.startswith((b"<page>", END.strip())):
         raise EmsError(
             f"{path}: expected a page at the start of the stream at byte {start:,}, found "

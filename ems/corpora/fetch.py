@@ -100,9 +100,9 @@ def fetch_text(
 def fetch_dump(
     source: str, code: str, date: str, out: Path, downloads: Downloads = DOWNLOADS
 ) -> Lock:
-    """Fetch the dump of a Wikipedia; return its lock. Raises `EmsError` if it does not begin as one.
+    """Fetch the dump of a Wikipedia; return its lock. Raises `EmsError` for what begins otherwise.
 
-    What is behind its first stream is checked when it is read.
+    What is behind the first stream is checked when it is read.
     """
     return fetch(dump_location(source, code, date), out, check_dump, True, downloads)
 

@@ -42,10 +42,9 @@ def text_location(corpus: Corpus, file: str, data: Path) -> str:
     if is_remote(corpus.source):
         return packed
     kept = _kept_text(corpus, data)
-    if not (kept / f"{file}.txt").is_file():
-        if (kept / f"{file}.txt.gz").is_file() or local_path(packed).is_file():
-            return packed
-    return packed.removesuffix(".gz")
+    plain = (kept / f"{file}.txt").is_file()
+    is_packed = (kept / f"{file}.txt.gz").is_file() or local_path(packed).is_file()
+    return packed if is_packed and not plain else packed.removesuffix(".gz")
 
 
 def text_file(corpus: Corpus, file: str, data: Path) -> Path:

@@ -90,8 +90,8 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
     shard.pieces = processor.get_piece_size()
     kind = "pair" if len(shard.languages) > 1 else "language"
     lines = [
-        f"corpus {corpus} {version}, {kind} {pair}, shard {shard.folder.name}, row {place.row:,} of "
-        f"{shard.pairs:,}",
+        f"corpus {corpus} {version}, {kind} {pair}, shard {shard.folder.name}, row "
+        f"{place.row:,} of {shard.pairs:,}",
         *([_document(place)] if len(shard.languages) == 1 else []),
         _origin(place),
     ]

@@ -26,7 +26,7 @@ from ems.shards.reader import DOCUMENTS, SHARD
 from ems.shards.words import WordEncoder
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import load_vocabulary
-from ems.text.tsv import BOUNDARY, codes_of, read_columns
+from ems.text.tsv import BOUNDARY, codes_of, read_columns, unit_of
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
@@ -59,18 +59,18 @@ def write_shards(
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
     work = partial(_write_shard, (vocabulary, vocabulary_sha256), languages)
-    what = f"encode {source.stem}"
+    what, unit = f"encode {source.stem}", unit_of(languages)
     end_line = BOUNDARY if len(languages) == 1 else None
     pieces, sha256 = cut(source, pairs, size=None, end_line=end_line)
     if len(pieces) == 1:
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
-            do_only(what, work, pieces[0], folder / pieces[0].name)
+            do_only(what, work, pieces[0], folder / pieces[0].name, unit)
             return _close(folder, source)
     state = state or out.with_name(f".{out.name}.state")
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
     key |= {"languages": languages, "code": source_hash("ems.shards.writer")}
-    with done_pieces(what, work, pieces, state, key, workers) as results:
+    with done_pieces(what, work, pieces, state, key, workers, unit) as results:
         folder = results[0].parent
         manifest = _close(folder, source)
         with atomic_path(out, is_shards) as temporary:

@@ -10,7 +10,7 @@ from ems.errors import EmsError
 from ems.files import atomic_path
 from ems.segmenters.base import Segment, module_name, segmenter
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
-from ems.text.tsv import read_columns
+from ems.text.tsv import read_columns, unit_of
 
 # Pairs of a piece. Perl's start is then a twentieth of its work, and a worker's memory some 30 MB.
 LINES = 20_000
@@ -34,15 +34,16 @@ def segment_tsv(
     pieces, sha256 = cut(source, lines)
     work = partial(segment_piece, languages, names)
     what = f"segment {source.stem} ({', '.join(names)})"
+    unit = unit_of(languages)
     if len(pieces) == 1:
         with atomic_path(out) as temporary:
-            do_only(what, work, pieces[0], temporary)
+            do_only(what, work, pieces[0], temporary, unit)
         return pieces[0].lines
     state = state or out.with_name(f".{out.name}.state")
     key = {"source": sha256, "lines": lines, "languages": languages, "names": names}
     key["code"] = [source_hash(name) for name in ("ems.text.bulk", *map(module_name, names))]
     with (
-        done_pieces(what, work, pieces, state, key, workers) as results,
+        done_pieces(what, work, pieces, state, key, workers, unit) as results,
         atomic_path(out) as temporary,
         open(temporary, "wb") as writer,
     ):
@@ -58,7 +59,9 @@ def tools(languages: Names, names: Names) -> list[Segment]:
     return [segmenter(name, code) for name, code in zip(names, languages, strict=True)]
 
 
-def segment_piece(languages: Names, names: Names, piece: Piece, out: Path, advance: Advance) -> None:
+def segment_piece(
+    languages: Names, names: Names, piece: Piece, out: Path, advance: Advance
+) -> None:
     """Write the segmented pairs of a piece; lower case comes last, since Moses looks at the case.
 
     Raises `EmsError` when the file has fewer lines now.

@@ -85,9 +85,9 @@ def cut(
     return pieces, hasher.hexdigest()
 
 
-def do_only(what: str, work: Work, piece: Piece, out: Path) -> None:
+def do_only(what: str, work: Work, piece: Piece, out: Path, unit: str = "pairs") -> None:
     """Do the only piece of a file in this process, into `out`."""
-    progress = Progress(what, piece.lines, "pairs")
+    progress = Progress(what, piece.lines, unit)
     work(piece, out, progress.add)
     progress.close()
 

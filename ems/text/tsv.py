@@ -37,6 +37,11 @@ def codes_of(path: Path) -> tuple[str, ...]:
     return codes
 
 
+def unit_of(codes: tuple[str, ...]) -> str:
+    """Return what a line of a file of these languages is, for its progress."""
+    return "pairs" if len(codes) > 1 else "lines"
+
+
 def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
     """Stream the pairs of a file, or the sentences of documents (one side).
 

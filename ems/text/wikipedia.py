@@ -110,9 +110,7 @@ def _splitter(language: str) -> Split:
     return splitter(language)
 
 
-def _documents(
-    language: str, head: int, piece: Piece, counts: Counter[str]
-) -> Iterator[list[str]]:
+def _documents(language: str, head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[str]]:
     """Yield the sentences of each article with text; count pages, and why others went."""
     split = _splitter(language)
     articles = _articles(head, piece, counts)
