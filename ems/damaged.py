@@ -144,6 +144,8 @@ def _of_data(data: Path, *parts: str) -> _Remedy | None:
             return _Remedy(manifest, (manifest,))
         case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
             return _Remedy(path, ("evalsets",))
+        case ["documents" | "dumps", _, _, _] | ["wikipedia", _, _]:
+            return _Remedy(path, (path,))
         case ["opus" | "evalsets", _, _, _, *_]:
             return _Remedy(path, (path,))
     return None

@@ -40,7 +40,11 @@ SETTINGS = record(  # of `EncoderSettings`
         **dict.fromkeys(("width", "heads", "feed_forward", "max_tokens"), SIZE),
         **dict.fromkeys(("dropout", "attention_dropout"), SHARE),
     },
-    {"start": {"enum": ["ours", "pytorch"]}, "norm_eps": {"type": "number", "minimum": 0}},
+    {
+        "start": {"enum": ["ours", "pytorch"]},
+        "norm_eps": {"type": "number", "minimum": 0},
+        "pooling": {"enum": ["mean", "mean-max"]},
+    },
 )
 MODEL = record(  # of model.json
     {

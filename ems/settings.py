@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import is_dataclass
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -34,8 +34,13 @@ LONGEST = 800  # characters of a message: all keys of a section, but not all of 
 
 
 class Settings(BaseModel):
-    """A section of settings: no unknown keys, no conversions, no changes."""
+    """A section of settings: no unknown keys, no conversions, no changes.
 
+    `LATER` names the keys that were added when models of the section had been trained. `plain`
+    leaves them out while they have their default, so that the hashes of those models stay.
+    """
+
+    LATER: ClassVar[frozenset[str]] = frozenset()
     model_config = ConfigDict(
         strict=True,
         frozen=True,
@@ -191,13 +196,18 @@ def check_name(key: str, name: str) -> None:
 
 def plain(value: Any) -> Any:
     """Return settings as nested mappings and lists, without the keys that are not set."""
-    if isinstance(value, BaseModel):
-        return {key: plain(part) for key, part in value if part is not None}
+    if isinstance(value, Settings):
+        return {key: plain(part) for key, part in value if not _unset(value, key, part)}
     if is_dataclass(value):
         return plain(vars(value))
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _unset(section: Settings, key: str, value: Any) -> bool:
+    default = type(section).model_fields[key].get_default(call_default_factory=True)
+    return value is None or (key in section.LATER and value == default)
 
 
 def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]:

@@ -118,6 +118,17 @@ class Sources(Settings):
     wikimatrix: Place | None = Field(
         None, description="A directory or a URL with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."
     )
+    documents: Place | None = Field(
+        None,
+        description="Corpora of documents: 'embedded', a directory with "
+        "NAME/VERSION/LANGUAGE.txt or .txt.gz, or an https host with the latter.",
+    )
+    wikipedia: Place | None = Field(
+        None,
+        description="Wikipedia's dumps, "
+        "enwiki/20260101/enwiki-20260101-pages-articles-multistream.xml.bz2: a directory or an "
+        "https host.",
+    )
 
 
 class ExperimentFile(Settings):

@@ -58,6 +58,7 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
         "split": _split(experiment, corpus.name, corpus.part),
         "max_pairs": corpus.cap(pair),
         **({"threshold": corpus.threshold} if corpus.mined else {}),
+        **({"kind": corpus.kind} if corpus.documents else {}),
         "seed": experiment.seed,
         "clean": plain(experiment.clean),
         "decontaminate": {

@@ -3,7 +3,7 @@
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -21,8 +21,12 @@ TARGET = "counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the a
 
 
 class Weighted(Settings):
-    """The settings that each objective has."""
+    """The settings that each objective has.
 
+    `DOCUMENTS` is true for one that learns from documents of single languages, not from pairs.
+    """
+
+    DOCUMENTS: ClassVar[bool] = False
     weight: Weight = Field(0, description=WEIGHT)
 
 
@@ -95,13 +99,28 @@ class MatryoshkaSettings(Weighted):
     """The contrastive loss of prefixes of the sentence embedding."""
 
     dimensions: listing(Annotated[int, Field(ge=1, le=WIDEST)]) = Field(
-        [], description="The lengths of the prefixes, at most `model.width`."
+        [], description="The lengths of the prefixes, at most that of the embedding."
+    )
+
+
+class ContextSettings(Weighted):
+    """Tells a sentence in its context from another one there (CCL 2019, section 3.1)."""
+
+    DOCUMENTS = True
+    k: int = Field(
+        1, ge=1, le=100, description="Sentences of the context on each side of the sentence."
+    )
+    loss: Literal["cross-entropy", "printed"] = Field(
+        "cross-entropy",
+        description="cross-entropy: -log p of the truth; printed: 1 - p, as L_ml in the paper, "
+        "which has no log.",
     )
 
 
 class Objectives(Settings):
     """The training objectives and the head that some of them share."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"context"})
     head: HeadSettings = Field(
         default_factory=HeadSettings,
         description="The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5).",
@@ -114,11 +133,17 @@ class Objectives(Settings):
     align: AlignSettings = Field(default_factory=AlignSettings)
     similarity: SimilaritySettings = Field(default_factory=SimilaritySettings)
     matryoshka: MatryoshkaSettings = Field(default_factory=MatryoshkaSettings)
+    context: ContextSettings = Field(default_factory=ContextSettings)
 
     @property
     def active(self) -> list[str]:
         """The names of the objectives that have a weight."""
         return [name for name, part in self if getattr(part, "weight", 0)]
+
+    @property
+    def documents(self) -> bool:
+        """True if the active objectives learn from documents instead of pairs."""
+        return any(getattr(self, name).DOCUMENTS for name in self.active)
 
 
 @cache
@@ -139,6 +164,18 @@ def check_objectives(
     active = objectives.active
     if not active:
         raise EmsError(f"{key}: every objective has weight 0; nothing would be learnt")
+    of_pairs = [name for name in active if not getattr(objectives, name).DOCUMENTS]
+    if objectives.documents and of_pairs:
+        of_documents = ", ".join(name for name in active if name not in of_pairs)
+        raise EmsError(
+            f"{key}: objectives.{of_documents} learns from documents of single languages, but "
+            f"{' and '.join(of_pairs)} from pairs; set the weight of one kind to 0"
+        )
+    if "mlm" in active and model.pooling == "mean-max":
+        raise EmsError(
+            f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
+            "by model.pooling: mean-max; say mean, or leave mlm out"
+        )
     others = [name for name in ("ugt", "smlm") if name in active]
     if train.input_mask == "one":
         others.append("train.input_mask: one")
@@ -159,12 +196,13 @@ def check_objectives(
             "states of their tokens; leave one of them out"
         )
     if "matryoshka" in active:
-        _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model.width)
+        _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model)
 
 
-def _check_dimensions(key: str, settings: MatryoshkaSettings, width: int) -> None:
+def _check_dimensions(key: str, settings: MatryoshkaSettings, model: EncoderSettings) -> None:
     if not settings.dimensions:
         raise EmsError(f"{key}.dimensions: this list is empty; name some, like [32, 64]")
     for size in settings.dimensions:
-        if size > width:
-            raise EmsError(f"{key}.dimensions: {size} is more than model.width, {width}")
+        if size > model.pooled_width:
+            most = model.pooled_width
+            raise EmsError(f"{key}.dimensions: {size} is more than the embedding has, {most}")

@@ -7,6 +7,8 @@ The path of a shard says what it holds: `<experiment>/shards/<vocabulary>/<corpu
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
@@ -86,9 +88,11 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
         raise Damaged(path, problem)
     processor = load_vocabulary(path)
     shard.pieces = processor.get_piece_size()
+    kind = "pair" if len(shard.languages) > 1 else "language"
     lines = [
-        f"corpus {corpus} {version}, pair {pair}, shard {shard.folder.name}, row {place.row:,} of "
-        f"{shard.pairs:,}",
+        f"corpus {corpus} {version}, {kind} {pair}, shard {shard.folder.name}, row "
+        f"{place.row:,} of {shard.pairs:,}",
+        *([_document(place)] if len(shard.languages) == 1 else []),
         _origin(place),
     ]
     for side, code in enumerate(shard.languages):
@@ -96,6 +100,17 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
         pieces = " ".join(processor.id_to_piece(ids))
         lines += ["", f"{code}: {processor.decode(ids)}", f"  {len(ids)} tokens: {pieces}"]
     return "\n".join(lines)
+
+
+def _document(place: Place) -> str:
+    """Name the document of a row, and its place there."""
+    bounds = place.shard.documents
+    number = int(np.searchsorted(bounds, place.row, side="right")) - 1
+    start, end = bounds[number : number + 2].tolist()
+    return (
+        f"document {number:,} of {len(bounds) - 1:,}, its sentence {place.row - start:,} of "
+        f"{end - start:,} (rows {start:,} to {end - 1:,})"
+    )
 
 
 def _origin(place: Place) -> str:

@@ -28,16 +28,18 @@ from ems.shards.checks import ids_fault, lines_fault, offsets_fault
 from ems.shards.index import MANIFEST
 
 MAPS = 4  # files of a shard that are open while it is trained on
+DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
 OTHERS = 64  # files that a process may have open besides
 CODE: Shape = {"type": "string", "pattern": r"\A\w+\Z", "description": "the code of a language"}
 SHARD = record(  # of the manifest of one shard
     {
-        "languages": {**listing(CODE), "minItems": 2, "maxItems": 2, "uniqueItems": True},
+        "languages": {**listing(CODE), "minItems": 1, "maxItems": 2, "uniqueItems": True},
         "pairs": COUNT,
         "tokens": mapping(COUNT),
         "vocabulary_sha256": TEXT,
         "sha256": mapping(TEXT, BELOW),
-    }
+    },
+    {"documents": COUNT},
 )
 
 
@@ -65,6 +67,10 @@ class Shard:
             self.files[f"{code}.ids"] = np.uint16, self.tokens[code]
             self.files[f"{code}.offsets"] = np.int64, self.pairs + 1
         self.files["lines"] = np.int64, self.pairs
+        if len(self.languages) == 1:
+            if "documents" not in manifest:
+                raise Damaged(folder / MANIFEST, "of one language, but without `documents`")
+            self.files[DOCUMENTS] = np.int64, manifest["documents"] + 1
         for name in self.files:
             self._check_size(name)
 
@@ -102,6 +108,13 @@ class Shard:
     def lines(self) -> np.ndarray:
         """int64[pairs]: the line of the corpus that each pair comes from, counted from 1."""
         return self._mapped("lines", lines_fault)
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """int64[documents + 1]: the row at which each document of one language begins, and the
+        end.
+        """
+        return self._mapped(DOCUMENTS, offsets_fault, self.pairs)
 
     def _mapped(self, name: str, fault: Callable[..., str], *expected: Any) -> np.ndarray:
         """Memory-map the numbers of a file once they have passed the check `fault`.

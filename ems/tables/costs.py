@@ -18,7 +18,16 @@ from ems.tables.table import Value, one_block
 from ems.tables.write import write_table
 
 STAGES = (
-    *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "evalkeys", "clean", "report"),
+    *(
+        "demo-mirror",
+        "fetch",
+        "fetch-documents",
+        "fetch-evalset",
+        "wikipedia",
+        "evalkeys",
+        "clean",
+        "report",
+    ),
     *("segment", "sample", "vocabulary", "shards", "train", "bench"),
 )  # in the order of the pipeline
 BY_SYSTEM = ("train", "bench")  # their paths are costs/<stage>/<system>...

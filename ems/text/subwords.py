@@ -19,7 +19,7 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import atomic_path, reading_text
 from ems.progress import Progress
-from ems.text.tsv import check_count, codes_of, count_lines, read_tsv
+from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv
 
 PAD, UNK, MASK = 0, 1, 2
 MODEL = "*.model"  # the name of such a file
@@ -59,16 +59,16 @@ def _rounded(shares: dict[str, float], total: int) -> dict[str, int]:
 
 
 def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict[str, int]:
-    """Draw the training sample of the vocabulary from segmented pair files `.../<a>-<b>.tsv`.
+    """Draw the training sample of the vocabulary from segmented files: pairs `.../<a>-<b>.tsv`,
+    documents `.../<a>.tsv`.
 
     Returns the number of lines per language. Lines are drawn in their order while they stream by
     (Knuth's algorithm S). The file `languages_of(out)` has the language of each line.
     """
     settings = experiment.vocabulary
-    lines = {path: count_lines(path) for path in sources}
+    lines = {path: count_texts(path) for path in sources}
     counts: dict[str, int] = {}
     for path, count in lines.items():
-        check_count(path, count)
         for code in codes_of(path):
             counts[code] = counts.get(code, 0) + count
     quota = quotas(counts, settings.sample_lines, settings.temperature)
@@ -107,8 +107,8 @@ def _drawn(
     path: Path, needed: dict[str, int], left: dict[str, int], draw: random.Random
 ) -> Iterator[tuple[str, str]]:
     codes = codes_of(path)
-    for first, second, _ in read_tsv(path):
-        for code, text in zip(codes, (first, second), strict=True):
+    for *texts, _ in read_tsv(path, len(codes)):
+        for code, text in zip(codes, texts, strict=True):
             if draw.random() * left[code] < needed[code]:
                 needed[code] -= 1
                 yield code, text

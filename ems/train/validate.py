@@ -59,7 +59,7 @@ def _p1(system: System, store: PairStore, group: int) -> float:
     count = min(int(store.sizes[group]), P1_PAIRS)
     batch = store.assemble(np.full(count, group), np.arange(count))
     sentences = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
-    vectors = np.empty((2 * count, system.encoder.settings.width), np.float32)
+    vectors = np.empty((2 * count, system.encoder.settings.pooled_width), np.float32)
     vectors[batch.rows] = embed_tokens(system.encoder, sentences)
     first, second = np.split(normalised(vectors, "validation"), 2)
     return (precision_at_1(first, second) + precision_at_1(second, first)) / 2
