@@ -93,12 +93,12 @@ def _nearer(known: Tensor, tile: Tensor, start: int) -> Tensor:
     """
     k = known.shape[1]
     groups = tile.unflatten(1, (-1, GROUP))  # [R, C] -> [R, C / GROUP, GROUP]
-    highest = _keys(_maxima(tile), torch.arange(groups.shape[1], device=tile.device))
-    _, chosen = _parts(highest.topk(min(k, groups.shape[1])).values)  # [R, up to k]
+    highest = keys_of(_maxima(tile), torch.arange(groups.shape[1], device=tile.device))
+    _, chosen = parts_of(highest.topk(min(k, groups.shape[1])).values)  # [R, up to k]
     within = chosen[:, :, None].expand(-1, -1, GROUP)
     values = groups.gather(1, within).flatten(1)  # [R, up to k * GROUP]
     columns = within * GROUP + torch.arange(GROUP, device=tile.device)
-    keys = _keys(values, columns.flatten(1) + start)
+    keys = keys_of(values, columns.flatten(1) + start)
     return torch.cat([known, keys], 1).topk(k).values
 
 
@@ -109,13 +109,13 @@ def _maxima(tile: Tensor) -> Tensor:
     return tile.T.unflatten(0, (-1, GROUP)).amax(1).T  # row by row as it lies: ten times as fast
 
 
-def _keys(values: Tensor, index: Tensor) -> Tensor:
+def keys_of(values: Tensor, index: Tensor) -> Tensor:
     """Return int64 keys of float32 values and their indices: larger value, then lower index."""
     bits = (values + 0.0).view(torch.int32)  # -0 becomes 0
     return (_turned(bits).long() << 32) + (_LOW - index)
 
 
-def _parts(keys: Tensor) -> tuple[Tensor, Tensor]:
+def parts_of(keys: Tensor) -> tuple[Tensor, Tensor]:
     """Return the values float32 and the indices int64 of keys."""
     bits = _turned((keys >> 32).int())
     return bits.view(torch.float32), _LOW - (keys & _LOW)
@@ -127,5 +127,5 @@ def _turned(bits: Tensor) -> Tensor:
 
 
 def _decoded(keys: Tensor) -> Neighbours:
-    values, index = _parts(keys)
+    values, index = parts_of(keys)
     return Neighbours(values.cpu().numpy(), index.cpu().numpy())
