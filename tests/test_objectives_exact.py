@@ -5,6 +5,7 @@ from the tokens of each sentence alone to the loss; and each term of them counts
 one term changed is noticed.
 """
 
+import numpy as np
 import pytest
 import torch
 from encoder_reference import CHANGES as ENCODER_CHANGES
@@ -21,7 +22,6 @@ from objectives_made import (
 from ems.model import encoder, packing
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import sentence_keys
-from ems.settings import plain
 
 PIECES, WIDTH, LANGUAGES, HEADS = 13, 6, 3, 2
 MODEL = {"layers": 2, "width": WIDTH, "heads": HEADS, "feed_forward": 4, "max_tokens": 7}
@@ -51,7 +51,12 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "align in groups": ("align", {}, {"contrastive": {"weight": 0, "negatives": 3}}, {}),
     "similarity": ("similarity", {}, {}, {}),
     "matryoshka": ("matryoshka", {"dimensions": [2, 4]}, {}, {}),
+    "context": ("context", {}, {}, {}),
+    "context printed": ("context", {"loss": "printed"}, {}, {}),
+    "xtr mean-max": ("xtr", {}, {"head": HEAD}, {}),
+    "contrastive mean-max": ("contrastive", {"width": 3}, {}, {}),
 }
+POOLED = dict.fromkeys(("context", "xtr mean-max", "contrastive mean-max"), "mean-max")
 # (language, tokens) of both sides, repeated tokens in most; pairs 0 and 3 share their first side
 PAIRS = [
     ((0, [6, 7, 7, 9]), (1, [10, 11])),
@@ -100,8 +105,9 @@ def made_system(name, model=MODEL, **head):
     objectives = {**OFF, **others, objective: {"weight": 1, **own}}
     if head:
         objectives["head"] = {**objectives["head"], **head}
+    model = {**model, "pooling": POOLED.get(name, "mean")}
     settings = system_settings(model, objectives, train)
-    return noisy_system(settings, LANGUAGES, PIECES), plain(settings.objectives)
+    return noisy_system(settings, LANGUAGES, PIECES), settings.objectives.model_dump()
 
 
 def computed(name, model=MODEL, **head):
@@ -109,8 +115,10 @@ def computed(name, model=MODEL, **head):
     system, objectives = made_system(name, model, **head)
     batch = batch_of(sentences(hidden_by(name)))
     batch.keys = sentence_keys(batch) if objectives["contrastive"]["mask_duplicates"] else None
+    batch.targets = np.repeat([1.0, 0.0], len(PAIRS))
     parts = system(DeviceBatch.of(batch, torch.device("cpu")))
-    assert set(parts) == {CASES[name][0], "total"}
+    assert list(parts) == system.parts
+    assert {CASES[name][0], "total"} <= parts.keys()
     return gradients(parts["total"], system.named_parameters())
 
 
@@ -119,7 +127,7 @@ def expected(name, change=None, of_encoder=None, **head):
     system, objectives = made_system(name, **head)
     weights, rows = weights_of(system), sentences(hidden_by(name))
     pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
-    parts = {**weights, "heads": HEADS, "change": of_encoder}
+    parts = {**weights, "heads": HEADS, "change": of_encoder, "pooling": POOLED.get(name)}
     loss = REFERENCES[name](parts, pairs, change, settings=objectives) / len(PAIRS)
     return gradients(loss, weights)
 

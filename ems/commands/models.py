@@ -30,10 +30,9 @@ def train(
     expect: common.Expected = "",
 ) -> None:
     """Train a system."""
-    from ems.shards.index import read_index, shards_of
-    from ems.shards.reader import PairStore
+    from ems.shards.index import read_index
     from ems.train import job
-    from ems.train.batches import Data
+    from ems.train.batches import training_data
     from ems.train.identity import asked_afresh
 
     whole = common.planned(experiment, expect, "train", system=system)
@@ -42,14 +41,7 @@ def train(
     shared = training.device != "cpu" and training.steps > 0
     if processes > 1 and shared and not torchrun.launched():
         torchrun.become(processes, training.threads, sys.argv[1:])
-    limit, languages = settings.model.max_tokens, list(own.languages)
-    folders = {role: shards_of(each, languages) for role, each in read_index(shards).items()}
-    held_out = folders["validation"]
-    data = Data(
-        PairStore(folders["train"], languages, limit, training.corpus_share),
-        PairStore(held_out, languages, limit) if held_out else None,
-        vocabulary,
-    )
+    data = training_data(settings, list(own.languages), read_index(shards), vocabulary)
     places = job.Places(out, state, times, scalars)
     job.train(whole, system, data, places, asked_afresh(afresh))
 

@@ -162,6 +162,10 @@ def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[s
 
     Raises `EmsError` for languages that the experiment does not have.
     """
+    for code in file.vocabulary.characters:
+        if code not in languages:
+            known = ", ".join(languages)
+            raise EmsError(f"vocabulary.characters: found {code!r}; the languages are {known}")
     vocabularies = {SHARED: Vocabulary(tuple(languages), file.vocabulary)}
     for name, entry in file.vocabularies.items():
         if name == SHARED:

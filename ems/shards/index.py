@@ -99,10 +99,11 @@ def _check_manifest(folder: Path) -> None:
         raise Damaged(folder, f"no shard (it has no {MANIFEST})")
 
 
-def shards_of(folders: list[Path], languages: Sequence[str]) -> list[Path]:
-    """Return the shards that hold pairs of these languages only."""
+def shards_of(folders: list[Path], languages: Sequence[str], sides: int = 2) -> list[Path]:
+    """Return the shards that hold pairs of these languages only, or documents (one side)."""
+    held = {folder: read_json(folder / MANIFEST, LANGUAGES)["languages"] for folder in folders}
     return [
         folder
-        for folder in folders
-        if set(read_json(folder / MANIFEST, LANGUAGES)["languages"]) <= set(languages)
+        for folder, codes in held.items()
+        if len(codes) == sides and set(codes) <= set(languages)
     ]

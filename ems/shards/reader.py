@@ -179,6 +179,9 @@ class Batch:
     sentence each is: i < B is the first side of pair i, B + i its second side; `languages[2B]` is
     the language index of sentence i (in the order of `rows` values, not of `tokens`).
 
+    Of documents (`ems.shards.documents`) a sentence is a text, and `targets[2B]` by row say how
+    well the sentence in its middle fits there, 1 or 0.
+
     Training adds what its objectives need: `inputs[T]` are the tokens with those at `places`
     masked, `keys[2B]` by row are equal for equal sentences, `step` is the number of the step.
     """
@@ -187,6 +190,7 @@ class Batch:
     lengths: np.ndarray
     rows: np.ndarray
     languages: np.ndarray
+    targets: np.ndarray | None = None
     inputs: np.ndarray | None = None
     places: np.ndarray | None = None
     keys: np.ndarray | None = None
@@ -198,11 +202,23 @@ class Batch:
         return len(self.lengths) // 2
 
 
+def packed(
+    sentences: list[np.ndarray], languages: np.ndarray, targets: np.ndarray | None = None
+) -> Batch:
+    """Return sentences by row, arrays of token ids, as a batch."""
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    rows = np.argsort(lengths, kind="stable")  # by length, ties by row
+    tokens = np.concatenate([sentences[row] for row in rows.tolist()]).astype(np.int64)
+    return Batch(tokens, lengths[rows], rows, languages, targets)
+
+
 class PairStore:
     """All shards of an experiment's training (or validation) data, as one source of batches.
 
     With a `share` below 1 only that share of each language pair is used, at even distances.
     """
+
+    documents = False  # whether its sentences are texts of documents
 
     def __init__(
         self, folders: list[Path], languages: list[str], max_tokens: int, share: float = 1.0
@@ -302,11 +318,7 @@ class PairStore:
             for side in (0, 1)
             for at, row in places
         ]
-        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        rows = np.argsort(lengths, kind="stable")  # by length, ties by row
-        tokens = np.concatenate([pieces[row] for row in rows.tolist()]).astype(np.int64)
-        languages = self._codes[shard_of].T.flatten()  # (2B,)
-        return Batch(tokens, lengths[rows], rows, languages)
+        return packed(pieces, self._codes[shard_of].T.flatten())  # languages[2B]
 
     def places(self, groups: np.ndarray, within: np.ndarray) -> list[tuple[Shard, int]]:
         """Return the shard of each pair and its row there."""

@@ -116,14 +116,14 @@ def _close(folder: Path, source: Path) -> dict[str, Any]:
 # --- one shard
 
 
-@lru_cache(maxsize=1)
-def _encoder(vocabulary: Vocabulary) -> WordEncoder:
-    """Load a vocabulary, once in a process."""
+@lru_cache(maxsize=2)
+def _encoder(vocabulary: Vocabulary, language: str) -> WordEncoder:
+    """Load a vocabulary for a language, once in a process."""
     processor = load_vocabulary(vocabulary[0])
     size = processor.get_piece_size()
     if size > MAX_PIECES:
         raise EmsError(f"{vocabulary[0]}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
-    return WordEncoder(processor)
+    return WordEncoder(processor, language)
 
 
 def _write_shard(
@@ -134,7 +134,7 @@ def _write_shard(
     advance: Advance,
 ) -> None:
     """Encode a piece of a file of pairs or documents into the shard `folder`."""
-    encoder = _encoder(vocabulary)
+    encoders = [_encoder(vocabulary, code) for code in languages]
     folder.mkdir()
     with ExitStack() as stack:
 
@@ -145,7 +145,7 @@ def _write_shard(
         lines = create("lines")
         documents = Documents() if len(languages) == 1 else None
         encode = documents.encoded if documents else _encoded
-        for *encoded, origins in encode(encoder, piece, advance):
+        for *encoded, origins in encode(encoders, piece, advance):
             lines.write(np.array(origins, np.int64).tobytes())
             for side, sentences in zip(sides, encoded, strict=True):
                 side.append(sentences)
@@ -168,10 +168,11 @@ def _write_shard(
 Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines
 
 
-def _encoded(encoder: WordEncoder, piece: Piece, advance: Advance) -> Iterator[Encoded]:
+def _encoded(encoders: list[WordEncoder], piece: Piece, advance: Advance) -> Iterator[Encoded]:
     """Encode the pairs of a piece, batch by batch, and leave out those without tokens on a side."""
     for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
-        columns = [*map(encoder.encode, sides), list(map(int, origins))]
+        ids = [encoder.encode(side) for encoder, side in zip(encoders, sides, strict=True)]
+        columns = [*ids, list(map(int, origins))]
         if not (all(columns[0]) and all(columns[1])):
             both = [bool(first and second) for first, second, _ in zip(*columns, strict=True)]
             columns = [list(compress(column, both)) for column in columns]
@@ -190,14 +191,14 @@ class Documents:
         self.read, self.bounds = 0, [0]
 
     def encoded(
-        self, encoder: WordEncoder, piece: Piece, advance: Advance
+        self, encoders: list[WordEncoder], piece: Piece, advance: Advance
     ) -> Iterator[tuple[list[bytes], list[int]]]:
         """Encode the documents of a piece, many at once: packed ids and lines of origin of the
         sentences that stay.
         """
         for batch in batched(_documents(piece), _characters, MANY):
             texts, origins = zip(*chain.from_iterable(batch), strict=True)
-            whole = zip(encoder.encode(texts), origins, strict=True)
+            whole = zip(encoders[0].encode(texts), origins, strict=True)
             encoded: list[tuple[bytes, int]] = []
             for document in batch:
                 rows = [(ids, line) for ids, line in islice(whole, len(document)) if ids]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ems.progress import Progress, log
 from ems.settings import plain
-from ems.shards.reader import Batch, PairStore
+from ems.shards.reader import Batch
 from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, averaged, load_checkpoint, save_checkpoint
 from ems.train.distributed import AGREE_EVERY
@@ -35,7 +35,7 @@ class Journal:
     def __init__(self, name: str, trainer: Trainer, data: Data, scalars: Scalars) -> None:
         settings = trainer.settings
         self.name, self.trainer, self.settings = name, trainer, settings
-        self.world, self.validation, self.scalars = trainer.world, data.validation, scalars
+        self.world, self.validation, self.scalars = trainer.world, data.validated, scalars
         self.keep = Keep(
             newest=settings.keep_checkpoints,
             regular=settings.average_checkpoints,
@@ -156,8 +156,8 @@ class Journal:
         weights, steps = averaged(self.trainer.state, self.keep)
         self.trainer.system.load_state_dict(weights)
         log.info("train %s: the weights are the means of those of steps %s", self.name, steps)
-        if self.validation is not None:
-            _log_validation("of the mean", self._validated(self.validation))
+        if self.validation:
+            _log_validation("of the mean", self._validated())
 
     def validate_if_due(self) -> None:
         """Validate if this step asks for it and has no validation yet.
@@ -167,20 +167,23 @@ class Journal:
         step = self.done.step
         due = step % self.settings.validate_every == 0 or step == self.settings.steps
         rows = [row for row in self.done.losses if row["part"] == "validation"]
-        if self.validation is None or not due or any(row["step"] == step for row in rows):
+        if not self.validation or not due or any(row["step"] == step for row in rows):
             return
         self.trainer.check_finite()
         self.trainer.check_weights(step)
         try:
             with self.stop.at_once() if self.world.size == 1 else nullcontext():
-                parts = self._validated(self.validation)
+                parts = self._validated()
         except StoppedError:
             self._save_and_stop()
         self._record("validation", parts)
         _log_validation(f"at step {step}", self.done.losses[-1])
 
-    def _validated(self, store: PairStore) -> LogRow:
-        return validate(self.trainer.system, store, self.trainer.pairs, self.world)
+    def _validated(self) -> LogRow:
+        parts: LogRow = {}
+        for store in self.validation:
+            parts |= validate(self.trainer.system, store, self.trainer.pairs, self.world)
+        return parts
 
 
 def _log_validation(when: str, values: LogRow) -> None:
