@@ -247,6 +247,18 @@ def training(wildcards):
     return EXPERIMENT.systems[wildcards.system].train
 
 
+def start_of(wildcards):
+    """The model that a system's training starts from; nothing for one with start values of its own."""
+    start = training(wildcards).start
+    return f"{RESULTS}/models/{start}/model.json" if start else []
+
+
+def mined_of(wildcards):
+    """The mined pairs that a system learns from, if it does."""
+    learns = EXPERIMENT.systems[wildcards.system].objectives.coherence.weight
+    return f"{RESULTS}/models/{wildcards.system}/mined/manifest.json" if learns else []
+
+
 def processes(wildcards):
     """How many processes train a system: one for each GPU, where it is not trained on CPUs."""
     return 1 if training(wildcards).device == "cpu" else max(1, PLAN.site.gpus)

@@ -27,6 +27,7 @@ LAYERS = [
     {"encode", "retrieval"},
     {"train"},
     {"bench"},
+    {"mine"},
     {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},

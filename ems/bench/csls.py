@@ -49,7 +49,7 @@ def best_pairs(
     Both are float32 with rows of length 1. A row may be in several pairs. With k = 0 the score is
     2 cos. Beside the sets, some tiles of ROWS x COLUMNS numbers are in memory.
     """
-    forward, backward = nearest(first, second, max(k, 1), device)
+    forward, backward = nearest(first, second, max(k, 1), device, what="")
     around = [side.mean if k else np.zeros(len(side.index)) for side in (forward, backward)]
     keep = min(keep, len(first) * len(second))
     least = max(_least(forward, *around, keep), _least(backward, *around[::-1], keep)) - SLACK

@@ -49,12 +49,14 @@ def nearest(
 
     first[N, d] and second[M, d] are float32 with rows of length 1, in memory or mapped, fewer than
     2^32 rows. Of fewer than k rows all are neighbours. Of equally near ones the first is nearer.
+    Progress is logged as `what`, and not at all for "".
     """
     place = choose_device(device)
     of_second = _nothing(len(second), min(k, len(first)), place)
     of_first = []
     tiles = -(-len(first) // ROWS) * -(-len(second) // COLUMNS)
-    progress = Progress(f"{what}: {len(first):,} x {len(second):,}", tiles, "tiles")
+    about = f"{what}: {len(first):,} x {len(second):,}"
+    progress = Progress(about, tiles, "tiles") if what else None
     for top in range(0, len(first), ROWS):
         queries = block(first, top, ROWS, place)
         keys = _nothing(len(queries), min(k, len(second)), place)
@@ -65,9 +67,11 @@ def nearest(
             part = slice(left, left + len(candidates))
             of_second[part] = _nearer(of_second[part], tile.T[: len(candidates)], top)
             del tile  # before the next one is made
-            progress.add()
+            if progress:
+                progress.add()
         of_first.append(keys)
-    progress.close()
+    if progress:
+        progress.close()
     return _decoded(torch.cat(of_first)), _decoded(of_second)
 
 

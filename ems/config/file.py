@@ -89,6 +89,14 @@ class SystemEntry(Overrides):
         description="Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a "
         "list, or a mapping with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`.",
     )
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts "
+        "from the one before, the first from `train.start`. With the objective `coherence` each "
+        "learns from what the one before has mined (CCL 2019, section 3.2).",
+    )
     model: text_or(Place, EncoderSettings) = Field(
         default_factory=EncoderSettings,
         description="The sizes, or where to find a model that is not trained here.",

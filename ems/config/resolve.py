@@ -11,7 +11,14 @@ from ems.config.experiment import EMBEDDED, UNSEEN, WIKIPEDIA, Corpus, EvalSet, 
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.opus import PAPER, pair_files
 from ems.config.sweep import swept
-from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, families
+from ems.config.systems import (
+    SHARED,
+    Entries,
+    build_systems,
+    build_vocabularies,
+    check_starts,
+    families,
+)
 from ems.corpora.settings import CorpusEntry, Split
 from ems.errors import EmsError
 from ems.evalsets.settings import EvalsetEntry
@@ -59,9 +66,10 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
     for key, system in placed.items():
         system.check(f"systems.{key}")
+    check_starts(placed)
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []
-        _check_named(f"tables.{key}", shown, {*placed, *file.systems}, "systems")
+        _check_named(f"tables.{key}", shown, {*placed, *families(file.systems)}, "systems")
     _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
     experiment = Experiment(
         name=name,

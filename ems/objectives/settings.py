@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside float32
 Pairs = Annotated[int, Field(ge=2, le=1_048_576)]  # SigLIP's largest contrastive batch
+Neighbourhood = Annotated[int, Field(ge=1, le=100)]  # sentences before and after one
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]  # as the lines of a corpus
+CONTEXT = "Sentences of the context on each side of the sentence."
 WEIGHT = "The weight of the loss in the sum; 0 is off."
 TARGET = "counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors' code does."
 
@@ -107,9 +110,7 @@ class ContextSettings(Weighted):
     """Tells a sentence in its context from another one there (CCL 2019, section 3.1)."""
 
     DOCUMENTS = True
-    k: int = Field(
-        1, ge=1, le=100, description="Sentences of the context on each side of the sentence."
-    )
+    k: Neighbourhood = Field(1, description=CONTEXT)
     loss: Literal["cross-entropy", "printed"] = Field(
         "cross-entropy",
         description="cross-entropy: -log p of the truth; printed: 1 - p, as L_ml in the paper, "
@@ -117,10 +118,42 @@ class ContextSettings(Weighted):
     )
 
 
+class MiningSettings(Settings):
+    """How pairs of similar sentences of two languages are mined (CCL 2019, section 3.2)."""
+
+    sample: int = Field(  # 1,000,000: a day of products on a GPU for each round
+        10_000,
+        ge=1,
+        le=1_000_000,
+        description="m, the sentences of each language that a round draws and compares, or all.",
+    )
+    keep: Count = Field(1_000, description="The best pairs of a round that are kept, at most.")
+    pairs: Count = Field(100_000, description="Rounds are repeated until there are so many pairs.")
+    neighbours: int = Field(
+        10,
+        ge=0,
+        le=1_000,
+        description="The neighbours in CSLS, 10 as its authors have them; 0: the cosine alone.",
+    )
+
+
+class CoherenceSettings(Weighted):
+    """Predicts how similar two sentences are from one in the context of the other (CCL 2019,
+    section 3.2). `train.start` is the system that finds the sentences.
+    """
+
+    DOCUMENTS = True
+    k: Neighbourhood = Field(1, description=CONTEXT)
+    target: Literal["cosine", "csls"] = Field(
+        "cosine", description="The similarity that is predicted, of the system in `train.start`."
+    )
+    mining: MiningSettings = Field(default_factory=MiningSettings)
+
+
 class Objectives(Settings):
     """The training objectives and the head that some of them share."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"context"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"context", "coherence"})
     head: HeadSettings = Field(
         default_factory=HeadSettings,
         description="The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5).",
@@ -134,6 +167,7 @@ class Objectives(Settings):
     similarity: SimilaritySettings = Field(default_factory=SimilaritySettings)
     matryoshka: MatryoshkaSettings = Field(default_factory=MatryoshkaSettings)
     context: ContextSettings = Field(default_factory=ContextSettings)
+    coherence: CoherenceSettings = Field(default_factory=CoherenceSettings)
 
     @property
     def active(self) -> list[str]:
@@ -171,6 +205,7 @@ def check_objectives(
             f"{key}: objectives.{of_documents} learns from documents of single languages, but "
             f"{' and '.join(of_pairs)} from pairs; set the weight of one kind to 0"
         )
+    _check_coherence(key, objectives, train)
     if "mlm" in active and model.pooling == "mean-max":
         raise EmsError(
             f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
@@ -197,6 +232,19 @@ def check_objectives(
         )
     if "matryoshka" in active:
         _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model)
+
+
+def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -> None:
+    if objectives.coherence.weight and objectives.context.weight:
+        raise EmsError(
+            f"{key}: objectives.context learns from random sentences in a context, "
+            "objectives.coherence from similar ones; set the weight of one of them to 0"
+        )
+    if objectives.coherence.weight and not train.start:
+        raise EmsError(
+            f"{key}: train.start: this key is missing; objectives.coherence learns from the "
+            "sentences that another system finds similar, so name that one"
+        )
 
 
 def _check_dimensions(key: str, settings: MatryoshkaSettings, model: EncoderSettings) -> None:

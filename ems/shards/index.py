@@ -11,12 +11,22 @@ from pathlib import Path
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file, write_json
-from ems.shapes import BELOW, TEXT, listing, mapping, record
+from ems.shapes import BELOW, COUNT, TEXT, listing, mapping, record
 
 TRAIN = "train"  # the role without which there is no index
 MANIFEST = "manifest.json"
 INDEX = mapping(mapping(TEXT, BELOW)) | record({TRAIN: mapping(TEXT, BELOW, least=1)})
 FOLDER = record({}, {"shards": mapping(TEXT, BELOW)})  # of the manifest of a folder of shards
+MINED = record(  # of the manifest of a folder of mined pairs
+    {
+        "languages": listing(TEXT, least=2),
+        "pairs": mapping(COUNT),
+        "sha256": TEXT,
+        "shards": TEXT,
+        "vocabulary_sha256": TEXT,
+    }
+)
+PAIRS = "pairs.npy"  # beside it
 LANGUAGES = record({"languages": listing(TEXT, least=1)})
 
 
@@ -76,6 +86,15 @@ def is_shards(folder: Path) -> bool:
         return False
     names = {path.name for path in folder.iterdir()} - {MANIFEST}
     return listed is not None and names <= listed.keys()
+
+
+def is_mined(folder: Path) -> bool:
+    """Return whether a folder holds mined pairs, and nothing else."""
+    try:
+        read_json(folder / MANIFEST, MINED)
+    except EmsError:
+        return False
+    return {path.name for path in folder.iterdir()} <= {PAIRS, MANIFEST}
 
 
 def shards_in(folder: Path) -> list[Path]:

@@ -13,7 +13,9 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
 from ems.shapes import COUNT, mapping, record
-from ems.shards.index import read_index, shards_in
+from ems.shards.documents import DocumentStore
+from ems.shards.index import MANIFEST, MINED, TRAIN, read_index, shards_in, shards_of
+from ems.shards.mined import MinedPairs
 from ems.shards.reader import Shard, verify_shards
 from ems.text.subwords import load_vocabulary
 
@@ -52,6 +54,34 @@ def inspect_index(index: Path, role: str, pair: str, row: int, vocabulary: Path 
 def inspect_folder(folder: Path, pair: str | None, row: int, vocabulary: Path | None) -> str:
     """Describe a row of a shard, or of the shards of a corpus and language pair."""
     return describe(find(shards_in(folder), pair, row), vocabulary)
+
+
+def inspect_mined(
+    mined: Path, index: Path, pair: str | None, row: int, vocabulary: Path | None
+) -> str:
+    """Describe a mined pair (from 0, the best first) of a language pair, or of all: its scores, and
+    both of its sentences. `index` lists the documents that it was mined in.
+    """
+    listed = read_index(index)[TRAIN]
+    codes = read_json(mined / MANIFEST, MINED)["languages"]
+    documents = DocumentStore(shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
+    pairs = MinedPairs(mined, documents)
+    rows = pairs.of(pair)
+    if not 0 <= row < len(rows):
+        raise EmsError(
+            f"--row {row}: there are {len(rows):,} mined pairs, so a row is one of 0 to "
+            f"{len(rows) - 1}"
+        )
+    found = rows[row : row + 1]
+    names = "-".join(codes[at] for at in found["languages"][0])
+    lines = [
+        f"mined pair {row:,} of {len(rows):,}, {names}, round {int(found['round'][0]):,}: CSLS "
+        f"{found['score'][0]:.4f}, cosine {found['similarity'][0]:.4f}"
+    ]
+    for side in (0, 1):
+        (place,) = documents.places(found["languages"][:, side], found["rows"][:, side])
+        lines += ["", describe(Place(*place), vocabulary)]
+    return "\n".join(lines)
 
 
 def find(shards: list[Path], pair: str | None, row: int) -> Place:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ems.config.provenance import digest
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
@@ -238,6 +239,16 @@ class PairStore:
         self.vocabulary_sha256 = vocabularies.pop()
         allow_open_files(MAPS * len(self.shards))
         self._count()
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of all shards."""
+        return digest([shard.sha256 for shard in self.shards])
+
+    @property
+    def contents(self) -> str:
+        """How many pairs are used, and the hash of the shards."""
+        return f"{int(self.sizes.sum()):,} pairs, sha256 {self.fingerprint}"
 
     def _count(self) -> None:
         """Count the pairs through, language pair by language pair and there shard by shard."""

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from ems.errors import EmsError
 from ems.objectives.system import Parts
 from ems.shards.documents import DocumentStore
 from ems.shards.index import TRAIN, shards_of
+from ems.shards.mined import MinedStore
 from ems.shards.reader import PairStore
 
 VALIDATION = "validation"  # the role of shards besides TRAIN
@@ -44,21 +46,53 @@ class Data:
 
 
 def training_data(
-    settings: Parts, languages: list[str], index: dict[str, list[Path]], vocabulary: Path
+    settings: Parts,
+    languages: list[str],
+    index: dict[str, list[Path]],
+    vocabulary: Path,
+    mined: Path | None = None,
 ) -> Data:
-    """Open the shards of an index, role -> folders, that a system is trained and validated on.
+    """Open the shards of an index, role -> folders, that a system is trained and validated on, and
+    the pairs that were `mined` in them.
 
     Raises `EmsError` when there are none to train on.
     """
-    limit, share = settings.model.max_tokens, settings.train.corpus_share
-    pairs = {role: shards_of(folders, languages) for role, folders in index.items()}
-    held = PairStore(pairs[VALIDATION], languages, limit) if pairs[VALIDATION] else None
-    if not settings.objectives.documents:
-        return Data(PairStore(pairs[TRAIN], languages, limit, share), held, vocabulary)
-    texts = {role: shards_of(folders, languages, 1) for role, folders in index.items()}
-    sizes = languages, limit, settings.objectives.context.k
-    held_out = DocumentStore(texts[VALIDATION], *sizes) if texts[VALIDATION] else None
-    return Data(DocumentStore(texts[TRAIN], *sizes, share), held, vocabulary, held_out)
+    objectives, limit = settings.objectives, settings.model.max_tokens
+    share = settings.train.corpus_share
+    held = validation_pairs(settings, languages, index)
+    if bool(objectives.coherence.weight) != (mined is not None):
+        found = "found none" if mined is None else f"found {mined}"
+        expected = "mined pairs, for" if mined is None else "no mined pairs without"
+        raise EmsError(f"--mined: expected {expected} objectives.coherence, {found}")
+    if not objectives.documents:
+        folders = shards_of(index[TRAIN], languages)
+        return Data(PairStore(folders, languages, limit, share), held, vocabulary)
+    folders = shards_of(index[TRAIN], languages, 1)
+    if mined:
+        own = objectives.coherence
+        store = MinedStore(mined, folders, languages, limit, own.k, own.target)
+        return Data(store, held, vocabulary)
+    sizes = languages, limit, objectives.context.k
+    others = shards_of(index[VALIDATION], languages, 1)
+    held_out = DocumentStore(others, *sizes) if others else None
+    return Data(DocumentStore(folders, *sizes, share), held, vocabulary, held_out)
+
+
+def mined_documents(
+    settings: Parts, languages: list[str], index: dict[str, list[Path]]
+) -> DocumentStore:
+    """Open the documents of an index that pairs are mined in. Raises `EmsError` for none."""
+    folders = shards_of(index[TRAIN], languages, 1)
+    k = settings.objectives.coherence.k
+    return DocumentStore(folders, languages, settings.model.max_tokens, k)
+
+
+def validation_pairs(
+    settings: Parts, languages: list[str], index: dict[str, list[Path]]
+) -> PairStore | None:
+    """Open the pairs of an index to validate on; None where there are none."""
+    folders = shards_of(index[VALIDATION], languages)
+    return PairStore(folders, languages, settings.model.max_tokens) if folders else None
 
 
 def drawn(draw: Callable[[int], T], steps: Iterable[int], ahead: int = AHEAD) -> Iterator[T]:

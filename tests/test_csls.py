@@ -1,0 +1,94 @@
+"""Laws of the search for the best pairs by CSLS: the pairs and scores are those of plain loops in
+float64, whatever the tiles, and the rows that are left out change nothing."""
+
+import numpy as np
+import pytest
+from bench_made import unit
+
+from ems.bench import csls, nearest
+from ems.bench.csls import best_pairs
+
+
+def naive_best_pairs(first, second, keep, k, change=None):
+    """[(score, i, j), ...] of the best pairs, in plain loops over Python's floats."""
+    cosine = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in second] for x in first]
+    columns = [list(column) for column in zip(*cosine, strict=True)]
+
+    def around(values):
+        nearest_ones = sorted(values, reverse=True)[:k]
+        return sum(nearest_ones) / len(nearest_ones) if k else 0.0
+
+    rows, others = [around(row) for row in cosine], [around(column) for column in columns]
+    if change == "one side":
+        others = [0.0 for _ in others]
+    twice = 1 if change == "once" else 2
+    scores = [
+        (-(twice * cosine[i][j] - rows[i] - others[j]), i, j)
+        for i in range(len(first))
+        for j in range(len(second))
+    ]
+    return [(-score, i, j) for score, i, j in sorted(scores)[:keep]]
+
+
+def related(rows, columns, seed, width=8):
+    """Two sets of unit vectors; some of the second are near to some of the first."""
+    random = np.random.default_rng(seed)
+    first, second = random.normal(size=(rows, width)), random.normal(size=(columns, width))
+    shared = min(rows, columns) // 2
+    second[:shared] = first[:shared][::-1] + 0.3 * second[:shared]
+    return unit(first), unit(second)
+
+
+def pairs_of(found):
+    return list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("tiles", [(8192, 4096), (16, 12)])
+@pytest.mark.parametrize("k", [0, 1, 4, 10, 99])
+@pytest.mark.parametrize(("rows", "columns", "keep"), [(60, 45, 30), (60, 45, 900), (1, 1, 9)])
+def test_the_best_pairs_are_those_of_plain_loops(rows, columns, keep, k, tiles, monkeypatch):
+    monkeypatch.setattr(nearest, "ROWS", tiles[0])
+    monkeypatch.setattr(nearest, "COLUMNS", tiles[1])
+    monkeypatch.setattr(nearest, "GROUP", 4)
+    first, second = related(rows, columns, seed=rows + k)
+    found = best_pairs(first, second, keep, k)
+    exact = (first.astype(np.float64).tolist(), second.astype(np.float64).tolist())
+    every = naive_best_pairs(*exact, rows * columns, k)
+    assert len(found.score) == len(set(pairs_of(found))) == min(keep, rows * columns)
+    assert np.allclose(found.score, [score for score, _, _ in every[:keep]], atol=1e-6)
+    scores = {(i, j): score for score, i, j in every}
+    assert np.allclose(found.score, [scores[pair] for pair in pairs_of(found)], atol=1e-6)
+    cosines = np.einsum("nd,nd->n", first[found.first], second[found.second])
+    assert np.allclose(found.similarity, cosines, atol=1e-6)
+
+
+@pytest.mark.parametrize("change", ["one side", "once"])
+def test_each_term_of_the_score_counts(change):
+    first, second = (side.astype(np.float64).tolist() for side in related(60, 45, seed=64))
+    changed = naive_best_pairs(first, second, 30, 4, change)
+    assert [row[1:] for row in changed] != [
+        row[1:] for row in naive_best_pairs(first, second, 30, 4)
+    ]
+
+
+def test_rows_that_cannot_be_in_a_best_pair_are_left_out_of_the_second_pass(monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        csls, "_taken", lambda *each, own=csls._taken: taken.append(each) or own(*each)
+    )
+    best_pairs(*related(600, 500, seed=5), 40)
+    sizes = [len(rows) for _, rows, _ in taken]
+    assert len(sizes) == 2
+    assert 0 < sizes[0] < 400
+    assert 0 < sizes[1] < 350
+
+
+@pytest.mark.parametrize("keep", [7, 40])
+def test_of_equal_pairs_the_first_are_kept(keep, monkeypatch):
+    monkeypatch.setattr(nearest, "ROWS", 8)
+    monkeypatch.setattr(nearest, "COLUMNS", 4)
+    monkeypatch.setattr(nearest, "GROUP", 4)
+    same = np.tile(unit([[3.0, 4.0]]), (20, 1))
+    found = best_pairs(same, same[:13], keep)
+    assert pairs_of(found) == [divmod(at, 13) for at in range(keep)]
+    assert np.allclose(found.score, 0, atol=1e-6)
