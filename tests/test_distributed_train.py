@@ -15,7 +15,7 @@ import torch
 from conftest import ROOT
 from distributed_made import torchrun
 from distributed_train_made import words
-from documents_made import CONTEXT, add_documents
+from contexts_made import CONTEXT, add_documents
 from experiments_made import changed
 from safetensors.torch import load_file
 from train_made import BASE, Toy, contents, json_rows, train_until

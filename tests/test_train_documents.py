@@ -3,7 +3,7 @@ documents and pairs. (That two processes equal one: test_distributed_train.py.)
 """
 
 import pytest
-from documents_made import CONTEXT, add_documents
+from contexts_made import CONTEXT, add_documents
 from experiments_made import changed, one_line
 from safetensors.torch import load_file
 from train_made import Toy, contents, rows, train_into, train_until
@@ -63,6 +63,15 @@ def test_pairs_and_documents_are_not_learnt_at_once(toy):
     message = one_line(lambda: toy.experiment(**both))
     assert "objectives.context learns from documents" in message
     assert "xtr from pairs" in message
+
+
+@pytest.mark.parametrize(
+    "changes", [{"objectives": CONTEXT["objectives"]}, {"corpora": CONTEXT["corpora"]}]
+)
+def test_objectives_that_no_corpus_has_text_for_are_an_error(changes, toy):
+    message = one_line(lambda: toy.experiment(**changes))
+    needed = "documents" if "objectives" in changes else "pairs"
+    assert message.endswith(f"`kind: {needed}`; add one, or choose other objectives")
 
 
 def test_a_system_of_documents_without_any_is_an_error(toy, tmp_path):

@@ -41,7 +41,7 @@ class Toy:
     def __init__(self, folder, shard_pairs=1000):
         self.folder, self.settings = folder, Settings(folder, BASE)
         self.shard_pairs = shard_pairs
-        self.documents = {"training": [], "validation": []}  # folders (documents_made.py)
+        self.documents = {"training": [], "validation": []}  # folders (contexts_made.py)
         self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
         lines = [line for item in translations(200, LANGUAGES, 1) for line in item.values()]
         train_vocabulary(self.experiment(), write_lines(self.sample, lines), self.vocabulary)

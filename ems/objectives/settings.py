@@ -1,5 +1,6 @@
 """The settings of the objectives, and which of them go together."""
 
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -197,6 +198,16 @@ def check_objectives(
         )
     if "matryoshka" in active:
         _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model)
+
+
+def check_learnable(key: str, objectives: Objectives, kinds: Collection[str]) -> None:
+    """Raise `EmsError` when no corpus is of the kind that the objectives learn from."""
+    needed = "documents" if objectives.documents else "pairs"
+    if needed not in kinds:
+        raise EmsError(
+            f"{key}: {' and '.join(objectives.active)} learn from {needed}, but no entry under "
+            f"corpora has `kind: {needed}`; add one, or choose other objectives"
+        )
 
 
 def _check_dimensions(key: str, settings: MatryoshkaSettings, model: EncoderSettings) -> None:

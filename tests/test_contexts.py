@@ -6,7 +6,7 @@ from itertools import chain, groupby
 
 import numpy as np
 import pytest
-from documents_made import write_document_shard
+from contexts_made import write_document_shard
 from experiments_made import one_line
 from shards_made import unpacked
 

@@ -11,9 +11,11 @@ from ems.shards.writer import write_shards
 
 CODES = ("en", "de")  # languages that have documents
 OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0, "width": 8}}
+OWN = {"name": "Own", "version": "v1", "kind": "documents", "source": "nowhere"}
 CONTEXT = {  # settings of a system that learns from documents
     "model": {"pooling": "mean-max", "max_tokens": 30, "dropout": 0.1, "attention_dropout": 0.1},
     "objectives": {**OFF, "context": {"weight": 1, "k": 2}},
+    "corpora": [{**OWN, "languages": [*CODES]}],
 }
 
 
