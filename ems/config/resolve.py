@@ -23,6 +23,7 @@ from ems.corpora.settings import CorpusEntry, Split
 from ems.errors import EmsError
 from ems.evalsets.settings import EvalsetEntry
 from ems.languages import Language, load_languages, load_tatoeba_codes
+from ems.objectives.settings import check_learnable
 from ems.segmenters.base import defaults
 from ems.settings import plain
 from ems.text.settings import check_clean, check_vocabulary
@@ -64,8 +65,11 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
     placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
+    kinds = {corpus.kind for corpus in corpora}
     for key, system in placed.items():
         system.check(f"systems.{key}")
+        if system.trained:
+            check_learnable(f"systems.{key}", system.objectives, kinds)
     check_starts(placed)
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []

@@ -1,5 +1,6 @@
 """The settings of the objectives, and which of them go together."""
 
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -244,6 +245,16 @@ def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -
         raise EmsError(
             f"{key}: train.start: this key is missing; objectives.coherence learns from the "
             "sentences that another system finds similar, so name that one"
+        )
+
+
+def check_learnable(key: str, objectives: Objectives, kinds: Collection[str]) -> None:
+    """Raise `EmsError` when no corpus is of the kind that the objectives learn from."""
+    needed = "documents" if objectives.documents else "pairs"
+    if needed not in kinds:
+        raise EmsError(
+            f"{key}: {' and '.join(objectives.active)} learn from {needed}, but no entry under "
+            f"corpora has `kind: {needed}`; add one, or choose other objectives"
         )
 
 
