@@ -153,7 +153,7 @@ def test_several_objectives_and_their_gradients_are_a_sum_by_their_weights():
             {**of_weights, "heads": HEADS, "change": None},
             pairs,
             None,
-            settings=plain(settings.objectives),
+            settings=settings.objectives.model_dump(),
         )
         / len(PAIRS)
         for name, weight in weights.items()
