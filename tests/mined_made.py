@@ -39,7 +39,7 @@ def made_toy(folder):
 def mined(toy, folder, name="coherent-1", model=None, state=None, **more):
     """Mine for a system into `folder`/mined; the folder and its manifest."""
     experiment = toy.experiment(**changed(COHERENCE, more)).of_system(name)
-    data = experiment.systems[name], LANGUAGES, read_index(toy.index())
+    data = experiment.systems[name], list(experiment.languages), read_index(toy.index())
     model = model or toy.folder / "start" / "model"
     sources = mining.Sources(mined_documents(*data), validation_pairs(*data), model)
     state = state or folder / "mining"

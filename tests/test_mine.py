@@ -272,7 +272,8 @@ def test_inspect_shows_both_sentences_with_scores_and_origins(toy, documents, ne
         f"mined pair 7 of 100, de-en, round {row['round']}: CSLS {row['score']:.4f}, "
         f"cosine {row['similarity']:.4f}"
     )
-    assert sum(line.startswith("corpus toy training, language ") for line in lines) == 2
+    languages = [line.split(", ")[1] for line in lines if line.startswith("corpus ")]
+    assert languages == ["language de", "language en"]
     assert sum(line.startswith("line ") for line in lines) == 2
     message = one_line(
         lambda: inspect.inspect_mined(never_killed[0], toy.index(), "de-fr", 0, None)

@@ -103,15 +103,13 @@ def test_the_hash_depends_on_how_the_other_was_trained_and_not_on_its_name(toy):
 
 
 def test_iterations_make_a_chain_that_starts_where_the_system_does(toy):
-    systems = toy.experiment(**CHAIN).systems
-    assert list(systems) == ["ems", "next-1", "next-2", "next-3"]
-    starts = [systems[name].train.start for name in systems]
-    assert starts == [None, "ems", "next-1", "next-2"]
     ours = toy.experiment(**CHAIN)
-    hashes = [stage_hash(ours, "train", system=name) for name in systems]
+    starts = {name: system.train.start for name, system in ours.systems.items() if system.trained}
+    assert starts == {"ems": None, "next-1": "ems", "next-2": "next-1", "next-3": "next-2"}
+    hashes = [stage_hash(ours, "train", system=name) for name in starts]
     assert len(set(hashes)) == 4
     more = toy.experiment(**changed(CHAIN, {"systems": {"next": {"iterations": 5}}}))
-    assert [stage_hash(more, "train", system=name) for name in systems] == hashes
+    assert [stage_hash(more, "train", system=name) for name in starts] == hashes
 
 
 def test_a_start_that_is_an_entry_with_each_is_that_of_the_same_vocabulary(toy):

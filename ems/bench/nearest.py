@@ -21,7 +21,7 @@ from ems.model.device import choose_device
 from ems.progress import Progress
 
 ROWS, COLUMNS = 8192, 4096  # of a tile; multiples of GROUP
-GROUP = 64
+GROUP = 32
 _LOW = (1 << 32) - 1  # the half of a key that holds the index
 _NONE = -(1 << 63)  # below every key
 
@@ -97,13 +97,25 @@ def _nearer(known: Tensor, tile: Tensor, start: int) -> Tensor:
     """
     k = known.shape[1]
     groups = tile.unflatten(1, (-1, GROUP))  # [R, C] -> [R, C / GROUP, GROUP]
-    highest = keys_of(_maxima(tile), torch.arange(groups.shape[1], device=tile.device))
-    _, chosen = parts_of(highest.topk(min(k, groups.shape[1])).values)  # [R, up to k]
+    places = torch.arange(groups.shape[1], device=tile.device)
+    _, chosen = parts_of(_largest(_maxima(tile), places, k))  # [R, up to k]
     within = chosen[:, :, None].expand(-1, -1, GROUP)
     values = groups.gather(1, within).flatten(1)  # [R, up to k * GROUP]
     columns = within * GROUP + torch.arange(GROUP, device=tile.device)
-    keys = keys_of(values, columns.flatten(1) + start)
-    return torch.cat([known, keys], 1).topk(k).values
+    return torch.cat([known, _largest(values, columns.flatten(1) + start, k)], 1).topk(k).values
+
+
+def _largest(values: Tensor, index: Tensor, k: int) -> Tensor:
+    """Return the keys of the k largest of each row of values[R, C], or of all for fewer.
+
+    Keys of all values take long: only those of the largest are made, unless others equal the last.
+    """
+    k = min(k, values.shape[1])
+    largest, at = values.topk(k)
+    index = index.expand_as(values)
+    if ((values >= largest[:, -1:]).sum(1) > k).any():
+        return keys_of(values, index).topk(k).values
+    return keys_of(largest, index.gather(1, at))
 
 
 def _maxima(tile: Tensor) -> Tensor:
