@@ -31,6 +31,7 @@ CHANGES = {
     "matryoshka": ["sum", "all dimensions", "last dimensions", "one size"],
     "context": ["the other loss", "labels swapped", "no bias", "sum", "true text only", *MAXIMUM],
     "context printed": ["the other loss", "labels swapped", "no bias", "sum", "true text only"],
+    "coherence": ["no score", "no bias", "absolute", "sum", *MAXIMUM],
     "xtr mean-max": MAXIMUM,
     "contrastive mean-max": MAXIMUM,
 }
@@ -304,7 +305,23 @@ def context(w, pairs, change=None, settings=None, **_):
     return total
 
 
+def coherence(w, pairs, change=None, targets=None, **_):
+    """CCL 2019, section 3.2: (score - R(Enc(c)))^2 of both texts of a pair."""
+    total = 0.0
+    for at, pair in enumerate(pairs):
+        for side, text in enumerate(pair):
+            score = targets[at + side * len(pairs)]
+            score = 1.0 if change == "no score" else score
+            predicted = (w["heads.coherence.weight"][0] * embedding(w, text, change)).sum()
+            bias = 0 if change == "no bias" else w["heads.coherence.bias"][0]
+            error = score - predicted - bias
+            squared = abs(error) if change == "absolute" else error * error
+            total = total + (squared if change == "sum" else 0.5 * squared)
+    return total
+
+
 REFERENCES = {
+    "coherence": coherence,
     **dict.fromkeys(("context", "context printed"), context),
     "xtr mean-max": xtr,
     "contrastive mean-max": contrastive,

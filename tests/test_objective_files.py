@@ -82,7 +82,7 @@ def test_the_order_of_the_keys_of_an_experiment_is_not_that_of_the_sums(backward
     names = sorted(NAMES, reverse=backwards)
     loaded = load_objectives(Objectives(**{name: {"weight": 1} for name in names}))
     generative = ["xtr", "ugt", "smlm", "mlm"]
-    others = ["align", "similarity", "matryoshka", "context"]
+    others = ["align", "similarity", "matryoshka", "context", "coherence"]
     assert list(loaded) == [*generative, "contrastive", *others]
 
 

@@ -55,8 +55,9 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "context printed": ("context", {"loss": "printed"}, {}, {}),
     "xtr mean-max": ("xtr", {}, {"head": HEAD}, {}),
     "contrastive mean-max": ("contrastive", {"width": 3}, {}, {}),
+    "coherence": ("coherence", {}, {}, {"start": "another"}),
 }
-POOLED = dict.fromkeys(("context", "xtr mean-max", "contrastive mean-max"), "mean-max")
+POOLED = dict.fromkeys(("context", "coherence", "xtr mean-max", "contrastive mean-max"), "mean-max")
 # (language, tokens) of both sides, repeated tokens in most; pairs 0 and 3 share their first side
 PAIRS = [
     ((0, [6, 7, 7, 9]), (1, [10, 11])),
@@ -95,6 +96,9 @@ def sentences(hide):
     return made
 
 
+SIMILARITIES = np.linspace(-0.4, 0.9, 2 * len(PAIRS))
+
+
 def hidden_by(name):
     ones = ("ugt", "ugt distinct", "smlm", "xtr distinct")
     return "mlm" if name == "mlm" else "one" if name in ones else "none"
@@ -110,12 +114,17 @@ def made_system(name, model=MODEL, **head):
     return noisy_system(settings, LANGUAGES, PIECES), settings.objectives.model_dump()
 
 
+def targets_of(name):
+    """Of true and replaced sentences 1 and 0; of similar ones their similarities."""
+    return SIMILARITIES if name == "coherence" else np.repeat([1.0, 0.0], len(PAIRS))
+
+
 def computed(name, model=MODEL, **head):
     """(loss, gradient by parameter) of the system."""
     system, objectives = made_system(name, model, **head)
     batch = batch_of(sentences(hidden_by(name)))
     batch.keys = sentence_keys(batch) if objectives["contrastive"]["mask_duplicates"] else None
-    batch.targets = np.repeat([1.0, 0.0], len(PAIRS))
+    batch.targets = targets_of(name)
     parts = system(DeviceBatch.of(batch, torch.device("cpu")))
     assert list(parts) == system.parts
     assert {CASES[name][0], "total"} <= parts.keys()
@@ -128,7 +137,8 @@ def expected(name, change=None, of_encoder=None, **head):
     weights, rows = weights_of(system), sentences(hidden_by(name))
     pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
     parts = {**weights, "heads": HEADS, "change": of_encoder, "pooling": POOLED.get(name)}
-    loss = REFERENCES[name](parts, pairs, change, settings=objectives) / len(PAIRS)
+    others = {"settings": objectives, "targets": targets_of(name)}
+    loss = REFERENCES[name](parts, pairs, change, **others) / len(PAIRS)
     return gradients(loss, weights)
 
 
