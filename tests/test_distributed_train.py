@@ -13,9 +13,9 @@ import psutil
 import pytest
 import torch
 from conftest import ROOT
+from contexts_made import CONTEXT, add_documents
 from distributed_made import torchrun
 from distributed_train_made import words
-from contexts_made import CONTEXT, add_documents
 from experiments_made import changed
 from safetensors.torch import load_file
 from train_made import BASE, Toy, contents, json_rows, train_until

@@ -23,6 +23,7 @@ from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.segmenters.base import defaults
+from ems.settings import plain
 from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
 
 HEAD_WIDTH = 64
@@ -82,7 +83,7 @@ def import_released(
     description = {
         "name": "released",
         "released_sha256": sha256_file(weights),
-        "model": dict(vars(settings)),
+        "model": plain(settings),
         "languages": languages,
         "segmenters": _segmenters(languages, segmenter),
         "format_characters": "keep",
