@@ -35,11 +35,11 @@ MANY = 100  # documents encoded at once
 MAX_PIECES = 65_535  # of a vocabulary; the papers have 60,000
 PART = record(  # of the manifest of a shard, what is added up
     {
-        **{key: SHARD["properties"][key] for key in SHARD["required"]},
+        **{name: SHARD["properties"][name] for name in SHARD["required"]},
         "dropped": COUNT,
         "lengths": mapping(listing(COUNT)),
     },
-    {"documents": COUNT},
+    {DOCUMENTS: COUNT},
 )
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
 Vocabulary = tuple[Path, str]  # the file and its sha256

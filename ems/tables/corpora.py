@@ -217,7 +217,9 @@ def _documents_notes(entries: Iterable[Entry]) -> list[str]:
     if not counts:
         return []
     read, kept = (sum(each[key] for each in counts) for key in ("read", "kept"))
-    removed = sum((Counter(each["removed"]) for each in counts), Counter())
+    removed = Counter[str]()
+    for each in counts:
+        removed.update(each["removed"])
     why = ", ".join(f"{REASONS.get(reason, reason).lower()} {n:,}" for reason, n in removed.items())
     return [
         f"Of documents of one language sentences are counted. Documents: {read:,} read, "

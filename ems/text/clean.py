@@ -90,7 +90,7 @@ class Archive:
 
 
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> dict[str, Any]:
-    """Clean one pair of one corpus from its zips to the TSV `out`, or the documents of one language;
+    """Clean one pair of one corpus from its zips to the TSV `out`, or the documents of a language;
     return and write the report.
 
     The report goes to `out` with the suffix .json. Line numbers count through the archives in their

@@ -156,7 +156,7 @@ def _prefixes(names: set[str]) -> Callable[[str], bool]:
     return lambda title: ":" in title and title.partition(":")[0].strip().casefold() in known
 
 
-def paragraphs(wikitext: str, is_prefix: Callable[[str], bool] = _prefixes(set())) -> list[str]:
+def paragraphs(wikitext: str, is_prefix: Callable[[str], bool]) -> list[str]:
     """Return the paragraphs of prose of a page; `is_prefix` tells links that are no text."""
     import mwparserfromhell
 
