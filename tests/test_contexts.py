@@ -129,7 +129,7 @@ def fitted(before, middle, after, limit):
     middle = middle[:limit]
     before, after = list(before), list(after)
     while len(before) + len(middle) + len(after) > limit:
-        if len(before) > len(after) or not after:
+        if len(before) >= len(after):
             before.pop(0)
         else:
             after.pop()
