@@ -20,6 +20,7 @@ CHANGES = {
     "smlm": ["own side only", "other side only", "language of the translation"],
     "mlm": ["sum over tokens", "first side only", "pooled", "language of the translation"],
     "contrastive": ["no temperature", "one direction", "inner product", "no mlp"],
+    "dot": ["cosine", "no temperature", "one direction", "no mlp"],
     "margin": ["no margin", "margin for all", "after temperature", "in one direction"],
     "both sides": ["other side only", "self"],
     "duplicates": ["none masked", "only the same sentence", "positive masked"],
@@ -28,6 +29,7 @@ CHANGES = {
     "align in groups": ["one group", "cosine"],
     "align": ["cosine", "temperature", "one direction"],
     "similarity": ["pi", "no diagonal", "cosine", "no logarithm"],
+    "similarity sum": ["mean", "no diagonal", "pi"],
     "matryoshka": ["sum", "all dimensions", "last dimensions", "one size"],
     "context": ["the other loss", "labels swapped", "no bias", "sum", "true text only", *MAXIMUM],
     "context printed": ["the other loss", "labels swapped", "no bias", "sum", "true text only"],
@@ -197,7 +199,8 @@ def eq8(vectors, texts, settings, change=None):
                         if shared and (k != j or change == "positive masked"):
                             continue
                     a, b = vectors[j][side], vectors[k][of]
-                    plain = (a * b).sum() if change == "inner product" else cosine(a, b)
+                    dot = settings.get("similarity") == "dot" or change == "inner product"
+                    plain = (a * b).sum() if dot and change != "cosine" else cosine(a, b)
                     off = margin if true or change == "margin for all" else 0.0
                     if change == "in one direction" and side == 1:
                         off = 0.0
@@ -254,8 +257,8 @@ def align(w, pairs, change=None, **_):
     return total
 
 
-def similarity(w, pairs, change=None, **_):
-    """Lightweight Eq. 6."""
+def similarity(w, pairs, change=None, summed=False, **_):
+    """Lightweight Eq. 6; `summed` in the authors' code is not divided by the pairs, as all is."""
     total = 0.0
     factor = math.pi if change == "pi" else math.pi / 2
     u, v = ([embedding(w, pair[side]) for pair in pairs] for side in (0, 1))
@@ -272,7 +275,7 @@ def similarity(w, pairs, change=None, **_):
                 continue
             value = torch.cos(factor * (share(u, j1, j2) - share(v, j1, j2)))
             total = total - (value - 1 if change == "no logarithm" else torch.log(value))
-    return total
+    return total * len(pairs) if summed and change != "mean" else total
 
 
 def matryoshka(w, pairs, change=None, settings=None, **_):
@@ -328,7 +331,8 @@ REFERENCES = {
     **{function.__name__: function for function in (xtr, ugt, smlm, mlm, align, similarity)},
     "xtr distinct": partial(xtr, distinct=True),
     "ugt distinct": partial(ugt, distinct=True),
-    **dict.fromkeys(("contrastive", "margin", "both sides", "duplicates"), contrastive),
+    "similarity sum": partial(similarity, summed=True),
+    **dict.fromkeys(("contrastive", "dot", "margin", "both sides", "duplicates"), contrastive),
     **dict.fromkeys(("groups", "groups of both sides"), in_groups(contrastive)),
     "align in groups": in_groups(align),
     "matryoshka": matryoshka,

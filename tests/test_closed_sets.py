@@ -13,6 +13,7 @@ from ems.config import load_experiment, load_site
 from ems.sources import missing_evalsets
 
 CLOSED = {"ems62": ["mldoc", "cls", "marc", "rcv2"], "lightweight": ["mldoc"]}
+CLOSED["lightweight-released"] = CLOSED["lightweight"]
 FOLDERS = {"mldoc": "reuters", "rcv2": "reuters", "cls": "cls", "marc": "marc"}
 REUTERS = ["english", "german", "spanish", "french", "italian", "japanese", "russian", "chinese"]
 EACH = [(experiment, name) for experiment, names in CLOSED.items() for name in names]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from contexts_made import write_document_shard
 from experiments_made import one_line
-from shards_made import unpacked
+from shards_made import unpacked, write_shard
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.shards.documents import DocumentStore
-from ems.shards.reader import Shard
+from ems.shards.reader import PairStore, Shard
 
 LANGUAGES = ["en", "de", "zh"]
 SIZES = {"en": [2, 5, 3], "de": [4, 2], "zh": [2, 7]}  # sentences of each document
@@ -129,7 +129,7 @@ def fitted(before, middle, after, limit):
     middle = middle[:limit]
     before, after = list(before), list(after)
     while len(before) + len(middle) + len(after) > limit:
-        if len(before) > len(after) or not after:
+        if len(before) >= len(after):
             before.pop(0)
         else:
             after.pop()
@@ -153,6 +153,14 @@ def test_a_text_that_is_too_long_keeps_its_sentence_and_what_is_near_to_it(tmp_p
             text = store.text(*place, np.array(sentence[:limit], np.uint16)).tolist()
             assert text == fitted(before, sentence, after, limit)
             row += 1
+
+
+def test_pairs_are_no_documents_and_documents_no_pairs(library, tmp_path):
+    message = one_line(lambda: PairStore(library[0], LANGUAGES, LONG))
+    assert message.endswith("en0: expected shards of pairs, found documents of one language")
+    pairs = write_shard(tmp_path / "de-en", [5, 6, 7], [1, 2])
+    message = one_line(lambda: DocumentStore([pairs], LANGUAGES, LONG, 1))
+    assert message.endswith("expected shards of documents of one language, found pairs")
 
 
 def test_one_sentence_of_a_language_is_an_error_in_one_line(tmp_path):

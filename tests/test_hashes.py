@@ -67,7 +67,14 @@ EDITS = [
     ("vocabulary.size", 600, VOCABULARY),
     ("vocabulary.temperature", 2, VOCABULARY),
     ("vocabulary.byte_fallback", True, VOCABULARY),
+    ("vocabulary.type", "unigram", VOCABULARY),
+    ("vocabulary.characters", ["ja"], VOCABULARY),
+    ("vocabulary.characters", [], set()),  # the default of a key that was added later
     ("model.dropout", 0.2, TRAIN),
+    ("model.pooling", "mean-max", TRAIN),
+    ("model.pooling", "mean", set()),
+    ("objectives.context", {"k": 1}, set()),
+    ("objectives.context", {"k": 3}, TRAIN),
     ("model.layers", 3, TRAIN - OF_B),  # b has its own
     ("objectives.xtr", {"weight": 0.5}, TRAIN),
     ("train.steps", 11, TRAIN),
@@ -76,6 +83,9 @@ EDITS = [
     ("systems.c", {}, {"tables"}),
     ("systems.b.train", {"seed": 1}, OF_B),  # said, even if it is what it would be
     ("systems.b.train", {"precision": "bfloat16"}, OF_B),
+    ("systems.b.train", {"keep": "best"}, OF_B),
+    ("objectives.contrastive", {"similarity": "dot"}, TRAIN),
+    ("objectives.similarity", {"reduction": "sum"}, TRAIN),
     ("tables.printed", ["EMS"], {"tables"}),
     ("tables.systems", ["a"], {"tables"}),
     ("sweep", {"base": "a", "axes": {"model.layers": [6, 2]}}, {"tables"}),
@@ -84,6 +94,11 @@ EDITS = [
     ("model.layers", 6, set()),
     ("decontaminate.key", "folded", set()),
     ("train.schedule", "constant", set()),
+    ("train.schedule_factor", 0.1, set()),  # this and those below came later
+    ("train.keep", "last", set()),
+    ("train.best_by", "loss", set()),
+    ("objectives.contrastive", {"similarity": "cosine"}, set()),
+    ("objectives.similarity", {"reduction": "mean"}, set()),
     ("corpora.0.languages", ["de", "ja"], set()),
     ("corpora.0.without", ["fr"], set()),
     ("evalsets.tatoeba.languages", "experiment", set()),
@@ -295,7 +310,8 @@ def test_a_name_of_any_bytes_has_a_hash():
 PINNED = {
     "demo-full": "fc87c2d72992056f",
     "demo": "e39fbddb57861b6f",
-    "ems62": "49e92ba9c85d6f2d",
+    "ems62": "bd7a648497edfad7",
+    "lightweight-released": "947985dc019f67bb",
     "lightweight-small": "ed0ac55918a9733f",
     "lightweight": "6092c0ad646066a9",
     "small5": "29e16ea587fea879",

@@ -17,7 +17,7 @@ from ems.shards.reader import PairStore
 from ems.train.batches import Data
 from ems.train.job import Places, train
 
-FULL, TWIN = "lightweight", "lightweight-small"
+FULL, TWIN, CODE = "lightweight", "lightweight-small", "lightweight-released"
 PAIRS = ["fr", "de", "es", "it"]
 JOINT = {"ugt": 1, "align": 2, "similarity": 2}  # Eq. 7
 TASKS = {  # entry -> the objectives with a weight (Tables 6 and 7)
@@ -113,6 +113,60 @@ def test_the_full_size_is_that_of_the_paper():
         own = experiment.systems[f"ugt-{code}"].train
         assert own.steps == pytest.approx(count * epochs / 128, abs=1)
         assert own.warmup_steps == pytest.approx(count * warmup / 128, abs=1)
+
+
+DIFFERENCES = {  # of the code from the paper: original-code.md sections 8 and 11
+    "model.start": "pytorch",
+    "model.norm_eps": 1e-12,
+    "objectives.head.layer_norm": True,
+    "objectives.ugt.target": "distinct",
+    "objectives.similarity.reduction": "sum",
+    "train.warmup_steps": int(2 / (1 - 0.999)),
+    "train.schedule": "step",
+    "train.amsgrad": True,
+    "train.keep": "best",
+    "train.precision": "float16",
+}
+EPOCHS = {"fr": (12, 3), "de": (12, 3), "es": (12, 3), "it": (30, 6)}  # in all; at the first rate
+
+
+@pytest.mark.parametrize("code", PAIRS)
+@pytest.mark.parametrize("task", ["ugt", "ugt-align-sim"])
+def test_the_released_code_is_the_papers_system_but_for_its_differences(task, code):
+    paper, own = (
+        {
+            f"{part}.{section}.{key}" if section else f"{part}.{key}": value
+            for part in ("model", "objectives", "train")
+            for section, keys in sections(getattr(shipped(name).systems[f"{task}-{code}"], part))
+            for key, value in keys.items()
+        }
+        for name in (FULL, CODE)
+    )
+    expected = dict(DIFFERENCES)
+    if task == "ugt":
+        del expected["objectives.similarity.reduction"]
+    differ = {key: own[key] for key in own if own[key] != paper.get(key)}
+    epochs, first = EPOCHS[code]
+    steps = own["train.steps"]
+    assert differ.pop("train.schedule_steps") == pytest.approx(steps * first / epochs, abs=1)
+    assert differ.pop("train.validate_every") == pytest.approx(steps / epochs, abs=1)
+    assert differ == expected
+    assert own["train.schedule_steps"] == paper["train.warmup_steps"]
+
+
+def sections(settings):
+    """(name, keys) of the sections of settings; "" for keys of their own."""
+    value = plain(settings)
+    inner = [(name, keys) for name, keys in value.items() if isinstance(keys, dict)]
+    return [*inner, ("", {key: v for key, v in value.items() if not isinstance(v, dict)})]
+
+
+def test_the_released_experiment_is_the_full_one_in_all_else():
+    """Its data, vocabularies and benchmarks; of the systems those that the code knows."""
+    full, code = (load_yaml(ROOT / "configs" / f"{name}.yaml") for name in (FULL, CODE))
+    own = {"description", "model", "objectives", "train", "systems", "tables"}
+    assert {key for key in full if full[key] != code[key]} == own
+    assert list(code["systems"]) == ["ugt", "ugt-align-sim"]
 
 
 def test_the_full_size_retrieves_and_classifies_as_sections_4_3_and_4_4_say():
@@ -274,7 +328,7 @@ def test_a_changed_vocabulary_reruns_its_own_shards_and_systems_only(run):
         assert place not in outputs
 
 
-@pytest.mark.parametrize("name", [FULL, TWIN])
+@pytest.mark.parametrize("name", [FULL, TWIN, CODE])
 def test_the_whole_experiment_is_planned_without_a_network(run, name):
     if name == TWIN:  # from an address: a directory would have to be there
         for folder in ("opus", "tatoeba_v1"):
@@ -283,3 +337,9 @@ def test_the_whole_experiment_is_planned_without_a_network(run, name):
     plan = run.snakemake("-n", "--config", f"experiment={name}", "--", "all")
     jobs = planned(plan)
     assert (jobs["train"], jobs["vocabulary"]) == (len(shipped(name).shown), 4)
+
+
+def test_the_released_system_of_ems_is_planned(run):
+    target = "results/ems62/models/ems-released/model.json"
+    plan = run.snakemake("-n", "--config", "experiment=ems62", "--", target)
+    assert planned(plan)["train"] == 1

@@ -52,6 +52,12 @@ RELEASED = {  # original-code.md sections 8 to 10
     "train.schedule": "cosine",
     "train.input_mask": "one",
 }
+ON_A_GPU = {  # at the size of the paper; the demo trains on a CPU, which has no float16
+    "train.precision": "float16",
+    "train.keep": "best",
+    "train.schedule_steps": 15 * 244_392,  # epochs of its configuration
+    "train.validate_every": 244_392 // 6,
+}
 ALL = {**SYSTEMS, "ems-released": (list(RELEASED), BOTH)}
 
 
@@ -132,10 +138,9 @@ def test_a_system_overrides_at_most_three_settings_and_each_says_something_else(
 
 
 def test_the_released_code_is_all_of_its_differences(loaded):
-    written, _ = loaded
-    changed_keys = leaves(written["ems-released"])
-    assert {key: changed_keys.pop(key) for key in RELEASED} == RELEASED
-    assert set(changed_keys) <= {"train.schedule_steps"}
+    written, experiment = loaded
+    own = ON_A_GPU if experiment.name == "ems62" else {}
+    assert leaves(written["ems-released"]) == RELEASED | own
 
 
 @pytest.mark.parametrize("name", list(ALL))

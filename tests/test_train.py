@@ -163,7 +163,7 @@ def test_a_run_that_diverges_writes_no_model(steps, toy, tmp_path):
     """Also when it is the last step that spoils the weights and nothing computes a loss of them."""
     diverging = {"learning_rate": 1e38, "warmup_steps": 0, "steps": steps, "checkpoint_every": 1}
     with pytest.raises(EmsError, match=r"not finite.*learning_rate"):
-        toy.train(tmp_path, validation=False, train=diverging)
+        toy.train(tmp_path, held_out=False, train=diverging)
     assert not (tmp_path / "model").exists()
     for path in (tmp_path / "state").rglob("model.safetensors"):
         assert all(value.isfinite().all() for value in load_file(path).values())
@@ -180,7 +180,7 @@ def test_a_gpu_that_is_not_there_is_a_clear_error(toy, tmp_path, monkeypatch):
 
 def test_validation_changes_no_bit_of_the_training(toy, never_killed, tmp_path):
     often = toy.train(tmp_path / "often", train={"validate_every": 1})
-    never = toy.train(tmp_path / "never", validation=False)
+    never = toy.train(tmp_path / "never", held_out=False)
     assert len(rows(often, "validation")) == 31
     assert rows(never, "validation") == []
     for file in ("model.safetensors", "heads.safetensors"):

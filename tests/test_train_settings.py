@@ -40,10 +40,10 @@ HALF = {"precision": "bfloat16"}
 STILL = {"dropout": 0.0, "attention_dropout": 0.0}
 
 
-def systems(toy, weights=None, **changes):
-    """The same weights in float32 and in bfloat16; those of a model folder, or untrained."""
+def systems(toy, weights=None, half="bfloat16", **changes):
+    """The same weights in float32 and in half precision; those of a model folder, or untrained."""
     names = []
-    for precision in ("float32", "bfloat16"):
+    for precision in ("float32", half):
         torch.manual_seed(0)
         settings = toy.experiment(model=STILL, **changes).systems["ems"]
         system = System(settings, len(LANGUAGES), 300, precision)
@@ -69,17 +69,18 @@ def cosine(first, second):
     return product / math.sqrt(sum(a * a for a in first) * sum(b * b for b in second))
 
 
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
 @pytest.mark.parametrize("trained", [False, True], ids=["untrained", "trained"])
-def test_products_in_bfloat16_give_the_losses_and_gradients_of_float32_nearly(
-    toy, never_killed, trained
+def test_products_in_half_precision_give_the_losses_and_gradients_of_float32_nearly(
+    toy, never_killed, trained, half
 ):
-    full, half = systems(toy, never_killed if trained else None)
+    full, half = systems(toy, never_killed if trained else None, half)
     (parts, gradients), (near, rough) = (parts_and_gradients(toy, each) for each in (full, half))
     assert set(near) == set(parts) == {"xtr", "contrastive", "total"}
     for name, value in parts.items():
         assert near[name].dtype == torch.float32
         assert near[name].item() == pytest.approx(value.item(), rel=0.01), name
-        assert near[name] != value, f"{name}: it was not computed in bfloat16"
+        assert near[name] != value, f"{name}: it was not computed in half precision"
     together = [torch.cat([g.flatten() for g in each.values()]) for each in (gradients, rough)]
     assert cosine(*together) > 0.99
     for name, gradient in gradients.items():
@@ -96,9 +97,10 @@ def test_the_logits_of_xtr_are_of_the_precision_that_is_set(toy, monkeypatch):
         return softmax(logits, **how)
 
     monkeypatch.setattr(torch, "softmax", spy)
-    for system in systems(toy):
-        parts_and_gradients(toy, system)
-    assert seen == [torch.float32, torch.bfloat16]
+    for half in ("bfloat16", "float16"):
+        for system in systems(toy, half=half):
+            parts_and_gradients(toy, system)
+    assert seen == [torch.float32, torch.bfloat16] + 2 * [torch.float32]
 
 
 def test_weights_and_what_is_saved_of_them_stay_float32(toy, tmp_path):

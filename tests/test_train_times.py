@@ -9,8 +9,10 @@ import torch
 from safetensors.torch import load_file
 from train_made import contents, json_rows, train_into, train_until
 
+from ems.errors import EmsError
 from ems.train import journal
 from ems.train.job import Places, train
+from ems.train.settings import TrainSettings
 from ems.train.step import learning_rate
 
 
@@ -78,15 +80,33 @@ RATES = {  # schedule: (steps, peak, warm-up, rates)
     "constant": (20, 0.5, 4, [0.125, 0.25, 0.375] + [0.5] * 17),
     "linear": (10, 0.6, 4, [0.15, 0.3, 0.45, 0.6, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]),
     "cosine": (12, 0.3, 5, COSINE),  # that of the authors' code, times the warm-up
+    "step": (8, 0.4, 2, [0.2, 0.4, 0.4, 0.4, 0.4, 0.1, 0.1, 0.1]),  # a quarter from step 5 on
 }
+
+
+def rates_of(schedule, steps, peak, warmup, period=None, numbers=None):
+    """The learning rates of some steps, of all if None."""
+    decay = {"schedule_steps": 5, "schedule_factor": 0.25} if schedule == "step" else {}
+    decay |= {"schedule_steps": period} if period else {}
+    names = {"steps": steps, "learning_rate": peak, "warmup_steps": warmup, "schedule": schedule}
+    settings = TrainSettings(**names, **decay)
+    return [learning_rate(step, settings) for step in numbers or range(steps)]
 
 
 @pytest.mark.parametrize("schedule", RATES)
 def test_the_learning_rate_rises_linearly_then_stays_or_falls_to_zero(schedule):
     steps, peak, warmup, rates = RATES[schedule]
-    made = [learning_rate(step, steps, peak, warmup, schedule) for step in range(len(rates))]
+    made = rates_of(schedule, steps, peak, warmup, numbers=range(len(rates)))
     assert made == pytest.approx(rates, abs=1e-15)
-    assert learning_rate(0, steps, peak, 0, schedule) == peak
+    assert rates_of(schedule, steps, peak, 0)[0] == peak
+
+
+def test_the_lower_rate_of_a_step_is_of_the_warm_up_too(toy):
+    """As in the code of Lightweight, whose warm-up multiplies the rate of its schedule."""
+    rise = rates_of("step", 8, 0.4, 8)
+    assert rise == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25, 0.075, 0.0875, 0.1])
+    with pytest.raises(EmsError, match=r"train\.schedule: step, but train\.schedule_steps is not"):
+        toy.experiment(train={"schedule": "step"})
 
 
 def test_a_step_uses_the_rate_of_the_schedule(toy, tmp_path, monkeypatch):
@@ -104,9 +124,9 @@ def test_a_step_uses_the_rate_of_the_schedule(toy, tmp_path, monkeypatch):
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_a_period_longer_than_the_run_is_the_start_of_a_longer_run(schedule):
     """The authors' code has a period of 15 epochs and stops after 3."""
-    short = [learning_rate(step, 10, 0.3, 2, schedule, 50) for step in range(10)]
-    assert short == [learning_rate(step, 50, 0.3, 2, schedule) for step in range(10)]
-    ended = [learning_rate(step, 50, 0.3, 2, schedule, 10) for step in range(10, 50)]
+    short = rates_of(schedule, 10, 0.3, 2, 50)
+    assert short == rates_of(schedule, 50, 0.3, 2)[:10]
+    ended = rates_of(schedule, 50, 0.3, 2, 10)[10:]
     assert ended == pytest.approx([0.0] * 40)
 
 

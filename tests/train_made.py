@@ -74,18 +74,18 @@ class Toy:
     def store(self, part, share=1.0):
         return PairStore(self.shards(part), LANGUAGES, MAX_TOKENS, share)
 
-    def data(self, validation=True, **changes):
+    def data(self, held_out=True, **changes):
         system = self.experiment(**changes).systems["ems"]
         if system.objectives.documents:
             index = read_index(self.index())
             return training_data(system, LANGUAGES, index, self.vocabulary)
-        held_out = self.store("validation") if validation else None
-        return Data(self.store("training"), held_out, self.vocabulary)
+        pairs = self.store("validation") if held_out else None
+        return Data(self.store("training"), pairs, self.vocabulary)
 
-    def train(self, folder, validation=True, afresh=False, **changes):
+    def train(self, folder, held_out=True, afresh=False, **changes):
         """Train into `folder`/model, state and times beside it; the model folder."""
         places = Places(folder / "model", folder / "state", folder / "times.jsonl")
-        data = self.data(validation, **changes)
+        data = self.data(held_out, **changes)
         train(self.experiment(**changes), "ems", data, places, afresh)
         return folder / "model"
 

@@ -11,11 +11,11 @@ from ems.flags import Bounds, Mark
 from ems.outputs import Writes
 from ems.shards.index import is_mined
 
-IMPORTED = ("model.json", "model.safetensors", "vocabulary.model")
+IMPORTED = ("model.json", "model.safetensors", "heads.safetensors", "vocabulary.model")
 Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
-TRAINED = (*IMPORTED, "heads.safetensors", "losses.jsonl")
+TRAINED = (*IMPORTED, "losses.jsonl")
 
 
 def mine(
@@ -72,6 +72,18 @@ def train(
     data = training_data(settings, list(own.languages), read_index(shards), vocabulary, mined)
     places = job.Places(out, state, times, scalars, start)
     job.train(whole, system, data, places, asked_afresh(afresh))
+
+
+def validate(
+    model: common.ModelFolder,
+    shards: Annotated[list[Path], "folders of shards, of the model's vocabulary"],
+) -> None:
+    """Print the losses and P@1 of a model on pairs, as training does in validation."""
+    import json
+
+    from ems.train.trained import validated
+
+    print(json.dumps(validated(model, shards)))
 
 
 def bench(

@@ -67,7 +67,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
     kinds = {corpus.kind for corpus in corpora}
     for key, system in placed.items():
-        system.check(f"systems.{key}")
+        system.check(f"systems.{key}", bool(validation))
         if system.trained:
             check_learnable(f"systems.{key}", system.objectives, kinds)
     check_starts(placed)

@@ -16,7 +16,7 @@ from ems.model.settings import EncoderSettings
 from ems.objectives.settings import Objectives, check_objectives, objectives_model
 from ems.settings import Json, Settings, checked, merge, plain, with_fields
 from ems.text.settings import VocabularySettings
-from ems.train.settings import TrainSettings, check_schedule
+from ems.train.settings import TrainSettings, check_train
 
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 Entries = dict[str, Json]  # as they are written, by name
@@ -80,8 +80,10 @@ class SystemSettings:
         codes = _subset(f"{key}.languages", self.languages or known, known)
         return replace(self, languages=codes)
 
-    def check(self, key: str) -> None:
-        """Raise `EmsError` for settings that contradict one another."""
+    def check(self, key: str, validated: bool) -> None:
+        """Raise `EmsError` for settings that contradict one another; `validated`: there are pairs
+        to validate on.
+        """
         if self.kind in LOCATED:
             return
         if self.model.width % self.model.heads:
@@ -89,7 +91,7 @@ class SystemSettings:
                 f"{key}: model.width {self.model.width} is no multiple of model.heads "
                 f"{self.model.heads}"
             )
-        check_schedule(key, self.train)
+        check_train(key, self.train, validated)
         check_objectives(key, self.objectives, self.model, self.train)
 
 

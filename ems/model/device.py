@@ -14,6 +14,15 @@ def choose_device(setting: str) -> torch.device:
     return torch.device("cuda" if present and setting != "cpu" else "cpu")
 
 
+def check_precision(setting: str, device: torch.device) -> None:
+    """Raise `EmsError` for float16 on a CPU."""
+    if setting == "float16" and device.type == "cpu":
+        raise EmsError(
+            "train.precision: float16 needs a GPU, and the training would be on a CPU here; say "
+            "float32 or bfloat16"
+        )
+
+
 def onto(device: torch.device, tensor: Tensor) -> Tensor:
     """Copy a tensor of the host to a device; through pinned memory, so that nothing waits."""
     if device.type == "cpu":

@@ -2,28 +2,36 @@
 
 https://github.com/Mao-KU/EMS: a pickle, read as tensors only (`weights_only`), with a `state_dict`
 whose keys start with "module.". EMS v2 Table IV prints 89.8 for it on Tatoeba. The weights differ
-from ours in four ways: position 0 is padding; query, key and value are three matrices; ids are 0
-<pad>, 1 <unk>, 2 <MASK>, then <2xx> per language; and the heads of training are left out here. Any
-other key is an error, so that a model of another shape is never half-read. The number of heads is
-in no weight: each is 64 wide in both their models (16 of 1024, 8 of 512).
+from ours in three ways: position 0 is padding; query, key and value are three matrices; and ids are
+0 <pad>, 1 <unk>, 2 <MASK>, then <2xx> per language, in the order of the language embeddings. The
+heads of training come along, with what their code trains with, so that `ems validate` computes the
+authors' losses. Any other key is an error, so that a model of another shape is never half-read. The
+number of attention heads is in no weight: each is 64 wide in both their models (16 of 1024, 8 of
+512).
 """
 
 import re
 import shutil
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json
 from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.heads import ContrastiveHead, GenerativeHead
+from ems.model.settings import HeadSettings
+from ems.objectives.settings import ContrastiveSettings, Objectives, XtrSettings
 from ems.segmenters.base import defaults
+from ems.settings import plain
 from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
+from ems.train.settings import TrainSettings
 
 HEAD_WIDTH = 64
 NORM_EPS = 1e-12
@@ -43,9 +51,24 @@ IN_LAYER = {
 }
 FIRST = ["<pad>", "<unk>", "<mask>"]  # theirs is <MASK>
 PROJECTIONS = ("query", "key", "value")
-TRAINING = re.compile(  # the heads
-    r"model\.(la_tag_linear|transform|decoder|target_embedding)\.|alignproj\.[03]\."
-)
+HEADS = {  # of training
+    "generative.languages": ["model.la_tag_linear.embedding"],
+    "generative.language_norm": ["model.la_tag_linear.layer_norm"],
+    "generative.mix": ["model.transform.dense", "model.decoder.transform.dense"],  # now, before
+    "generative.norm": ["model.transform.LayerNorm", "model.decoder.transform.LayerNorm"],
+    "generative.output": ["model.decoder.decoder"],
+    "contrastive.inner": ["alignproj.0"],
+    "contrastive.outer": ["alignproj.3"],
+}
+HEAD_KEYS = {  # theirs: ours
+    f"{module}.{kind}": f"{ours}.{kind}"
+    for ours, theirs in HEADS.items()
+    for module in theirs
+    for kind in ("weight", "bias")
+}
+LANGUAGES, OUTPUT = "generative.languages.weight", "generative.output.weight"
+PROJECTION = "contrastive.outer.weight"
+SHARED = "model.target_embedding.weight"  # there if the output matrix is the token embeddings
 SAFE = [  # what `best_loss` may be: a number of NumPy
     (np._core.multiarray.scalar, "numpy.core.multiarray.scalar"),
     np._core.multiarray.scalar,
@@ -53,6 +76,9 @@ SAFE = [  # what `best_loss` may be: a number of NumPy
     *(type(np.dtype(kind)) for kind in ("float32", "float64", "int64")),
 ]
 FILES = ("model.safetensors", "vocabulary.model")
+HEADS_FILE = "heads.safetensors"
+# EMS v2 IV-C and IV-D, and what only the code says: distinct labels, and a masked token
+TRAIN = {"steps": 733176, "batch_pairs": 608, "amsgrad": True, "input_mask": "one"}
 
 
 def import_released(
@@ -64,7 +90,7 @@ def import_released(
     segmenter is Moses. Raises `EmsError` for a file that cannot be read, keys and shapes that are
     not the authors', and a vocabulary of another size or layout.
     """
-    state = read_state(weights)
+    state, of_training = read_state(weights)
     settings = sizes(state, heads, weights)
     vocabulary = load_vocabulary(spm)
     languages = languages_of(vocabulary, spm)
@@ -74,15 +100,26 @@ def import_released(
             f"{spm}: {vocabulary.get_piece_size():,} pieces, but {weights} has embeddings of "
             f"{pieces:,}; give the SentencePiece model that it was trained with"
         )
-    _check_shapes(state, settings, weights)
-    with atomic_path(out / FILES[0]) as temporary:
-        save_file({key: value.contiguous() for key, value in state.items()}, temporary)
+    with torch.device("meta"):
+        expected = Encoder(settings, pieces).state_dict()
+    _check_shapes(state, expected, weights)
+    objectives = _objectives(of_training, settings, len(languages), pieces, weights)
+    for name, tensors in ((FILES[0], state), (HEADS_FILE, of_training)):
+        with atomic_path(out / name) as temporary:
+            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
     with atomic_path(out / FILES[1]) as temporary:
         shutil.copyfile(spm, temporary)
     description = {
         "name": "released",
         "released_sha256": sha256_file(weights),
-        "model": dict(vars(settings)),
+        "model": plain(settings),
+        "training": {
+            "system": {
+                "model": plain(settings),
+                "objectives": plain(objectives),
+                "train": plain(TrainSettings(**TRAIN)),
+            }
+        },
         "languages": languages,
         "segmenters": _segmenters(languages, segmenter),
         "format_characters": "keep",
@@ -95,14 +132,17 @@ def import_released(
     )
 
 
-def read_state(path: Path) -> dict[str, Tensor]:
-    """Read the encoder's weights by our names, float32. Raises `EmsError` for other weights."""
+def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Read the weights of the encoder, and those of the heads, by our names, float32.
+
+    Raises `EmsError` for other weights.
+    """
     state = _loaded(path)
     keys = {key.removeprefix(MODULE): key for key in state}
     layers = max((int(match[1]) for key in keys if (match := LAYER.match(key))), default=0) + 1
     sources = _sources(layers)
-    known = {key for parts in sources.values() for key in parts}
-    _refuse(path, "unknown", [keys[k] for k in keys if k not in known and not TRAINING.match(k)])
+    known = {key for parts in sources.values() for key in parts} | {*HEAD_KEYS, SHARED}
+    _refuse(path, "unknown", [keys[key] for key in keys.keys() - known])
     missing = [
         ours if len(parts) == 1 else f"{key.split('.')[-2]} of {ours}"
         for ours, parts in sources.items()
@@ -115,7 +155,10 @@ def read_state(path: Path) -> dict[str, Tensor]:
         for name, parts in sources.items()
     }
     ours["positions.weight"] = ours["positions.weight"][1:]  # theirs: 0 is padding
-    return ours
+    heads = {HEAD_KEYS[key]: state[keys[key]].float() for key in keys.keys() & HEAD_KEYS.keys()}
+    if SHARED in keys:
+        heads.pop(OUTPUT, None)
+    return ours, heads
 
 
 def _loaded(path: Path) -> dict[str, Tensor]:
@@ -173,11 +216,7 @@ def _refuse(path: Path, problem: str, keys: list[str]) -> None:
 
 def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
     """Return the sizes of an encoder with these weights. Raises `EmsError` if they have none."""
-    for key in ("tokens.weight", "positions.weight", "layers.0.inner.weight"):
-        if state[key].ndim != 2:
-            raise EmsError(
-                f"{path}: {key} has the shape {list(state[key].shape)}, expected two sizes"
-            )
+    _check_matrices(state, ("tokens.weight", "positions.weight", "layers.0.inner.weight"), path)
     width = state["tokens.weight"].shape[1]
     heads = heads or max(1, width // HEAD_WIDTH)
     if width % heads:
@@ -195,10 +234,47 @@ def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
     )
 
 
-def _check_shapes(state: dict[str, Tensor], settings: EncoderSettings, path: Path) -> None:
-    """Raise `EmsError` unless all weights are finite and of the shapes of such an encoder."""
+def _check_matrices(state: dict[str, Tensor], keys: Iterable[str], path: Path) -> None:
+    """Raise `EmsError` unless these weights have two sizes each."""
+    for key in keys:
+        if state[key].ndim != 2:
+            raise EmsError(
+                f"{path}: {key} has the shape {list(state[key].shape)}, expected two sizes"
+            )
+
+
+def _objectives(
+    heads: dict[str, Tensor], model: EncoderSettings, languages: int, pieces: int, path: Path
+) -> Objectives:
+    """Return the objectives of such heads, with what the authors' code adds to the paper.
+
+    Raises `EmsError` for weights that no such heads have.
+    """
+    _check_matrices(heads, heads.keys() & {LANGUAGES, PROJECTION}, path)
+    width = heads[LANGUAGES].shape[1] if LANGUAGES in heads else 0
+    projection = len(heads[PROJECTION]) if PROJECTION in heads else 0
+    head = HeadSettings(
+        language_width=width,
+        output="own" if OUTPUT in heads else "shared",
+        layer_norm=True,
+        dropout=0.1,
+    )
     with torch.device("meta"):
-        expected = Encoder(settings, len(state["tokens.weight"])).state_dict()
+        made = nn.ModuleDict({"generative": GenerativeHead(model, head, languages, pieces)})
+        if projection:
+            made["contrastive"] = ContrastiveHead(model, projection)
+    expected = made.state_dict()
+    _refuse(path, "missing", [f"heads.{key}" for key in expected.keys() - heads.keys()])
+    _refuse(path, "unknown", [f"heads.{key}" for key in heads.keys() - expected.keys()])
+    _check_shapes(heads, expected, path)
+    contrastive = ContrastiveSettings(
+        weight=1 if projection else 0, width=projection, negatives=152
+    )  # of each GPU
+    return Objectives(head=head, xtr=XtrSettings(target="distinct"), contrastive=contrastive)
+
+
+def _check_shapes(state: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
+    """Raise `EmsError` unless all weights are finite and of the expected shapes."""
     for key, value in expected.items():
         if state[key].shape != value.shape:
             raise EmsError(

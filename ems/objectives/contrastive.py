@@ -39,15 +39,18 @@ def in_batch_loss(
     both_sides: bool = False,
     keys: Tensor | None = None,
     groups: Groups | None = None,
+    dot: bool = False,
 ) -> Tensor:
     """Return Eq. 8 of vectors[2B, k], rows i and B + i a pair: both directions, summed over pairs.
 
-    Scores are cosine / temperature (Eq. 9). Equal `keys[2B]` mark sentences of the same text, which
-    then are no negatives. The negatives of a pair are those of its group (all pairs, if None).
+    Scores are cosine / temperature (Eq. 9), or with `dot` inner product / temperature. Equal
+    `keys[2B]` mark sentences of the same text, which then are no negatives. The negatives of a pair
+    are those of its group (all pairs, if None).
     """
 
     def one_way(anchors: Tensor, candidates: Tensor, true: Tensor, mask: Tensor | None) -> Tensor:
-        anchors, candidates = (functional.normalize(part, dim=-1) for part in (anchors, candidates))
+        if not dot:
+            anchors, candidates = (functional.normalize(x, dim=-1) for x in (anchors, candidates))
         scores = anchors @ candidates.mT / temperature  # (n, a, g)
         return softmax_loss(scores, true, mask, margin / temperature)
 
@@ -103,6 +106,7 @@ def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
         settings.both_sides,
         batch.keys,
         system.groups(batch),
+        settings.similarity == "dot",
     )
 
 

@@ -21,10 +21,14 @@ def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int)
 def generate(
     system: System, loss: Callable[..., Tensor], states: Tensor, languages: Tensor, target: Target
 ) -> Tensor:
-    """Return the `loss` of what states[N, d] predict in languages[N], against a target."""
+    """Return the `loss` of what states[N, d] predict in languages[N], against a target.
+
+    Logits are in bfloat16 where products are, but not in float16: `fused_cross_entropy` makes its
+    gradient before the loss is scaled, when small shares of the softmax would become 0.
+    """
     head = system.heads["generative"]
     output = system.encoder.tokens if head.output is None else head.output
-    dtype = torch.bfloat16 if system.half else None
+    dtype = system.half if system.half == torch.bfloat16 else None
     return loss(head(states, languages), output.weight, target, head.bias, dtype)
 
 

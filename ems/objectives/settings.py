@@ -65,15 +65,21 @@ class MlmSettings(Weighted):
 
 
 class ContrastiveSettings(Weighted):
-    """Tells the translation from the other sentences of the batch by cosine (EMS v2 Eq. 8-11)."""
+    """Tells the translation from the other sentences of the batch (EMS v2 Eq. 8-11)."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"similarity"})
     weight: Weight = Field(1, description=WEIGHT)
     width: WidthOrNone = Field(128, description="The output width of the MLP; 0: no MLP.")
+    similarity: Literal["cosine", "dot"] = Field(
+        "cosine",
+        description="How two sentences are compared. cosine: as the paper; dot: by the inner "
+        "product, an option of the authors' code.",
+    )
     temperature: number(ge=0.001, le=100) = Field(  # CLIP stops at 0.01; at 100 all are alike
-        0.1, description="Cosines are divided by it."
+        0.1, description="Similarities are divided by it."
     )
     margin: number(ge=0, le=2) = Field(  # cosines differ by at most 2
-        0, description="Taken off the cosine of the true pair (LaBSE)."
+        0, description="Taken off the similarity of the true pair (LaBSE)."
     )
     margin_warmup_steps: Steps = Field(
         0, description="The margin rises linearly from 0 over so many steps."
@@ -97,6 +103,13 @@ class AlignSettings(Weighted):
 
 class SimilaritySettings(Weighted):
     """Makes the similarities within both sides the same (Lightweight Eq. 6)."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"reduction"})
+    reduction: Literal["mean", "sum"] = Field(
+        "mean",
+        description="mean: the sum over all pairs of pairs is divided by the pairs of the batch, "
+        "as in the other losses; sum: it is not, as in the authors' code.",
+    )
 
 
 class MatryoshkaSettings(Weighted):

@@ -26,8 +26,9 @@ def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None)
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute Eq. 6 of the embeddings."""
-    return similarity_loss(*encoded.sides, system.groups(encoded.batch))
+    """Compute Eq. 6 of the embeddings, or B times that: `System` divides every loss by B."""
+    total = similarity_loss(*encoded.sides, system.groups(encoded.batch))
+    return total * encoded.batch.total if system.settings.similarity.reduction == "sum" else total
 
 
 OBJECTIVE = Objective(loss, flops=similarity_flops, order=7)

@@ -96,7 +96,7 @@ class System(nn.Module):
         hide = next((hide for hide in HIDES if hide in needed), None)
         known = known or Pieces.assumed(pieces, languages)
         self.masker = Masker(hide, known, model.max_tokens) if hide else None
-        self.half = precision == "bfloat16"
+        self.half = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
         self.encoder = Encoder(model, pieces)
         self.heads = nn.ModuleDict()
         for objective in self.objectives.values():
@@ -123,9 +123,11 @@ class System(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return states[T, d] and embeddings[N, d] of packed tokens[T] of N sentences.
 
-        With bfloat16, matrix products are in it; the residual stream stays float32.
+        In half precision, matrix products are in it; the residual stream stays float32. float16 is
+        for training alone: the authors validate in float32.
         """
-        with torch.autocast(tokens.device.type, torch.bfloat16, enabled=self.half):
+        on = self.half == torch.bfloat16 or (self.half is not None and self.training)
+        with torch.autocast(tokens.device.type, self.half, enabled=on):
             return self.encoder.both(tokens, lengths, packing)
 
     def losses(

@@ -274,6 +274,10 @@ class PairStore:
                 f"{shard.folder}: holds pairs of {'-'.join(shard.languages)}, the experiment has "
                 f"no {missing}; leave it out of the index"
             )
+        if (len(shard.languages) == 1) != self.documents:
+            kinds = ["pairs", "documents of one language"]
+            expected, found = kinds[self.documents], kinds[not self.documents]
+            raise EmsError(f"{shard.folder}: expected shards of {expected}, found {found}")
         if not shard.pairs:
             raise Damaged(shard.folder, "expected pairs of sentences, found none")
 

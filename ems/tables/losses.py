@@ -17,7 +17,8 @@ from ems.shapes import COUNT, shown
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE = "p1", "p1_by_language"
 ACCURACY = "_accuracy"  # the end of the name of what objectives of documents log
-NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, "lr"}  # all else: parts of the loss
+KEPT = "kept"  # the validation of which the model has the weights, where that is not the last
+NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, "lr", "scale", "skipped", KEPT}
 MOST = 1e300  # beyond it there is no number to draw
 PARTS = {  # as the log names them -> as people read them; others stand as they are
     "xtr": "XTR",
@@ -34,6 +35,7 @@ class Entry:
     """One row of losses.jsonl: where it was measured, steps and pairs seen until then, the total
     loss, and by name its parts ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
 
+    The `values` are all that is not in NOT_PARTS. `kept`: the model has the weights of this step.
     A system that learns from documents has no P@1 of documents, and no losses of pairs: if it is
     validated on pairs alone, `total` is not a number. `languages`: P@1 in percent by language, the
     mean of both directions; empty in training, and in the logs of models that were trained before
@@ -46,6 +48,7 @@ class Entry:
     total: float
     values: dict[str, float]
     languages: dict[str, float]
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,4 +128,5 @@ def _entry(row: _Row) -> Entry:
         math.nan if only_pairs else row.number("total", least),
         {name: row.number(name, least) for name in names},
         {code: by_language.number(code) for code in languages},
+        row.values.get(KEPT) is True,
     )

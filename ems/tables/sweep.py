@@ -21,7 +21,7 @@ from ems.tables.write import write_table
 
 OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
     *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
-    *("target", "sampled", "dimensions", "batch_pairs"),
+    *("target", "sampled", "dimensions", "batch_pairs", "similarity", "reduction"),
 }
 NAMES = {
     "model.layers": "layers",
@@ -65,13 +65,15 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
 
 
 def _last(system: str, losses: Mapping[str, Path]) -> Entry:
-    """Return the last validation of a system."""
+    """Return the last validation of a system, or that of the weights that it has."""
     if system not in losses:
         raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")
     rows = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
-    if not rows:
-        raise EmsError(f"{losses[system]}: no row of validation; set `validation` and train again")
-    return rows[-1]
+    if not rows or P1 not in rows[-1].values:  # validated on documents alone
+        raise EmsError(
+            f"{losses[system]}: no row of validation on pairs; set `validation` and train again"
+        )
+    return next((entry for entry in rows if entry.kept), rows[-1])
 
 
 def _is_papers(point: Point) -> bool:

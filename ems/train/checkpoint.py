@@ -51,7 +51,8 @@ class Progressed:
     """The progress of a run.
 
     `seconds` are wall time, `waited` those of them spent waiting for data; `sums` are the loss
-    parts of the `summed` steps since the last row of the log.
+    parts of the `summed` steps since the last row of the log; `scaling` is the state of the scale
+    of the loss (float16).
     """
 
     step: int = 0
@@ -60,13 +61,15 @@ class Progressed:
     tokens: int = 0
     summed: int = 0
     sums: dict[str, float] = field(default_factory=dict)
+    scaling: dict[str, float] = field(default_factory=dict)
     losses: list[LogRow] = field(default_factory=list)
     times: list[LogRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Which checkpoints to keep: the `newest`, and the last `regular` ones to average.
+    """Which checkpoints to keep: the `newest`, and those that the model is going to be made of: the
+    `best`, or the last `regular` ones to average.
 
     Only checkpoints at a multiple of `every` steps or at step `last` are averaged. Every run of the
     same settings has these; one that a signal caused is not among them, so a run that was stopped
@@ -77,6 +80,7 @@ class Keep:
     regular: int = 0
     every: int = 1
     last: int = 0
+    best: int | None = None
 
     def is_regular(self, step: int) -> bool:
         """Return whether every run of these settings has a checkpoint of this step."""
@@ -84,8 +88,14 @@ class Keep:
 
     def of(self, steps: list[int]) -> set[int]:
         """Return which of these steps, ascending, to keep."""
+        return {*steps[-self.newest :], *self.chosen(steps)}
+
+    def chosen(self, steps: list[int]) -> list[int]:
+        """Return which of these steps, ascending, the model is made of; none: the last."""
+        if self.best is not None:
+            return [self.best]
         regular = [step for step in steps if self.is_regular(step)]
-        return {*steps[-self.newest :], *(regular[-self.regular :] if self.regular else ())}
+        return regular[-self.regular :] if self.regular else []
 
 
 def json_lines(rows: list[LogRow]) -> str:
@@ -202,21 +212,21 @@ def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> No
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-def averaged(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
-    """Return the mean weights of the last `keep.regular` checkpoints (or fewer), and their steps.
+def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
+    """Return the weights of the checkpoints that `keep` chooses, their mean, and their steps.
 
     Raises `EmsError` if one of them is damaged.
     """
-    folders = [path for path in checkpoints(state) if keep.is_regular(step_of(path))]
-    folders = folders[-keep.regular :]
-    for at, folder in enumerate(folders):
+    every = checkpoints(state)
+    folders = [_folder(state, step) for step in keep.chosen([step_of(path) for path in every])]
+    for folder in folders:
         try:
             verified(folder)
         except EmsError as error:
-            later = ", ".join(path.name for path in folders[at:])
+            later = ", ".join(path.name for path in every if path >= folder)
             raise EmsError(
-                f"train.average_checkpoints: {error.finding}; delete {later} in {state} and run "
-                "the same command again: training goes on from the checkpoint before"
+                f"the model is made of this checkpoint: {error.finding}; delete {later} in {state} "
+                "and run the same command again: training goes on from the checkpoint before"
             ) from None
     files = [safe_open(folder / MODEL, "pt") for folder in folders]
     names = list(files[-1].keys())

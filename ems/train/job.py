@@ -17,10 +17,11 @@ from ems.config import Experiment, stage_settings
 from ems.config.provenance import digest
 from ems.damaged import Damaged
 from ems.files import atomic_path, sha256_file, write_json, write_text
-from ems.model.device import choose_device, has_bfloat16
+from ems.model.device import check_precision, choose_device, has_bfloat16
 from ems.objectives.masking import Pieces
 from ems.objectives.system import Parts, System
 from ems.progress import log
+from ems.settings import Json
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
 from ems.train.checkpoint import json_lines, save_tensors
@@ -62,6 +63,7 @@ def train(
     vocabulary = load_vocabulary(data.vocabulary)
     pieces = vocabulary.get_piece_size()
     device = choose_device(settings.train.device)
+    check_precision(settings.train.precision, device)
     check_fits(name, settings, len(experiment.languages), pieces, device)
     for store in data.stores().values():
         store.check(pieces)
@@ -81,7 +83,9 @@ def train(
             if places.times:
                 write_text(places.times, json_lines(journal.done.times))
             _write_weights(system, data.vocabulary, journal.done.losses, places.out)
-            _describe(experiment, name, identity, places.out)
+            best = journal.best()
+            kept = {"step": best["step"]} if best else {}
+            _describe(experiment, name, identity, kept, places.out)
 
 
 def _checked_vocabulary(data: Data) -> str:
@@ -146,7 +150,7 @@ def _run(trainer: Trainer, journal: Journal) -> None:
         for batch in journal.timed(batches):
             parts = trainer.step(batch)
             journal.add(parts)
-    journal.average()
+    journal.choose()
 
 
 def _write_weights(system: System, vocabulary: Path, losses: list[LogRow], out: Path) -> None:
@@ -159,13 +163,14 @@ def _write_weights(system: System, vocabulary: Path, losses: list[LogRow], out: 
     write_text(out / "losses.jsonl", json_lines(losses))
 
 
-def _describe(experiment: Experiment, name: str, identity: Identity, out: Path) -> None:
-    """Write model.json, which makes the model folder complete."""
+def _describe(experiment: Experiment, name: str, identity: Identity, kept: Json, out: Path) -> None:
+    """Write model.json, which makes the model folder complete; `kept` says of which step it is."""
     settings = stage_settings(experiment, "train", system=name)
     description = {
         "experiment": experiment.name,
         "name": name,
         "identity": digest(identity),
+        **kept,
         "model": settings["system"]["model"],
         "training": settings,
         "languages": list(experiment.languages),

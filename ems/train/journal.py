@@ -8,16 +8,18 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import NoReturn
 
 import torch
 from torch import Tensor
 
+from ems.errors import EmsError
 from ems.progress import Progress, log
 from ems.settings import plain
 from ems.shards.reader import Batch
 from ems.train.batches import Data
-from ems.train.checkpoint import Keep, Progressed, averaged, load_checkpoint, save_checkpoint
+from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoint, save_checkpoint
 from ems.train.distributed import AGREE_EVERY
 from ems.train.scalars import BY_LANGUAGE, LogRow, Scalars, rounded
 from ems.train.speed import Meter, StepFlops, peak_flops
@@ -26,6 +28,7 @@ from ems.train.stopping import Stop, StoppedError
 from ems.train.validate import validate
 from ems.train.verification import Verification
 
+SCALING = ("scale", "skipped")  # what a row of the log has of the scale of the loss
 LOG_EVERY = 50  # steps between two lines of the loss log
 
 
@@ -34,6 +37,13 @@ class Journal:
 
     def __init__(self, name: str, trainer: Trainer, data: Data, scalars: Scalars) -> None:
         settings = trainer.settings
+        documents = trainer.store.documents and settings.best_by == "loss"
+        if settings.keep == "best" and (data.held_out if documents else data.validation) is None:
+            raise EmsError(
+                f"systems.{name}: train.keep: best compares validations, and there are no "
+                f"{'documents' if documents else 'pairs'} to validate on; set `validation`, or "
+                "keep: last"
+            )
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.validation, self.scalars = trainer.world, data.validated, scalars
         self.keep = Keep(
@@ -53,6 +63,7 @@ class Journal:
         self.done = load_checkpoint(trainer.state, trainer.system, trainer.optimizer)
         start = self.done.step
         self.world.check_same(start)
+        trainer.set_scaling(self.done.scaling)
         self.started = time.monotonic() - self.done.seconds
         self.sums = {
             name: torch.tensor(value, dtype=torch.float64, device=trainer.device)
@@ -69,7 +80,7 @@ class Journal:
         """Yield the batches of the remaining steps; count them and the time waited for each."""
         total = self.settings.steps
         progress = Progress(f"train {self.name}", total, "steps", before=self.done.step)
-        peak = peak_flops(self.trainer.device, self.settings.precision == "bfloat16")
+        peak = peak_flops(self.trainer.device, self.settings.precision != "float32")
         self.meter = Meter(peak, self.world.size)
         for left in range(total - self.done.step, 0, -1):
             self.verification.step(left)
@@ -102,12 +113,15 @@ class Journal:
         done, last = self.done.step, self.done.step == self.settings.steps
         if done % LOG_EVERY == 0 or last:
             self.trainer.check_finite()
-            self._record("train", {**self._means(), "lr": self.trainer.rate(done - 1)})
+            scaling = self.trainer.scaling()
+            shown = {key: scaling[key] for key in SCALING if key in scaling}
+            self._record("train", {**self._means(), "lr": self.trainer.rate(done - 1), **shown})
             self.sums, self.done.summed = {}, 0
         if not last and self._asked_to_stop():
             self._save_and_stop()
-        self.validate_if_due()
-        if done % self.settings.checkpoint_every == 0 or last:
+        best = self.best() if self.validate_if_due() else None
+        due = done % self.settings.checkpoint_every == 0 or last
+        if due or (best and best["step"] == done):
             self._save()
 
     def _means(self) -> dict[str, float]:
@@ -140,8 +154,9 @@ class Journal:
         trainer.check_weights(done.step)
         done.seconds = self._seconds()
         done.sums = {name: float(value) for name, value in self.sums.items()}
+        done.scaling = trainer.scaling()
         if self.world.leads:
-            save_checkpoint(trainer.state, trainer.system, trainer.optimizer, done, self.keep)
+            save_checkpoint(trainer.state, trainer.system, trainer.optimizer, done, self._keep())
         self.world.wait()
         log.info("checkpoint at step %d", done.step)
 
@@ -149,26 +164,47 @@ class Journal:
         self._save()
         raise self.stop.error(self.done.step)
 
-    def average(self) -> None:
-        """Load the mean of the last checkpoints, if the settings ask for it, and validate it."""
-        if not self.settings.average_checkpoints or not self.done.step:
+    def best(self) -> LogRow | None:
+        """Return the best validation after step 0, the later of equal ones, if it is to be kept."""
+        rows = [row for row in self.done.losses if row["part"] == "validation" and row["step"]]
+        if self.settings.keep == "last" or not rows:
+            return None
+        if self.settings.best_by == "p1":
+            return max(reversed(rows), key=lambda row: row["p1"])
+        return min(reversed(rows), key=lambda row: row["total"])
+
+    def _keep(self) -> Keep:
+        """Return which checkpoints to keep, as of now."""
+        best = self.best()
+        return replace(self.keep, best=best["step"]) if best else self.keep
+
+    def choose(self) -> None:
+        """Load the weights of the best step, or the mean of the last checkpoints and validate it,
+        if the settings ask for either.
+        """
+        best = self.best()
+        if not self.done.step or not (self.settings.average_checkpoints or best):
             return
-        weights, steps = averaged(self.trainer.state, self.keep)
+        weights, steps = chosen_weights(self.trainer.state, self._keep())
         self.trainer.system.load_state_dict(weights)
+        if best:
+            best["kept"] = True
+            _log_validation(f"at step {best['step']}, whose weights are kept", best)
+            return
         log.info("train %s: the weights are the means of those of steps %s", self.name, steps)
         if self.validation:
             _log_validation("of the mean", self._validated())
 
-    def validate_if_due(self) -> None:
-        """Validate if this step asks for it and has no validation yet.
+    def validate_if_due(self) -> bool:
+        """Validate if this step asks for it and has no validation yet; return whether it did.
 
         In one process a signal ends the validation; the resumed run starts with it.
         """
         step = self.done.step
         due = step % self.settings.validate_every == 0 or step == self.settings.steps
-        rows = [row for row in self.done.losses if row["part"] == "validation"]
+        rows = [row for row in self.done.losses if row["part"] == "validation"] if due else []
         if not self.validation or not due or any(row["step"] == step for row in rows):
-            return
+            return False
         self.trainer.check_finite()
         self.trainer.check_weights(step)
         try:
@@ -178,6 +214,7 @@ class Journal:
             self._save_and_stop()
         self._record("validation", parts)
         _log_validation(f"at step {step}", self.done.losses[-1])
+        return True
 
     def _validated(self) -> LogRow:
         parts: LogRow = {}

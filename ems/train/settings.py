@@ -1,6 +1,6 @@
 """The settings `train` of a system."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from ems.settings import Decay, Interval, Name, Rate, Seed, Settings, Steps, num
 class TrainSettings(Settings):
     """How a system is trained (EMS v2 section IV-C)."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"schedule_factor", "keep", "best_by"})
     steps: Steps = Field(description="The number of training steps.")
     seed: Seed | None = Field(None, description="The seed (default: that of the experiment).")
     start: Name | None = Field(
@@ -24,14 +25,20 @@ class TrainSettings(Settings):
     warmup_steps: Steps = Field(
         10000, description="The learning rate rises linearly over so many steps."
     )
-    schedule: Literal["constant", "linear", "cosine"] = Field(
+    schedule: Literal["constant", "linear", "cosine", "step"] = Field(
         "constant",
         description="The learning rate after the warm-up. constant: as the paper; linear: falls "
         "to 0 after the last step; cosine: the authors' code, "
-        "0.5 (1 + cos(pi step / schedule_steps)) times the warm-up.",
+        "0.5 (1 + cos(pi step / schedule_steps)) times the warm-up; step: constant, and from "
+        "`schedule_steps` on `schedule_factor` times that, as the code of Lightweight.",
     )
     schedule_steps: Interval | None = Field(
-        None, description="The step at which linear and cosine reach 0 (default: `steps`)."
+        None,
+        description="The step at which linear and cosine reach 0 (default: `steps`); the first "
+        "one with the lower rate of step.",
+    )
+    schedule_factor: number(gt=0, le=1) = Field(
+        0.1, description="What step multiplies the learning rate by."
     )
     amsgrad: bool = Field(
         False, description="Uses the largest second moment so far in Adam, as the authors' code."
@@ -66,6 +73,15 @@ class TrainSettings(Settings):
         description="The model is the mean of the weights of so many last checkpoints; 0: the "
         "weights of the last step.",
     )  # as keep_checkpoints
+    keep: Literal["last", "best"] = Field(
+        "last",
+        description="The weights of the model. last: those of the last step; best: those of the "
+        "best validation after step 0, as the authors' code (of equal ones the later).",
+    )
+    best_by: Literal["loss", "p1"] = Field(
+        "loss",
+        description="The best validation has the lowest total loss, or the highest P@1.",
+    )
     grad_cache: int = Field(
         0,
         ge=0,
@@ -85,10 +101,12 @@ class TrainSettings(Settings):
         "Meant for a GPU; a CPU needs a C++ compiler.",
     )
     threads: int = Field(2, ge=1, le=1024, description="CPU threads of each process.")
-    precision: Literal["float32", "bfloat16"] = Field(
+    precision: Literal["float32", "bfloat16", "float16"] = Field(
         "float32",
         description="The precision of matrix products; weights, sums and losses stay float32. "
-        "bfloat16 is faster on GPUs and on CPUs that have it (avx512_bf16, amx_bf16).",
+        "bfloat16 is faster on GPUs and on CPUs that have it (avx512_bf16, amx_bf16). float16, as "
+        "the authors' code, needs a GPU: the encoder's products in training, with a scaled loss; "
+        "a step whose gradients overflow is skipped and counted in the log.",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="Where to train; auto: on a GPU where there is one."
@@ -106,10 +124,35 @@ class TrainOverrides(TrainSettings):
     steps: Steps | None = Field(None, description="The number of training steps.")
 
 
-def check_schedule(key: str, train: TrainSettings) -> None:
-    """Raise `EmsError` when the learning rate of the system at `key` is 0 before the last step."""
+def check_train(key: str, train: TrainSettings, validated: bool) -> None:
+    """Raise `EmsError` when settings of the training of the system at `key` contradict one another.
+
+    `validated`: there are pairs to validate on.
+    """
+    _check_schedule(key, train)
+    if train.precision == "float16" and train.device == "cpu":
+        raise EmsError(
+            f"{key}: train.precision: float16 needs a GPU, but train.device is cpu; say float32 or "
+            "bfloat16"
+        )
+    if train.keep == "best" and not validated:
+        raise EmsError(f"{key}: train.keep: best compares validations; set `validation`")
+    if train.keep == "best" and train.average_checkpoints:
+        raise EmsError(
+            f"{key}: train.keep: best takes the weights of one step, train.average_checkpoints the "
+            f"mean of {train.average_checkpoints}; leave one of them out"
+        )
+
+
+def _check_schedule(key: str, train: TrainSettings) -> None:
+    """Raise `EmsError` for a rate that is 0 before the last step, or a decay without a step."""
     period, steps = train.schedule_steps, train.steps
-    if period and period < steps and train.schedule != "constant":
+    if train.schedule == "step" and not period:
+        raise EmsError(
+            f"{key}: train.schedule: step, but train.schedule_steps is not there; say from which "
+            "step on the learning rate is lower"
+        )
+    if period and period < steps and train.schedule in ("linear", "cosine"):
         raise EmsError(
             f"{key}: train.schedule_steps: {period:,}, after which the learning rate is 0, but "
             f"train.steps is {steps:,}; raise the one or lower the other"

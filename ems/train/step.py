@@ -6,6 +6,8 @@ Notable choices:
 - no step waits for a GPU. Whether losses and gradients are finite is a flag on the device, which
   the optimiser takes as `found_inf`: it makes this and every later step a no-operation. The flag is
   read every so many steps and before anything is saved, so no weight is ever spoilt;
+- in float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped in the
+  same way, counted, and no error: only the scale is lower from then on;
 - several processes (distributed.py) share the pairs of a step and end it with the same weights.
 """
 
@@ -27,6 +29,7 @@ from ems.train.memory import GradCache
 from ems.train.settings import TrainSettings
 
 NORM = "gradient norm"
+LEAST_SCALE = 1e-4  # of the loss; fairseq's --min-loss-scale
 SHOWN = 3  # pairs of a bad batch that the message names; the file has all
 
 
@@ -62,7 +65,8 @@ class Trainer:
             amsgrad=settings.amsgrad,
             fused=True,
         )
-        self.guard = Guard(device)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "float16")
+        self.guard = Guard(device, skips=self.scaler.is_enabled())
         self.waits = device.type == "cpu"  # for the loss of each step
 
     def batches(self, start: int) -> Iterator[Batch]:
@@ -96,32 +100,32 @@ class Trainer:
     def backward(self, parts: dict[str, Tensor]) -> None:
         """Compute the gradient of the total, summed over all processes."""
         self.optimizer.zero_grad(set_to_none=True)
+        total = self.scaler.scale(parts["total"])
         if self.cache is None:
-            parts["total"].backward()
+            total.backward()
         else:
             with self.gradients.waiting():  # each parameter has several backward passes
-                self.cache.backward(parts["total"])
+                self.cache.backward(total)
         self.gradients.finish()
+        self.scaler.unscale_(self.optimizer)
 
     def update(self, step: int, parts: dict[str, Tensor]) -> None:
         """Take the optimiser step, unless a loss or gradient of this or a former step is bad.
 
         On a CPU a bad one raises `EmsError` at once; on a GPU nothing waits here.
         """
-        bad = self.guard.look(step, parts, self.system.parameters())
+        self.optimizer.found_inf = self.guard.look(step, parts, self.system.parameters())
         if self.waits:
             self.check_finite()
-        else:
-            self.optimizer.found_inf = bad
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(step)
         self.optimizer.step()
+        if self.scaler.is_enabled():
+            self.scaler.update()
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
-        s = self.settings
-        period = s.schedule_steps
-        return learning_rate(step, s.steps, s.learning_rate, s.warmup_steps, s.schedule, period)
+        return learning_rate(step, self.settings)
 
     def check_finite(self) -> None:
         """Raise `EmsError` if a loss or gradient was not finite. Waits for the device."""
@@ -131,6 +135,21 @@ class Trainer:
             if self.world.leads:
                 problem += f" {self._write_bad_batch(step, values)}"
             raise self._diverged(problem)
+        if self.scaler.is_enabled() and self.scaler.get_scale() < LEAST_SCALE:
+            raise self._diverged("the gradients overflow float16 however small the loss is scaled")
+
+    def scaling(self) -> dict[str, float]:
+        """Return the state of the scale of the loss, with the steps `skipped` so far; none unless
+        in float16. Waits for the device.
+        """
+        state = self.scaler.state_dict()
+        return {**state, "skipped": int(self.guard.skipped)} if state else {}
+
+    def set_scaling(self, state: dict[str, float]) -> None:
+        """Go on from what `scaling` returned."""
+        if state:
+            self.scaler.load_state_dict(state)
+            self.guard.skipped.fill_(state["skipped"])
 
     def check_weights(self, done: int) -> None:
         """Raise `EmsError` if the last step, whose own loss was finite, spoilt a weight."""
@@ -168,9 +187,14 @@ class Trainer:
 
 
 class Guard:
-    """Remembers the first step whose loss or gradient was not finite, and its values."""
+    """Remembers the first step whose loss or gradient was not finite, and its values.
 
-    def __init__(self, device: torch.device) -> None:
+    If it `skips`, a step with a bad gradient and a good loss is no such step, but skipped.
+    """
+
+    def __init__(self, device: torch.device, skips: bool = False) -> None:
+        self.skips = skips
+        self.skipped = torch.zeros((), dtype=torch.int64, device=device)
         self.first = torch.full((), -1, dtype=torch.int64, device=device)
         self.names: list[str] = []
         self.values: Tensor | None = None
@@ -179,14 +203,19 @@ class Guard:
     def look(
         self, step: int, parts: dict[str, Tensor], parameters: Iterable[nn.Parameter]
     ) -> Tensor:
-        """Return 1 if this or a former step is bad, else 0: a float32 scalar on the device."""
+        """Return 1 if this or a former step is bad, or this one is to be skipped, else 0: a float32
+        scalar on the device.
+        """
         norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         self.names = [*parts, NORM]
         values = torch.stack([*(part.detach().float() for part in parts.values()), norm.float()])
-        bad = (self.first < 0) & ~torch.isfinite(values).all()
+        losses = torch.isfinite(values[:-1]).all()
+        overflow = losses & ~torch.isfinite(values[-1]) & self.skips
+        self.skipped += overflow
+        bad = (self.first < 0) & ~torch.isfinite(values).all() & ~overflow
         self.values = values if self.values is None else torch.where(bad, values, self.values)
         self.first = torch.where(bad, step, self.first)
-        return (self.first >= 0).float()
+        return ((self.first >= 0) | overflow).float()
 
     def first_bad(self) -> tuple[int, dict[str, float]] | None:
         """Return the first bad step and its values, if there was one. Waits for the device."""
@@ -196,17 +225,19 @@ class Guard:
         return step, dict(zip(self.names, self.values.tolist(), strict=True))
 
 
-def learning_rate(
-    step: int, steps: int, peak: float, warmup: int, schedule: str, period: int | None = None
-) -> float:
-    """Return the rate of `step` (from 0) of `steps`: linear warm-up, then constant or falling.
+def learning_rate(step: int, settings: TrainSettings) -> float:
+    """Return the rate of `step` (from 0): linear warm-up, then constant or falling.
 
     The paper names the warm-up (EMS v2 IV-C) and no decay: `constant`. `linear` falls from the end
     of the warm-up, `cosine`, the authors' code, is the warm-up times 0.5 (1 + cos(pi step /
-    period)). Both reach 0 at `period` (default: `steps`).
+    schedule_steps)). Both reach 0 at `schedule_steps` (default: `steps`). `step`, the code of
+    Lightweight, is lower by `schedule_factor` from `schedule_steps` on.
     """
-    period = period or steps
+    peak, warmup, schedule = settings.learning_rate, settings.warmup_steps, settings.schedule
+    period = settings.schedule_steps or settings.steps
     rise = min(1.0, (step + 1) / warmup) if warmup else 1.0
+    if schedule == "step":
+        return peak * rise * (settings.schedule_factor if step >= period else 1)
     if schedule == "cosine":
         return peak * rise * 0.5 * (1 + math.cos(math.pi * min(step, period) / period))
     if schedule == "constant" or step < warmup:
