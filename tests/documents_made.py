@@ -27,7 +27,7 @@ def cleaned(folder, content, evaluation=(), corpus=CORPUS, splits=None, name="en
         experiment = replace(experiment, splits={corpus.name: Split(parts=splits)})
     path, keys = folder / f"{name}.txt", folder / "keys.tsv"
     path.write_bytes(content)
-    write_keys({key: ("tatoeba/deu",) for key in evaluation}, keys)
+    write_keys(dict.fromkeys(evaluation, ("tatoeba/deu",)), keys)
     source = Source(corpus.label, corpus.version, "en", (path,))
     out = folder / corpus.label / "en.tsv"
     report = clean_corpus(experiment, source, keys, out)

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def stored(folder):
         assert bounds[0] == 0
         assert bounds[-1] == len(ids) == len(lines)
         rows = list(zip(ids, lines, strict=True))
-        found.append([rows[a:b] for a, b in zip(bounds, bounds[1:], strict=False)])
+        found.append([rows[a:b] for a, b in pairwise(bounds)])
     return found
 
 

@@ -17,7 +17,7 @@ LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"c
 
 
 def by_hand(content):
-    """(first line, lines) of each document: a blank line ends one, and one alone is an empty one."""
+    """(first line, lines) of each document: a blank line ends one; one alone is an empty one."""
     found, lines, first = [], [], 1
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
         if line.strip():

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from itertools import pairwise
 
 import pytest
 from cli_made import Cli
@@ -114,7 +115,7 @@ def test_streams_are_found_across_the_blocks_that_are_read(tmp_path, monkeypatch
     for block in (1, 7, 10, 64):
         monkeypatch.setattr("ems.corpora.dumps.BLOCK", block)
         assert streams(dump) == (places, sha256)
-    spans = zip(places[1:], places[2:], strict=False)
+    spans = pairwise(places[1:])
     texts = [open_pages(dump, places[1], start, end).read() for start, end in spans]
     assert all(text.startswith(HEAD.encode()) and text.endswith(END.encode()) for text in texts)
 
