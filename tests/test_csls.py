@@ -18,6 +18,14 @@ def related(rows, columns, seed, width=8):
     return unit(first), unit(second)
 
 
+def set_tiles(monkeypatch, rows, columns):
+    """Other sizes of the tiles of both passes."""
+    for module in (csls, nearest):
+        monkeypatch.setattr(module, "ROWS", rows)
+        monkeypatch.setattr(module, "COLUMNS", columns)
+    monkeypatch.setattr(nearest, "GROUP", 4)
+
+
 def pairs_of(found):
     return list(zip(found.first.tolist(), found.second.tolist(), strict=True))
 
@@ -26,9 +34,7 @@ def pairs_of(found):
 @pytest.mark.parametrize("k", [0, 1, 4, 10, 99])
 @pytest.mark.parametrize(("rows", "columns", "keep"), [(60, 45, 30), (60, 45, 900), (1, 1, 9)])
 def test_the_best_pairs_are_those_of_plain_loops(rows, columns, keep, k, tiles, monkeypatch):
-    monkeypatch.setattr(nearest, "ROWS", tiles[0])
-    monkeypatch.setattr(nearest, "COLUMNS", tiles[1])
-    monkeypatch.setattr(nearest, "GROUP", 4)
+    set_tiles(monkeypatch, *tiles)
     first, second = related(rows, columns, seed=rows + k)
     found = best_pairs(first, second, keep, k)
     exact = (first.astype(np.float64).tolist(), second.astype(np.float64).tolist())
@@ -64,9 +70,7 @@ def test_rows_that_cannot_be_in_a_best_pair_are_left_out_of_the_second_pass(monk
 
 @pytest.mark.parametrize("keep", [7, 40])
 def test_of_equal_pairs_the_first_are_kept(keep, monkeypatch):
-    monkeypatch.setattr(nearest, "ROWS", 8)
-    monkeypatch.setattr(nearest, "COLUMNS", 4)
-    monkeypatch.setattr(nearest, "GROUP", 4)
+    set_tiles(monkeypatch, 8, 4)
     same = np.tile(unit([[3.0, 4.0]]), (20, 1))
     found = best_pairs(same, same[:13], keep)
     assert pairs_of(found) == [divmod(at, 13) for at in range(keep)]

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ems.bench import nearest as search
-from ems.bench.nearest import Neighbours, block, keys_of, nearest, parts_of
+from ems.bench.nearest import COLUMNS, ROWS, Neighbours, block, keys_of, nearest, parts_of
 from ems.model.device import choose_device
 
 NEIGHBOURS = 10
@@ -86,10 +85,10 @@ def _best(
     """Return the `keep` best pairs of some rows of two sets, all of `least` or more."""
     place = choose_device(device)
     found: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    for ours in _blocks(rows[0], search.ROWS):
+    for ours in _blocks(rows[0], ROWS):
         queries = _taken(sets[0], ours, place)
         beside = torch.from_numpy(around[0][ours, None].astype(np.float32)).to(place)
-        for theirs in _blocks(rows[1], search.COLUMNS):
+        for theirs in _blocks(rows[1], COLUMNS):
             tile = queries @ _taken(sets[1], theirs, place).T  # [ROWS, COLUMNS], less at the ends
             others = torch.from_numpy(around[1][theirs].astype(np.float32)).to(place)
             tile.mul_(2).sub_(beside).sub_(others)
