@@ -145,8 +145,8 @@ def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[st
                     yield paragraphs(text, is_prefix)
                 except ParserError:
                     counts["unreadable"] += 1
-    except (MalformedXML, SyntaxError, AssertionError) as error:
-        # SyntaxError: the base of XML's ParseError
+    except (MalformedXML, SyntaxError, AssertionError, ValueError, KeyError, TypeError) as error:
+        # SyntaxError is the base of XML's ParseError; the others are of odd values in its elements
         raise Damaged(piece.source, f"not the XML of a dump ({error})") from None
 
 
