@@ -118,6 +118,9 @@ def _of_results(name: str, *parts: str) -> _Remedy | None:
             return _Remedy(pair, (pair, index), name)
         case ["shards", vocabulary, *_]:
             return _Remedy(path, (f"{root}/shards/{vocabulary}/index.json",), name)
+        case ["models", system, "mined", *_]:
+            mined = f"{root}/models/{system}/mined"
+            return _Remedy(mined, (f"{mined}/manifest.json",), name)
         case ["models", system, *_]:
             model = f"{root}/models/{system}"
             return _Remedy(model, (f"{model}/model.json",), name)
@@ -144,6 +147,8 @@ def _of_data(data: Path, *parts: str) -> _Remedy | None:
             return _Remedy(manifest, (manifest,))
         case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
             return _Remedy(path, ("evalsets",))
+        case ["documents" | "dumps", _, _, _] | ["wikipedia", _, _]:
+            return _Remedy(path, (path,))
         case ["opus" | "evalsets", _, _, _, *_]:
             return _Remedy(path, (path,))
     return None

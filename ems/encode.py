@@ -28,7 +28,7 @@ from ems.progress import Progress
 from ems.segmenters.base import names, segmenter
 from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record
 from ems.text.normalise import tidier, tidy_lines
-from ems.text.subwords import UNK, load_vocabulary
+from ems.text.subwords import UNK, encode_lines, load_vocabulary
 
 WEIGHTS, VOCABULARY = "model.safetensors", "vocabulary.model"
 SHOWN = 200  # characters of a long message
@@ -40,7 +40,11 @@ SETTINGS = record(  # of `EncoderSettings`
         **dict.fromkeys(("width", "heads", "feed_forward", "max_tokens"), SIZE),
         **dict.fromkeys(("dropout", "attention_dropout"), SHARE),
     },
-    {"start": {"enum": ["ours", "pytorch"]}, "norm_eps": {"type": "number", "minimum": 0}},
+    {
+        "start": {"enum": ["ours", "pytorch"]},
+        "norm_eps": {"type": "number", "minimum": 0},
+        "pooling": {"enum": ["mean", "mean-max"]},
+    },
 )
 MODEL = record(  # of model.json
     {
@@ -98,7 +102,7 @@ class SentenceEncoder:
             raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
         segment = segmenter(self.segmenters[language], language)
         words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
-        encoded = self.vocabulary.encode(words, num_threads=1)
+        encoded = encode_lines(self.vocabulary, words, language)
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:

@@ -1,5 +1,6 @@
 """Check a run as a whole before any job starts: settings, corpora, segmenters, the cluster."""
 
+import re
 import shlex
 import shutil
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from ems.benchmarks import benchmark
 from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, load_site
+from ems.config.experiment import WIKIPEDIA
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.errors import EmsError
@@ -113,6 +115,10 @@ def plan(
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
 
         opus_get()
+    if not elsewhere and any(corpus.dumped for _, corpus in experiment.all_corpora()):
+        from ems.text.wikipedia import check_needs
+
+        check_needs()
     sources = missing_sources(experiment, Path(site.data))
     if lines := missing_evalsets(experiment):
         raise EmsError("\n".join([*lines, *(sources.lines if jobs else [])]))
@@ -132,14 +138,17 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
     """
     corpora = [corpus for _, corpus in experiment.all_corpora()]
     match job:
-        case ("train", system):
+        case ("train" | "mine", system):
             return system in experiment.systems
         case ("bench", system, name):
             return system in experiment.systems and name in experiment.benchmarks
         case ("data", "fetch", name):
-            return name.removesuffix("-mined") in _fetched(corpora) or name.startswith(
+            file = re.sub(r"-(mined|text(\.gz)?|dump)$", "", name)
+            return file in _fetched(corpora) or name.startswith(
                 tuple(f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets)
             )
+        case ("data", "wikipedia", name):
+            return f"{WIKIPEDIA}-{name}" in _fetched(corpora)
         case ("data", "fetch-evalset", name):
             return name.partition("-")[0] in experiment.evalsets
         case ("text", "sample" | "vocabulary", vocabulary):

@@ -206,8 +206,8 @@ def plain(value: Any) -> Any:
 
 
 def _unset(section: Settings, key: str, value: Any) -> bool:
-    later = key in section.LATER and value == type(section).model_fields[key].default
-    return value is None or later
+    default = type(section).model_fields[key].get_default(call_default_factory=True)
+    return value is None or (key in section.LATER and value == default)
 
 
 def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]:

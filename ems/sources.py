@@ -14,10 +14,14 @@ from ems.config import EMBEDDED, OPUSTOOLS, Corpus, Experiment
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.locations import (
     corpus_location,
+    dump_file,
+    dump_location,
     is_remote,
     local_path,
     mined_location,
     opus_location,
+    text_file,
+    text_location,
 )
 from ems.evalsets.sets import default_folder, manifest_name, set_files, unit_source, units_of
 from ems.evalsets.units import unit, units
@@ -77,16 +81,26 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
 
 def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
     """Yield each corpus with the key that names its source: its own, or that of all of its kind."""
-    entries = [f"corpora.{at}.source" for at in range(len(experiment.corpora))]
-    entries.append("validation.source")
+    entries = [f"corpora.{at}" for at in range(len(experiment.corpora))]
+    entries.append("validation")
     for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=False):
-        shared = "sources.wikimatrix" if corpus.mined else "sources.opus"
-        yield corpus, entry if corpus.own else shared
+        own = f"{entry}.path" if corpus.path else f"{entry}.source"
+        yield corpus, own if corpus.own else f"sources.{_shared(corpus)}"
+
+
+def _shared(corpus: Corpus) -> str:
+    """Return the source of all corpora of a kind."""
+    if corpus.documents:
+        return "wikipedia" if corpus.dumped else "documents"
+    return "wikimatrix" if corpus.mined else "opus"
 
 
 def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
     mirror = str(data / "opus")
     for corpus, key in _keys(experiment):
+        if corpus.documents:
+            yield from _of_documents(corpus, key, data)
+            continue
         release = (corpus.name, corpus.version)
         place, kept = (corpus_location(root, *release) for root in (corpus.source, mirror))
         for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
@@ -100,6 +114,18 @@ def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
         documents = experiment.splits[corpus.name].documents if corpus.part else ""
         if documents:
             yield Fetch(key, corpus.source, f"{place}/{documents}", Path(kept, documents))
+
+
+def _of_documents(corpus: Corpus, key: str, data: Path) -> Iterator[Fetch]:
+    for file in [file for code in corpus.pairs for file in corpus.files(code)]:
+        if corpus.dumped:
+            location = dump_location(corpus.source, file, corpus.version)
+            made = text_file(corpus, file, data)  # the dump may have been deleted since
+            fetched = made if exists(made) else dump_file(corpus, file, data)
+            yield Fetch(key, corpus.source, location, fetched)
+        else:
+            location = text_location(corpus, file, data)
+            yield Fetch(key, corpus.source, location, text_file(corpus, file, data))
 
 
 def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:

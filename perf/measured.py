@@ -18,8 +18,8 @@ from ems.corpora.moses import read_pairs
 from ems.errors import EmsError
 
 
-def require_peer(modules: Iterable[str], extra: str) -> None:
-    """End the program unless sentence-transformers can run here.
+def require_peer(modules: Iterable[str], extra: str, peer: str = "sentence-transformers") -> None:
+    """End the program unless what we are compared with can run here.
 
     `modules` are those that the script imports, `extra` is the extra of pyproject.toml with them.
     """
@@ -29,7 +29,7 @@ def require_peer(modules: Iterable[str], extra: str) -> None:
     except Exception as error:  # a broken installation raises anything
         reason = " ".join(str(error).split())
         sys.exit(
-            f"sentence-transformers, which is measured too, cannot run here ({reason}): "
+            f"{peer}, which is measured too, cannot run here ({reason}): "
             f"pip install '.[{extra}]', or leave it out with --no-peer"
         )
 

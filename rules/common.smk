@@ -11,6 +11,8 @@ from snakemake.logging import logger
 from ems.bench.encoders import model_files
 from ems.benchmarks import benchmark, benchmarks, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
+from ems.config.experiment import WIKIPEDIA
+from ems.corpora.locations import text_file
 from ems.errors import EmsError
 from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
@@ -66,6 +68,9 @@ DATA = PLAN.site.data
 MIRROR = f"{DATA}/{EMBEDDED}"  # where ems writes the demo's data
 ARCHIVE = f"{DATA}/opus/{{corpus}}/{{version}}/moses/{{pair}}.txt.zip"
 MINED = f"{DATA}/opus/{{corpus}}/{{version}}/mined/{{corpus}}.{{pair}}.tsv.gz"
+TEXT = f"{DATA}/documents/{{corpus}}/{{version}}/{{pair}}.txt{{packed}}"
+DUMP = f"{DATA}/dumps/{{corpus}}/{{version}}/{{pair}}.xml.bz2"
+WIKIPEDIA_TEXT = f"{DATA}/wikipedia/{{version}}/{{pair}}.txt.gz"
 DOCUMENTS = f"{DATA}/opus/{{corpus}}/{{version}}/{{file}}"
 PAIR = "{label}-{version}-{pair}"  # of a corpus, or of a part of one
 RESULTS = f"results/{EXPERIMENT.name}"
@@ -89,7 +94,8 @@ wildcard_constraints:
     file=NAME,
     version=NAME,
     vocabulary=one_of(EXPERIMENT.vocabularies),
-    pair=f"{CODE}-{CODE}",
+    pair=f"{CODE}(-{CODE})?",  # one language of documents
+    packed=r"(\.gz)?",
     evalset="[a-z0-9]+",
     unit=NAME,
     system=one_of(EXPERIMENT.systems),
@@ -169,7 +175,9 @@ def from_source(*patterns):
 
 
 def archives(corpus, pair):
-    """The archives that hold a pair of a corpus."""
+    """The archives that hold a pair of a corpus, or the documents of one language."""
+    if corpus.documents:
+        return [str(text_file(corpus, name, Path(DATA))) for name in corpus.files(pair)]
     pattern = MINED if corpus.mined else ARCHIVE
     return [
         pattern.format(corpus=corpus.name, version=corpus.version, pair=name)
@@ -179,14 +187,17 @@ def archives(corpus, pair):
 
 def archives_of(wildcards):
     """The archives that hold a pair of a corpus or of a part of it."""
-    return archives(corpus_of(wildcards), wildcards.pair)
+    files = archives(corpus_of(wildcards), wildcards.pair)
+    if STARTS and set(map(Path, files)) & PLAN.sources.files:  # of the user's own folder
+        raise WorkflowError(str(PLAN.sources))
+    return files
 
 
 def documents_of(wildcards):
     """The documents of the lines of a corpus that is divided; nothing for a whole one."""
     corpus = corpus_of(wildcards)
     split = EXPERIMENT.splits.get(corpus.name)
-    if not corpus.part or not split.documents:
+    if corpus.documents or not corpus.part or not split.documents:
         return []
     return DOCUMENTS.format(corpus=corpus.name, version=corpus.version, file=split.documents)
 
@@ -195,7 +206,8 @@ def opus_source(wildcards):
     """Where a corpus comes from: its own source, or the one for OPUS corpora."""
     for _, corpus in EXPERIMENT.all_corpora():
         if (corpus.name, corpus.version) == (wildcards.corpus, wildcards.version):
-            return f"{MIRROR}/opus" if corpus.source == EMBEDDED else corpus.source
+            kind = "documents" if corpus.documents else "opus"
+            return f"{MIRROR}/{kind}" if corpus.source == EMBEDDED else corpus.source
     return EXPERIMENT.sources["opus"]
 
 
@@ -203,6 +215,21 @@ def embedded_opus(wildcards):
     """The demo mirror as an input, for corpora that come from it."""
     embedded = opus_source(wildcards) == f"{MIRROR}/opus"
     return f"{MIRROR}/manifest.json" if embedded else []
+
+
+def embedded_documents(wildcards):
+    """The demo mirror as an input, for documents that come from it."""
+    embedded = opus_source(wildcards) == f"{MIRROR}/documents"
+    return f"{MIRROR}/manifest.json" if embedded else []
+
+
+def language_of_wiki(code):
+    """The language of a Wikipedia by its code, as a corpus of the experiment names it."""
+    for _, corpus in EXPERIMENT.all_corpora():
+        for language in corpus.pairs if corpus.dumped else ():
+            if code in corpus.files(language):
+                return language
+    return code
 
 
 def evalset_folder(name):
@@ -227,6 +254,18 @@ def evalset_source(wildcards):
 def training(wildcards):
     """The `train` settings of a job's system."""
     return EXPERIMENT.systems[wildcards.system].train
+
+
+def start_of(wildcards):
+    """The model that a system's training starts from; nothing for one with start values of its own."""
+    start = training(wildcards).start
+    return f"{RESULTS}/models/{start}/model.json" if start else []
+
+
+def mined_of(wildcards):
+    """The mined pairs that a system learns from, if it does."""
+    learns = EXPERIMENT.systems[wildcards.system].objectives.coherence.weight
+    return f"{RESULTS}/models/{wildcards.system}/mined/manifest.json" if learns else []
 
 
 def processes(wildcards):

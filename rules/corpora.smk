@@ -1,4 +1,4 @@
-# Downloads: OPUS Moses zips, from a host, a directory, or the demo that ems writes itself.
+# Downloads: OPUS Moses zips and documents, from a host, a directory, or the demo that ems writes itself.
 # No source hash in these params: an edit of the fetcher must not download the corpora again.
 ARCHIVES = list(
     dict.fromkeys(  # the parts of a corpus come from one archive
@@ -52,6 +52,59 @@ use rule fetch as fetch_mined with:
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
     params:
         flags=["--format", "mined"],
+
+
+use rule fetch as fetch_text with:
+    input:
+        embedded_documents,
+        from_source(TEXT),
+    output:
+        TEXT,
+    log:
+        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.log",
+        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.json",
+    params:
+        flags=lambda wildcards, input: [
+            "--format",
+            "text",
+            *(["--generated"] if input else []),
+        ],
+
+
+use rule fetch as fetch_dump with:
+    input:
+        from_source(DUMP),
+    output:
+        DUMP,
+    log:
+        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-dump.log",
+        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-dump.json",
+    params:
+        flags=["--format", "dump"],
+
+
+# Hours for the largest: --set-threads wikipedia=16. The bytes are the same.
+rule wikipedia:
+    input:
+        DUMP.replace("{corpus}", WIKIPEDIA),
+    output:
+        text=WIKIPEDIA_TEXT,
+        counts=WIKIPEDIA_TEXT.replace(".txt.gz", ".txt.json"),
+    log:
+        log=f"{LOGS}/wikipedia/{{version}}-{{pair}}.log",
+        costs=f"{COSTS}/data/wikipedia/{{version}}-{{pair}}.json",
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, threads, attempt: (1000 + 1000 * threads) * attempt,
+        runtime=lambda wildcards, attempt: 1440 * attempt,
+    params:
+        code=source_of(["ems.text.wikipedia"]),
+        language=lambda wildcards: language_of_wiki(wildcards.pair),
+        # finished pieces: no output, since Snakemake deletes outputs before a retry
+        state=f"{DATA}/wikipedia/.state/{{version}}-{{pair}}",
+    shell:
+        "ems wikipedia --dump {input:q} --language {params.language:q} --state {params.state:q}"
+        " --workers {threads} --out {output.text:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule fetch_documents:

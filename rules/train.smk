@@ -2,9 +2,38 @@
 MODEL = f"{RESULTS}/models/{{system}}"
 
 
+# Pairs of similar sentences, for the objective `coherence`: found by the system that it starts from.
+rule mine:
+    input:
+        shards=of_system(INDEX),
+        model=start_of,
+    output:
+        f"{MODEL}/mined/manifest.json",
+        f"{MODEL}/mined/pairs.npy",
+    log:
+        log=f"{LOGS}/mine/{{system}}.log",
+        costs=f"{COSTS}/mine/{{system}}.json",
+    threads: lambda wildcards: training(wildcards).threads
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=lambda wildcards, attempt: 720 * attempt,
+        gpu=lambda wildcards: 0 if training(wildcards).device == "cpu" else min(1, PLAN.site.gpus),
+    params:
+        **stage("mine", ["ems.mine"], "system"),
+        model=lambda wildcards, input: str(Path(input.model).parent),
+        out=folder_of_output,
+        state=f"{RESULTS}/state/mine/{{system}}",
+    shell:
+        "ems mine {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q}"
+        " --model {params.model:q} --state {params.state:q} --out {params.out:q}"
+        " --costs {log.costs:q} --log {log.log:q}"
+
+
 rule train:
     input:
         shards=of_system(INDEX),
+        start=start_of,
+        mined=mined_of,
         # not by its time: a vocabulary of other pieces makes other shards, and so another index
         vocabulary=ancient(of_system(VOCABULARY)),
     output:
@@ -26,10 +55,18 @@ rule train:
     params:
         **stage("train", ["ems.train"], "system"),
         out=folder_of_output,
+        # of another system's weights, and of mined pairs, where a system has them
+        folders=lambda wildcards, input: [
+            word
+            for flag, file in (("--start", input.start), ("--mined", input.mined))
+            if file
+            for word in (flag, str(Path(file).parent))
+        ],
         state=f"{RESULTS}/state/{{system}}",
         scalars=f"{LOGS}/tensorboard/{{system}}",
     shell:
         "exec ems train {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q}"
-        " --vocabulary {input.vocabulary:q} --state {params.state:q} --times {output.times:q}"
+        " --vocabulary {input.vocabulary:q} {params.folders:q} --state {params.state:q}"
+        " --times {output.times:q}"
         " --scalars {params.scalars:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
         " --processes {resources.gpu}"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 from conftest import ROOT
+from documents_made import page, write_dump
 from mirror_made import translations, write_lines, write_mined, write_opus, write_tatoeba
 
 LANGUAGES = ["en", "de"]
@@ -31,6 +32,10 @@ fetch --source mirror/laser --corpus WikiMatrix --version v1 --pair de-en --form
     data/mined.tsv.gz
 fetch-documents --source mirror/opus --corpus Toy --version v1 --out
     data/opus/Toy/v1/DOCUMENT_IDS.tsv
+fetch --source mirror/texts --corpus Own --version v1 --pair de --format text --out data/de.txt
+fetch --source mirror/dumps --corpus Wikipedia --version 20260101 --pair de --format dump --out
+    data/de.xml.bz2
+wikipedia --dump data/de.xml.bz2 --language de --out data/wikipedia/de.txt.gz
 fetch-evalset --evalset tatoeba --source mirror/tatoeba --code deu --out
     data/evalsets/tatoeba/toy
 evalkeys {x} --evalset tatoeba=data/evalsets/tatoeba/toy --out text/evalkeys.tsv
@@ -109,6 +114,10 @@ def write_mirror(mirror: Path) -> None:
     write_lines(folder / "DOCUMENT_IDS.tsv", [f"document-{at // 8}" for at in range(len(items))])
     write_opus(mirror, "ToyDev", "v1", list(translations(16, LANGUAGES, 2)))
     write_mined(mirror, "de-en", items[:9], [1.2 - at / 100 for at in range(9)])
+    texts = [item["de"] for item in items[:12]]
+    write_lines(mirror / "texts/Own/v1/de.txt", [*texts[:5], "", *texts[5:], ""])
+    dump = "dumps/dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
+    write_dump(mirror / dump, [page(at, text) for at, text in enumerate(texts)], 4)
     pairs = [(item["de"], item["en"]) for item in translations(20, LANGUAGES, 3, least=2)]
     write_tatoeba(mirror, "deu", pairs)
     lines = [item["de"] for item in translations(7, LANGUAGES, 4)]

@@ -11,6 +11,7 @@ import torch
 from encoder_reference import encoder_states, layer_norm
 
 MASK = 2
+MAXIMUM = ["by absolute value", "maximum first"]
 CHANGES = {
     "xtr": ["no entropy", "one direction", "own language", "own tokens", "no bias"],
     "xtr distinct": ["counted", "add up to 1", "no mask"],
@@ -30,6 +31,11 @@ CHANGES = {
     "similarity": ["pi", "no diagonal", "cosine", "no logarithm"],
     "similarity sum": ["mean", "no diagonal", "pi"],
     "matryoshka": ["sum", "all dimensions", "last dimensions", "one size"],
+    "context": ["the other loss", "labels swapped", "no bias", "sum", "true text only", *MAXIMUM],
+    "context printed": ["the other loss", "labels swapped", "no bias", "sum", "true text only"],
+    "coherence": ["no score", "no bias", "absolute", "sum", *MAXIMUM],
+    "xtr mean-max": MAXIMUM,
+    "contrastive mean-max": MAXIMUM,
 }
 
 
@@ -38,10 +44,16 @@ def states_of(w, sentence):
     return encoder_states(w, sentence["input"], w.get("heads", 1), w.get("change"))
 
 
-def embedding(w, sentence):
-    """Eq. 1 of EMS v2."""
+def embedding(w, sentence, change=None):
+    """Eq. 1 of EMS v2, or with mean-max [mean(H), max(H)] (CCL 2019, section 3)."""
     states = states_of(w, sentence)
-    return sum(states) / len(states)
+    mean = sum(states) / len(states)
+    if w.get("pooling") != "mean-max":
+        return mean
+    size = (lambda value: abs(value)) if change == "by absolute value" else (lambda value: value)
+    columns = [[state[at] for state in states] for at in range(len(mean))]
+    largest = torch.stack([max(column, key=size) for column in columns])
+    return torch.cat([largest, mean] if change == "maximum first" else [mean, largest])
 
 
 def log_shares(w, vector, language, change=None):
@@ -94,7 +106,7 @@ def xtr(w, pairs, change=None, distinct=False, **_):
         shares = shares_of(words, distinct and change != "counted")
         if change == "add up to 1":
             shares = {word: p / sum(shares.values()) for word, p in shares.items()}
-        log_q = log_shares(w, embedding(w, own), language, change)
+        log_q = log_shares(w, embedding(w, own, change), language, change)
         total = total + kl(shares, log_q, change)
     return total
 
@@ -207,7 +219,7 @@ def texts_of(pairs):
 
 def contrastive(w, pairs, change=None, settings=None, **_):
     h = (lambda vector: vector) if change == "no mlp" else (lambda vector: projected(w, vector))
-    vectors = [tuple(h(embedding(w, side)) for side in pair) for pair in pairs]
+    vectors = [tuple(h(embedding(w, side, change)) for side in pair) for pair in pairs]
     return eq8(vectors, texts_of(pairs), settings["contrastive"], change)
 
 
@@ -279,7 +291,43 @@ def matryoshka(w, pairs, change=None, settings=None, **_):
     return total if change == "sum" else total / len(sizes)
 
 
+def context(w, pairs, change=None, settings=None, **_):
+    """CCL 2019, section 3.1: M(Enc(x)) of the true text and of the one with another sentence."""
+    printed = (settings["context"]["loss"] == "printed") != (change == "the other loss")
+    total = 0.0
+    for pair in pairs:
+        for truth, text in zip((1, 0), pair, strict=True):
+            truth = 1 - truth if change == "labels swapped" else truth
+            odds = (w["heads.context.weight"][0] * embedding(w, text, change)).sum()
+            odds = odds if change == "no bias" else odds + w["heads.context.bias"][0]
+            p = 1 / (1 + torch.exp(-odds))
+            right = p * truth + (1 - p) * (1 - truth)
+            share = 1.0 if change == "sum" else 0.5
+            if change != "true text only" or truth:
+                total = total + share * (1 - right if printed else -torch.log(right))
+    return total
+
+
+def coherence(w, pairs, change=None, targets=None, **_):
+    """CCL 2019, section 3.2: (score - R(Enc(c)))^2 of both texts of a pair."""
+    total = 0.0
+    for at, pair in enumerate(pairs):
+        for side, text in enumerate(pair):
+            score = targets[at + side * len(pairs)]
+            score = 1.0 if change == "no score" else score
+            predicted = (w["heads.coherence.weight"][0] * embedding(w, text, change)).sum()
+            bias = 0 if change == "no bias" else w["heads.coherence.bias"][0]
+            error = score - predicted - bias
+            squared = abs(error) if change == "absolute" else error * error
+            total = total + (squared if change == "sum" else 0.5 * squared)
+    return total
+
+
 REFERENCES = {
+    "coherence": coherence,
+    **dict.fromkeys(("context", "context printed"), context),
+    "xtr mean-max": xtr,
+    "contrastive mean-max": contrastive,
     **{function.__name__: function for function in (xtr, ugt, smlm, mlm, align, similarity)},
     "xtr distinct": partial(xtr, distinct=True),
     "ugt distinct": partial(ugt, distinct=True),

@@ -69,8 +69,8 @@ def demo_report(path):
     removed = {"tatoeba": {"en": 100, "fr": 90, "pairs": 120}, "flores200": {"en": 1, "pairs": 1}}
     german = {"tatoeba": {"en": 7, "de": 8, "pairs": 9}}
     entries = [
-        ("Demo", "train", "en-fr", 18120, {"empty": 0, "evaluation": 120, "cap": 0}, removed),
-        ("TED", "train", "en-fr", 1000, {"empty": 5, "evaluation": 0}, {}),
+        ("Demo", "train", "en-fr", 18120, {"odd": 0, "evaluation": 120, "cap": 0}, removed),
+        ("TED", "train", "en-fr", 1000, {"odd": 5, "evaluation": 0}, {}),
         ("Demo", "train", "de-en", 2000, {"evaluation": 9, "cap": 91}, german),
         ("TED", "train", "de-fr", 50, {}, {}),
         ("Demo", "validation", "en-fr", 500, {"evaluation": 3}, {"tatoeba": {"pairs": 3}}),

@@ -92,6 +92,20 @@ def test_an_experiment_has_the_jobs_of_its_corpora_systems_and_benchmarks(tmp_pa
             assert has_job(experiment, tuple(job.split("/"))) == there, job
 
 
+def test_an_experiment_has_the_jobs_of_its_documents(tmp_path):
+    of = {"kind": "documents", "languages": ["de"]}
+    own = {"name": "Own", "version": "v1", "source": "x"} | of
+    wikipedia = {"name": "Wikipedia", "version": "20260101"} | of
+    value = REAL | {"corpora": [own, wikipedia, *REAL["corpora"]]}
+    experiment = Settings(tmp_path, value).load(value)
+    there = "data/fetch/Own-v1-de-text data/fetch/Own-v1-de-text.gz text/clean/Own-v1-de"
+    there += " data/fetch/Wikipedia-20260101-de-dump data/wikipedia/20260101-de"
+    gone = "data/fetch/Own-v1-en-text text/clean/Own-v1-en data/wikipedia/20250101-de"
+    for jobs, known in ((there, True), (gone, False)):
+        for job in jobs.split():
+            assert has_job(experiment, tuple(job.split("/"))) == known, job
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

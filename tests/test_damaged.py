@@ -49,10 +49,13 @@ OF_RESULTS = [  # the damaged file, what to delete, what to ask Snakemake for
     *((path, path, [path, "&&", *TINY, "text"]) for path in (f"results/tiny/{p}" for p in TEXT)),
     *((path, path, [path]) for path in (f"results/tiny/{p}" for p in ALONE)),
 ]
+OF_DOCUMENTS = ["data/documents/Own/v1/de.txt.gz", "data/dumps/Wikipedia/20260101/de.xml.bz2"]
+OF_DOCUMENTS += ["data/wikipedia/20260101/de.txt.gz", "data/wikipedia/20260101/de.txt.json"]
 OF_DATA = [
     (ZIP, ZIP, [ZIP]),
     (TATOEBA, TATOEBA, ["evalsets"]),
     ("data/embedded/opus/Demo/v1/x.zip", "data/embedded", ["data/embedded/manifest.json"]),
+    *((path, path, [path]) for path in OF_DOCUMENTS),
     (TABLE, TABLE, [TABLE]),  # of the experiment that is selected
 ]
 FOLLOWED = re.compile(r"delete (?P<path>.+) and make it again: `(?P<command>[^`]+)`")

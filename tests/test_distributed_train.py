@@ -13,6 +13,7 @@ import psutil
 import pytest
 import torch
 from conftest import ROOT
+from contexts_made import CONTEXT, add_documents
 from distributed_made import torchrun
 from distributed_train_made import words
 from experiments_made import changed
@@ -41,6 +42,7 @@ JOBS = {  # what two processes must do as one does
         }
     },
     "small-memory": {"train": {"grad_cache": 3, "checkpoint_layers": True}},
+    "documents": changed(CONTEXT, NO_DROPOUT),
 }
 LONG = {"train": {"steps": 60, "validate_every": 30, "checkpoint_every": 5, "device": "auto"}}
 DIVERGING = {"train": {"learning_rate": 1e38, "warmup_steps": 0, "checkpoint_every": 1}}
@@ -49,7 +51,7 @@ DIVERGING = {"train": {"learning_rate": 1e38, "warmup_steps": 0, "checkpoint_eve
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     """Settings, shards, and a folder for each job, all trained by two processes."""
-    toy = Toy(tmp_path_factory.mktemp("toy"))
+    toy = add_documents(Toy(tmp_path_factory.mktemp("toy")))
     toy.index()
     jobs = {name: changed(ALIKE, changes) for name, changes in JOBS.items()}
     jobs |= {"changed": ALIKE, "verified": ALIKE, "long": LONG, "diverging": DIVERGING}

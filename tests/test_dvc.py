@@ -155,13 +155,13 @@ def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path
 FETCHERS = {ROOT / "ems/evalsets"}  # no rule hashes them: an edit must not download again
 # The package whose imports a stage's source is, by stage of dvc.yaml.
 ENTRIES = {
-    "data": demo_modules(),
+    "data": [*demo_modules(), "ems.text.wikipedia"],
     "text": [
         *evalkeys_modules(name for name in sets() if not benchmark(name).drawn),
         *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
-    "train": ["ems.train"],
+    "train": ["ems.train", "ems.mine"],
     "tables": [
         *("ems.bench", "ems.encode", "ems.tables"),
         *(module for name in benchmarks() for module in bench_modules(name, "encoder")),

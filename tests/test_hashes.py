@@ -67,7 +67,14 @@ EDITS = [
     ("vocabulary.size", 600, VOCABULARY),
     ("vocabulary.temperature", 2, VOCABULARY),
     ("vocabulary.byte_fallback", True, VOCABULARY),
+    ("vocabulary.type", "unigram", VOCABULARY),
+    ("vocabulary.characters", ["ja"], VOCABULARY),
+    ("vocabulary.characters", [], set()),  # the default of a key that was added later
     ("model.dropout", 0.2, TRAIN),
+    ("model.pooling", "mean-max", TRAIN),
+    ("model.pooling", "mean", set()),
+    ("objectives.context", {"k": 1}, set()),
+    ("objectives.context", {"k": 3}, TRAIN),
     ("model.layers", 3, TRAIN - OF_B),  # b has its own
     ("objectives.xtr", {"weight": 0.5}, TRAIN),
     ("train.steps", 11, TRAIN),

@@ -27,6 +27,7 @@ LAYERS = [
     {"encode", "retrieval"},
     {"train"},
     {"bench", "trained"},
+    {"mine"},
     {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},

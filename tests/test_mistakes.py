@@ -86,7 +86,7 @@ OF_SYSTEM_B = {  # its settings -> what the line says
     "train.input_mask: one",
     "objectives: {matryoshka: {weight: 1}}": "objectives.matryoshka.dimensions: this list is empty",
     "objectives: {matryoshka: {weight: 1, dimensions: [16, 33]}}": "objectives.matryoshka."
-    "dimensions: 33 is more than model.width, 32",
+    "dimensions: 33 is more than the embedding has, 32",
     "objectives: {contrastive: {negatives: 10}}": "objectives.contrastive.negatives: 10 pairs ... "
     "train.batch_pairs, 152",
 }

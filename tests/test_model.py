@@ -51,11 +51,12 @@ def encode(encoder, sentences):
 
 
 @pytest.mark.parametrize("name", MIXES)
-def test_packed_sentences_and_their_gradients_equal_each_sentence_alone(name):
+@pytest.mark.parametrize(("pooling", "width"), [("mean", WIDTH), ("mean-max", 2 * WIDTH)])
+def test_packed_sentences_and_their_gradients_equal_each_sentence_alone(name, pooling, width):
     sentences = random_sentences(MIXES[name][0])
     generator = torch.Generator().manual_seed(2)
-    pull = torch.randn(len(sentences), WIDTH, dtype=torch.float64, generator=generator)
-    packed, alone = make_encoder(), make_encoder()
+    pull = torch.randn(len(sentences), width, dtype=torch.float64, generator=generator)
+    packed, alone = make_encoder(pooling=pooling), make_encoder(pooling=pooling)
     vectors = encode(packed, sentences)
     expected = torch.cat([encode(alone, [sentence]) for sentence in sentences])
     torch.testing.assert_close(vectors, expected, rtol=0, atol=1e-11)

@@ -64,8 +64,8 @@ def test_of_fewer_items_than_asked_for_all_are_neighbours():
 
 def test_zero_and_minus_zero_are_equal():
     similarity = torch.tensor([[-0.0, 0.0, -0.0, -1e-30]])
-    keys = nearest._keys(similarity, torch.arange(4))
-    values, index = nearest._parts(keys.sort(descending=True).values)
+    keys = nearest.keys_of(similarity, torch.arange(4))
+    values, index = nearest.parts_of(keys.sort(descending=True).values)
     assert index.tolist() == [[0, 1, 2, 3]]
     assert values.tolist() == similarity.tolist()
 

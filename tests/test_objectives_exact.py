@@ -5,6 +5,7 @@ from the tokens of each sentence alone to the loss; and each term of them counts
 one term changed is noticed.
 """
 
+import numpy as np
 import pytest
 import torch
 from encoder_reference import CHANGES as ENCODER_CHANGES
@@ -21,7 +22,6 @@ from objectives_made import (
 from ems.model import encoder, packing
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.masking import sentence_keys
-from ems.settings import plain
 
 PIECES, WIDTH, LANGUAGES, HEADS = 13, 6, 3, 2
 MODEL = {"layers": 2, "width": WIDTH, "heads": HEADS, "feed_forward": 4, "max_tokens": 7}
@@ -53,7 +53,13 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "similarity": ("similarity", {}, {}, {}),
     "similarity sum": ("similarity", {"reduction": "sum"}, {}, {}),
     "matryoshka": ("matryoshka", {"dimensions": [2, 4]}, {}, {}),
+    "context": ("context", {}, {}, {}),
+    "context printed": ("context", {"loss": "printed"}, {}, {}),
+    "xtr mean-max": ("xtr", {}, {"head": HEAD}, {}),
+    "contrastive mean-max": ("contrastive", {"width": 3}, {}, {}),
+    "coherence": ("coherence", {}, {}, {"start": "another"}),
 }
+POOLED = dict.fromkeys(("context", "coherence", "xtr mean-max", "contrastive mean-max"), "mean-max")
 # (language, tokens) of both sides, repeated tokens in most; pairs 0 and 3 share their first side
 PAIRS = [
     ((0, [6, 7, 7, 9]), (1, [10, 11])),
@@ -92,6 +98,9 @@ def sentences(hide):
     return made
 
 
+SIMILARITIES = np.linspace(-0.4, 0.9, 2 * len(PAIRS))
+
+
 def hidden_by(name):
     ones = ("ugt", "ugt distinct", "smlm", "xtr distinct")
     return "mlm" if name == "mlm" else "one" if name in ones else "none"
@@ -102,8 +111,14 @@ def made_system(name, model=MODEL, **head):
     objectives = {**OFF, **others, objective: {"weight": 1, **own}}
     if head:
         objectives["head"] = {**objectives["head"], **head}
+    model = {**model, "pooling": POOLED.get(name, "mean")}
     settings = system_settings(model, objectives, train)
-    return noisy_system(settings, LANGUAGES, PIECES), plain(settings.objectives)
+    return noisy_system(settings, LANGUAGES, PIECES), settings.objectives.model_dump()
+
+
+def targets_of(name):
+    """Of true and replaced sentences 1 and 0; of similar ones their similarities."""
+    return SIMILARITIES if name == "coherence" else np.repeat([1.0, 0.0], len(PAIRS))
 
 
 def computed(name, model=MODEL, **head):
@@ -111,8 +126,10 @@ def computed(name, model=MODEL, **head):
     system, objectives = made_system(name, model, **head)
     batch = batch_of(sentences(hidden_by(name)))
     batch.keys = sentence_keys(batch) if objectives["contrastive"]["mask_duplicates"] else None
+    batch.targets = targets_of(name)
     parts = system(DeviceBatch.of(batch, torch.device("cpu")))
-    assert set(parts) == {CASES[name][0], "total"}
+    assert list(parts) == system.parts
+    assert {CASES[name][0], "total"} <= parts.keys()
     return gradients(parts["total"], system.named_parameters())
 
 
@@ -121,8 +138,9 @@ def expected(name, change=None, of_encoder=None, **head):
     system, objectives = made_system(name, **head)
     weights, rows = weights_of(system), sentences(hidden_by(name))
     pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
-    parts = {**weights, "heads": HEADS, "change": of_encoder}
-    loss = REFERENCES[name](parts, pairs, change, settings=objectives) / len(PAIRS)
+    parts = {**weights, "heads": HEADS, "change": of_encoder, "pooling": POOLED.get(name)}
+    others = {"settings": objectives, "targets": targets_of(name)}
+    loss = REFERENCES[name](parts, pairs, change, **others) / len(PAIRS)
     return gradients(loss, weights)
 
 
@@ -147,7 +165,7 @@ def test_several_objectives_and_their_gradients_are_a_sum_by_their_weights():
             {**of_weights, "heads": HEADS, "change": None},
             pairs,
             None,
-            settings=plain(settings.objectives),
+            settings=settings.objectives.model_dump(),
         )
         / len(PAIRS)
         for name, weight in weights.items()

@@ -12,7 +12,11 @@ from conftest import ROOT, needs
 from tools_made import runs
 
 NUMBER = r"(\d+(?:\.\d+)?)"
-PEERS = {"train_throughput": ("bench", "datasets"), "eval_throughput": ("peers", "transformers")}
+PEERS = {
+    "train_throughput": ("bench", "datasets"),
+    "eval_throughput": ("peers", "transformers"),
+    "mine_throughput": ("faiss", "faiss"),
+}
 
 
 def start(name, out, *flags, **environment):
@@ -114,3 +118,20 @@ def test_the_throughput_of_evaluation_ends_in_its_four_figures(tmp_path):
     assert measured["mine"]["mine"]["right"] == measured["mine all"]["mine"]["right"] == 100
     assert measured["flores"]["flores"]["directions"] == 4 * 3
     assert measures["mine_peak_mb"] == measured["mine all"]["mine"]["rss_anon_mb"] > 50
+
+
+def test_the_throughput_of_mining_ends_in_its_three_figures(tmp_path):
+    peer = installed("faiss")
+    lines, measures = demo(
+        "mine_throughput", tmp_path / "out.json", *([] if peer else ["--no-peer"])
+    )
+    last = figures(lines[-1], [*(["mine_vs_faiss"] if peer else []), "mine_s", "mine_peak_mb"])
+    assert last.keys() <= measures.keys()
+    measured = measures["measured"]
+    assert list(measured) == ["ours", *(["faiss"] if peer else [])]
+    for row in measured.values():
+        assert (row["rounds"], row["right"]) == (3, 100)
+        assert row["rss_anon_mb"] > 50
+    if peer:
+        seconds = [row["seconds"] for row in measured.values()]
+        assert measures["mine_vs_faiss"] == pytest.approx(seconds[1] / seconds[0])

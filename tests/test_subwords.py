@@ -6,12 +6,23 @@ from collections import Counter
 
 import pytest
 from experiments_made import one_line
+from mirror_made import lexicon
 from shards_made import LANGUAGES, WORDS
 from text_made import of_languages
 
 from ems.errors import EmsError
+from ems.shards.words import WordEncoder
 from ems.text import subwords
-from ems.text.subwords import UNK, load_vocabulary, quotas, train_vocabulary, write_sample
+from ems.text.settings import VocabularySettings, check_vocabulary
+from ems.text.subwords import (
+    UNK,
+    encode_lines,
+    languages_of,
+    load_vocabulary,
+    quotas,
+    train_vocabulary,
+    write_sample,
+)
 
 # --- quotas
 
@@ -185,3 +196,96 @@ def test_what_is_no_model_is_an_error_that_names_it(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(EmsError, match=r"x\.model: not a SentencePiece model"):
         load_vocabulary(path)
+
+
+# --- single characters of some languages, and unigram models
+
+PLAIN = {code: " ".join(lexicon(code)[:6]) for code in ("en", "de")}
+HAN, RARE = "猫は今日も小さな鳥をあそこで見る", "山川海空星雲"
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A sample of three languages with the language of each line."""
+    sample, draw = tmp_path_factory.mktemp("mixed") / "sample.txt", random.Random(5)
+    words = {**{code: lexicon(code) for code in PLAIN}, "ja": WORDS["ja"]}
+    lines = [(code, " ".join(draw.choices(words[code], k=5))) for code in [*words] * 150]
+    lines += [("ja", "".join(draw.choices(HAN, k=12))) for _ in range(100)] + [("ja", RARE)]
+    sample.write_text("".join(f"{text}\n" for _, text in lines), encoding="utf-8")
+    languages_of(sample).write_text("".join(f"{code}\n" for code, _ in lines))
+    return sample
+
+
+def of(sample, tmp_path, **settings):
+    settings = {"size": 120, "character_coverage": 1.0, **settings}
+    out = tmp_path / "v.model"
+    train_vocabulary(of_languages(*LANGUAGES, vocabulary=settings), sample, out)
+    return load_vocabulary(out)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_chosen_languages_are_single_characters_and_the_others_pieces(kind, mixed, tmp_path):
+    vocabulary = of(mixed, tmp_path, type=kind, characters=["ja"])
+    for text in (HAN, "小さな 鳥 は", "a 猫"):
+        (ids,) = encode_lines(vocabulary, [text], "ja")
+        assert [vocabulary.id_to_piece(at) for at in ids] == list(text.replace(" ", "▁"))
+        assert vocabulary.decode(ids) == text
+    for code, text in PLAIN.items():
+        (ids,) = encode_lines(vocabulary, [text], code)
+        assert ids == vocabulary.encode(text)
+        assert len(ids) < len(text) / 2, "no pieces were learnt"
+        assert vocabulary.decode(ids) == text
+
+
+def test_pieces_of_chosen_languages_are_learnt_from_none_of_their_lines(mixed, tmp_path):
+    vocabulary = of(mixed, tmp_path, characters=["ja"])
+    pieces = [vocabulary.id_to_piece(at) for at in range(vocabulary.get_piece_size())]
+    assert not [piece for piece in pieces if len(piece) > 1 and set(piece) & set(HAN)]
+    assert set(HAN) <= set(pieces)
+    shared = of(mixed, tmp_path)
+    pieces = [shared.id_to_piece(at) for at in range(shared.get_piece_size())]
+    assert [piece for piece in pieces if len(piece) > 1 and set(piece) & set(HAN)]
+
+
+def test_a_rare_character_of_a_chosen_language_has_no_piece_or_bytes(mixed, tmp_path):
+    (ids,) = encode_lines(of(mixed, tmp_path, characters=["ja"]), ["猫龍鳥"], "ja")
+    assert ids[1] == UNK != ids[0] != ids[2]
+    settings = {"characters": ["ja"], "byte_fallback": True, "size": 360}
+    vocabulary = of(mixed, tmp_path, **settings)
+    (ids,) = encode_lines(vocabulary, ["猫龍鳥"], "ja")
+    assert UNK not in ids
+    assert len(ids) == 2 + len("龍".encode())
+    assert vocabulary.decode(ids) == "猫龍鳥"
+
+
+@pytest.mark.parametrize("coverage", [0.98, 0.999])
+def test_the_characters_with_a_piece_are_the_most_frequent_up_to_the_coverage(
+    coverage, mixed, tmp_path
+):
+    """Counted over the lines of the chosen language alone."""
+    vocabulary = of(mixed, tmp_path, characters=["ja"], character_coverage=coverage)
+    codes = languages_of(mixed).read_text().splitlines()
+    lines = mixed.read_text(encoding="utf-8").splitlines()
+    text = "".join(line for code, line in zip(codes, lines, strict=True) if code == "ja")
+    counts = sorted(Counter(text.replace(" ", "")).items(), key=lambda item: (-item[1], item[0]))
+    known = [letter for letter, _ in counts if vocabulary.piece_to_id(letter) != UNK]
+    assert known == [letter for letter, _ in counts][: len(known)]
+    shares = [sum(n for _, n in counts[:k]) / sum(n for _, n in counts) for k in range(60)]
+    assert shares[len(known) - 1] < coverage <= shares[len(known)]
+    assert len(known) < len(counts)
+
+
+@pytest.mark.parametrize("settings", [{"type": "unigram"}, {"characters": ["ja"]}])
+def test_words_one_by_one_give_the_ids_of_the_whole_line(settings, mixed, tmp_path):
+    vocabulary = of(mixed, tmp_path, **settings)
+    for code in LANGUAGES:
+        lines = mixed.read_text(encoding="utf-8").splitlines()
+        packed = WordEncoder(vocabulary, code).encode(tuple(lines))
+        expected = encode_lines(vocabulary, lines, code)
+        assert [list(memoryview(ids).cast("H")) for ids in packed] == expected
+
+
+def test_without_a_language_left_to_learn_from_it_is_an_error():
+    settings = VocabularySettings(size=500, characters=["en", "de"])
+    message = one_line(lambda: check_vocabulary("vocabulary", settings, ["de", "en"]))
+    assert message.startswith("vocabulary.characters: de, en are all of its languages")

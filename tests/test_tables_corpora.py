@@ -9,7 +9,12 @@ import pytest
 from tables_made import csv_rows, demo_report, tex_line, write_model, write_report
 
 from ems.errors import EmsError
-from ems.tables.corpora import human, write_corpora_table, write_decontamination_table
+from ems.tables.corpora import (
+    human,
+    write_corpora_table,
+    write_decontamination_table,
+    write_filters_table,
+)
 from ems.tables.models import write_models_table
 
 
@@ -171,3 +176,23 @@ def test_a_model_json_of_another_form_is_an_error_that_says_what_is_missing(tmp_
     model.write_text(json.dumps({"name": "ems"}))
     with pytest.raises(EmsError, match="that is not empty under `languages`, found nothing"):
         models_table(tmp_path, model)
+
+
+def test_documents_are_rows_of_their_own_and_counted_in_a_note(tmp_path):
+    report = demo_report(tmp_path / "report.json")
+    data = json.loads(report.read_text())
+    counts = {"read": 9, "removed": {"evaluation": 2, "no_context": 1}, "kept": 6}
+    documents = {"read": 5, "removed": {"no_context": 1, "empty": 2}, "kept": 2}
+    own = {"corpus": "Own", "version": "v1", "pair": "en", "role": "train"} | counts
+    data["corpora"].append(own | {"by_benchmark": {}, "documents": documents})
+    report.write_text(json.dumps(data))
+    write_corpora_table(report, tmp_path / "c.tex")
+    row = csv_rows(tmp_path / "c")["en (documents)"]
+    assert [row[name] for name in ("Read", "Decontaminated", "Kept")] == ["9", "2", "6"]
+    assert "5 read, 2 kept; removed: no context 1, empty 2." in (tmp_path / "c.md").read_text()
+    write_filters_table(report, tmp_path / "f.tex")
+    assert csv_rows(tmp_path / "f")["Own v1"]["No context"] == "1"
+    data["corpora"][-1]["documents"]["kept"] = 3
+    report.write_text(json.dumps(data))
+    with pytest.raises(EmsError, match="5 read less 3 removed is not the 3 kept"):
+        write_corpora_table(report, tmp_path / "c.tex")

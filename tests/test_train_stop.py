@@ -198,6 +198,6 @@ def test_a_signal_in_validation_ends_it_and_it_is_done_after_the_run_is_resumed(
 def test_a_signal_in_the_last_step_lets_the_run_end(toy, never_killed, tmp_path, monkeypatch):
     signal_in_step(monkeypatch, 19)
     places = Places(tmp_path / "model", tmp_path / "state", tmp_path / "times.jsonl")
-    train(toy.experiment(train=LONG), "ems", toy.data(validation=False), places)
+    train(toy.experiment(train=LONG), "ems", toy.data(held_out=False), places)
     assert (tmp_path / "model/model.json").exists()
     assert json_rows(tmp_path / "times.jsonl")[-1]["step"] == 20

@@ -205,7 +205,7 @@ def test_the_filters_table_adds_up_in_every_row(tmp_path):
     for row in rows.values():
         _, _, read, *removed, kept = row.values()
         assert int(read) == int(kept) + sum(int(count or 0) for count in removed)
-    assert list(rows["Total"]) == ["Corpus", "Role", "Read", "Cap", "Evaluation", "empty", "Kept"]
+    assert list(rows["Total"]) == ["Corpus", "Role", "Read", "Cap", "Evaluation", "odd", "Kept"]
     assert rows["Total"]["Read"] == "21670"
 
 

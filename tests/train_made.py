@@ -6,12 +6,12 @@ import pytest
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import translations, write_lines
 
-from ems.shards.index import shards_in, write_index
+from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint, journal
-from ems.train.batches import Data
+from ems.train.batches import Data, training_data
 from ems.train.job import Places, train
 from ems.train.step import Trainer
 
@@ -41,6 +41,7 @@ class Toy:
     def __init__(self, folder, shard_pairs=1000):
         self.folder, self.settings = folder, Settings(folder, BASE)
         self.shard_pairs = shard_pairs
+        self.documents = {"training": [], "validation": []}  # folders (contexts_made.py)
         self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
         lines = [line for item in translations(200, LANGUAGES, 1) for line in item.values()]
         train_vocabulary(self.experiment(), write_lines(self.sample, lines), self.vocabulary)
@@ -65,21 +66,27 @@ class Toy:
     def index(self):
         """The list of its shards, as the workflow makes it."""
         path = self.folder / "index.json"
-        roles = {"train": self.shards("training"), "validation": self.shards("validation")}
-        write_index(roles, path)
+        roles = {"train": "training", "validation": "validation"}
+        folders = {r: self.shards(part) + self.documents[part] for r, part in roles.items()}
+        write_index(folders, path)
         return path
 
     def store(self, part, share=1.0):
         return PairStore(self.shards(part), LANGUAGES, MAX_TOKENS, share)
 
-    def data(self, validation=True):
-        held_out = self.store("validation") if validation else None
-        return Data(self.store("training"), held_out, self.vocabulary)
+    def data(self, held_out=True, **changes):
+        system = self.experiment(**changes).systems["ems"]
+        if system.objectives.documents:
+            index = read_index(self.index())
+            return training_data(system, LANGUAGES, index, self.vocabulary)
+        pairs = self.store("validation") if held_out else None
+        return Data(self.store("training"), pairs, self.vocabulary)
 
     def train(self, folder, held_out=True, afresh=False, **changes):
         """Train into `folder`/model, state and times beside it; the model folder."""
         places = Places(folder / "model", folder / "state", folder / "times.jsonl")
-        train(self.experiment(**changes), "ems", self.data(held_out), places, afresh)
+        data = self.data(held_out, **changes)
+        train(self.experiment(**changes), "ems", data, places, afresh)
         return folder / "model"
 
 

@@ -21,7 +21,7 @@ from ems.model.device import choose_device
 from ems.progress import Progress
 
 ROWS, COLUMNS = 8192, 4096  # of a tile; multiples of GROUP
-GROUP = 64
+GROUP = 32
 _LOW = (1 << 32) - 1  # the half of a key that holds the index
 _NONE = -(1 << 63)  # below every key
 
@@ -49,12 +49,14 @@ def nearest(
 
     first[N, d] and second[M, d] are float32 with rows of length 1, in memory or mapped, fewer than
     2^32 rows. Of fewer than k rows all are neighbours. Of equally near ones the first is nearer.
+    Progress is logged as `what`, and not at all for "".
     """
     place = choose_device(device)
     of_second = _nothing(len(second), min(k, len(first)), place)
     of_first = []
     tiles = -(-len(first) // ROWS) * -(-len(second) // COLUMNS)
-    progress = Progress(f"{what}: {len(first):,} x {len(second):,}", tiles, "tiles")
+    about = f"{what}: {len(first):,} x {len(second):,}"
+    progress = Progress(about, tiles, "tiles") if what else None
     for top in range(0, len(first), ROWS):
         queries = block(first, top, ROWS, place)
         keys = _nothing(len(queries), min(k, len(second)), place)
@@ -65,9 +67,11 @@ def nearest(
             part = slice(left, left + len(candidates))
             of_second[part] = _nearer(of_second[part], tile.T[: len(candidates)], top)
             del tile  # before the next one is made
-            progress.add()
+            if progress:
+                progress.add()
         of_first.append(keys)
-    progress.close()
+    if progress:
+        progress.close()
     return _decoded(torch.cat(of_first)), _decoded(of_second)
 
 
@@ -93,13 +97,25 @@ def _nearer(known: Tensor, tile: Tensor, start: int) -> Tensor:
     """
     k = known.shape[1]
     groups = tile.unflatten(1, (-1, GROUP))  # [R, C] -> [R, C / GROUP, GROUP]
-    highest = _keys(_maxima(tile), torch.arange(groups.shape[1], device=tile.device))
-    _, chosen = _parts(highest.topk(min(k, groups.shape[1])).values)  # [R, up to k]
+    places = torch.arange(groups.shape[1], device=tile.device)
+    _, chosen = parts_of(_largest(_maxima(tile), places, k))  # [R, up to k]
     within = chosen[:, :, None].expand(-1, -1, GROUP)
     values = groups.gather(1, within).flatten(1)  # [R, up to k * GROUP]
     columns = within * GROUP + torch.arange(GROUP, device=tile.device)
-    keys = _keys(values, columns.flatten(1) + start)
-    return torch.cat([known, keys], 1).topk(k).values
+    return torch.cat([known, _largest(values, columns.flatten(1) + start, k)], 1).topk(k).values
+
+
+def _largest(values: Tensor, index: Tensor, k: int) -> Tensor:
+    """Return the keys of the k largest of each row of values[R, C], or of all for fewer.
+
+    Keys of all values take long: only those of the largest are made, unless others equal the last.
+    """
+    k = min(k, values.shape[1])
+    largest, at = values.topk(k)
+    index = index.expand_as(values)
+    if ((values >= largest[:, -1:]).sum(1) > k).any():
+        return keys_of(values, index).topk(k).values
+    return keys_of(largest, index.gather(1, at))
 
 
 def _maxima(tile: Tensor) -> Tensor:
@@ -109,13 +125,13 @@ def _maxima(tile: Tensor) -> Tensor:
     return tile.T.unflatten(0, (-1, GROUP)).amax(1).T  # row by row as it lies: ten times as fast
 
 
-def _keys(values: Tensor, index: Tensor) -> Tensor:
+def keys_of(values: Tensor, index: Tensor) -> Tensor:
     """Return int64 keys of float32 values and their indices: larger value, then lower index."""
     bits = (values + 0.0).view(torch.int32)  # -0 becomes 0
     return (_turned(bits).long() << 32) + (_LOW - index)
 
 
-def _parts(keys: Tensor) -> tuple[Tensor, Tensor]:
+def parts_of(keys: Tensor) -> tuple[Tensor, Tensor]:
     """Return the values float32 and the indices int64 of keys."""
     bits = _turned((keys >> 32).int())
     return bits.view(torch.float32), _LOW - (keys & _LOW)
@@ -127,5 +143,5 @@ def _turned(bits: Tensor) -> Tensor:
 
 
 def _decoded(keys: Tensor) -> Neighbours:
-    values, index = _parts(keys)
+    values, index = parts_of(keys)
     return Neighbours(values.cpu().numpy(), index.cpu().numpy())

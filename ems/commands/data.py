@@ -72,16 +72,24 @@ def fetch(
     version: common.Version,
     pair: common.Pair,
     out: common.OutFile,
-    format: Annotated[Literal["moses", "mined"], "OPUS's zip, or LASER's WikiMatrix"] = "moses",
+    format: Annotated[
+        Literal["moses", "mined", "text", "dump"],
+        "OPUS's zip, LASER's WikiMatrix, documents of one language, or a dump of a Wikipedia",
+    ] = "moses",
     generated: common.Generated = False,
 ) -> None:
-    """Fetch and check one pair of a corpus."""
-    from ems.corpora.fetch import fetch_mined, fetch_moses
+    """Fetch and check one pair of a corpus, or the documents of one language."""
+    from ems.corpora.fetch import fetch_dump, fetch_mined, fetch_moses, fetch_text
 
+    locked, downloads = not generated, common.downloads()
     if format == "mined":
-        entry = fetch_mined(source, pair, out, not generated, common.downloads())
+        entry = fetch_mined(source, pair, out, locked, downloads)
+    elif format == "text":
+        entry = fetch_text(source, corpus, version, out, locked, downloads)
+    elif format == "dump":
+        entry = fetch_dump(source, pair, version, out, downloads)
     else:
-        entry = fetch_moses(source, corpus, version, pair, out, not generated, common.downloads())
+        entry = fetch_moses(source, corpus, version, pair, out, locked, downloads)
     common.log.info("%s: %s", out, entry)
 
 

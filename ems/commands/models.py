@@ -9,20 +9,48 @@ from ems.commands import common
 from ems.errors import EmsError
 from ems.flags import Bounds, Mark
 from ems.outputs import Writes
+from ems.shards.index import is_mined
 
 IMPORTED = ("model.json", "model.safetensors", "heads.safetensors", "vocabulary.model")
+Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
 
 
+def mine(
+    experiment: common.ExperimentName,
+    system: common.System,
+    shards: Shards,
+    model: Annotated[Path, "model folder of the system in its `train.start`"],
+    out: Annotated[Path, "folder to write", Writes("whole folder", ours=is_mined)],
+    state: common.State = None,
+    expect: common.Expected = "",
+) -> None:
+    """Mine the pairs of similar sentences that the objective `coherence` learns from."""
+    from ems.mine import job
+    from ems.shards.index import read_index
+    from ems.train.batches import mined_documents, validation_pairs
+
+    whole = common.planned(experiment, expect, "mine", system=system)
+    own, settings = whole.of_system(system), whole.systems[system]
+    if not settings.objectives or not settings.objectives.coherence.weight:
+        raise EmsError(f"systems.{system}: objectives.coherence has no weight, so it mines nothing")
+    data = settings, list(own.languages), read_index(shards)
+    sources = job.Sources(mined_documents(*data), validation_pairs(*data), model)
+    manifest = job.mine(own, system, sources, state, out)
+    common.log.info("%s: pairs mined %s", out, manifest["pairs"])
+
+
 def train(
     experiment: common.ExperimentName,
     system: common.System,
-    shards: Annotated[Path, "list of shards"],
+    shards: Shards,
     vocabulary: common.Vocabulary,
     state: Annotated[Path, "folder for checkpoints, emptied at the end", Writes("state")],
     out: Annotated[Path, "model folder to write into", Writes("folder", names=TRAINED)],
+    start: Annotated[Path | None, "model folder of the system in its `train.start`"] = None,
+    mined: Annotated[Path | None, "folder of mined pairs, for `coherence`"] = None,
     times: Annotated[Path | None, "log of the time of each step", Writes()] = None,
     scalars: Annotated[Path | None, "folder for TensorBoard", Writes("folder")] = None,
     processes: Annotated[int, "number of processes, one per GPU; 1 on a CPU", Bounds(0, 32)] = 1,
@@ -30,10 +58,9 @@ def train(
     expect: common.Expected = "",
 ) -> None:
     """Train a system."""
-    from ems.shards.index import read_index, shards_of
-    from ems.shards.reader import PairStore
+    from ems.shards.index import read_index
     from ems.train import job
-    from ems.train.batches import Data
+    from ems.train.batches import training_data
     from ems.train.identity import asked_afresh
 
     whole = common.planned(experiment, expect, "train", system=system)
@@ -42,15 +69,8 @@ def train(
     shared = training.device != "cpu" and training.steps > 0
     if processes > 1 and shared and not torchrun.launched():
         torchrun.become(processes, training.threads, sys.argv[1:])
-    limit, languages = settings.model.max_tokens, list(own.languages)
-    folders = {role: shards_of(each, languages) for role, each in read_index(shards).items()}
-    held_out = folders["validation"]
-    data = Data(
-        PairStore(folders["train"], languages, limit, training.corpus_share),
-        PairStore(held_out, languages, limit) if held_out else None,
-        vocabulary,
-    )
-    places = job.Places(out, state, times, scalars)
+    data = training_data(settings, list(own.languages), read_index(shards), vocabulary, mined)
+    places = job.Places(out, state, times, scalars, start)
     job.train(whole, system, data, places, asked_afresh(afresh))
 
 

@@ -44,10 +44,16 @@ def inspect(
     vocabulary: Annotated[Path | None, "SentencePiece model, if it was moved"] = None,
     pair: Annotated[str | None, "language pair, like de-en", Mark.NAME] = None,
     role: Annotated[Literal["train", "validation"], "what the shards are for"] = "train",
+    mined: Annotated[Path | None, "folder of mined pairs; --index lists their documents"] = None,
 ) -> None:
-    """Show a pair of the shards and where it comes from."""
-    from ems.shards.inspect import inspect_folder, inspect_index
+    """Show a pair of the shards, or a mined one, and where it comes from."""
+    from ems.shards.inspect import inspect_folder, inspect_index, inspect_mined
 
+    if mined:
+        if index is None or shard:
+            raise EmsError("ems inspect --mined FOLDER: give --index FILE with it, and no --shard")
+        print(inspect_mined(mined, index, pair, row, vocabulary))
+        return
     if (index is None) == (shard is None):
         raise EmsError("ems inspect: give either --index FILE and --pair, or --shard FOLDER")
     if shard:

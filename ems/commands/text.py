@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ems.commands import common
+from ems.flags import Bounds, Mark
 from ems.outputs import Writes
 
 if TYPE_CHECKING:
@@ -11,6 +12,22 @@ if TYPE_CHECKING:
 
 VocabularyName = Annotated[str, "name of the vocabulary (default: the one that systems share)"]
 Sample = Annotated[Path, "lines that the vocabulary is trained on"]
+
+
+def wikipedia(
+    dump: Annotated[Path, "dump of a Wikipedia, .xml.bz2"],
+    language: Annotated[str, "its language", Mark.NAME],
+    out: Annotated[Path, "documents to write, and their counts", Writes(suffixes=(".gz", ".json"))],
+    state: common.State = None,
+    workers: common.Workers = 1,
+    piece_streams: Annotated[int, Bounds(1, 1_000_000), Mark.HIDDEN] = 100,
+) -> None:
+    """Make documents of the articles of a Wikipedia."""
+    from ems.text.wikipedia import check_needs, write_wikipedia
+
+    check_needs()
+    counts = write_wikipedia(dump, language, out, state, workers, piece_streams)
+    common.log.info("%s: %s", out, counts)
 
 
 def evalkeys(
@@ -40,7 +57,7 @@ def clean(
     documents: Annotated[Path | None, "document of each line, where a corpus is divided"] = None,
     expect: common.Expected = "",
 ) -> None:
-    """Cap, tidy and decontaminate a corpus."""
+    """Cap, tidy and decontaminate a corpus of pairs or of documents."""
     from ems.text.clean import Source, clean_corpus
 
     names = {"label": corpus, "version": version, "pair": pair}
@@ -73,14 +90,14 @@ def segment(
     piece_lines: common.PieceLines = None,
     expect: common.Expected = "",
 ) -> None:
-    """Segment the words of a pair file."""
+    """Segment the words of a pair file, or of documents."""
     from ems.text.bulk import LINES, segment_tsv
     from ems.text.tsv import codes_of
 
     codes = codes_of(source)
     settings = common.planned(experiment, expect, "segment", pair="-".join(codes))
-    first, second = (settings.segmenters[code] for code in codes)
-    segment_tsv(source, out, codes, (first, second), state, workers, piece_lines or LINES)
+    names = tuple(settings.segmenters[code] for code in codes)
+    segment_tsv(source, out, codes, names, state, workers, piece_lines or LINES)
 
 
 def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":

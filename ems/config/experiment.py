@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ems.bench.settings import DocumentSettings, ProbeSettings
 from ems.config.studies import study_rows
@@ -14,20 +15,22 @@ from ems.settings import Settings
 from ems.tables.settings import TablesSettings
 from ems.text.settings import CleanSettings, DecontaminateSettings, VocabularySettings
 
+WIKIPEDIA = "Wikipedia"  # the corpus of documents that are made of dumps
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
 
 
 def other_language(pair: str) -> str:
-    """Return the side of a language pair that is not English."""
-    return next(code for code in pair.split("-") if code != "en")
+    """Return the side of a language pair that is not English; of a single language, itself."""
+    return next((code for code in pair.split("-") if code != "en"), pair)
 
 
 @dataclass(frozen=True)
 class Corpus:
     """One corpus as an experiment uses it.
 
-    `pairs` are language pairs, sides sorted as strings; `variants` are the names of a pair's files
-    where the corpus has other codes or several of them: "en-zh" -> ("en-zh_cn", "en-zh_tw").
+    `pairs` are language pairs, sides sorted as strings, or the single languages of documents;
+    `variants` are the names of a pair's files where the corpus has other codes or several of them:
+    "en-zh" -> ("en-zh_cn", "en-zh_tw").
     """
 
     name: str
@@ -35,10 +38,13 @@ class Corpus:
     source: str
     own: bool  # the user's: it gave its own source, so the catalogue need not know it
     pairs: tuple[str, ...]
-    max_pairs: int | dict[str, int] | None  # of each file of a pair, or of those of a language
+    max_pairs: int | dict[str, int] | None  # of each file of a pair, or of those of a language;
+    # of documents the most documents
     part: str = ""  # of a corpus that `splits` divides; '' is all of it
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips
+    kind: Literal["pairs", "documents"] = "pairs"
+    path: str = ""  # the user's folder with the documents, used in place
 
     def files(self, pair: str) -> tuple[str, ...]:
         """Return the names of a pair's files in the corpus, like "de-en"."""
@@ -49,6 +55,16 @@ class Corpus:
         if not isinstance(self.max_pairs, dict):
             return self.max_pairs
         return self.max_pairs.get(other_language(pair), self.max_pairs.get("default"))
+
+    @property
+    def documents(self) -> bool:
+        """True if it holds documents of single languages instead of language pairs."""
+        return self.kind == "documents"
+
+    @property
+    def dumped(self) -> bool:
+        """True if its documents are made of Wikipedia's dumps."""
+        return self.documents and self.name == WIKIPEDIA and not self.own
 
     @property
     def mined(self) -> bool:

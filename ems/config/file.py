@@ -89,6 +89,14 @@ class SystemEntry(Overrides):
         description="Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a "
         "list, or a mapping with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`.",
     )
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts "
+        "from the one before, the first from `train.start`. With the objective `coherence` each "
+        "learns from what the one before has mined (CCL 2019, section 3.2).",
+    )
     model: text_or(Place, EncoderSettings) = Field(
         default_factory=EncoderSettings,
         description="The sizes, or where to find a model that is not trained here.",
@@ -117,6 +125,17 @@ class Sources(Settings):
     )
     wikimatrix: Place | None = Field(
         None, description="A directory or a URL with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."
+    )
+    documents: Place | None = Field(
+        None,
+        description="Corpora of documents: 'embedded', a directory with "
+        "NAME/VERSION/LANGUAGE.txt or .txt.gz, or an https host with the latter.",
+    )
+    wikipedia: Place | None = Field(
+        None,
+        description="Wikipedia's dumps, "
+        "enwiki/20260101/enwiki-20260101-pages-articles-multistream.xml.bz2: a directory or an "
+        "https host.",
     )
 
 

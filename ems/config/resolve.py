@@ -7,16 +7,24 @@ from ems.bench.settings import DrawnProtocol
 from ems.benchmarks import benchmark, benchmarks, has
 from ems.config.benchmarks import check_sets, check_systems
 from ems.config.codes import by_code, known_codes
-from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
+from ems.config.experiment import EMBEDDED, UNSEEN, WIKIPEDIA, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
-from ems.config.opus import pair_files
+from ems.config.opus import PAPER, pair_files
 from ems.config.studies import check_studies
 from ems.config.sweep import swept
-from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, families
+from ems.config.systems import (
+    SHARED,
+    Entries,
+    build_systems,
+    build_vocabularies,
+    check_starts,
+    families,
+)
 from ems.corpora.settings import CorpusEntry, Split
 from ems.errors import EmsError
 from ems.evalsets.settings import EvalsetEntry
 from ems.languages import Language, load_languages, load_tatoeba_codes
+from ems.objectives.settings import check_learnable
 from ems.segmenters.base import defaults
 from ems.settings import plain
 from ems.text.settings import check_clean, check_vocabulary
@@ -39,9 +47,11 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     systems |= added
     languages = _languages(file.languages)
+    entries = [*file.corpora, *([file.validation] if file.validation else [])]
     known = _Known(languages, {**sources, **plain(file.sources)}, file.splits)
+    of_documents = {entry.name for entry in entries if entry.kind == "documents"}
     for key, split in file.splits.items():
-        split.check(f"splits.{key}")
+        split.check(f"splits.{key}", key in of_documents)
     corpora = _corpora(file.corpora, known)
     validation = _corpus("validation", file.validation, known) if file.validation else None
     every = [*corpora, validation] if validation else corpora
@@ -56,12 +66,16 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
     placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
+    kinds = {corpus.kind for corpus in corpora}
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
+        if system.trained:
+            check_learnable(f"systems.{key}", system.objectives, kinds)
+    check_starts(placed)
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []
-        _check_named(f"tables.{key}", shown, {*placed, *file.systems}, "systems")
-    check_studies(file.tables, {*placed, *file.systems})
+        _check_named(f"tables.{key}", shown, {*placed, *families(file.systems)}, "systems")
+    check_studies(file.tables, {*placed, *families(file.systems)})
     _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
     experiment = Experiment(
         name=name,
@@ -171,6 +185,9 @@ def _uncovered(key: str, corpus: Corpus, covered: set[str]) -> Corpus:
 
 
 def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
+    _check_kind(key, entry)
+    if entry.kind == "documents":
+        return _of_documents(key, entry, known)
     codes = _chosen(key, entry, list(known.languages), known.languages)
     codes = [code for code in codes if code != "en"]
     _check_left(key, entry, codes, "found only en; name the other side of each pair")
@@ -178,8 +195,7 @@ def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
     if isinstance(entry.codes, dict):
         _check_languages(f"{key}.codes", entry.codes, named)
     files = pair_files(key, entry, codes)
-    if isinstance(entry.max_pairs, dict):
-        _check_languages(f"{key}.max_pairs", set(entry.max_pairs) - {"default"}, named)
+    _check_cap(f"{key}.max_pairs", entry.max_pairs, named)
     _check_part(f"{key}.part", entry.name, entry.part, known.splits)
     mined = _check_mined(key, entry)
     return Corpus(
@@ -193,6 +209,51 @@ def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
         variants={pair: names for pair, names in files.items() if names != (pair,)},
         threshold=entry.threshold,
     )
+
+
+def _of_documents(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
+    """Return a corpus of documents; its `codes` name the files of a language, and the wikis."""
+    codes = _chosen(key, entry, list(known.languages), known.languages)
+    _check_left(key, entry, codes, "found none; name the languages of the documents")
+    named = _with_table(known.languages)
+    _check_languages(f"{key}.codes", entry.codes, named)
+    _check_cap(f"{key}.max_documents", entry.max_documents, named)
+    _check_part(f"{key}.part", entry.name, entry.part, known.splits)
+    own = entry.source or entry.path
+    shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
+    if not own and shared not in known.sources:
+        raise EmsError(
+            f"{key}: set sources.{shared} to where {entry.name} lies, or give it a source or a path"
+        )
+    return Corpus(
+        name=entry.name,
+        version=entry.version,
+        source=own or known.sources[shared],
+        own=own is not None,
+        pairs=tuple(codes),
+        max_pairs=entry.max_documents,
+        part=entry.part,
+        variants={code: tuple(entry.codes[code]) for code in codes if code in entry.codes},
+        kind=entry.kind,
+        path=entry.path or "",
+    )
+
+
+def _check_kind(key: str, entry: CorpusEntry) -> None:
+    """Raise `EmsError` for a key of the other kind of corpora, and for two places of one."""
+    of_pairs = {"max_pairs", "format", "threshold", "fallback"}
+    others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
+    for name in sorted(others & entry.model_fields_set):
+        raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
+    if entry.kind == "documents" and entry.codes == PAPER:
+        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; leave it out")
+    if entry.source and entry.path:
+        raise EmsError(f"{key}.path: give the source or the path of a corpus, not both")
+
+
+def _check_cap(key: str, cap: int | dict[str, int] | None, named: Collection[str]) -> None:
+    if isinstance(cap, dict):
+        _check_languages(key, set(cap) - {"default"}, named)
 
 
 def _check_mined(key: str, entry: CorpusEntry) -> bool:
@@ -228,7 +289,7 @@ def _check_distinct(corpora: list[Corpus]) -> None:
             raise EmsError(f"corpora: {'/'.join(name)} is named twice (validation counts too)")
     first = {(item.name, item.version): item for item in reversed(corpora)}
     for item in corpora:
-        for what in ("source", "threshold"):
+        for what in ("source", "threshold", "kind"):
             if getattr(item, what) != getattr(first[item.name, item.version], what):
                 raise EmsError(f"corpora: the parts of {item.name} must have the same {what}")
 

@@ -11,6 +11,7 @@ from ems.settings import Name, Place, Settings, text, with_fields
 
 OPUS = "https://object.pouta.csc.fi"
 WIKIMATRIX = "https://dl.fbaipublicfiles.com/laser"
+DUMPS = "https://dumps.wikimedia.org"
 Folder = text(
     r"^[^\x00-\x1f\x7f-\x9f{}-][^\x00-\x1f\x7f-\x9f{}]*$",
     "expected a folder without control characters, `{` and `}`, not starting with `-`",
@@ -29,6 +30,11 @@ class SiteSources(Sources):
         WIKIMATRIX,
         description="Where LASER's mined files lie, WikiMatrix/v1/WikiMatrix.de-en.tsv.gz: a URL "
         "or a directory.",
+    )
+    wikipedia: Place = Field(
+        DUMPS,
+        description="Where Wikipedia's dumps lie, as dumps.wikimedia.org has them: a URL or a "
+        "directory.",
     )
 
 

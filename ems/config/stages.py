@@ -58,6 +58,7 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
         "split": _split(experiment, corpus.name, corpus.part),
         "max_pairs": corpus.cap(pair),
         **({"threshold": corpus.threshold} if corpus.mined else {}),
+        **({"kind": corpus.kind} if corpus.documents else {}),
         "seed": experiment.seed,
         "clean": plain(experiment.clean),
         "decontaminate": {
@@ -78,16 +79,37 @@ def _vocabulary(experiment: Experiment, vocabulary: str) -> Json:
 
 
 def _train(experiment: Experiment, system: str) -> Json:
-    own = experiment.of_system(system)
-    system = {key: plain(getattr(own.systems[system], key)) for key in Trained.model_fields}
-    watched = {"tensorboard"}  # what is written besides the model
-    training = {key: value for key, value in system["train"].items() if key not in watched}
+    own, name = experiment.of_system(system), system
+    system = {key: plain(getattr(own.systems[name], key)) for key in Trained.model_fields}
+    # what is written besides the model; and the name of a system whose settings count instead
+    others = {"tensorboard", "start"}
+    training = {key: value for key, value in system["train"].items() if key not in others}
     return {
         "system": {**system, "train": training},
+        **_start(experiment, name),
         "seed": experiment.seed,
         "languages": list(own.languages),
         "segmenters": own.segmenters,
         "format_characters": experiment.clean.format_characters,
+    }
+
+
+def _start(experiment: Experiment, system: str) -> Json:
+    """Return the hash of the training that a system starts from."""
+    start = experiment.systems[system].train.start
+    return {"start": stage_hash(experiment, "train", system=start)} if start else {}
+
+
+def _mine(experiment: Experiment, system: str) -> Json:
+    settings = experiment.systems[system]
+    train = ("corpus_share", "threads", "device")
+    return {
+        "mining": plain(settings.objectives.coherence.mining),
+        "max_tokens": settings.model.max_tokens,
+        "train": {key: getattr(settings.train, key) for key in train},
+        **_start(experiment, system),
+        "seed": experiment.seed,
+        "languages": list(experiment.of_system(system).languages),
     }
 
 
@@ -139,6 +161,7 @@ _STAGES = {
     "segment": _segment,
     "vocabulary": _vocabulary,
     "shards": lambda experiment: {},
+    "mine": _mine,
     "train": _train,
     "bench": _bench,
     "tables": _tables,

@@ -6,7 +6,7 @@ entry, `ugt-fr`, `ugt-de`, ..., as the models of the Lightweight paper are one p
 (section 4.1).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -104,11 +104,75 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
     base = {key: plain(getattr(file, key)) for key in Trained.model_fields}
     systems: dict[str, SystemSettings] = {}
     for name, entry in written.items():
-        for own, overrides in _each(name, entry, file.vocabularies).items():
+        for own, overrides in _expanded(name, entry, file.vocabularies):
             if own in systems or (own != name and own in written):
-                raise EmsError(f"systems.{name}.each: makes {own}, which is another system's name")
+                key = "iterations" if "iterations" in entry else "each"
+                raise EmsError(f"systems.{name}.{key}: makes {own}, which is another system's name")
             systems[own] = _system(f"systems.{own}", base, overrides)
-    return systems
+    return {name: _started(system, systems) for name, system in systems.items()}
+
+
+def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator[tuple[str, Json]]:
+    """Yield the systems of an entry: those of `each`, and the iterations of each of those."""
+    for own, overrides in _each(name, entry, vocabularies).items():
+        count = overrides.get("iterations")
+        if count is None:
+            yield own, overrides
+            continue
+        common = {key: value for key, value in overrides.items() if key != "iterations"}
+        for at in range(1, count + 1):
+            start = {"train": {"start": f"{own}-{at - 1}"}} if at > 1 else {}
+            yield f"{own}-{at}", merge(common, start)
+
+
+def _started(system: SystemSettings, systems: dict[str, SystemSettings]) -> SystemSettings:
+    """Return the system with the start of its own vocabulary, where `train.start` is an entry with
+    `each`.
+    """
+    start = system.train.start
+    own = f"{start}-{system.vocabulary}"
+    if start is None or start in systems or own not in systems:
+        return system
+    return replace(system, train=system.train.model_copy(update={"start": own}))
+
+
+def check_starts(systems: dict[str, SystemSettings]) -> None:
+    """Raise `EmsError` for a `train.start` that is no system trained here, that leads in a circle,
+    or whose weights do not fit: other sizes, another vocabulary, fewer languages.
+    """
+    starts = {name: of.train.start for name, of in systems.items() if of.trained and of.train.start}
+    for name, start in starts.items():
+        known = [each for each, of in systems.items() if of.trained and each != name]
+        if start not in known:
+            there = ", ".join(known) or "none"
+            raise EmsError(
+                f"systems.{name}.train.start: {start} is no other system that is trained here; "
+                f"there: {there}"
+            )
+        _check_fitting(f"systems.{name}.train.start", systems[name], systems[start])
+    for name in starts:
+        path = [name]
+        while start := starts.get(path[-1]):
+            if start in path:
+                circle = " from ".join([*path, start])
+                raise EmsError(
+                    f"systems.{name}.train.start: a circle, {circle}; change one of them"
+                )
+            path.append(start)
+
+
+def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> None:
+    """Raise `EmsError` when a system cannot go on with the weights of another one."""
+    name = system.train.start
+    sizes = ("layers", "width", "heads", "feed_forward", "max_tokens")
+    pairs = [
+        (f"model.{size}", *(getattr(of.model, size) for of in (system, start))) for size in sizes
+    ]
+    for what, own, other in [("vocabulary", system.vocabulary, start.vocabulary), *pairs]:
+        if own != other:
+            raise EmsError(f"{key}: {name} has {what} {other}, but this system {own}; say the same")
+    if missing := set(system.languages) - set(start.languages):
+        raise EmsError(f"{key}: {name} does not know {', '.join(sorted(missing))}; leave it out")
 
 
 def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
@@ -164,6 +228,10 @@ def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[s
 
     Raises `EmsError` for languages that the experiment does not have.
     """
+    for code in file.vocabulary.characters:
+        if code not in languages:
+            known = ", ".join(languages)
+            raise EmsError(f"vocabulary.characters: found {code!r}; the languages are {known}")
     vocabularies = {SHARED: Vocabulary(tuple(languages), file.vocabulary)}
     for name, entry in file.vocabularies.items():
         if name == SHARED:

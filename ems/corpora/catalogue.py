@@ -41,7 +41,7 @@ def check_corpora(experiment: Experiment) -> None:
 
 
 def _check(key: str, corpus: Corpus) -> None:
-    if corpus.own:
+    if corpus.own or corpus.documents:
         return
     known = catalogue().get(corpus.name)
     if known is None:

@@ -18,8 +18,10 @@ from ems.config import OPUSTOOLS
 from ems.corpora.by_opustools import moses_by_opustools
 from ems.corpora.content import LOCKED, START, check_start, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads, download
+from ems.corpora.dumps import check_dump
 from ems.corpora.locations import (
     corpus_location,
+    dump_location,
     is_remote,
     local_path,
     mined_location,
@@ -27,6 +29,7 @@ from ems.corpora.locations import (
 )
 from ems.corpora.moses import count_pairs
 from ems.corpora.part import part_path, write_all
+from ems.corpora.plain_text import count_documents
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 from ems.corpora.wikimatrix import count_mined
@@ -77,6 +80,31 @@ def fetch_mined(
         return {"pairs": count_mined(path, -math.inf)}
 
     return fetch(mined_location(source, pair), out, check, locked, downloads)
+
+
+def fetch_text(
+    source: str,
+    corpus: str,
+    version: str,
+    out: Path,
+    locked: bool = True,
+    downloads: Downloads = DOWNLOADS,
+) -> Lock:
+    """Fetch and check the documents of one language, a file of the name of `out`; return its lock
+    with the number of `documents` and `sentences`.
+    """
+    location = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
+    return fetch(location, out, count_documents, locked, downloads)
+
+
+def fetch_dump(
+    source: str, code: str, date: str, out: Path, downloads: Downloads = DOWNLOADS
+) -> Lock:
+    """Fetch the dump of a Wikipedia; return its lock. Raises `EmsError` for what begins otherwise.
+
+    What is behind the first stream is checked when it is read.
+    """
+    return fetch(dump_location(source, code, date), out, check_dump, True, downloads)
 
 
 def fetch(

@@ -58,7 +58,7 @@ def read_pairs(
         number = 1
         for batch in batched(zip(*lines, strict=True), _length, LINES):
             columns = zip(names, zip(*batch, strict=True), strict=True)
-            texts = [_decode_all(side, undecodable, name, path, number) for name, side in columns]
+            texts = [decode_lines(side, undecodable, path, number, name) for name, side in columns]
             yield from zip(*texts, strict=True)
             number += len(batch)
 
@@ -67,10 +67,13 @@ def _length(pair: tuple[bytes, bytes]) -> int:
     return len(pair[0]) + len(pair[1])
 
 
-def _decode_all(
-    lines: tuple[bytes, ...], undecodable: str, member: str, path: Path, number: int
+def decode_lines(
+    lines: tuple[bytes, ...], undecodable: str, path: Path, number: int, member: str = ""
 ) -> list[str | None]:
-    """Decode lines, the first of which has this number; at once if none of them is suspect."""
+    """Decode lines of a file, or of a member of it; the first of them has this number.
+
+    Raises `EmsError` for a line that is not UTF-8; with `undecodable="drop"` it becomes None.
+    """
     try:
         text = b"".join(lines).decode()
         suspect = "\0" in text
@@ -78,12 +81,12 @@ def _decode_all(
         suspect = True
     if suspect:
         numbered = enumerate(lines, start=number)
-        return [_decode(line, undecodable, member, path, at) for at, line in numbered]
+        return [_decode(line, undecodable, path, at, member) for at, line in numbered]
     texts = text.removesuffix("\n").split("\n")
     return [line.rstrip("\r") for line in texts] if "\r" in text else texts
 
 
-def _decode(line: bytes, undecodable: str, member: str, path: Path, number: int) -> str | None:
+def _decode(line: bytes, undecodable: str, path: Path, number: int, member: str) -> str | None:
     try:
         text = line.decode("utf-8").rstrip("\r\n")
         # ASCII in UTF-16, without its byte order mark, can be read as UTF-8
@@ -96,8 +99,8 @@ def _decode(line: bytes, undecodable: str, member: str, path: Path, number: int)
     if undecodable == "drop":
         return None
     raise EmsError(
-        f"{path}: line {number:,} of {member} is not UTF-8 ({problem}); convert the corpus to "
-        "UTF-8, or set clean.undecodable: drop"
+        f"{path}: line {number:,}{f' of {member}' if member else ''} is not UTF-8 ({problem}); "
+        "convert the corpus to UTF-8, or set clean.undecodable: drop"
     )
 
 

@@ -21,17 +21,28 @@ Lines = Annotated[int, Field(ge=1, le=1_000_000_000)]  # no file of OPUS has hal
 
 
 class CorpusEntry(Settings):
-    """A corpus and its language pairs."""
+    """A corpus: its language pairs, or its documents of single languages."""
 
     name: Name = Field(description="The name of the corpus.")
     version: ShortName = Field(description="Its version.")
+    kind: Literal["pairs", "documents"] = Field(
+        "pairs",
+        description="Language pairs with English, or documents of single languages: text files "
+        "with one sentence a line and a blank line after each document.",
+    )
     source: Place | None = Field(
-        None, description="A directory in OPUS layout, for a corpus of your own."
+        None,
+        description="A directory, for a corpus of your own: in OPUS layout, or for documents with "
+        "NAME/VERSION/LANGUAGE.txt or .txt.gz.",
+    )
+    path: Place | None = Field(
+        None,
+        description="A folder with LANGUAGE.txt or .txt.gz, used in place (of `kind: documents`).",
     )
     languages: listing(str, least=1) | None = Field(
         None,
-        description="Languages whose pair with English is used (default: all of the experiment; "
-        "of a release in ems/languages/opus.tsv those that it has).",
+        description="Languages whose pair with English is used, or whose documents are (default: "
+        "all of the experiment; of a release in ems/languages/opus.tsv those that it has).",
     )
     without: list[str] = Field([], description="Languages that are left out.")
     part: str = Field("", description="The part of the corpus, as `splits` divides it.")
@@ -44,6 +55,11 @@ class CorpusEntry(Settings):
         None,
         description="The most pairs of each file of a language pair; `{default: N, ru: M}` sets "
         "it for some languages.",
+    )
+    max_documents: by_type(Lines, dict[str, Lines]) | None = Field(
+        None,
+        description="The most documents of a language, drawn at random; `{default: N, zh: M}` "
+        "sets it for some languages.",
     )
     format: Literal["moses", "mined"] = Field(
         "moses", description="OPUS's Moses zips, or LASER's mined files with scores (WikiMatrix)."
@@ -71,7 +87,9 @@ class Split(Settings):
     )
     rest: Part | None = Field(None, description="The part of all other lines.")
     documents: ShortName | None = Field(
-        None, description="A file beside moses/ with the document of each line."
+        None,
+        description="A file beside moses/ with the document of each line; a corpus of "
+        "`kind: documents` has none.",
     )
     parts: Annotated[dict[Part, Share], Field(min_length=2)] | None = Field(
         None,
@@ -84,11 +102,17 @@ class Split(Settings):
         """The names of the parts."""
         return [*self.first, self.rest] if self.first else list(self.parts)
 
-    def check(self, key: str) -> None:
-        """Raise `EmsError` unless a corpus is divided in one of the two ways, and as a whole."""
+    def check(self, key: str, documents: bool = False) -> None:
+        """Raise `EmsError` unless a corpus is divided in one of the two ways, and as a whole.
+
+        With `documents` its documents are its own: `parts` alone divides it.
+        """
         present = self.model_fields_set
+        for name in sorted(present - {"parts"}) if documents else ():
+            raise EmsError(f"{key}.{name}: a corpus of `kind: documents` is divided by parts alone")
         by_position = bool({"first", "rest"} & present)
-        for name in ("first", "rest") if by_position else ("documents", "parts"):
+        whole = ("parts",) if documents else ("documents", "parts")
+        for name in ("first", "rest") if by_position else whole:
             if name not in present:
                 raise EmsError(f"{key}.{name}: this key is missing")
         if by_position and {"documents", "parts"} & present:

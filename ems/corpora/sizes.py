@@ -37,12 +37,14 @@ class PairSize:
 
     @property
     def language(self) -> str:
-        """The side that is not English."""
+        """The side that is not English, or the language of documents."""
         return other_language(self.pair)
 
     @property
     def licence(self) -> str:
         """The licence of the corpus by the catalogue."""
+        if self.corpus.dumped:
+            return "CC BY-SA 4.0"
         known = None if self.corpus.own else catalogue().get(self.corpus.name)
         return known.licence if known else "yours"
 
@@ -61,7 +63,7 @@ def pair_sizes(experiment: Experiment) -> list[PairSize]:
 
 
 def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: bool) -> PairSize:
-    known = opus_files(corpus.name, corpus.version)
+    known = {} if corpus.documents else opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(pair)]
     kilobytes = 0 if shared else None
     if corpus.own or None in files:

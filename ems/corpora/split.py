@@ -34,12 +34,12 @@ def part_of_line(documents: list[str], parts: dict[str, float]) -> list[str]:
     sizes = Counter(documents)
     part, before = {}, 0
     for name in sorted(sizes, key=lambda text: hashlib.sha256(text.encode()).digest()):
-        part[name] = _part_at((before + sizes[name] / 2) / len(documents), parts)
+        part[name] = part_at((before + sizes[name] / 2) / len(documents), parts)
         before += sizes[name]
     return [part[name] for name in documents]
 
 
-def _part_at(place: float, parts: dict[str, float]) -> str:
+def part_at(place: float, parts: dict[str, float]) -> str:
     """Return the part whose share holds `place` (0 to 1)."""
     end = 0.0
     for name, share in sorted(parts.items()):

@@ -18,7 +18,7 @@ def embed_tokens(
     The encoder is put into eval mode; arrays are cut to its max_tokens and may not be empty.
     """
     encoder.eval()
-    result = np.empty((len(sentences), encoder.settings.width), np.float32)
+    result = np.empty((len(sentences), encoder.settings.pooled_width), np.float32)
     if not sentences:
         return result
     device, limit = encoder.tokens.weight.device, encoder.settings.max_tokens

@@ -1,4 +1,4 @@
-"""The sentence encoder: a Transformer and mean pooling (EMS v2 section III-A, Eq. 1).
+"""The sentence encoder: a Transformer and pooling (EMS v2 section III-A, Eq. 1).
 
 Where the paper is silent it is as the authors' code (docs/fidelity.md): learned absolute positions,
 no language token in the input, layer norm after each residual (post-LN), swish. Start values are
@@ -114,7 +114,7 @@ class Encoder(nn.Module):
                 layer.load_state_dict(self.layers[0].state_dict())
 
     def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
-        """Return the mean-pooled states [N, d] of sentences (Eq. 1).
+        """Return the pooled states of sentences, [N, d] (Eq. 1), or with mean-max [N, 2 d].
 
         tokens[T] are packed, lengths[N] ascend; a `packing` of them saves a wait for the GPU.
         """
@@ -136,7 +136,10 @@ class Encoder(nn.Module):
         states = states[: len(tokens)]  # (T, d)
         sums = states.new_zeros(len(lengths), states.shape[1])
         sums = sums.index_add(0, packing.sentence, states)  # (N, d)
-        return states, sums / lengths[:, None]
+        means = sums / lengths[:, None]
+        if self.settings.pooling == "mean":
+            return states, means
+        return states, torch.cat([means, _maxima(states, packing)], dim=1)  # (N, 2 d)
 
     def _rows(self, tokens: int) -> int:
         """Return the rows for so many tokens: few numbers, if each shape is compiled or kept."""
@@ -152,6 +155,15 @@ class Encoder(nn.Module):
         """
         for layer in self.layers:
             layer.compiled = torch.compile(layer.by_token, dynamic=False, backend=backend)
+
+
+def _maxima(states: Tensor, packing: Packing) -> Tensor:
+    """Return the largest of each number over the states[T, d] of each sentence, [N, d]."""
+    parts = []
+    for group, padded in zip(packing.groups, pad(states, packing), strict=True):
+        rows = padded.view(*group.index.shape, -1)  # (n, L, d)
+        parts.append(rows.masked_fill(~group.real[:, :, None], float("-inf")).max(1).values)
+    return torch.cat(parts)
 
 
 def start_values(module: nn.Module, start: str) -> None:

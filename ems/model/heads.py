@@ -21,7 +21,7 @@ class GenerativeHead(nn.Module):
     ) -> None:
         super().__init__()
         width = settings.language_width
-        joined = width + model.width
+        joined = width + model.pooled_width
         own = settings.output == "own"
         out = joined if own else model.width
         norm = nn.LayerNorm if settings.layer_norm else nn.Identity
@@ -50,12 +50,12 @@ class ContrastiveHead(nn.Module):
 
     def __init__(self, model: EncoderSettings, out: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(model.width, model.width)
-        self.outer = nn.Linear(model.width, out)
+        self.inner = nn.Linear(model.pooled_width, model.pooled_width)
+        self.outer = nn.Linear(model.pooled_width, out)
         start_values(self, model.start)
 
     def forward(self, sentences: Tensor) -> Tensor:
-        """Map sentences[N, d] to [N, d_cntrs]."""
+        """Map sentence embeddings to [N, d_cntrs]."""
         return self.outer(functional.relu(self.inner(sentences)))
 
 

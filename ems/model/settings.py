@@ -1,6 +1,6 @@
 """The settings `model` and `objectives.head`: the encoder and the head that predicts tokens."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,9 +15,15 @@ Tokens = Annotated[int, Field(ge=1, le=32768)]  # the longest of published text 
 class EncoderSettings(Settings):
     """The sizes of the encoder (EMS v2 section III-A)."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"pooling"})
     layers: int = Field(6, ge=0, le=1000, description="The number of Transformer layers.")
     # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
     width: Width = Field(1024, description="The width of the embeddings and of each layer.")
+    pooling: Literal["mean", "mean-max"] = Field(
+        "mean",
+        description="The sentence embedding. mean: of the states of its tokens; mean-max: their "
+        "mean and their maximum, twice as wide (CCL 2019).",
+    )
     heads: int = Field(16, ge=1, le=1024, description="Attention heads; they divide `width`.")
     # 32 wide each at the largest width
     feed_forward: int = Field(
@@ -34,6 +40,11 @@ class EncoderSettings(Settings):
     norm_eps: number(ge=1e-30, le=1) = Field(  # of float32: neither 0 nor more than any variance
         0.00001, description="The epsilon of every layer norm."
     )
+
+    @property
+    def pooled_width(self) -> int:
+        """The width of a sentence embedding."""
+        return 2 * self.width if self.pooling == "mean-max" else self.width
 
 
 class HeadSettings(Settings):

@@ -24,6 +24,7 @@ class DeviceBatch:
     total: int
     first: int = 0
     step: int = 0
+    targets: Tensor | None = None
     places: Tensor | None = None
     keys: Tensor | None = None
 

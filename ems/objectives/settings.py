@@ -1,5 +1,6 @@
 """The settings of the objectives, and which of them go together."""
 
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
 
 Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside float32
 Pairs = Annotated[int, Field(ge=2, le=1_048_576)]  # SigLIP's largest contrastive batch
+Neighbourhood = Annotated[int, Field(ge=1, le=100)]  # sentences before and after one
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]  # as the lines of a corpus
+CONTEXT = "Sentences of the context on each side of the sentence."
 WEIGHT = "The weight of the loss in the sum; 0 is off."
 TARGET = "counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors' code does."
 
 
 class Weighted(Settings):
-    """The settings that each objective has."""
+    """The settings that each objective has.
 
+    `DOCUMENTS` is true for one that learns from documents of single languages, not from pairs.
+    """
+
+    DOCUMENTS: ClassVar[bool] = False
     weight: Weight = Field(0, description=WEIGHT)
 
 
@@ -108,13 +116,58 @@ class MatryoshkaSettings(Weighted):
     """The contrastive loss of prefixes of the sentence embedding."""
 
     dimensions: listing(Annotated[int, Field(ge=1, le=WIDEST)]) = Field(
-        [], description="The lengths of the prefixes, at most `model.width`."
+        [], description="The lengths of the prefixes, at most that of the embedding."
     )
+
+
+class ContextSettings(Weighted):
+    """Tells a sentence in its context from another one there (CCL 2019, section 3.1)."""
+
+    DOCUMENTS = True
+    k: Neighbourhood = Field(1, description=CONTEXT)
+    loss: Literal["cross-entropy", "printed"] = Field(
+        "cross-entropy",
+        description="cross-entropy: -log p of the truth; printed: 1 - p, as L_ml in the paper, "
+        "which has no log.",
+    )
+
+
+class MiningSettings(Settings):
+    """How pairs of similar sentences of two languages are mined (CCL 2019, section 3.2)."""
+
+    sample: int = Field(  # 1,000,000: a day of products on a GPU for each round
+        10_000,
+        ge=1,
+        le=1_000_000,
+        description="m, the sentences of each language that a round draws and compares, or all.",
+    )
+    keep: Count = Field(1_000, description="The best pairs of a round that are kept, at most.")
+    pairs: Count = Field(100_000, description="Rounds are repeated until there are so many pairs.")
+    neighbours: int = Field(
+        10,
+        ge=0,
+        le=1_000,
+        description="The neighbours in CSLS, 10 as its authors have them; 0: the cosine alone.",
+    )
+
+
+class CoherenceSettings(Weighted):
+    """Predicts how similar two sentences are from one in the context of the other (CCL 2019,
+    section 3.2). `train.start` is the system that finds the sentences.
+    """
+
+    DOCUMENTS = True
+    k: Neighbourhood = Field(1, description=CONTEXT)
+    target: Literal["cosine", "csls"] = Field(
+        "cosine", description="The similarity that is predicted, of the system in `train.start`."
+    )
+    mining: MiningSettings = Field(default_factory=MiningSettings)
 
 
 class Objectives(Settings):
     """The training objectives and the head that some of them share."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"context", "coherence"})
     head: HeadSettings = Field(
         default_factory=HeadSettings,
         description="The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5).",
@@ -127,11 +180,18 @@ class Objectives(Settings):
     align: AlignSettings = Field(default_factory=AlignSettings)
     similarity: SimilaritySettings = Field(default_factory=SimilaritySettings)
     matryoshka: MatryoshkaSettings = Field(default_factory=MatryoshkaSettings)
+    context: ContextSettings = Field(default_factory=ContextSettings)
+    coherence: CoherenceSettings = Field(default_factory=CoherenceSettings)
 
     @property
     def active(self) -> list[str]:
         """The names of the objectives that have a weight."""
         return [name for name, part in self if getattr(part, "weight", 0)]
+
+    @property
+    def documents(self) -> bool:
+        """True if the active objectives learn from documents instead of pairs."""
+        return any(getattr(self, name).DOCUMENTS for name in self.active)
 
 
 @cache
@@ -152,6 +212,19 @@ def check_objectives(
     active = objectives.active
     if not active:
         raise EmsError(f"{key}: every objective has weight 0; nothing would be learnt")
+    of_pairs = [name for name in active if not getattr(objectives, name).DOCUMENTS]
+    if objectives.documents and of_pairs:
+        of_documents = ", ".join(name for name in active if name not in of_pairs)
+        raise EmsError(
+            f"{key}: objectives.{of_documents} learns from documents of single languages, but "
+            f"{' and '.join(of_pairs)} from pairs; set the weight of one kind to 0"
+        )
+    _check_coherence(key, objectives, train)
+    if "mlm" in active and model.pooling == "mean-max":
+        raise EmsError(
+            f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
+            "by model.pooling: mean-max; say mean, or leave mlm out"
+        )
     others = [name for name in ("ugt", "smlm") if name in active]
     if train.input_mask == "one":
         others.append("train.input_mask: one")
@@ -172,12 +245,36 @@ def check_objectives(
             "states of their tokens; leave one of them out"
         )
     if "matryoshka" in active:
-        _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model.width)
+        _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model)
 
 
-def _check_dimensions(key: str, settings: MatryoshkaSettings, width: int) -> None:
+def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -> None:
+    if objectives.coherence.weight and objectives.context.weight:
+        raise EmsError(
+            f"{key}: objectives.context learns from random sentences in a context, "
+            "objectives.coherence from similar ones; set the weight of one of them to 0"
+        )
+    if objectives.coherence.weight and not train.start:
+        raise EmsError(
+            f"{key}: train.start: this key is missing; objectives.coherence learns from the "
+            "sentences that another system finds similar, so name that one"
+        )
+
+
+def check_learnable(key: str, objectives: Objectives, kinds: Collection[str]) -> None:
+    """Raise `EmsError` when no corpus is of the kind that the objectives learn from."""
+    needed = "documents" if objectives.documents else "pairs"
+    if needed not in kinds:
+        raise EmsError(
+            f"{key}: {' and '.join(objectives.active)} learn from {needed}, but no entry under "
+            f"corpora has `kind: {needed}`; add one, or choose other objectives"
+        )
+
+
+def _check_dimensions(key: str, settings: MatryoshkaSettings, model: EncoderSettings) -> None:
     if not settings.dimensions:
         raise EmsError(f"{key}.dimensions: this list is empty; name some, like [32, 64]")
     for size in settings.dimensions:
-        if size > width:
-            raise EmsError(f"{key}.dimensions: {size} is more than model.width, {width}")
+        if size > model.pooled_width:
+            most = model.pooled_width
+            raise EmsError(f"{key}.dimensions: {size} is more than the embedding has, {most}")

@@ -45,6 +45,7 @@ class Objective:
     - `add_head(heads, settings, languages, pieces)` adds to the heads of a system.
     - `hide` is what the encoder must not see (`Masker.hide`; empty: it sees all tokens).
     - `states` is true if the loss needs the states of tokens besides the sentence embeddings.
+    - `accuracy(system, encoded)` is a percentage, summed over the pairs of a batch; it is logged.
     - `flops(system, lengths[2B])` are the operations of a forward pass, without the encoder.
     - `order` is the place in sums and among the heads, whatever the order of an experiment's keys,
       so that the same settings give the same bits; ties are in the order of the names.
@@ -54,6 +55,7 @@ class Objective:
     add_head: Callable[[nn.ModuleDict, "Parts", int, int], None] = lambda *_: None
     hide: str = ""
     states: bool = False
+    accuracy: Callable[["System", Encoded], Tensor] | None = None
     flops: Callable[["System", np.ndarray], int] = lambda *_: 0
     order: int = 100
 
@@ -113,7 +115,7 @@ class System(nn.Module):
         return replace(batch, keys=keys, step=step)
 
     def forward(self, batch: DeviceBatch) -> dict[str, Tensor]:
-        """Return the loss parts of a batch by name, and their weighted `total`."""
+        """Return the loss parts of a batch by name, accuracies, and the weighted `total`."""
         return self.losses(batch, *self.encode(batch.inputs, batch.lengths, batch.packing))
 
     def encode(
@@ -139,7 +141,18 @@ class System(nn.Module):
             for name, objective in self.objectives.items()
         }
         total = sum(getattr(self.settings, name).weight * part for name, part in parts.items())
-        return {**parts, "total": total}
+        rates = {
+            f"{name}_accuracy": objective.accuracy(self, encoded) / batch.total
+            for name, objective in self.objectives.items()
+            if objective.accuracy
+        }
+        return {**parts, **rates, "total": total}
+
+    @property
+    def parts(self) -> list[str]:
+        """Return the names of what `losses` returns."""
+        rated = [name for name, objective in self.objectives.items() if objective.accuracy]
+        return [*self.objectives, *(f"{name}_accuracy" for name in rated), "total"]
 
     @property
     def negatives(self) -> int | None:
@@ -160,4 +173,4 @@ def similarity_flops(system: System, lengths: np.ndarray, width: int | None = No
     """
     pairs = len(lengths) // 2
     group = min(system.negatives or pairs, pairs)
-    return 4 * (width or system.encoder.settings.width) * pairs * group
+    return 4 * (width or system.encoder.settings.pooled_width) * pairs * group

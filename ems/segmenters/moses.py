@@ -18,6 +18,9 @@ def _full_perl() -> bool:
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
+PERL = Need(_full_perl, "needs the full Perl; install Debian's package `perl`")
+
+
 def with_flags(*flags: str) -> Segmenter:
     """Return the tokenizer with some flags."""
 
@@ -25,8 +28,7 @@ def with_flags(*flags: str) -> Segmenter:
         script = files("mosestokenizer").joinpath("tokenizer-v1.1.perl")
         return ["perl", str(script), "-q", *flags, "-l", language]
 
-    perl = Need(_full_perl, "needs the full Perl; install Debian's package `perl`")
-    return Segmenter(command=command, needs=(perl, package("mosestokenizer")))
+    return Segmenter(command=command, needs=(PERL, package("mosestokenizer")))
 
 
 SEGMENTER = with_flags("-no-escape")

@@ -11,12 +11,22 @@ from pathlib import Path
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file, write_json
-from ems.shapes import BELOW, TEXT, listing, mapping, record
+from ems.shapes import BELOW, COUNT, TEXT, listing, mapping, record
 
 TRAIN = "train"  # the role without which there is no index
 MANIFEST = "manifest.json"
 INDEX = mapping(mapping(TEXT, BELOW)) | record({TRAIN: mapping(TEXT, BELOW, least=1)})
 FOLDER = record({}, {"shards": mapping(TEXT, BELOW)})  # of the manifest of a folder of shards
+MINED = record(  # of the manifest of a folder of mined pairs
+    {
+        "languages": listing(TEXT, least=2),
+        "pairs": mapping(COUNT),
+        "sha256": TEXT,
+        "shards": TEXT,
+        "vocabulary_sha256": TEXT,
+    }
+)
+PAIRS = "pairs.npy"  # beside it
 LANGUAGES = record({"languages": listing(TEXT, least=1)})
 
 
@@ -78,6 +88,15 @@ def is_shards(folder: Path) -> bool:
     return listed is not None and names <= listed.keys()
 
 
+def is_mined(folder: Path) -> bool:
+    """Return whether a folder holds mined pairs, and nothing else."""
+    try:
+        read_json(folder / MANIFEST, MINED)
+    except EmsError:
+        return False
+    return {path.name for path in folder.iterdir()} <= {PAIRS, MANIFEST}
+
+
 def shards_in(folder: Path) -> list[Path]:
     """Return the shards of a corpus and language pair, in their order; of a shard, itself.
 
@@ -99,10 +118,11 @@ def _check_manifest(folder: Path) -> None:
         raise Damaged(folder, f"no shard (it has no {MANIFEST})")
 
 
-def shards_of(folders: list[Path], languages: Sequence[str]) -> list[Path]:
-    """Return the shards that hold pairs of these languages only."""
+def shards_of(folders: list[Path], languages: Sequence[str], sides: int = 2) -> list[Path]:
+    """Return the shards that hold pairs of these languages only, or documents (one side)."""
+    held = {folder: read_json(folder / MANIFEST, LANGUAGES)["languages"] for folder in folders}
     return [
         folder
-        for folder in folders
-        if set(read_json(folder / MANIFEST, LANGUAGES)["languages"]) <= set(languages)
+        for folder, codes in held.items()
+        if len(codes) == sides and set(codes) <= set(languages)
     ]

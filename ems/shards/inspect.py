@@ -7,11 +7,15 @@ The path of a shard says what it holds: `<experiment>/shards/<vocabulary>/<corpu
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
 from ems.shapes import COUNT, mapping, record
-from ems.shards.index import read_index, shards_in
+from ems.shards.documents import DocumentStore
+from ems.shards.index import MANIFEST, MINED, TRAIN, read_index, shards_in, shards_of
+from ems.shards.mined import MinedPairs
 from ems.shards.reader import Shard, verify_shards
 from ems.text.subwords import load_vocabulary
 
@@ -52,6 +56,34 @@ def inspect_folder(folder: Path, pair: str | None, row: int, vocabulary: Path | 
     return describe(find(shards_in(folder), pair, row), vocabulary)
 
 
+def inspect_mined(
+    mined: Path, index: Path, pair: str | None, row: int, vocabulary: Path | None
+) -> str:
+    """Describe a mined pair (from 0, the best first) of a language pair, or of all: its scores, and
+    both of its sentences. `index` lists the documents that it was mined in.
+    """
+    listed = read_index(index)[TRAIN]
+    codes = read_json(mined / MANIFEST, MINED)["languages"]
+    documents = DocumentStore(shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
+    pairs = MinedPairs(mined, documents)
+    rows = pairs.of(pair)
+    if not 0 <= row < len(rows):
+        raise EmsError(
+            f"--row {row}: there are {len(rows):,} mined pairs, so a row is one of 0 to "
+            f"{len(rows) - 1}"
+        )
+    found = rows[row : row + 1]
+    names = "-".join(codes[at] for at in found["languages"][0])
+    lines = [
+        f"mined pair {row:,} of {len(rows):,}, {names}, round {int(found['round'][0]):,}: CSLS "
+        f"{found['score'][0]:.4f}, cosine {found['similarity'][0]:.4f}"
+    ]
+    for side in (0, 1):
+        (place,) = documents.places(found["languages"][:, side], found["rows"][:, side])
+        lines += ["", describe(Place(*place), vocabulary)]
+    return "\n".join(lines)
+
+
 def find(shards: list[Path], pair: str | None, row: int) -> Place:
     """Find row `row` (from 0) of the shards of a language pair (None: of all), counted through.
 
@@ -86,9 +118,11 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
         raise Damaged(path, problem)
     processor = load_vocabulary(path)
     shard.pieces = processor.get_piece_size()
+    kind = "pair" if len(shard.languages) > 1 else "language"
     lines = [
-        f"corpus {corpus} {version}, pair {pair}, shard {shard.folder.name}, row {place.row:,} of "
-        f"{shard.pairs:,}",
+        f"corpus {corpus} {version}, {kind} {pair}, shard {shard.folder.name}, row "
+        f"{place.row:,} of {shard.pairs:,}",
+        *([_document(place)] if len(shard.languages) == 1 else []),
         _origin(place),
     ]
     for side, code in enumerate(shard.languages):
@@ -96,6 +130,17 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
         pieces = " ".join(processor.id_to_piece(ids))
         lines += ["", f"{code}: {processor.decode(ids)}", f"  {len(ids)} tokens: {pieces}"]
     return "\n".join(lines)
+
+
+def _document(place: Place) -> str:
+    """Name the document of a row, and its place there."""
+    bounds = place.shard.documents
+    number = int(np.searchsorted(bounds, place.row, side="right")) - 1
+    start, end = bounds[number : number + 2].tolist()
+    return (
+        f"document {number:,} of {len(bounds) - 1:,}, its sentence {place.row - start:,} of "
+        f"{end - start:,} (rows {start:,} to {end - 1:,})"
+    )
 
 
 def _origin(place: Place) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ems.config.provenance import digest
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
@@ -28,16 +29,18 @@ from ems.shards.checks import ids_fault, lines_fault, offsets_fault
 from ems.shards.index import MANIFEST
 
 MAPS = 4  # files of a shard that are open while it is trained on
+DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
 OTHERS = 64  # files that a process may have open besides
 CODE: Shape = {"type": "string", "pattern": r"\A\w+\Z", "description": "the code of a language"}
 SHARD = record(  # of the manifest of one shard
     {
-        "languages": {**listing(CODE), "minItems": 2, "maxItems": 2, "uniqueItems": True},
+        "languages": {**listing(CODE), "minItems": 1, "maxItems": 2, "uniqueItems": True},
         "pairs": COUNT,
         "tokens": mapping(COUNT),
         "vocabulary_sha256": TEXT,
         "sha256": mapping(TEXT, BELOW),
-    }
+    },
+    {"documents": COUNT},
 )
 
 
@@ -65,6 +68,10 @@ class Shard:
             self.files[f"{code}.ids"] = np.uint16, self.tokens[code]
             self.files[f"{code}.offsets"] = np.int64, self.pairs + 1
         self.files["lines"] = np.int64, self.pairs
+        if len(self.languages) == 1:
+            if "documents" not in manifest:
+                raise Damaged(folder / MANIFEST, "of one language, but without `documents`")
+            self.files[DOCUMENTS] = np.int64, manifest["documents"] + 1
         for name in self.files:
             self._check_size(name)
 
@@ -102,6 +109,13 @@ class Shard:
     def lines(self) -> np.ndarray:
         """int64[pairs]: the line of the corpus that each pair comes from, counted from 1."""
         return self._mapped("lines", lines_fault)
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """int64[documents + 1]: the row at which each document of one language begins, and the
+        end.
+        """
+        return self._mapped(DOCUMENTS, offsets_fault, self.pairs)
 
     def _mapped(self, name: str, fault: Callable[..., str], *expected: Any) -> np.ndarray:
         """Memory-map the numbers of a file once they have passed the check `fault`.
@@ -166,6 +180,9 @@ class Batch:
     sentence each is: i < B is the first side of pair i, B + i its second side; `languages[2B]` is
     the language index of sentence i (in the order of `rows` values, not of `tokens`).
 
+    Of documents (`ems.shards.documents`) a sentence is a text, and `targets[2B]` by row say how
+    well the sentence in its middle fits there, 1 or 0.
+
     Training adds what its objectives need: `inputs[T]` are the tokens with those at `places`
     masked, `keys[2B]` by row are equal for equal sentences, `step` is the number of the step.
     """
@@ -174,6 +191,7 @@ class Batch:
     lengths: np.ndarray
     rows: np.ndarray
     languages: np.ndarray
+    targets: np.ndarray | None = None
     inputs: np.ndarray | None = None
     places: np.ndarray | None = None
     keys: np.ndarray | None = None
@@ -185,11 +203,23 @@ class Batch:
         return len(self.lengths) // 2
 
 
+def packed(
+    sentences: list[np.ndarray], languages: np.ndarray, targets: np.ndarray | None = None
+) -> Batch:
+    """Return sentences by row, arrays of token ids, as a batch."""
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    rows = np.argsort(lengths, kind="stable")  # by length, ties by row
+    tokens = np.concatenate([sentences[row] for row in rows.tolist()]).astype(np.int64)
+    return Batch(tokens, lengths[rows], rows, languages, targets)
+
+
 class PairStore:
     """All shards of an experiment's training (or validation) data, as one source of batches.
 
     With a `share` below 1 only that share of each language pair is used, at even distances.
     """
+
+    documents = False  # whether its sentences are texts of documents
 
     def __init__(
         self, folders: list[Path], languages: list[str], max_tokens: int, share: float = 1.0
@@ -209,6 +239,16 @@ class PairStore:
         self.vocabulary_sha256 = vocabularies.pop()
         allow_open_files(MAPS * len(self.shards))
         self._count()
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of all shards."""
+        return digest([shard.sha256 for shard in self.shards])
+
+    @property
+    def contents(self) -> str:
+        """How many pairs are used, and the hash of the shards."""
+        return f"{int(self.sizes.sum()):,} pairs, sha256 {self.fingerprint}"
 
     def _count(self) -> None:
         """Count the pairs through, language pair by language pair and there shard by shard."""
@@ -234,6 +274,10 @@ class PairStore:
                 f"{shard.folder}: holds pairs of {'-'.join(shard.languages)}, the experiment has "
                 f"no {missing}; leave it out of the index"
             )
+        if (len(shard.languages) == 1) != self.documents:
+            kinds = ["pairs", "documents of one language"]
+            expected, found = kinds[self.documents], kinds[not self.documents]
+            raise EmsError(f"{shard.folder}: expected shards of {expected}, found {found}")
         if not shard.pairs:
             raise Damaged(shard.folder, "expected pairs of sentences, found none")
 
@@ -289,11 +333,7 @@ class PairStore:
             for side in (0, 1)
             for at, row in places
         ]
-        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        rows = np.argsort(lengths, kind="stable")  # by length, ties by row
-        tokens = np.concatenate([pieces[row] for row in rows.tolist()]).astype(np.int64)
-        languages = self._codes[shard_of].T.flatten()  # (2B,)
-        return Batch(tokens, lengths[rows], rows, languages)
+        return packed(pieces, self._codes[shard_of].T.flatten())  # languages[2B]
 
     def places(self, groups: np.ndarray, within: np.ndarray) -> list[tuple[Shard, int]]:
         """Return the shard of each pair and its row there."""

@@ -2,7 +2,8 @@
 
 SentencePiece splits at spaces before it merges, and a piece has a space at its start or nowhere, so
 the tokens of a line are those of its words. Words repeat (Zipf): looking them up takes a third of
-the time. A vocabulary with pieces across spaces, which ems does not train, is used line by line.
+the time. A vocabulary with pieces across spaces, which ems does not train, is used line by line; so
+is a unigram model, whose sums of scores may round otherwise, and a language of characters.
 """
 
 from array import array
@@ -10,17 +11,22 @@ from itertools import chain
 
 from sentencepiece import SentencePieceProcessor
 
-SPACE = "\u2581"  # how SentencePiece writes a space
+from ems.text.subwords import SPACE, by_characters, encode_lines
+
 KEPT = 1_000_000  # characters of words that are remembered, some 25 MB; then they are forgotten
 
 
 class WordEncoder:
-    """Encodes lines with a subword model and remembers words."""
+    """Encodes lines of a language with a subword model and remembers words."""
 
-    def __init__(self, processor: SentencePieceProcessor) -> None:
-        self.processor = processor
-        pieces = map(processor.id_to_piece, range(processor.get_piece_size()))
-        self.by_words = not any(SPACE in piece[1:] for piece in pieces)
+    def __init__(self, processor: SentencePieceProcessor, language: str = "") -> None:
+        self.processor, self.language = processor, language
+        ids = range(processor.get_piece_size())
+        self.by_words = not (
+            any(SPACE in processor.id_to_piece(at)[1:] for at in ids)
+            or by_characters(processor, language)
+            or any(processor.get_score(at) % 1 for at in ids)  # of BPE: the number of the merge
+        )
         self.known: dict[str, bytes] = {}
         self.size = 0  # characters in `known`
 
@@ -38,5 +44,5 @@ class WordEncoder:
         return [b"".join(map(look_up, line)) for line in words]
 
     def _pack(self, texts: list[str]) -> list[bytes]:
-        encoded = self.processor.encode(texts, num_threads=1)
+        encoded = encode_lines(self.processor, texts, self.language)
         return [array("H", ids).tobytes() for ids in encoded]

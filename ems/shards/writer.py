@@ -1,36 +1,45 @@
-"""Segmented pairs -> token shards: in parallel, resumable shard by shard, streaming.
+"""Segmented pairs or documents -> token shards: in parallel, resumable shard by shard, streaming.
 
 All tokens of a sentence are kept, since truncation (120 in the paper) belongs to the model. A pair
-of which one side has no token is dropped and counted. A shard is a fixed number of lines of its
-source, so that shards do not wait for each other; one without a pair is left out.
+of which one side has no token is dropped and counted; so is a sentence without a token, and then a
+document with fewer than two sentences. A shard is a fixed number of lines of its source, so that
+shards do not wait for each other, and the rest of its last document; one without a row is left out.
 """
 
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import lru_cache, partial
-from itertools import compress
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from ems.batches import batched
 from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path, check_target, read_json, sha256_file, write_json
 from ems.shapes import COUNT, listing, mapping, record
 from ems.shards.index import MANIFEST, is_shards
-from ems.shards.reader import SHARD
+from ems.shards.reader import DOCUMENTS, SHARD
 from ems.shards.words import WordEncoder
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import load_vocabulary
-from ems.text.tsv import codes_of, read_columns
+from ems.text.tsv import BOUNDARY, codes_of, read_columns, unit_of
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
+LEAST = 2  # sentences of a document: one alone has no context
+MANY = 100  # documents encoded at once
 MAX_PIECES = 65_535  # of a vocabulary; the papers have 60,000
 PART = record(  # of the manifest of a shard, what is added up
-    {**SHARD["properties"], "dropped": COUNT, "lengths": mapping(listing(COUNT))}
+    {
+        **{name: SHARD["properties"][name] for name in SHARD["required"]},
+        "dropped": COUNT,
+        "lengths": mapping(listing(COUNT)),
+    },
+    {DOCUMENTS: COUNT},
 )
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
 Vocabulary = tuple[Path, str]  # the file and its sha256
@@ -44,7 +53,8 @@ def write_shards(
     workers: int = 1,
     pairs: int = PAIRS,
 ) -> dict[str, Any]:
-    """Encode the segmented pair file `<a>-<b>.tsv` into shards in the folder `out`.
+    """Encode the segmented pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards in the folder
+    `out`.
 
     Returns the manifest of the folder. Several shards are written by `workers` processes and kept
     in `state` (default: beside `out`) until all are there. Raises `EmsError` when not one pair has
@@ -53,17 +63,18 @@ def write_shards(
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
     work = partial(_write_shard, (vocabulary, vocabulary_sha256), languages)
-    what = f"encode {source.stem}"
-    pieces, sha256 = cut(source, pairs, size=None)
+    what, unit = f"encode {source.stem}", unit_of(languages)
+    end_line = BOUNDARY if len(languages) == 1 else None
+    pieces, sha256 = cut(source, pairs, size=None, end_line=end_line)
     if len(pieces) == 1:
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
-            do_only(what, work, pieces[0], folder / pieces[0].name)
+            do_only(what, work, pieces[0], folder / pieces[0].name, unit)
             return _close(folder, source)
     state = state or out.with_name(f".{out.name}.state")
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
     key |= {"languages": languages, "code": source_hash("ems.shards.writer")}
-    with done_pieces(what, work, pieces, state, key, workers) as results:
+    with done_pieces(what, work, pieces, state, key, workers, unit) as results:
         folder = results[0].parent
         manifest = _close(folder, source)
         with atomic_path(out, is_shards) as temporary:
@@ -79,7 +90,8 @@ def _close(folder: Path, source: Path) -> dict[str, Any]:
     parts = list(manifests.values())
     dropped = sum(part["dropped"] for part in parts)
     if not whole and dropped:
-        raise EmsError(f"{source}: no pair with tokens on both sides")
+        what = "pair with tokens on both sides" if len(parts[0]["languages"]) > 1 else "document"
+        raise EmsError(f"{source}: no {what}")
     for shard in manifests.keys() - set(whole):  # of an empty file, which a small part may be
         shutil.rmtree(shard)
     languages = parts[0]["languages"]
@@ -95,6 +107,8 @@ def _close(folder: Path, source: Path) -> dict[str, Any]:
         "vocabulary_sha256": parts[0]["vocabulary_sha256"],
         "shards": {shard.name: sha256_file(shard / MANIFEST) for shard in whole},
     }
+    if len(languages) == 1:
+        manifest["documents"] = sum(part["documents"] for part in parts)
     write_json(folder / MANIFEST, manifest)
     return manifest
 
@@ -102,25 +116,25 @@ def _close(folder: Path, source: Path) -> dict[str, Any]:
 # --- one shard
 
 
-@lru_cache(maxsize=1)
-def _encoder(vocabulary: Vocabulary) -> WordEncoder:
-    """Load a vocabulary, once in a process."""
+@lru_cache(maxsize=2)
+def _encoder(vocabulary: Vocabulary, language: str) -> WordEncoder:
+    """Load a vocabulary for a language, once in a process."""
     processor = load_vocabulary(vocabulary[0])
     size = processor.get_piece_size()
     if size > MAX_PIECES:
         raise EmsError(f"{vocabulary[0]}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
-    return WordEncoder(processor)
+    return WordEncoder(processor, language)
 
 
 def _write_shard(
     vocabulary: Vocabulary,
-    languages: tuple[str, str],
+    languages: tuple[str, ...],
     piece: Piece,
     folder: Path,
     advance: Advance,
 ) -> None:
-    """Encode a piece of a pair file into the shard `folder`."""
-    encoder = _encoder(vocabulary)
+    """Encode a piece of a file of pairs or documents into the shard `folder`."""
+    encoders = [_encoder(vocabulary, code) for code in languages]
     folder.mkdir()
     with ExitStack() as stack:
 
@@ -129,15 +143,20 @@ def _write_shard(
 
         sides = [Side(create(f"{code}.ids"), create(f"{code}.offsets")) for code in languages]
         lines = create("lines")
-        for *encoded, origins in _encoded(encoder, piece, advance):
+        documents = Documents() if len(languages) == 1 else None
+        encode = documents.encoded if documents else _encoded
+        for *encoded, origins in encode(encoders, piece, advance):
             lines.write(np.array(origins, np.int64).tobytes())
             for side, sentences in zip(sides, encoded, strict=True):
                 side.append(sentences)
+        if documents:
+            create(DOCUMENTS).write(np.array(documents.bounds, np.int64).tobytes())
     codes = dict(zip(languages, sides, strict=True))
     manifest = {
         "languages": languages,
         "pairs": sides[0].sentences,
-        "dropped": piece.lines - sides[0].sentences,
+        **({"documents": len(documents.bounds) - 1} if documents else {}),
+        "dropped": (documents.read if documents else piece.lines) - sides[0].sentences,
         "tokens": {code: side.tokens for code, side in codes.items()},
         "lengths": {code: side.lengths.tolist() for code, side in codes.items()},
         "vocabulary_sha256": vocabulary[1],
@@ -149,15 +168,64 @@ def _write_shard(
 Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines
 
 
-def _encoded(encoder: WordEncoder, piece: Piece, advance: Advance) -> Iterator[Encoded]:
+def _encoded(encoders: list[WordEncoder], piece: Piece, advance: Advance) -> Iterator[Encoded]:
     """Encode the pairs of a piece, batch by batch, and leave out those without tokens on a side."""
     for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
-        columns = [*map(encoder.encode, sides), list(map(int, origins))]
+        ids = [encoder.encode(side) for encoder, side in zip(encoders, sides, strict=True)]
+        columns = [*ids, list(map(int, origins))]
         if not (all(columns[0]) and all(columns[1])):
             both = [bool(first and second) for first, second, _ in zip(*columns, strict=True)]
             columns = [list(compress(column, both)) for column in columns]
         yield tuple(columns)
         advance(len(origins))
+
+
+class Documents:
+    """The documents of a shard while it is written.
+
+    `read` counts the sentences of its source; `bounds` are the rows at which documents begin, and
+    the end.
+    """
+
+    def __init__(self) -> None:
+        self.read, self.bounds = 0, [0]
+
+    def encoded(
+        self, encoders: list[WordEncoder], piece: Piece, advance: Advance
+    ) -> Iterator[tuple[list[bytes], list[int]]]:
+        """Encode the documents of a piece, many at once: packed ids and lines of origin of the
+        sentences that stay.
+        """
+        for batch in batched(_documents(piece), _characters, MANY):
+            texts, origins = zip(*chain.from_iterable(batch), strict=True)
+            whole = zip(encoders[0].encode(texts), origins, strict=True)
+            encoded: list[tuple[bytes, int]] = []
+            for document in batch:
+                rows = [(ids, line) for ids, line in islice(whole, len(document)) if ids]
+                if len(rows) >= LEAST:
+                    encoded += rows
+                    self.bounds.append(self.bounds[-1] + len(rows))
+            self.read += len(texts)
+            yield [ids for ids, _ in encoded], [line for _, line in encoded]
+            advance(len(texts) + len(batch))
+
+
+def _characters(document: list[tuple[str, int]]) -> int:
+    return sum(len(text) for text, _ in document)
+
+
+def _documents(piece: Piece) -> Iterator[list[tuple[str, int]]]:
+    """Yield the sentences of each document of a piece with their lines of origin."""
+    document: list[tuple[str, int]] = []
+    for texts, lines in read_columns(piece.source, piece.start, piece.lines, piece.first, sides=1):
+        for text, line in zip(texts, lines, strict=True):
+            if line:
+                document.append((text, int(line)))
+            elif document:
+                yield document
+                document = []
+    if document:
+        yield document
 
 
 class Side:

@@ -3,13 +3,16 @@ what decontamination removed (section IV-B: "we removed the sentences that appea
 dataset").
 
 A row is the language that is not English; a pair without English keeps its own name, "de-fr".
+Documents of one language are rows of their own, "de (documents)", whose counts are sentences.
 Printed counts stay as printed ("4.9M"): they are rounded.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
@@ -30,15 +33,23 @@ _ENTRY = {
     **{"read": COUNT, "removed": mapping(COUNT), "kept": COUNT},
     "by_benchmark": mapping(mapping(COUNT)),
 }
+_DOCUMENTS = {key: _ENTRY[key] for key in ("read", "removed", "kept")}
 REPORT = named(
     "decontamination.json",
-    record({"key": TEXT, "against": listing(TEXT), "corpora": listing(record(_ENTRY))}),
+    record(
+        {
+            "key": TEXT,
+            "against": listing(TEXT),
+            "corpora": listing(record(_ENTRY, {"documents": record(_DOCUMENTS)})),
+        }
+    ),
 )
 REASONS = {  # as ems.text.filters names them, in the order in which they are asked -> as shown
     "cap": "Cap",
     "undecodable": "Not UTF-8",
     "both_empty": "Both empty",
     "one_empty": "One empty",
+    "empty": "Empty",
     "evaluation": "Evaluation",
     "max_bytes": "Too many bytes",
     "identical": "Same sides",
@@ -48,13 +59,18 @@ REASONS = {  # as ems.text.filters names them, in the order in which they are as
     "max_words": "Too many words",
     "max_ratio": "Length ratio",
     "duplicates": "Duplicates",
+    "no_context": "No context",
 }
+OF_DOCUMENTS = " (documents)"
 
 
 @dataclass(frozen=True)
 class Entry:
     """One corpus of one pair in the decontamination report; all counts are sentence pairs, but
     `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
+
+    Of documents of one language all counts are sentences, but `documents`: documents read, removed
+    for each reason, and kept.
     """
 
     corpus: str
@@ -64,6 +80,7 @@ class Entry:
     removed: dict[str, int]
     kept: int
     by_benchmark: dict[str, dict[str, int]]
+    documents: dict[str, Any] | None = None
 
     @property
     def sides(self) -> list[str]:
@@ -73,6 +90,8 @@ class Entry:
     @property
     def language(self) -> str:
         """Return the side that is not English, or the whole pair where neither or both are."""
+        if self.documents is not None:
+            return f"{self.pair}{OF_DOCUMENTS}"
         others = [side for side in self.sides if side != PIVOT]
         return others[0] if len(others) == 1 else self.pair
 
@@ -102,14 +121,17 @@ def read_report(path: Path) -> Report:
     entries = []
     for number, item in enumerate(data["corpora"]):
         fields = {key: item[key] for key in _ENTRY if key not in ("corpus", "version")}
-        entry = Entry(corpus=f"{item['corpus']} {item['version']}", **fields)
-        removed = sum(entry.removed.values())
-        if entry.read - removed != entry.kept:
-            raise Damaged(
-                path,
-                f"corpora[{number}] ({entry.corpus}, {entry.pair}): {entry.read:,} read less "
-                f"{removed:,} removed is not the {entry.kept:,} kept",
-            )
+        documents = item.get("documents")
+        name = f"{item['corpus']} {item['version']}"
+        entry = Entry(corpus=name, documents=documents, **fields)
+        for counts in (item, *([documents] if documents else [])):
+            read, removed, kept = counts["read"], sum(counts["removed"].values()), counts["kept"]
+            if read - removed != kept:
+                raise Damaged(
+                    path,
+                    f"corpora[{number}] ({entry.corpus}, {entry.pair}): {read:,} read less "
+                    f"{removed:,} removed is not the {kept:,} kept",
+                )
         entries.append(entry)
     if not entries:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
@@ -182,9 +204,26 @@ def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
         "Sentence pairs for training, by the language that is not English. Decontaminated: pairs "
         f"with a sentence of {', '.join(report.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
+        *_documents_notes(train),
         f"Printed: {TABLES['corpora'].paper}. The totals here are sums over the languages shown; "
         f"the paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over "
         f"its {len(languages)} languages (its rounded counts add up to {laser} and {ems}).",
+    ]
+
+
+def _documents_notes(entries: Iterable[Entry]) -> list[str]:
+    """Return a note with the documents of some corpora; none if they have none."""
+    counts = [entry.documents for entry in entries if entry.documents is not None]
+    if not counts:
+        return []
+    read, kept = (sum(each[key] for each in counts) for key in ("read", "kept"))
+    removed = Counter[str]()
+    for each in counts:
+        removed.update(each["removed"])
+    why = ", ".join(f"{REASONS.get(reason, reason).lower()} {n:,}" for reason, n in removed.items())
+    return [
+        f"Of documents of one language sentences are counted. Documents: {read:,} read, "
+        f"{kept:,} kept; removed: {why or 'none'}."
     ]
 
 
@@ -251,7 +290,8 @@ def write_filters_table(report: Path, out: Path) -> None:
         text={"Role"},
         notes=[
             "Sentence pairs. A pair is counted once, under the first reason from the left that it "
-            "has: read is kept plus all removals. A dash: the filter was off."
+            "has: read is kept plus all removals. A dash: the filter was off.",
+            *_documents_notes(data.entries),
         ],
     )
     write_table(table, out)

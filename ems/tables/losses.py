@@ -16,6 +16,7 @@ from ems.shapes import COUNT, shown
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE = "p1", "p1_by_language"
+ACCURACY = "_accuracy"  # the end of the name of what objectives of documents log
 KEPT = "kept"  # the validation of which the model has the weights, where that is not the last
 NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, "lr", "scale", "skipped", KEPT}
 MOST = 1e300  # beyond it there is no number to draw
@@ -25,6 +26,7 @@ PARTS = {  # as the log names them -> as people read them; others stand as they 
     "mlm": "MLM",
     "smlm": "SMLM",
     "contrastive": "contrastive",
+    "context": "context",
 }
 
 
@@ -34,8 +36,10 @@ class Entry:
     loss, and by name its parts ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
 
     The `values` are all that is not in NOT_PARTS. `kept`: the model has the weights of this step.
-    `languages`: P@1 in percent by language, the mean of both directions; empty in training, and in
-    the logs of models that were trained before it was written down.
+    A system that learns from documents has no P@1 of documents, and no losses of pairs: if it is
+    validated on pairs alone, `total` is not a number. `languages`: P@1 in percent by language, the
+    mean of both directions; empty in training, and in the logs of models that were trained before
+    it was written down.
     """
 
     part: str
@@ -114,7 +118,10 @@ def _entry(row: _Row) -> Entry:
     part = row.take("part", f"{TRAIN} or {VALIDATION}", lambda v: v in (TRAIN, VALIDATION))
     least = -math.inf if part == TRAIN else 0  # a sampled loss may be below 0 by chance
     names = [name for name in row.values if name not in NOT_PARTS]
-    names += [P1] if part == VALIDATION else []
+    only_pairs = part == VALIDATION and not names and "total" not in row.values
+    of_documents = any(name.endswith(ACCURACY) for name in names)
+    if part == VALIDATION and (P1 in row.values or not of_documents):
+        names.append(P1)
     languages = {}
     if BY_LANGUAGE in row.values:
         languages = row.take(BY_LANGUAGE, "P@1 of each language", lambda v: isinstance(v, dict))
@@ -123,7 +130,7 @@ def _entry(row: _Row) -> Entry:
         part,
         row.count("step"),
         row.count("pairs"),
-        row.number("total", least),
+        math.nan if only_pairs else row.number("total", least),
         {name: row.number(name, least) for name in names},
         {code: by_language.number(code) for code in languages},
         row.values.get(KEPT) is True,

@@ -69,8 +69,10 @@ def _last(system: str, losses: Mapping[str, Path]) -> Entry:
     if system not in losses:
         raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")
     rows = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
-    if not rows:
-        raise EmsError(f"{losses[system]}: no row of validation; set `validation` and train again")
+    if not rows or P1 not in rows[-1].values:  # validated on documents alone
+        raise EmsError(
+            f"{losses[system]}: no row of validation on pairs; set `validation` and train again"
+        )
     return next((entry for entry in rows if entry.kept), rows[-1])
 
 

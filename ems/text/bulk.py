@@ -1,4 +1,4 @@
-"""Segmentation of whole pair files in pieces, across processes (EMS v2 section IV-B)."""
+"""Segmentation of whole files of pairs or documents in pieces, across processes (EMS v2 IV-B)."""
 
 import shutil
 from functools import lru_cache, partial
@@ -10,23 +10,23 @@ from ems.errors import EmsError
 from ems.files import atomic_path
 from ems.segmenters.base import Segment, module_name, segmenter
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
-from ems.text.tsv import read_columns
+from ems.text.tsv import read_columns, unit_of
 
 # Pairs of a piece. Perl's start is then a twentieth of its work, and a worker's memory some 30 MB.
 LINES = 20_000
-Two = tuple[str, str]
+Names = tuple[str, ...]  # one for each language: two of pairs, one of documents
 
 
 def segment_tsv(
     source: Path,
     out: Path,
-    languages: Two,
-    names: Two,
+    languages: Names,
+    names: Names,
     state: Path | None = None,
     workers: int = 1,
     lines: int = LINES,
 ) -> int:
-    """Segment and lower-case both sides of a pair file; return the number of pairs.
+    """Segment and lower-case both sides of a pair file, or documents; return the number of lines.
 
     A file of more than `lines` pairs is done in pieces by `workers` processes; they are kept in
     `state` (default: beside `out`) until the file is whole. The result depends on neither number.
@@ -34,15 +34,16 @@ def segment_tsv(
     pieces, sha256 = cut(source, lines)
     work = partial(segment_piece, languages, names)
     what = f"segment {source.stem} ({', '.join(names)})"
+    unit = unit_of(languages)
     if len(pieces) == 1:
         with atomic_path(out) as temporary:
-            do_only(what, work, pieces[0], temporary)
+            do_only(what, work, pieces[0], temporary, unit)
         return pieces[0].lines
     state = state or out.with_name(f".{out.name}.state")
     key = {"source": sha256, "lines": lines, "languages": languages, "names": names}
     key["code"] = [source_hash(name) for name in ("ems.text.bulk", *map(module_name, names))]
     with (
-        done_pieces(what, work, pieces, state, key, workers) as results,
+        done_pieces(what, work, pieces, state, key, workers, unit) as results,
         atomic_path(out) as temporary,
         open(temporary, "wb") as writer,
     ):
@@ -53,32 +54,35 @@ def segment_tsv(
 
 
 @lru_cache(maxsize=1)
-def tools(languages: Two, names: Two) -> list[Segment]:
-    """Load the two segmenters, once in a process."""
+def tools(languages: Names, names: Names) -> list[Segment]:
+    """Load the segmenters of the languages, once in a process."""
     return [segmenter(name, code) for name, code in zip(names, languages, strict=True)]
 
 
-def segment_piece(languages: Two, names: Two, piece: Piece, out: Path, advance: Advance) -> None:
+def segment_piece(
+    languages: Names, names: Names, piece: Piece, out: Path, advance: Advance
+) -> None:
     """Write the segmented pairs of a piece; lower case comes last, since Moses looks at the case.
 
     Raises `EmsError` when the file has fewer lines now.
     """
-    batches = read_columns(piece.source, piece.start, piece.lines, piece.first)
+    batches = read_columns(piece.source, piece.start, piece.lines, piece.first, len(languages))
     columns = [list(chain.from_iterable(column)) for column in zip(*batches, strict=True)]
-    *sides, origins = columns or ([], [], [])
+    *sides, origins = columns or [[] for _ in (*languages, "lines")]
     if len(origins) != piece.lines:
         raise EmsError(f"{piece.source}: it changed while it was segmented; run again")
     words = map(_segmented, tools(languages, names), sides)
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
-        writer.writelines(
-            f"{first.lower()}\t{second.lower()}\t{line}\n"
-            for first, second, line in zip(*words, origins, strict=True)
-        )
+        rows = zip(*words, origins, strict=True)
+        if len(languages) == 1:  # an empty line is the end of a document
+            writer.writelines(f"{text.lower()}\t{line}\n" if line else "\n" for text, line in rows)
+        else:
+            writer.writelines(f"{a.lower()}\t{b.lower()}\t{line}\n" for a, b, line in rows)
     advance(piece.lines)
 
 
 def _segmented(tool: Segment, lines: list[str]) -> list[str]:
-    """Segment lines, equal ones ("Yes.") once, by one call of the tool."""
-    distinct = list(dict.fromkeys(lines))
-    words = dict(zip(distinct, tool(distinct), strict=True))
+    """Segment lines, equal ones ("Yes.") once, by one call of the tool; "" ends a document."""
+    distinct = list(dict.fromkeys(filter(None, lines)))
+    words = {"": "", **dict(zip(distinct, tool(distinct), strict=True))}
     return [words[line] for line in lines]

@@ -1,4 +1,4 @@
-"""Raw pairs -> clean pairs that no evaluation set contains, with every loss counted.
+"""Raw pairs -> clean pairs that no evaluation set contains, with every loss counted; documents too.
 
 One streaming pass per corpus and language pair: cap, tidy, drop empty sides, decontaminate, filter.
 What went in is what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B:
@@ -6,7 +6,6 @@ evaluation sentences out). A pair goes if *either* side is an evaluation sentenc
 language; with `scope: pair` only those of the pair's own languages count.
 """
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,23 +24,26 @@ from ems.languages.opus import opus_files
 from ems.progress import Progress, log
 from ems.settings import plain
 from ems.shapes import COUNT, TEXT, mapping, named, record
+from ems.text.capped import capped
+from ems.text.clean_documents import clean_documents
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.tsv import Pair
 
 PIVOT = "en"  # on one side of every pair
-ENTRY = named(  # of the report on a pair of a corpus
-    "*-*.json",
+COUNTED = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
+ENTRY = named(  # of the report on a pair of a corpus, or on a language of its documents
+    "*.json",
     record(
         {
             **dict.fromkeys(("corpus", "version", "role", "pair"), TEXT),
-            **dict.fromkeys(("read", "kept"), COUNT),
-            "removed": mapping(COUNT),
+            **COUNTED,
             "by_benchmark": mapping(mapping(COUNT)),
             "threshold": {"type": ["number", "null"]},
             "files": mapping(COUNT),
             "archives": mapping(TEXT),
-        }
+        },
+        {"documents": record(COUNTED)},
     ),
 )
 
@@ -83,12 +85,13 @@ class Archive:
     @property
     def place(self) -> str:
         """Where it lies among the corpora: "A/v1/moses/de-en.txt.zip"."""
-        folder = "mined" if self.corpus.mined else "moses"
-        return f"{self.corpus.name}/{self.corpus.version}/{folder}/{self.path.name}"
+        folder = "mined/" if self.corpus.mined else "" if self.corpus.documents else "moses/"
+        return f"{self.corpus.name}/{self.corpus.version}/{folder}{self.path.name}"
 
 
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> dict[str, Any]:
-    """Clean one pair of one corpus from its zips to the TSV `out`; return and write its report.
+    """Clean one pair of one corpus from its zips to the TSV `out`, or the documents of a language;
+    return and write the report.
 
     The report goes to `out` with the suffix .json. Line numbers count through the archives in their
     order; `files` says how many lines each has (of a mined one, how many above the threshold), and
@@ -96,16 +99,16 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     """
     role, corpus = experiment.corpus(source.label, source.version)
     archives = _archives(corpus, source)
-    lines = [archive.count() for archive in archives]
-    filters = Filters(**dict(experiment.clean))
-    report = Report(0, Counter(dict.fromkeys(filters.reasons(), 0)), {})
-    pairs = _read(experiment, source, archives, lines, report)
-    settings = experiment.decontaminate
-    known = read_eval_keys(keys, experiment.held_against(source.pair))
-    sides = (source.pair.split("-")[0], source.pair.split("-")[1])
-    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-        clean = clean_pairs(pairs, sides, known, settings.key, report, filters)
-        writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)
+    more = {}
+    with atomic_path(out) as temporary:
+        if corpus.documents:
+            cleaned = clean_documents(
+                experiment, corpus, source.pair, list(source.archives), keys, temporary
+            )
+            report, lines, more = cleaned.report, cleaned.lines, {"documents": cleaned.documents}
+        else:
+            lines = [archive.count() for archive in archives]
+            report = _clean_pairs(experiment, source, archives, lines, keys, temporary)
         if not report.kept and report.read:
             _check_may_be_empty(corpus, source, report)
     log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
@@ -118,9 +121,30 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         "threshold": corpus.threshold,
         "files": {archive.name: count for archive, count in zip(archives, lines, strict=True)},
         "archives": {archive.name: archive.place for archive in archives},
+        **more,
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
+
+
+def _clean_pairs(
+    experiment: Experiment,
+    source: Source,
+    archives: list[Archive],
+    lines: list[int],
+    keys: Path,
+    out: Path,
+) -> Report:
+    """Write the clean pairs of a corpus to `out`; return what happened to them."""
+    filters = Filters(**dict(experiment.clean))
+    report = Report(0, Counter(dict.fromkeys(filters.reasons(), 0)), {})
+    pairs = _read(experiment, source, archives, lines, report)
+    known = read_eval_keys(keys, experiment.held_against(source.pair))
+    sides = (source.pair.split("-")[0], source.pair.split("-")[1])
+    with open(out, "w", encoding="utf-8") as writer:
+        clean = clean_pairs(pairs, sides, known, experiment.decontaminate.key, report, filters)
+        writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)
+    return report
 
 
 def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Path) -> None:
@@ -145,7 +169,8 @@ def _check_may_be_empty(corpus: Corpus, source: Source, report: Report) -> None:
     A small one, like some of Tatoeba's, may consist of evaluation sentences.
     """
     where = ", ".join(map(str, source.archives))
-    line = f"{where}: none of its {report.read:,} pairs is left: {dict(report.removed)}"
+    unit = "sentences" if corpus.documents else "pairs"
+    line = f"{where}: none of its {report.read:,} {unit} is left: {dict(report.removed)}"
     if corpus.own or not opus_files(corpus.name, corpus.version):
         raise EmsError(line)
     log.warning("%s", line)
@@ -200,19 +225,6 @@ def _of_part(
         raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
     wanted = lines_of_part(source.documents, split, corpus.part, lines, archive.path)
     return compress(pairs, wanted), sum(wanted)
-
-
-def capped(pairs: Iterable[Pair], total: int, keep: int, seed: str) -> Iterator[Pair]:
-    """Draw exactly `keep` of `total` pairs without replacement, in their order.
-
-    Selection sampling (Knuth, TAOCP vol. 2, algorithm S): seeded and streaming.
-    """
-    draw, left, needed = random.Random(seed), total, keep
-    for pair in pairs:
-        if draw.random() * left < needed:
-            needed -= 1
-            yield pair
-        left -= 1
 
 
 def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:

@@ -1,4 +1,5 @@
-"""The filters of `clean`: which pairs go, each counted by the name of its setting in the report.
+"""The filters of `clean`: which pairs go, or which sentences of documents, each counted by the name
+of its setting in the report.
 
 All are off unless an experiment sets them, since the papers name none; empty sides and evaluation
 sentences always go (EMS v2 section IV-B). A pair is counted once, under its first reason: not
@@ -8,12 +9,15 @@ Lengths are those of the tidy text, and a pair goes when either side is too shor
 are between spaces, which Chinese, Japanese and Thai have none of. The ratio is that of characters,
 longer side by shorter: a Chinese sentence has a third of the characters of its English translation,
 so a limit below 5 costs good pairs.
+
+A sentence of a document is a row of one side: no side can equal it or be longer. `duplicates` means
+whole documents there (ems.text.clean_documents).
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 
 from ems.batches import batched
 from ems.text.normalise import Tidy, keys_function, tidy, tidy_lines, without_format
@@ -22,7 +26,7 @@ from ems.text.settings import CleanSettings
 from ems.text.tsv import Pair
 
 DROP = "drop"
-Test = Callable[[str, str], bool]  # whether a pair goes
+Test = Callable[..., bool]  # of the sides of a row: whether it goes
 
 
 class Filters(CleanSettings):
@@ -31,13 +35,15 @@ class Filters(CleanSettings):
     def tests(self) -> dict[str, Test]:
         """Return the filters of single pairs that are on, by name, in their order."""
         tests: dict[str, Test] = {
-            "max_bytes": lambda a, b: max(_bytes(a), _bytes(b)) > self.max_bytes,
-            "identical": lambda a, b: a == b,
-            "min_characters": lambda a, b: min(len(a), len(b)) < self.min_characters,
-            "max_characters": lambda a, b: max(len(a), len(b)) > self.max_characters,
-            "min_words": lambda a, b: min(_words(a), _words(b)) < self.min_words,
-            "max_words": lambda a, b: max(_words(a), _words(b)) > self.max_words,
-            "max_ratio": lambda a, b: max(len(a), len(b)) > self.max_ratio * min(len(a), len(b)),
+            "max_bytes": lambda *sides: max(map(_bytes, sides)) > self.max_bytes,
+            "identical": lambda first, *others: first in others,
+            "min_characters": lambda *sides: min(map(len, sides)) < self.min_characters,
+            "max_characters": lambda *sides: max(map(len, sides)) > self.max_characters,
+            "min_words": lambda *sides: min(map(_words, sides)) < self.min_words,
+            "max_words": lambda *sides: max(map(_words, sides)) > self.max_words,
+            "max_ratio": lambda *sides: (
+                max(map(len, sides)) > self.max_ratio * min(map(len, sides))
+            ),
         }
         return {name: test for name, test in tests.items() if self.on(name)}
 
@@ -47,8 +53,15 @@ class Filters(CleanSettings):
 
     def reasons(self) -> list[str]:
         """Return the names under which pairs are counted, those that are always there first."""
-        own = [name for name in ("undecodable", *self.tests(), "duplicates") if self.on(name)]
-        return ["cap", "both_empty", "one_empty", "evaluation", *own]
+        return ["cap", "both_empty", "one_empty", "evaluation", *self._own()]
+
+    def reasons_of_documents(self) -> list[str]:
+        """Return the names under which sentences of documents are counted."""
+        own = [name for name in self._own() if name not in ("identical", "max_ratio")]
+        return ["cap", "empty", "evaluation", *own, "no_context"]
+
+    def _own(self) -> list[str]:
+        return [name for name in ("undecodable", *self.tests(), "duplicates") if self.on(name)]
 
 
 OFF = Filters()
@@ -64,7 +77,7 @@ def _words(text: str) -> int:
 
 @dataclass
 class Report:
-    """What happened to the pairs of one corpus: read = kept + sum of `removed`.
+    """What happened to the pairs of one corpus, or the sentences: read = kept + sum of `removed`.
 
     `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`, so a pair
     that two sets hold counts for both but once in `removed["evaluation"]`; `changed` counts the
@@ -80,37 +93,45 @@ class Report:
 
 def clean_pairs(
     pairs: Iterable[Pair],
-    sides: tuple[str, str],
+    sides: tuple[str, ...],
     keys: dict[str, tuple[str, ...]],
     key_name: str,
     report: Report,
     filters: Filters = OFF,
 ) -> Iterator[Pair]:
-    """Yield the tidy pairs that hold text on both sides, no evaluation sentence, and pass the
+    """Yield the tidy rows that hold text on all sides, no evaluation sentence, and pass the
     filters.
 
-    `report` is filled in as the pairs go by. A side that is None could not be read.
+    A row has a text for each of `sides` (two of a pair, one of a document) and its origin. `report`
+    is filled in as they go by. A side that is None could not be read.
     """
     tidy_side, keys_of, tests = _tidier(filters, report), keys_function(key_name), filters.tests()
     seen = Seen(report.read - report.removed["cap"]) if filters.duplicates == DROP else None
-    for batch in batched(pairs, lambda pair: len(pair[0] or "") + len(pair[1] or "")):
+    # row[-2] is the second side of a pair, and the only one of a sentence once more
+    for batch in batched(pairs, lambda row: len(row[0] or "") + len(row[-2] or "")):
         if filters.undecodable == DROP:
-            stays = [first is not None and second is not None for first, second, _ in batch]
-            batch = _kept(batch, "undecodable", stays, report)
-        firsts = tidy_lines([pair[0] for pair in batch], tidy_side)
-        seconds = tidy_lines([pair[1] for pair in batch], tidy_side)
-        batch = list(zip(firsts, seconds, [pair[2] for pair in batch], strict=True))
-        if "" in firsts or "" in seconds:
-            batch = _kept(batch, "both_empty", [bool(a or b) for a, b, _ in batch], report)
-            batch = _kept(batch, "one_empty", [bool(a and b) for a, b, _ in batch], report)
+            batch = _kept(batch, "undecodable", [None not in row for row in batch], report)
+        *columns, origins = zip(*batch, strict=True) if batch else [()] * (len(sides) + 1)
+        columns = [tidy_lines(list(column), tidy_side) for column in columns]
+        batch = list(zip(*columns, origins, strict=True))
+        if any("" in column for column in columns):
+            batch = _with_text(batch, report)
         batch = _decontaminated(batch, sides, keys, keys_of, report)
         for name, test in tests.items():
-            batch = _kept(batch, name, [not test(a, b) for a, b, _ in batch], report)
+            batch = _kept(batch, name, [not test(*row[:-1]) for row in batch], report)
         if seen is not None:
-            new = seen.add([f"{first}\t{second}" for first, second, _ in batch])
+            new = seen.add(["\t".join(row[:-1]) for row in batch])
             batch = _kept(batch, "duplicates", new, report)
         report.kept += len(batch)
         yield from batch
+
+
+def _with_text(batch: list[Pair], report: Report) -> list[Pair]:
+    """Return the rows with text on all sides."""
+    single = len(batch[0]) == 2
+    empty = "empty" if single else "both_empty"
+    batch = _kept(batch, empty, [any(row[:-1]) for row in batch], report)
+    return batch if single else _kept(batch, "one_empty", [all(row[:-1]) for row in batch], report)
 
 
 def _tidier(filters: Filters, report: Report) -> Tidy:
@@ -135,26 +156,24 @@ def _kept(batch: list[Pair], reason: str, stays: list[bool], report: Report) -> 
 
 def _decontaminated(
     batch: list[Pair],
-    sides: tuple[str, str],
+    sides: tuple[str, ...],
     keys: dict[str, tuple[str, ...]],
     keys_of: Callable[[list[str]], list[str]],
     report: Report,
 ) -> list[Pair]:
     """Return the pairs without an evaluation sentence."""
-    firsts, seconds = (keys_of([pair[side] for pair in batch]) for side in (0, 1))
-    if keys.keys().isdisjoint(firsts) and keys.keys().isdisjoint(seconds):
+    columns = [keys_of([row[side] for row in batch]) for side in range(len(sides))]
+    if all(map(keys.keys().isdisjoint, columns)):
         return batch
-    hits = [(keys.get(a, ()), keys.get(b, ())) for a, b in zip(firsts, seconds, strict=True)]
-    for pair_hits in hits:
-        if pair_hits != ((), ()):
-            _count_hits(report, sides, pair_hits)
-    return _kept(batch, "evaluation", [not (one or other) for one, other in hits], report)
+    hits = [tuple(keys.get(key, ()) for key in row) for row in zip(*columns, strict=True)]
+    for row_hits in hits:
+        if any(row_hits):
+            _count_hits(report, sides, row_hits)
+    return _kept(batch, "evaluation", [not any(row_hits) for row_hits in hits], report)
 
 
-def _count_hits(
-    report: Report, sides: tuple[str, str], hits: tuple[tuple[str, ...], tuple[str, ...]]
-) -> None:
-    for name in {*hits[0], *hits[1]}:
+def _count_hits(report: Report, sides: tuple[str, ...], hits: tuple[tuple[str, ...], ...]) -> None:
+    for name in set(chain.from_iterable(hits)):
         counts = report.by_benchmark.setdefault(name, Counter())
         counts["pairs"] += 1
         counts.update(side for side, names in zip(sides, hits, strict=True) if name in names)

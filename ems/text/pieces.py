@@ -55,11 +55,14 @@ Advance = Callable[[int], object]  # counts lines that are done
 Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece; pickled
 
 
-def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Piece], str]:
+def cut(
+    source: Path, lines: int, size: int | None = MAX_BYTES, end_line: bytes | None = None
+) -> tuple[list[Piece], str]:
     """Return the pieces of a file and its SHA-256. An empty file is one empty piece.
 
-    A piece ends after `lines` lines, or after the line that makes it `size` bytes. Raises `Damaged`
-    when there is no such file, or when lines of it are missing.
+    A piece ends after `lines` lines, or after the line that makes it `size` bytes; with `end_line`
+    only after the next line that is this one. Raises `Damaged` when there is no such file, or when
+    lines of it are missing.
     """
     pieces: list[Piece] = []
     start = end = held = 0  # of the open piece: its bytes so far, its lines so far
@@ -70,7 +73,8 @@ def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Pi
                 hasher.update(b"".join(batch))
                 for line in batch:
                     end, held = end + len(line), held + 1
-                    if held == lines or (size and end - start >= size):
+                    full = held >= lines or (size and end - start >= size)
+                    if full and end_line in (None, line):
                         pieces.append(Piece(source, len(pieces), start, end, first, held))
                         start, first, held = end, first + held, 0
     except OSError as error:
@@ -81,16 +85,22 @@ def cut(source: Path, lines: int, size: int | None = MAX_BYTES) -> tuple[list[Pi
     return pieces, hasher.hexdigest()
 
 
-def do_only(what: str, work: Work, piece: Piece, out: Path) -> None:
+def do_only(what: str, work: Work, piece: Piece, out: Path, unit: str = "pairs") -> None:
     """Do the only piece of a file in this process, into `out`."""
-    progress = Progress(what, piece.lines, "pairs")
+    progress = Progress(what, piece.lines, unit)
     work(piece, out, progress.add)
     progress.close()
 
 
 @contextmanager
 def done_pieces(
-    what: str, work: Work, pieces: list[Piece], state: Path, key: object, workers: int
+    what: str,
+    work: Work,
+    pieces: list[Piece],
+    state: Path,
+    key: object,
+    workers: int,
+    unit: str = "pairs",
 ) -> Iterator[list[Path]]:
     """Do all pieces in `workers` processes; the results, in order, lie in one folder for the block.
 
@@ -107,7 +117,7 @@ def done_pieces(
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
         log.info("%s: resumed, %d of %d pieces were done before", what, done, len(pieces))
-    progress = Progress(what, sum(piece.lines for piece in waiting), "pairs")
+    progress = Progress(what, sum(piece.lines for piece in waiting), unit)
     if workers > 1 and len(waiting) > 1:
         _share(work, waiting, folder, workers, progress)
     else:

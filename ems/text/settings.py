@@ -1,7 +1,7 @@
 """The settings `clean`, `decontaminate` and `vocabulary`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -62,8 +62,9 @@ class DecontaminateSettings(Settings):
 
 
 class VocabularySettings(Settings):
-    """A subword vocabulary (SentencePiece BPE)."""
+    """A subword vocabulary (SentencePiece)."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"type", "characters"})
     size: int = Field(ge=100, le=65535, description="The number of pieces.")  # 16 bits in shards
     sample_lines: int = Field(  # 200 GB of memory
         2_000_000, ge=100, le=1_000_000_000, description="Lines to train the vocabulary on."
@@ -80,6 +81,14 @@ class VocabularySettings(Settings):
         False,
         description="Characters without a piece become bytes (256 pieces, inside the size) "
         "instead of <unk>.",
+    )
+    type: Literal["bpe", "unigram"] = Field(
+        "bpe", description="How pieces are found: byte-pair encoding or a unigram model."
+    )
+    characters: listing(str) = Field(
+        [],
+        description="Languages whose pieces are single characters, as Chinese in CCL 2019. They "
+        "need no segmenter: a space is a piece, too.",
     )
 
 
@@ -115,7 +124,13 @@ def check_clean(clean: CleanSettings) -> None:
 
 def check_vocabulary(key: str, settings: VocabularySettings, languages: Sequence[str]) -> None:
     """Raise `EmsError` when the vocabulary at `key` has no piece left for text."""
-    taken = CONTROL + len(languages) + BYTES * settings.byte_fallback
+    marked = [code for code in languages if code in settings.characters]
+    if len(marked) == len(languages):
+        raise EmsError(
+            f"{key}.characters: {', '.join(marked)} are all of its languages, so no text is left "
+            "to learn pieces from; leave one out"
+        )
+    taken = CONTROL + len(languages) + len(marked) + BYTES * settings.byte_fallback
     if settings.size <= taken:
         raise EmsError(
             f"{key}.size: {settings.size}, but {taken} pieces are no text: {CONTROL}, a token "

@@ -1,14 +1,16 @@
-"""SentencePiece: a seeded sample, BPE training, and the subword model of an encoder (EMS v2 IV-B).
+"""SentencePiece: a seeded sample, training, and the subword model of an encoder (EMS v2 IV-B).
 
 The sample is drawn here, since SentencePiece's own is not reproducible (0.2.3) and knows no
 languages: a language's share is p_l ~ n_l^(1/temperature), as for training batches. The pieces are
 `<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per language, as in the authors'
-vocabulary (no bos, no eos). Training takes about twice the bytes of the sample in memory and 0.3 GB
-for its table of distinct words, however large the corpus is.
+vocabulary (no bos, no eos), and `<characters:xx>` for each language whose pieces are single
+characters: the file itself says how its languages are encoded. Training takes about twice the bytes
+of the sample in memory and 0.3 GB for its table of distinct words, however large the corpus is.
 """
 
 import io
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,15 +21,23 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import atomic_path, reading_text
 from ems.progress import Progress
-from ems.text.tsv import check_count, codes_of, count_lines, read_tsv
+from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv
 
 PAD, UNK, MASK = 0, 1, 2
+SPACE = "\u2581"  # how SentencePiece writes a space
+RULE = "nmt_nfkc"  # how it normalises text
+BYTE = "<0x{:02X}>"  # its piece of a byte
 MODEL = "*.model"  # the name of such a file
 
 
 def language_token(code: str) -> str:
     """Return the control symbol of a language, like `<2en>`."""
     return f"<2{code}>"
+
+
+def characters_token(code: str) -> str:
+    """Return the control symbol that marks a language whose pieces are single characters."""
+    return f"<characters:{code}>"
 
 
 def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, int]:
@@ -59,16 +69,16 @@ def _rounded(shares: dict[str, float], total: int) -> dict[str, int]:
 
 
 def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict[str, int]:
-    """Draw the training sample of the vocabulary from segmented pair files `.../<a>-<b>.tsv`.
+    """Draw the training sample of the vocabulary from segmented files: pairs `.../<a>-<b>.tsv`,
+    documents `.../<a>.tsv`.
 
     Returns the number of lines per language. Lines are drawn in their order while they stream by
     (Knuth's algorithm S). The file `languages_of(out)` has the language of each line.
     """
     settings = experiment.vocabulary
-    lines = {path: count_lines(path) for path in sources}
+    lines = {path: count_texts(path) for path in sources}
     counts: dict[str, int] = {}
     for path, count in lines.items():
-        check_count(path, count)
         for code in codes_of(path):
             counts[code] = counts.get(code, 0) + count
     quota = quotas(counts, settings.sample_lines, settings.temperature)
@@ -107,8 +117,8 @@ def _drawn(
     path: Path, needed: dict[str, int], left: dict[str, int], draw: random.Random
 ) -> Iterator[tuple[str, str]]:
     codes = codes_of(path)
-    for first, second, _ in read_tsv(path):
-        for code, text in zip(codes, (first, second), strict=True):
+    for *texts, _ in read_tsv(path, len(codes)):
+        for code, text in zip(codes, texts, strict=True):
             if draw.random() * left[code] < needed[code]:
                 needed[code] -= 1
                 yield code, text
@@ -116,32 +126,39 @@ def _drawn(
 
 
 def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
-    """Train the BPE model of an experiment and write it to `out`; return its size in pieces.
+    """Train the subword model of an experiment and write it to `out`; return its size in pieces.
 
     Raises `EmsError` when the sample is too small for the size.
     """
     settings = experiment.vocabulary
-    count = (count_sample if languages_of(sample).is_file() else count_lines)(sample)
-    progress = Progress(f"train BPE of {settings.size:,} pieces", count, "lines")
+    marked = [code for code in experiment.languages if code in settings.characters]
+    known = marked or languages_of(sample).is_file()
+    count = (count_sample if known else count_lines)(sample)
+    name = settings.type.upper()
+    progress = Progress(f"train {name} of {settings.size:,} pieces", count, "lines")
     model = io.BytesIO()
     try:
-        with reading_text(sample) as lines:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(line.rstrip("\n") for line in lines),
-                model_writer=model,
-                model_type="bpe",
-                vocab_size=settings.size,
-                character_coverage=settings.character_coverage,
-                byte_fallback=settings.byte_fallback,
-                input_sentence_size=0,
-                num_threads=1,  # more gain nothing, and the file records their number
-                pad_id=PAD,
-                unk_id=UNK,
-                bos_id=-1,
-                eos_id=-1,
-                control_symbols=["<mask>", *map(language_token, experiment.languages)],
-                minloglevel=2,
-            )
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_texts(sample, marked),
+            model_writer=model,
+            model_type=settings.type,
+            **_required(sample, marked, settings.character_coverage),
+            vocab_size=settings.size,
+            character_coverage=settings.character_coverage,
+            byte_fallback=settings.byte_fallback,
+            input_sentence_size=0,
+            num_threads=1,  # more gain nothing, and the file records their number
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=[
+                "<mask>",
+                *map(language_token, experiment.languages),
+                *map(characters_token, marked),
+            ],
+            minloglevel=2,
+        )
     except (RuntimeError, OSError) as error:
         with reading_text(sample) as lines:
             for _ in lines:  # is it UTF-8?
@@ -156,6 +173,64 @@ def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
         temporary.write_bytes(model.getvalue())
     progress.close()
     return load_vocabulary(out).get_piece_size()
+
+
+def _texts(sample: Path, marked: list[str], inside: bool = False) -> Iterator[str]:
+    """Yield the lines of a sample in the languages `marked`, or in all others."""
+    with reading_text(sample) as lines:
+        if not marked:
+            yield from (line.rstrip("\n") for line in lines if not inside)
+            return
+        with reading_text(languages_of(sample)) as codes:
+            for code, line in zip(codes, lines, strict=True):
+                if (code.rstrip("\n") in marked) == inside:
+                    yield line.rstrip("\n")
+
+
+def _required(sample: Path, marked: list[str], coverage: float) -> dict[str, str]:
+    """Return the option that names characters that must be pieces: of the languages `marked`, the
+    most frequent ones that make up this share of their text.
+    """
+    normalise = sentencepiece.SentencePieceNormalizer(rule_name=RULE).normalize
+    texts = _texts(sample, marked, True)
+    counts = Counter(character for text in texts for character in normalise(text))
+    del counts[SPACE]
+    left, frequent = coverage * counts.total(), []
+    for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if left > 0:
+            frequent.append(character)
+        left -= count
+    return {"required_chars": "".join(frequent)} if marked else {}
+
+
+def encode_lines(
+    processor: sentencepiece.SentencePieceProcessor, lines: list[str], language: str
+) -> list[list[int]]:
+    """Return the ids of each line: those of its characters, if the vocabulary marks the language.
+
+    A space is a character; there is none at the start.
+    """
+    if not by_characters(processor, language):
+        return processor.encode(lines, num_threads=1)
+    texts = (processor.normalize(line).removeprefix(SPACE) for line in lines)
+    return [_characters(processor, text) for text in texts]
+
+
+def by_characters(processor: sentencepiece.SentencePieceProcessor, language: str) -> bool:
+    """Return whether the pieces of a language are single characters."""
+    return bool(language) and processor.piece_to_id(characters_token(language)) != UNK
+
+
+def _characters(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[int]:
+    """Return the id of each character, or those of its bytes (`byte_fallback`)."""
+    ids = processor.piece_to_id(list(text))
+    if UNK not in ids or not processor.is_byte(processor.piece_to_id(BYTE.format(0))):
+        return ids
+    parts = [
+        [at] if at != UNK else [processor.piece_to_id(BYTE.format(byte)) for byte in one.encode()]
+        for at, one in zip(ids, text, strict=True)
+    ]
+    return [at for part in parts for at in part]
 
 
 def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:

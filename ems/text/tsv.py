@@ -1,11 +1,12 @@
 """The pair files between the text stages: `first<TAB>second<TAB>line`, one pair a line, UTF-8, LF.
 
-`line` is the line of the corpus that the pair comes from, counted from 1.
+`line` is the line of the corpus that the pair comes from, counted from 1. Documents of one language
+are `text<TAB>line`, one sentence a line, with an empty line after each document.
 """
 
 import io
 from collections.abc import Iterator
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 
 from ems.batches import batched
@@ -15,31 +16,54 @@ from ems.files import read_json, unreadable
 from ems.shapes import COUNT, mapping, record
 
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
-COUNTED = record({"read": COUNT, "removed": mapping(COUNT), "kept": COUNT})  # of the report beside
-Pair = tuple[str, str, int]
-Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # first, second, line: one batch
+_COUNTS = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
+COUNTED = record(_COUNTS, {"documents": record(_COUNTS)})  # of the report beside
+BOUNDARY = b"\n"  # the line after a document
+Pair = tuple[str, str, int]  # or a sentence of a document: (text, line)
+Columns = tuple[tuple[str, ...], ...]  # of one batch: first, second, line; of documents text, line
 
 
-def codes_of(path: Path) -> tuple[str, str]:
-    """Return the languages of a pair file. Raises `EmsError` when its name does not say them."""
-    first, _, second = path.stem.partition("-")
-    if not (first and second) or "-" in second:
-        raise EmsError(f"{path}: expected the name of a pair file like de-en.tsv; rename it")
-    return first, second
+def codes_of(path: Path) -> tuple[str, ...]:
+    """Return the languages of a pair file, or the one of documents.
+
+    Raises `EmsError` when the name of the file does not say them.
+    """
+    codes = tuple(path.stem.split("-"))
+    if len(codes) > 2 or not all(codes):
+        raise EmsError(
+            f"{path}: expected the name of a pair file like de-en.tsv, or of documents like "
+            "en.tsv; rename it"
+        )
+    return codes
 
 
-def read_tsv(path: Path) -> Iterator[Pair]:
-    """Stream the pairs of a file. Raises `Damaged` with the line number of a malformed line."""
-    for firsts, seconds, lines in read_columns(path):
-        yield from zip(firsts, seconds, map(int, lines), strict=True)
+def unit_of(codes: tuple[str, ...]) -> str:
+    """Return what a line of a file of these languages is, for its progress."""
+    return "pairs" if len(codes) > 1 else "lines"
+
+
+def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
+    """Stream the pairs of a file, or the sentences of documents (one side).
+
+    Raises `Damaged` with the number of a malformed line.
+    """
+    for columns in read_columns(path, sides=sides):
+        *texts, lines = columns if sides > 1 else without_boundaries(columns)
+        yield from zip(*texts, map(int, lines), strict=True)
+
+
+def without_boundaries(columns: Columns) -> Columns:
+    """Return the columns of documents without the boundaries between them."""
+    return tuple(tuple(compress(column, columns[-1])) for column in columns)
 
 
 def read_columns(
-    path: Path, start: int = 0, count: int | None = None, number: int = 1
+    path: Path, start: int = 0, count: int | None = None, number: int = 1, sides: int = 2
 ) -> Iterator[Columns]:
     """Stream the pairs of a file in batches, column by column; lines of origin stay text.
 
-    Reads `count` lines (default: all) from the byte `start`, where line `number` begins. Raises
+    Reads `count` lines (default: all) from the byte `start`, where line `number` begins. With one
+    side the file has documents: text and line are "" at the boundary after each of them. Raises
     `Damaged` with the number of a malformed line.
     """
     try:
@@ -47,7 +71,7 @@ def read_columns(
             raw.seek(start)
             reader = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
             for lines in batched(islice(reader, count), len):
-                yield _columns(path, lines, number)
+                yield _columns(path, lines, number, sides)
                 number += len(lines)
     except OSError as error:
         raise unreadable(path, error) from None
@@ -55,18 +79,21 @@ def read_columns(
         raise Damaged(path, f"not UTF-8 ({error.reason}) after line {number - 1:,}") from None
 
 
-def _columns(path: Path, lines: list[str], number: int) -> Columns:
+def _columns(path: Path, lines: list[str], number: int, sides: int) -> Columns:
     rows = [line.removesuffix("\n").split("\t") for line in lines]
     for at, row in enumerate(rows, start=number):
-        if len(row) != 3 or not row[2].isdecimal():
+        if len(row) != sides + 1 or not row[sides].isdecimal():
+            if sides == 1 and row == [""]:
+                row.append("")
+                continue
             raise Damaged(
                 path,
-                f"line {at:,} has {len(row)} columns, expected 3 and a line number in the last",
+                f"line {at:,} has {len(row)} columns, expected {sides + 1} and a line number in "
+                "the last",
             )
     if not lines[-1].endswith("\n"):
         raise Damaged(path, f"cut short: line {number + len(lines) - 1:,} has no end")
-    firsts, seconds, origins = zip(*rows, strict=True)
-    return firsts, seconds, origins
+    return tuple(zip(*rows, strict=True))
 
 
 def count_lines(path: Path) -> int:
@@ -78,11 +105,23 @@ def count_lines(path: Path) -> int:
         raise unreadable(path, error) from None
 
 
+def count_texts(path: Path) -> int:
+    """Return the pairs of a file, or the sentences of documents. Raises `Damaged` as `check_count`
+    does.
+    """
+    lines = count_lines(path)
+    check_count(path, lines)
+    if len(codes_of(path)) > 1:
+        return lines
+    with open(path, "rb") as reader:
+        return lines - sum(line == BOUNDARY for line in reader)
+
+
 def check_count(path: Path, lines: int) -> None:
     """Raise `Damaged` for a pair file of a workflow that has lost lines, or has more than it had.
 
     Both `text/clean/<corpus>/<version>/<pair>.tsv` and the same in `text/segmented` have the lines
-    that the report beside the first one counts.
+    that the report beside the first one counts, and one more for each document.
     """
     place = path.absolute()
     text, stage, *names = place.parts[-5:]
@@ -94,5 +133,6 @@ def check_count(path: Path, lines: int) -> None:
     counted = read_json(report, COUNTED)
     if counted["read"] - sum(counted["removed"].values()) != counted["kept"]:
         raise Damaged(report, "what it read less what it removed is not what it kept")
-    if lines != counted["kept"]:
-        raise Damaged(path, f"expected {counted['kept']:,} lines, found {lines:,}")
+    expected = counted["kept"] + counted.get("documents", {"kept": 0})["kept"]
+    if lines != expected:
+        raise Damaged(path, f"expected {expected:,} lines, found {lines:,}")

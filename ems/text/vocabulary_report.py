@@ -17,7 +17,7 @@ import sentencepiece
 from ems.batches import batched
 from ems.files import reading_text, sha256_file, write_json
 from ems.progress import Progress
-from ems.text.subwords import UNK, count_sample, languages_of, load_vocabulary
+from ems.text.subwords import UNK, count_sample, encode_lines, languages_of, load_vocabulary
 
 LINES = 20_000  # of each language
 OTHER, BYTES, CONTROL = "other", "bytes", "control"
@@ -77,10 +77,11 @@ def _count(
             counts.lines += 1
             counts.characters += len(text) - text.count(" ")
             taken.append((code, text))
-    encoded = processor.encode([text for _, text in taken], num_threads=1)
-    for (code, _), ids in zip(taken, encoded, strict=True):
-        languages[code].tokens += len(ids)
-        languages[code].unknown += ids.count(UNK)
+    for code, counts in languages.items():
+        own = [text for of, text in taken if of == code]
+        for ids in encode_lines(processor, own, code):
+            counts.tokens += len(ids)
+            counts.unknown += ids.count(UNK)
 
 
 def _scripts(processor: sentencepiece.SentencePieceProcessor) -> Iterator[str]:

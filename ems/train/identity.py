@@ -27,19 +27,21 @@ Identity = dict[str, Any]  # any JSON
 
 
 def identity_of(
-    experiment: Experiment, name: str, stores: dict[str, PairStore], vocabulary: str
+    experiment: Experiment,
+    name: str,
+    stores: dict[str, PairStore],
+    vocabulary: str,
+    start: str = "",
 ) -> Identity:
-    """Return the identity of a run of system `name`; `vocabulary` is a sha256."""
-    shards = {
-        role: f"{int(store.sizes.sum()):,} pairs, sha256 "
-        f"{digest([shard.sha256 for shard in store.shards])}"
-        for role, store in stores.items()
-    }
+    """Return the identity of a run of system `name`. `vocabulary` is a sha256, and so is `start`,
+    of the weights that it starts from ("": its own).
+    """
     return {
         "settings": stage_settings(experiment, "train", system=name),
-        "shards": shards,
+        "shards": {role: store.contents for role, store in stores.items()},
         "vocabulary": vocabulary,
         "source": source_hash("ems.train"),
+        **({"start": start} if start else {}),
     }
 
 

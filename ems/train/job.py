@@ -30,19 +30,21 @@ from ems.train.identity import Identity, claim_identity, claimed, identity_of
 from ems.train.journal import Journal
 from ems.train.memory import check_fits
 from ems.train.scalars import LogRow, Scalars
+from ems.train.start import start_of
 from ems.train.step import Trainer
 
 
 @dataclass
 class Places:
     """Where a run writes: the model folder, the state for resuming, the time per row of the log,
-    and (with `train.tensorboard`) the folder of its event file.
+    and (with `train.tensorboard`) the folder of its event file; and the model that it starts from.
     """
 
     out: Path
     state: Path
     times: Path | None = None
     scalars: Path | None = None
+    start: Path | None = None
 
 
 def train(
@@ -65,10 +67,13 @@ def train(
     check_fits(name, settings, len(experiment.languages), pieces, device)
     for store in data.stores().values():
         store.check(pieces)
-    identity = identity_of(experiment, name, data.stores(), sha256)
+    start = start_of(experiment, name, places.start, sha256)
+    identity = identity_of(experiment, name, data.stores(), sha256, start.sha256 if start else "")
     seed = experiment.seed if settings.train.seed is None else settings.train.seed
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(settings, len(experiment.languages), vocabulary, seed, device)
+        if start:
+            start.load(system, list(experiment.languages))
         trainer = Trainer(system, settings.train, seed, data.training, state, device, world)
         writes = settings.train.tensorboard and world.leads
         with closing(Scalars(places.scalars if writes else None)) as scalars:

@@ -17,7 +17,7 @@ from torch import Tensor
 from ems.errors import EmsError
 from ems.progress import Progress, log
 from ems.settings import plain
-from ems.shards.reader import Batch, PairStore
+from ems.shards.reader import Batch
 from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoint, save_checkpoint
 from ems.train.distributed import AGREE_EVERY
@@ -37,13 +37,15 @@ class Journal:
 
     def __init__(self, name: str, trainer: Trainer, data: Data, scalars: Scalars) -> None:
         settings = trainer.settings
-        if settings.keep == "best" and data.validation is None:
+        documents = trainer.store.documents and settings.best_by == "loss"
+        if settings.keep == "best" and (data.held_out if documents else data.validation) is None:
             raise EmsError(
-                f"systems.{name}: train.keep: best compares validations, and there are no pairs to "
-                "validate on; set `validation`, or keep: last"
+                f"systems.{name}: train.keep: best compares validations, and there are no "
+                f"{'documents' if documents else 'pairs'} to validate on; set `validation`, or "
+                "keep: last"
             )
         self.name, self.trainer, self.settings = name, trainer, settings
-        self.world, self.validation, self.scalars = trainer.world, data.validation, scalars
+        self.world, self.validation, self.scalars = trainer.world, data.validated, scalars
         self.keep = Keep(
             newest=settings.keep_checkpoints,
             regular=settings.average_checkpoints,
@@ -190,8 +192,8 @@ class Journal:
             _log_validation(f"at step {best['step']}, whose weights are kept", best)
             return
         log.info("train %s: the weights are the means of those of steps %s", self.name, steps)
-        if self.validation is not None:
-            _log_validation("of the mean", self._validated(self.validation))
+        if self.validation:
+            _log_validation("of the mean", self._validated())
 
     def validate_if_due(self) -> bool:
         """Validate if this step asks for it and has no validation yet; return whether it did.
@@ -201,21 +203,24 @@ class Journal:
         step = self.done.step
         due = step % self.settings.validate_every == 0 or step == self.settings.steps
         rows = [row for row in self.done.losses if row["part"] == "validation"] if due else []
-        if self.validation is None or not due or any(row["step"] == step for row in rows):
+        if not self.validation or not due or any(row["step"] == step for row in rows):
             return False
         self.trainer.check_finite()
         self.trainer.check_weights(step)
         try:
             with self.stop.at_once() if self.world.size == 1 else nullcontext():
-                parts = self._validated(self.validation)
+                parts = self._validated()
         except StoppedError:
             self._save_and_stop()
         self._record("validation", parts)
         _log_validation(f"at step {step}", self.done.losses[-1])
         return True
 
-    def _validated(self, store: PairStore) -> LogRow:
-        return validate(self.trainer.system, store, self.trainer.pairs, self.world)
+    def _validated(self) -> LogRow:
+        parts: LogRow = {}
+        for store in self.validation:
+            parts |= validate(self.trainer.system, store, self.trainer.pairs, self.world)
+        return parts
 
 
 def _log_validation(when: str, values: LogRow) -> None:

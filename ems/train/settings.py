@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ems.errors import EmsError
 from ems.objectives.settings import Pairs
-from ems.settings import Decay, Interval, Rate, Seed, Settings, Steps, number
+from ems.settings import Decay, Interval, Name, Rate, Seed, Settings, Steps, number
 
 
 class TrainSettings(Settings):
@@ -15,6 +15,11 @@ class TrainSettings(Settings):
     LATER: ClassVar[frozenset[str]] = frozenset({"schedule_factor", "keep", "best_by"})
     steps: Steps = Field(description="The number of training steps.")
     seed: Seed | None = Field(None, description="The seed (default: that of the experiment).")
+    start: Name | None = Field(
+        None,
+        description="Another system, whose final weights the training starts from. It has the same "
+        "vocabulary and sizes; of its heads those with other sizes begin anew.",
+    )
     batch_pairs: Pairs = Field(152, description="Sentence pairs of a step, on all GPUs together.")
     learning_rate: Rate = Field(0.0003, description="The learning rate after the warm-up.")
     warmup_steps: Steps = Field(

@@ -4,6 +4,7 @@
     opus/DemoDev/v1/moses/<a>-<b>.txt.zip     validation pairs
     tatoeba/tatoeba.<iso3>-eng.<iso3|eng>     benchmark
     <set>/...                                 the other evaluation sets, each as published
+    documents/DemoDocuments/v1/<a>.txt        documents of single languages
     manifest.json                             counts and checksums; written last
     .ems-demo                                 marks the folder as one that may be replaced; first
 
@@ -17,10 +18,11 @@ from random import Random
 from ems.benchmarks import benchmarks, has, module
 from ems.corpora.demo.build import OTHERS, SEED, Demo, build
 from ems.corpora.demo.draw import Sentence, shuffled
-from ems.corpora.demo.grammar import BENCHMARK_ONLY
+from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
 from ems.corpora.demo.layout import VERSION, Pair, lines, moses, moses_name
 from ems.corpora.demo.leak import LEAKED_PAIRS
 from ems.corpora.demo.material import Files, Material
+from ems.corpora.demo.stories import CORPUS, stories
 from ems.errors import EmsError
 from ems.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
 from ems.languages import load_languages
@@ -41,7 +43,7 @@ def write_mirror(root: Path) -> None:
 
     Raises `EmsError` when the package's data are malformed or the disk cannot take the files.
     """
-    total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(demo_sets())
+    total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(demo_sets()) + len(LANGUAGES)
     progress = Progress("demo corpus", total, "files and sets")
     check_target(root, _is_mirror)
     write_text(root / MARK, "written by `ems demo-mirror`, which replaces what is in this folder\n")
@@ -57,6 +59,11 @@ def write_mirror(root: Path) -> None:
         progress.add(2)
     for folder, files in made_sets(demo):
         written += _write_folder(root / folder, files)
+        progress.add()
+    for language, text in stories(demo).items():  # last: what is drawn before stays as it was
+        path = root / "documents" / CORPUS / VERSION / f"{language}.txt"
+        write_text(path, text)
+        written.append(path)
         progress.add()
     sums = {path.relative_to(root).as_posix(): sha256_file(path) for path in written}
     counts = {language: count(demo, language) for language in (*OTHERS, *BENCHMARK_ONLY)}

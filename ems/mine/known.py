@@ -1,0 +1,81 @@
+"""How many mined pairs are right, where that is known: translations hidden among other sentences.
+
+The pairs of the validation corpus, which nothing is trained on, are put among the sentences of the
+first round of their languages. The same search mines there. Of what it finds with a hidden sentence
+in it, the share of translations is to be compared with that of pairs drawn at random.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ems.bench.csls import Pairs, best_pairs
+from ems.shards.reader import PairStore
+
+HIDDEN = 1000  # translations of two languages, at most: as many as Tatoeba has of most
+Tokens = list[np.ndarray]
+
+
+def translations(store: PairStore | None, first: str, second: str) -> tuple[Tokens, Tokens]:
+    """Return the tokens of up to HIDDEN sentences in two languages, translations of one another.
+
+    Of two languages without English these are sentences with the same English translation. There
+    are none without a `store`.
+    """
+    pairs = {group: at for at, group in enumerate(store.groups)} if store else {}
+    if tuple(sorted((first, second))) in pairs:
+        found = list(_sides(store, first, second))[:HIDDEN]
+    elif all(tuple(sorted((code, "en"))) in pairs for code in (first, second)):
+        english = {text.tobytes(): own for text, own in _sides(store, "en", second)}
+        both = ((own, english.get(text.tobytes())) for text, own in _sides(store, "en", first))
+        found = [(own, other) for own, other in both if other is not None][:HIDDEN]
+    else:
+        found = []
+    return [own for own, _ in found], [other for _, other in found]
+
+
+def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the tokens of every pair of two languages."""
+    pair = tuple(sorted((first, second)))
+    group = list(store.groups).index(pair)
+    for at in range(int(store.sizes[group])):
+        ((shard, row),) = store.places(np.array([group]), np.array([at]))
+        one, other = (
+            shard.piece(shard.languages.index(code), row, store.max_tokens)
+            for code in (first, second)
+        )
+        yield one, other
+
+
+def share_right(
+    hidden: tuple[np.ndarray, np.ndarray],
+    others: tuple[np.ndarray, np.ndarray],
+    keep: int,
+    k: int,
+    device: str,
+) -> dict[str, Any]:
+    """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] of the two languages.
+
+    Of the pairs with a hidden sentence (`known`), `right` are translations: `share` percent, where
+    pairs drawn at random have `chance` percent.
+    """
+    pools = [np.concatenate([own, more]) for own, more in zip(hidden, others, strict=True)]
+    pairs = best_pairs(*pools, keep, k, device)
+    count = len(hidden[0])
+    known, right = _counted(pairs, count)
+    of_all = len(pools[0]) * len(pools[1]) - len(others[0]) * len(others[1])
+    return {
+        "hidden": count,
+        "among": [len(pool) for pool in pools],
+        "known": known,
+        "right": right,
+        "share": 100 * right / known if known else None,
+        "chance": 100 * count / of_all,
+    }
+
+
+def _counted(pairs: Pairs, hidden: int) -> tuple[int, int]:
+    known = (pairs.first < hidden) | (pairs.second < hidden)
+    right = known & (pairs.first == pairs.second)
+    return int(known.sum()), int(right.sum())

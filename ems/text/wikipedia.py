@@ -1,0 +1,202 @@
+"""A dump of Wikipedia -> documents: one for each article, one sentence a line (CCL 2019, 4.1).
+
+mwxml reads the pages, mwparserfromhell their wikitext. Templates, references, tables, lists,
+headings, pictures and formulas go; what is left are paragraphs, and `ems.text.sentences` splits
+them. The paper does not say how it took text out of Wikipedia.
+"""
+
+import gzip
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from ems.batches import batched
+from ems.config.provenance import source_hash
+from ems.corpora.dumps import open_pages, streams
+from ems.damaged import Damaged
+from ems.errors import EmsError
+from ems.files import atomic_path, read_json, write_json
+from ems.segmenters.base import package
+from ems.shapes import COUNT, mapping
+from ems.text.pieces import Advance, Piece, done_pieces
+from ems.text.sentences import NEEDS as SPLITTER
+from ems.text.sentences import Split, splitter
+
+NEEDS = (*SPLITTER, *(package(name) for name in ("mwxml", "mwparserfromhell")))
+STREAMS = 100  # of a piece: 10,000 pages
+PAGES = 500  # whose sentences are split by one start of Perl
+REASONS = ("no_article", "redirect", "unreadable", "no_text")
+NOT_PROSE = {
+    *("ref", "references", "table", "gallery", "math", "chem", "score", "timeline", "imagemap"),
+    *("syntaxhighlight", "source", "pre", "poem", "templatedata", "categorytree", "graph", "hiero"),
+}
+ITEM = "\0"  # marks a line of a list
+_MAGIC = re.compile(r"__[A-Z]+__|'{2,}")
+_VARIANTS = re.compile(r"-\{(?:[^{}|]*\|)?(?:[\w-]+:)?([^{};]*)[^{}]*\}-")  # of Chinese, Serbian
+
+
+def check_needs() -> None:
+    """Raise `EmsError` that names what is missing to read a dump here."""
+    for need in NEEDS:
+        if not need.present():
+            raise EmsError(f"the corpus Wikipedia {need.install} (`pip install -e .[wikipedia]`)")
+
+
+def write_wikipedia(
+    dump: Path,
+    language: str,
+    out: Path,
+    state: Path | None = None,
+    workers: int = 1,
+    size: int = STREAMS,
+) -> dict[str, int]:
+    """Write the articles of a dump as documents, gz, and beside them the counts as JSON.
+
+    Pieces of `size` streams are done by `workers` processes and kept in `state` (default: beside
+    `out`) until all are there. Returns the counts: `pages` are `documents` plus those that went for
+    one of REASONS, and `sentences` are those of the documents.
+    """
+    places, sha256 = streams(dump)
+    pieces = _cut(dump, places, size)
+    work = partial(_write_piece, language, places[1] if len(places) > 2 else 0)
+    state = state or out.with_name(f".{out.name}.state")
+    key = {"source": sha256, "size": size, "language": language}
+    key["code"] = source_hash("ems.text.wikipedia")
+    what = f"articles of {language}"
+    with done_pieces(what, work, pieces, state, key, workers, "streams") as results:
+        total: Counter[str] = Counter()
+        with atomic_path(out) as temporary, open(temporary, "wb") as writer:
+            for result in results:
+                with open(result / "text.gz", "rb") as reader:
+                    shutil.copyfileobj(reader, writer, 1 << 20)
+                total.update(read_json(result / "counts.json", mapping(COUNT)))
+            if not total["documents"]:
+                raise EmsError(f"{dump}: no article with text in its {total['pages']:,} pages")
+        write_json(out.with_suffix(".json"), dict(total))
+    return dict(total)
+
+
+def _cut(dump: Path, places: list[int], size: int) -> list[Piece]:
+    """Return pieces of `size` streams each, without the head; of a dump of one stream that one."""
+    first = 1 if len(places) > 2 else 0
+    starts = list(range(first, len(places) - 1, size))
+    return [
+        Piece(dump, number, places[at], places[end], at, end - at)
+        for number, at in enumerate(starts)
+        for end in [min(at + size, len(places) - 1)]
+    ]
+
+
+def _write_piece(language: str, head: int, piece: Piece, out: Path, advance: Advance) -> None:
+    """Write the documents of a piece and their counts into the folder `out`."""
+    counts = Counter(dict.fromkeys(("pages", "documents", "sentences", *REASONS), 0))
+    out.mkdir()
+    with (
+        open(out / "text.gz", "wb") as packed,
+        gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as writer,
+    ):
+        for sentences in _documents(language, head, piece, counts):
+            writer.write("".join(f"{line}\n" for line in [*sentences, ""]).encode())
+    write_json(out / "counts.json", dict(counts))
+    advance(piece.lines)
+
+
+@lru_cache(maxsize=1)
+def _splitter(language: str) -> Split:
+    return splitter(language)
+
+
+def _documents(language: str, head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[str]]:
+    """Yield the sentences of each article with text; count pages, and why others went."""
+    split = _splitter(language)
+    articles = _articles(head, piece, counts)
+    for batch in batched(articles, lambda paragraphs: sum(map(len, paragraphs)), PAGES):
+        sentences = iter(split([paragraph for article in batch for paragraph in article]))
+        for article in batch:
+            document = [sentence for _ in article for sentence in next(sentences)]
+            counts["documents" if document else "no_text"] += 1
+            counts["sentences"] += len(document)
+            if document:
+                yield document
+
+
+def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[str]]:
+    """Yield the paragraphs of each article of a piece, none for one without text."""
+    import mwxml
+    from mwparserfromhell.parser import ParserError
+    from mwxml.errors import MalformedXML
+
+    try:
+        with open_pages(piece.source, head, piece.start, piece.end) as stream:
+            dump = mwxml.Dump.from_file(stream)
+            names = {space.name for space in dump.site_info.namespaces or () if space.name}
+            is_prefix = _prefixes(names)
+            for page in dump.pages:
+                counts["pages"] += 1
+                if page.namespace != 0 or page.redirect is not None:
+                    counts["redirect" if page.namespace == 0 else "no_article"] += 1
+                    continue
+                text = next((revision.text for revision in page), None) or ""
+                try:
+                    yield paragraphs(text, is_prefix)
+                except ParserError:
+                    counts["unreadable"] += 1
+    except (MalformedXML, SyntaxError, AssertionError, ValueError, KeyError, TypeError) as error:
+        # SyntaxError is the base of XML's ParseError; the others are of odd values in its elements
+        raise Damaged(piece.source, f"not the XML of a dump ({error})") from None
+
+
+def _prefixes(names: set[str]) -> Callable[[str], bool]:
+    """Return whether a link's title is of one of some namespaces, or of a picture or category."""
+    known = {name.casefold() for name in (*names, "File", "Image", "Category")}
+    return lambda title: ":" in title and title.partition(":")[0].strip().casefold() in known
+
+
+def paragraphs(wikitext: str, is_prefix: Callable[[str], bool]) -> list[str]:
+    """Return the paragraphs of prose of a page; `is_prefix` tells links that are no text."""
+    import mwparserfromhell
+
+    code = mwparserfromhell.parse(wikitext, skip_style_tags=True)
+    text = _VARIANTS.sub(r"\1", _MAGIC.sub("", _plain(code, is_prefix)))
+    lines = (line.strip() for line in text.split("\n"))
+    return [line for line in lines if line and ITEM not in line]
+
+
+def _plain(code: Any, is_prefix: Callable[[str], bool]) -> str:
+    return "".join(_node(node, is_prefix) for node in code.nodes)
+
+
+def _node(node: Any, is_prefix: Callable[[str], bool]) -> str:
+    """Return the prose of a node of wikitext; "" for what is none."""
+    from mwparserfromhell import nodes
+
+    match node:
+        case nodes.Text():
+            return node.value.replace(ITEM, "")
+        case nodes.HTMLEntity():
+            return node.normalize()
+        case nodes.Heading():
+            return "\n"
+        case nodes.Wikilink():
+            shown = node.title if node.text is None else node.text
+            return "" if is_prefix(str(node.title)) else _plain(shown, is_prefix)
+        case nodes.ExternalLink():
+            return _plain(node.title, is_prefix) if node.title is not None else ""
+        case nodes.Tag():
+            return _tag(node, is_prefix)
+    return ""
+
+
+def _tag(tag: Any, is_prefix: Callable[[str], bool]) -> str:
+    name = str(tag.tag).strip().lower()
+    if tag.wiki_markup and name in ("li", "dd", "dt"):
+        return ITEM
+    if name in NOT_PROSE:
+        return ""
+    if name in ("br", "hr", "p", "div"):
+        return "\n" + ("" if tag.contents is None else _plain(tag.contents, is_prefix)) + "\n"
+    return "" if tag.contents is None else _plain(tag.contents, is_prefix)

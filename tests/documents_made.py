@@ -1,0 +1,113 @@
+"""Corpora of documents of one language, raw and segmented, and dumps of Wikipedia."""
+
+import bz2
+from dataclasses import replace
+from xml.sax.saxutils import escape
+
+from shards_made import sentence
+from text_made import tiny
+
+from ems.config.experiment import Corpus
+from ems.corpora.settings import Split
+from ems.text.clean import Source, clean_corpus
+from ems.text.evalkeys import write_keys
+
+CORPUS = Corpus("Own", "v1", "own", True, ("en",), None, kind="documents")
+
+
+def raw(documents, ending=b"\n\n"):
+    """The bytes of a file: documents of lines, which are bytes, each followed by a blank line."""
+    return b"".join(b"\n".join(lines) + ending for lines in documents)
+
+
+def cleaned(folder, content, evaluation=(), corpus=CORPUS, splits=None, name="en", **changes):
+    """(the clean documents as (text, line), the report) of a file `en.txt` with this content."""
+    experiment = tiny(replace(corpus), **changes)
+    if splits:
+        experiment = replace(experiment, splits={corpus.name: Split(parts=splits)})
+    path, keys = folder / f"{name}.txt", folder / "keys.tsv"
+    path.write_bytes(content)
+    write_keys(dict.fromkeys(evaluation, ("tatoeba/deu",)), keys)
+    source = Source(corpus.label, corpus.version, "en", (path,))
+    out = folder / corpus.label / "en.tsv"
+    report = clean_corpus(experiment, source, keys, out)
+    return read_clean(out), report
+
+
+def read_clean(path):
+    """The documents of a clean or segmented file: (text, line) of each sentence."""
+    *documents, rest = path.read_text(encoding="utf-8").split("\n\n")
+    assert rest == ""
+    rows = [[line.split("\t") for line in each.split("\n")] for each in documents]
+    return [[(text, int(line)) for text, line in each] for each in rows]
+
+
+def write_documents(path, sizes, draw):
+    """Segmented documents of so many sentences each; the lines of origin count the blank ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line, text = 1, []
+    for size in sizes:
+        text += [f"{sentence(draw, path.stem)}\t{line + at}\n" for at in range(size)] + ["\n"]
+        line += size + 1
+    path.write_text("".join(text), encoding="utf-8")
+    return path
+
+
+# --- Wikipedia
+
+HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="de">
+  <siteinfo>
+    <sitename>Wikipedia</sitename>
+    <dbname>dewiki</dbname>
+    <base>https://de.wikipedia.org/wiki/Wikipedia:Hauptseite</base>
+    <generator>MediaWiki 1.45.0-wmf.28</generator>
+    <case>first-letter</case>
+    <namespaces>
+      <namespace key="0" case="first-letter" />
+      <namespace key="1" case="first-letter">Diskussion</namespace>
+      <namespace key="6" case="first-letter">Datei</namespace>
+    </namespaces>
+  </siteinfo>
+"""
+PAGE = """  <page>
+    <title>{title}</title>
+    <ns>{namespace}</ns>
+    <id>{number}</id>
+{redirect}    <revision>
+      <id>{number}</id>
+      <timestamp>2026-01-01T00:00:00Z</timestamp>
+      <contributor>
+        <username>A</username>
+        <id>1</id>
+      </contributor>
+      <comment>/* x */</comment>
+      <origin>{number}</origin>
+      <model>wikitext</model>
+      <format>text/x-wiki</format>
+      <text bytes="1" sha1="x" xml:space="preserve">{text}</text>
+      <sha1>x</sha1>
+    </revision>
+  </page>
+"""
+END = "</mediawiki>\n"
+
+
+def page(number, text, namespace=0, redirect=False):
+    """The XML of a page."""
+    target = '    <redirect title="Other" />\n' if redirect else ""
+    return PAGE.format(
+        title=f"Page {number}",
+        namespace=namespace,
+        number=number,
+        redirect=target,
+        text=escape(text),
+    )
+
+
+def write_dump(path, pages, per_stream):
+    """A dump in the published format: the head, so many pages a stream, the end."""
+    groups = [pages[at : at + per_stream] for at in range(0, len(pages), per_stream)]
+    texts = [HEAD, *("".join(group) for group in groups), END]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(bz2.compress(text.encode()) for text in texts))
+    return path

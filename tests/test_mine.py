@@ -1,0 +1,279 @@
+"""Laws of mining: rounds are functions of (seed, round), each keeps the best pairs of plain loops,
+a killed run resumes to equal bytes, and what is known to be right is counted."""
+
+import json
+from itertools import chain
+
+import numpy as np
+import pytest
+from bench_made import naive_best_pairs, unit
+from experiments_made import one_line
+from mined_made import COHERENCE, MINING, made_toy, mined, trained
+from train_made import LANGUAGES, contents, rows
+
+from ems.encode import SentenceEncoder
+from ems.mine import job
+from ems.mine.known import share_right
+from ems.mine.rounds import Rounds
+from ems.model.embed import embed_tokens
+from ems.objectives.settings import MiningSettings
+from ems.shards import inspect
+from ems.shards.documents import DocumentStore
+from ems.shards.index import read_index, shards_of
+from ems.shards.mined import MinedPairs, MinedStore
+
+SEED, LIMIT, K = 3, 30, 2
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return made_toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module")
+def never_killed(toy, tmp_path_factory):
+    return mined(toy, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def documents(toy):
+    folders = shards_of(read_index(toy.index())["train"], LANGUAGES, 1)
+    return DocumentStore(folders, LANGUAGES, LIMIT, K)
+
+
+def text(documents, language, row):
+    """The ids of a sentence by its language and its row through all shards."""
+    ((shard, at),) = documents.places(np.array([language]), np.array([row]))
+    return shard.sentence(0, at)
+
+
+# --- rounds
+
+
+def rounds_of(sizes=(900, 700, 50), **settings):
+    return Rounds(MiningSettings(**{"sample": 100, "keep": 60, "pairs": 500, **settings}), sizes, 7)
+
+
+def test_a_round_draws_sentences_without_replacement_by_seed_and_round_alone():
+    first, again = rounds_of(), rounds_of(pairs=9_000)
+    for at in range(first.count):
+        for drawn, same, size in zip(
+            first.drawn(at),
+            again.drawn(at),
+            (first.sizes[i] for i in first.languages(at)),
+            strict=True,
+        ):
+            assert drawn.tolist() == same.tolist() == sorted(set(drawn.tolist()))
+            assert len(drawn) == min(100, size)
+            assert 0 <= drawn[0] <= drawn[-1] < size
+    other = Rounds(first.settings, first.sizes, 8)
+    assert first.drawn(0)[0].tolist() != other.drawn(0)[0].tolist()
+    assert first.drawn(0)[0].tolist() != first.drawn(3)[0].tolist()
+
+
+@pytest.mark.parametrize("pairs", [1, 59, 60, 61, 180, 500])
+@pytest.mark.parametrize("sample", [1, 5, 100])
+def test_there_are_as_many_rounds_as_give_the_pairs_and_no_more(pairs, sample):
+    rounds = rounds_of(pairs=pairs, sample=sample)
+    kept = [rounds.kept(at) for at in range(rounds.count)]
+    assert sum(kept) >= pairs > sum(kept[:-1])
+    turns = [rounds.languages(at) for at in range(rounds.count)]
+    assert turns == ([(0, 1), (0, 2), (1, 2)] * len(turns))[: len(turns)]
+
+
+def test_a_share_of_the_sentences_is_taken_at_even_distances():
+    rounds = Rounds(MiningSettings(sample=10_000), (25, 25), 1, share=0.25)
+    assert rounds.drawn(0)[0].tolist() == list(range(0, 100, 4))
+
+
+# --- what is mined
+
+
+def test_each_round_keeps_the_best_pairs_of_plain_loops(toy, documents, never_killed):
+    pairs = MinedPairs(never_killed[0], documents)
+    encoder = SentenceEncoder(toy.folder / "start" / "model", "cpu").encoder
+    settings = MiningSettings(**MINING)
+    rounds = Rounds(settings, tuple(documents.sizes.tolist()), SEED)
+    assert (rounds.count, len(pairs.rows)) == (4, settings.pairs)
+    for at in range(rounds.count - 1):  # the last one is cut to the number of pairs
+        drawn = rounds.drawn(at)
+        vectors = []
+        for language, own in zip(rounds.languages(at), drawn, strict=True):
+            tokens = [np.array(text(documents, language, row)) for row in own]
+            vectors.append(unit(embed_tokens(encoder, tokens)).astype(np.float64).tolist())
+        expected = naive_best_pairs(*vectors, settings.keep, settings.neighbours)
+        own = pairs.rows[pairs.rows["round"] == at]
+        assert np.allclose(own["score"], [score for score, _, _ in expected], atol=1e-5)
+        cosines = [np.dot(vectors[0][i], vectors[1][j]) for _, i, j in expected]
+        assert np.allclose(own["similarity"], cosines, atol=1e-5)
+        named = {(int(drawn[0][i]), int(drawn[1][j])) for _, i, j in expected}
+        assert len(named & set(map(tuple, own["rows"].tolist()))) >= settings.keep - 1
+
+
+def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
+    encoded = []
+
+    def embed(encoder, tokens):
+        encoded.extend(tokens)
+        return embed_tokens(encoder, tokens)
+
+    monkeypatch.setattr(job, "embed_tokens", embed)
+    mined(toy, tmp_path)
+    rounds = Rounds(MiningSettings(**MINING), tuple(documents.sizes.tolist()), SEED)
+    drawn, hidden = sum(map(len, rounds.all_drawn())), 2 * 20
+    assert len(encoded) == drawn + hidden
+    assert drawn < sum(len(part) for at in range(rounds.count) for part in rounds.drawn(at))
+
+
+class KilledError(Exception):
+    """What a killed run does not see."""
+
+
+@pytest.mark.parametrize("work", ["_encode", "compared"])
+@pytest.mark.parametrize("after", [0, 2])
+def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "SENTENCES", 60)
+    monkeypatch.setattr(job, "PAIRS", 30)
+    of = job if work == "_encode" else job.Search
+    done, own = [], getattr(of, work)
+
+    def dies(*arguments):
+        if len(done) == after:
+            raise KilledError
+        done.append(arguments)
+        return own(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(of, work, dies)
+        with pytest.raises(KilledError):
+            mined(toy, tmp_path)
+    assert not (tmp_path / "mined").exists()
+    monkeypatch.setattr(of, work, lambda *each: done.append(each) or own(*each))
+    folder, _ = mined(toy, tmp_path)
+    assert not (tmp_path / "mining").exists()
+    resumed = len(done)
+    assert contents(folder) == contents(mined(toy, tmp_path / "whole")[0])
+    assert len(done) == 2 * resumed, "nothing was done twice"
+
+
+def test_the_report_counts_what_is_known_to_be_right(never_killed):
+    about = never_killed[1]["by_pair"]["de-en"]
+    known = about["known"]
+    assert about["pairs"] == 100 == never_killed[1]["pairs"]["de-en"]
+    assert known["hidden"] == 20, "the validation pairs"
+    assert known["among"] == [60, 60]
+    assert known["chance"] == pytest.approx(100 * 20 / (60 * 60 - 40 * 40))
+    assert known["share"] == pytest.approx(100 * known["right"] / known["known"])
+
+
+def test_translations_that_are_near_are_right_and_random_vectors_are_chance():
+    random = np.random.default_rng(1)
+    hidden, others, more = (unit(random.normal(size=(n, 32))) for n in (50, 200, 200))
+    near = unit(hidden + 0.05 * random.normal(size=(50, 32)))
+    signal = share_right((hidden, near), (others, more), 50, 10, "cpu")
+    assert (signal["right"], signal["share"]) == (50, 100)
+    far = unit(random.normal(size=(50, 32)))
+    chance = share_right((hidden, far), (others, more), 1000, 10, "cpu")
+    assert chance["share"] < 2
+    assert chance["chance"] == pytest.approx(100 * 50 / (250 * 250 - 200 * 200))
+
+
+def test_fewer_than_two_languages_are_an_error(toy, tmp_path):
+    message = one_line(lambda: mined(toy, tmp_path, "one", systems={"one": ONE}))
+    assert message == "expected documents of two languages or more to mine in, found en"
+
+
+ONE = {
+    "languages": ["en", "fr"],
+    "objectives": COHERENCE["systems"]["coherent"]["objectives"],
+    "train": {"start": "ems"},
+}
+
+
+def test_a_model_with_another_vocabulary_is_an_error(toy, tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    for path in (toy.folder / "start" / "model").iterdir():
+        (model / path.name).write_bytes(path.read_bytes())
+    other = toy.vocabulary.read_bytes() + b"\x12\x00"
+    (model / "vocabulary.model").write_bytes(other)
+    message = one_line(lambda: mined(toy, tmp_path, model=model))
+    assert "vocabulary.model" in message or "another one" in message
+
+
+# --- batches of mined pairs
+
+
+def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
+    toy, documents, never_killed
+):
+    folders = [shard.folder for shard in documents.shards]
+    for target, field in (("cosine", "similarity"), ("csls", "score")):
+        store = MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K, target)
+        assert store.sizes.tolist() == [100]
+        batch = store.assemble(np.zeros(5, np.int64), np.arange(20, 25))
+        texts = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
+        by_row = dict(zip(batch.rows.tolist(), texts, strict=True))
+        for at, row in enumerate(MinedPairs(never_killed[0], documents).rows[20:25]):
+            (one, other), (first, second) = row["languages"], row["rows"]
+            expected = (
+                contextual(documents, one, first, text(documents, other, second)),
+                contextual(documents, other, second, text(documents, one, first)),
+            )
+            assert by_row[at].tolist() == expected[0]
+            assert by_row[5 + at].tolist() == expected[1]
+            assert batch.targets[[at, 5 + at]] == pytest.approx([row[field]] * 2)
+
+
+def contextual(documents, language, row, middle):
+    """The sentences of a document up to K from `row` on both sides, with `middle` in its place."""
+    ((shard, at),) = documents.places(np.array([language]), np.array([row]))
+    start, end = documents.document(shard, at)
+    before = [shard.sentence(0, each) for each in range(max(start, at - K), at)]
+    after = [shard.sentence(0, each) for each in range(at + 1, min(end, at + 1 + K))]
+    ids = [*chain(*before, middle, *after)]
+    assert len(ids) <= LIMIT, "a guard: nothing is cut here"
+    return ids
+
+
+def test_a_batch_is_a_function_of_seed_and_step(toy, documents, never_killed):
+    folders = [shard.folder for shard in documents.shards]
+    stores = [MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K) for _ in "ab"]
+    batches = [store.draw(1, 5, 8, 1.0) for store in stores]
+    assert batches[0].tokens.tolist() == batches[1].tokens.tolist()
+    assert batches[0].tokens.tolist() != stores[0].draw(1, 6, 8, 1.0).tokens.tolist()
+
+
+def test_a_system_learns_the_similarity_of_mined_pairs(toy, never_killed, tmp_path):
+    longer = {"train": {"steps": 200, "validate_every": 200, "checkpoint_every": 100}}
+    out = trained(toy, tmp_path, never_killed[0], systems={"coherent": longer})
+    losses = [row["coherence"] for row in rows(out, "train")]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_mined_pairs_of_other_documents_are_an_error(toy, never_killed, tmp_path):
+    folder = tmp_path / "mined"
+    folder.mkdir()
+    manifest = json.loads((never_killed[0] / "manifest.json").read_text())
+    (folder / "pairs.npy").write_bytes((never_killed[0] / "pairs.npy").read_bytes())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "shards": "others"}))
+    message = one_line(lambda: trained(toy, tmp_path, folder))
+    assert "mined in other documents than those of the shards" in message
+
+
+def test_inspect_shows_both_sentences_with_scores_and_origins(toy, documents, never_killed):
+    pairs = MinedPairs(never_killed[0], documents)
+    row = pairs.rows[7]
+    shown = inspect.inspect_mined(never_killed[0], toy.index(), "en-de", 7, toy.vocabulary)
+    head, *lines = shown.splitlines()
+    assert head == (
+        f"mined pair 7 of 100, de-en, round {row['round']}: CSLS {row['score']:.4f}, "
+        f"cosine {row['similarity']:.4f}"
+    )
+    languages = [line.split(", ")[1] for line in lines if line.startswith("corpus ")]
+    assert languages == ["language de", "language en"]
+    assert sum(line.startswith("line ") for line in lines) == 2
+    message = one_line(
+        lambda: inspect.inspect_mined(never_killed[0], toy.index(), "de-fr", 0, None)
+    )
+    assert message == "--pair de-fr: nothing was mined for it; there are de-en"

@@ -1,0 +1,80 @@
+"""Laws of training on documents: it learns, it resumes to equal bytes, it is validated on both
+documents and pairs. (That two processes equal one: test_distributed_train.py.)
+"""
+
+import pytest
+from contexts_made import CONTEXT, add_documents
+from experiments_made import changed, one_line
+from safetensors.torch import load_file
+from train_made import Toy, contents, rows, train_into, train_until
+
+from ems.encode import SentenceEncoder
+
+LEARNT = [
+    ("cross-entropy", 0.6931, 65),
+    ("printed", 0.5, 53),
+]  # loss of no knowledge, least accuracy
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return add_documents(Toy(tmp_path_factory.mktemp("toy")))
+
+
+@pytest.fixture(scope="module")
+def never_killed(toy, tmp_path_factory):
+    return toy.train(tmp_path_factory.mktemp("whole"), **CONTEXT)
+
+
+@pytest.mark.parametrize(("loss", "blind", "accuracy"), LEARNT)
+def test_the_classifier_learns_what_stands_in_its_context(loss, blind, accuracy, toy, tmp_path):
+    longer = {"steps": 200, "batch_pairs": 16, "schedule": "constant", "validate_every": 200}
+    longer = {"train": longer, "objectives": {"context": {"loss": loss}}}
+    first, last = rows(toy.train(tmp_path, **changed(CONTEXT, longer)), "validation")
+    assert first["context"] == pytest.approx(blind, abs=0.2)
+    assert last["context"] < 0.9 * first["context"]
+    assert first["context_accuracy"] == pytest.approx(50, abs=6)
+    assert last["context_accuracy"] > accuracy
+    assert last["context"] == last["total"]
+
+
+def test_its_log_has_the_loss_the_accuracy_and_the_p1_of_pairs(never_killed):
+    parts = ["context", "context_accuracy", "total"]
+    for row in rows(never_killed, "validation"):
+        assert list(row)[3:] == ["p1", "p1_by_language", *parts]
+        assert row["p1_by_language"].keys() == {"de", "fr"}
+    assert list(rows(never_killed, "train")[-1])[3:] == [*parts, "lr"]
+
+
+@pytest.mark.parametrize(("kill", "step"), [(train_until, 10), (train_into, 13)])
+def test_killed_and_resumed_equals_never_killed(kill, step, toy, never_killed, tmp_path):
+    kill(toy, tmp_path, step, **CONTEXT)
+    assert contents(toy.train(tmp_path, **CONTEXT)) == contents(never_killed)
+
+
+def test_the_model_folder_encodes_with_both_halves_of_the_embedding(never_killed):
+    vectors = SentenceEncoder(never_killed).encode(["bako lili", "neba"], "en")
+    assert vectors.shape == (2, 32)
+    assert load_file(never_killed / "heads.safetensors")["context.weight"].shape == (1, 32)
+    assert (vectors[:, 16:] > vectors[:, :16]).all(), "a maximum is no less than the mean"
+
+
+def test_pairs_and_documents_are_not_learnt_at_once(toy):
+    both = changed(CONTEXT, {"objectives": {"xtr": {"weight": 1}}})
+    message = one_line(lambda: toy.experiment(**both))
+    assert "objectives.context learns from documents" in message
+    assert "xtr from pairs" in message
+
+
+@pytest.mark.parametrize(
+    "changes", [{"objectives": CONTEXT["objectives"]}, {"corpora": CONTEXT["corpora"]}]
+)
+def test_objectives_that_no_corpus_has_text_for_are_an_error(changes, toy):
+    message = one_line(lambda: toy.experiment(**changes))
+    needed = "documents" if "objectives" in changes else "pairs"
+    assert message.endswith(f"`kind: {needed}`; add one, or choose other objectives")
+
+
+def test_a_system_of_documents_without_any_is_an_error(toy, tmp_path):
+    bare = Toy(tmp_path)
+    assert "expected shards of en, de, fr, found none" in one_line(lambda: bare.data(**CONTEXT))
