@@ -9,6 +9,7 @@ import pytest
 from bench_made import naive_best_pairs, unit
 from experiments_made import one_line
 from mined_made import COHERENCE, MINING, made_toy, mined, trained
+from safetensors.torch import load_file, save_file
 from train_made import LANGUAGES, contents, rows
 
 from ems.encode import SentenceEncoder
@@ -21,6 +22,7 @@ from ems.shards import inspect
 from ems.shards.documents import DocumentStore
 from ems.shards.index import read_index, shards_of
 from ems.shards.mined import MinedPairs, MinedStore
+from ems.trained import validated
 
 SEED, LIMIT, K = 3, 30, 2
 
@@ -249,6 +251,21 @@ def test_a_system_learns_the_similarity_of_mined_pairs(toy, never_killed, tmp_pa
     out = trained(toy, tmp_path, never_killed[0], systems={"coherent": longer})
     losses = [row["coherence"] for row in rows(out, "train")]
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_a_model_is_validated_on_mined_pairs_by_its_squared_error(toy, never_killed, tmp_path):
+    """A head of zeros predicts 0, so that the error is the mean of the squared targets."""
+    out = trained(toy, tmp_path, never_killed[0])
+    heads = load_file(out / "heads.safetensors")
+    heads["coherence.weight"].zero_()
+    heads["coherence.bias"].fill_(0.25)
+    save_file(heads, out / "heads.safetensors")
+    row = validated(out, toy.documents["training"], never_killed[0])
+    targets = np.load(never_killed[0] / "pairs.npy")["similarity"]
+    assert (
+        row["coherence"] == row["total"] == pytest.approx(np.mean((targets - 0.25) ** 2), rel=1e-4)
+    )
+    one_line(validated, out, toy.documents["training"])  # without mined pairs
 
 
 def test_mined_pairs_of_other_documents_are_an_error(toy, never_killed, tmp_path):

@@ -77,13 +77,14 @@ def train(
 def validate(
     model: common.ModelFolder,
     shards: Annotated[list[Path], "folders of shards, of the model's vocabulary"],
+    mined: Annotated[Path | None, "folder of pairs mined in them, for `coherence`"] = None,
 ) -> None:
-    """Print the losses and P@1 of a model on pairs, as training does in validation."""
+    """Print the losses and P@1 of a model on pairs or documents, as training does in validation."""
     import json
 
     from ems.trained import validated
 
-    print(json.dumps(validated(model, shards)))
+    print(json.dumps(validated(model, shards, mined)))
 
 
 def bench(
