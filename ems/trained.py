@@ -73,6 +73,7 @@ def _store(
     if held == {2} and not mined:
         return PairStore(folders, languages, limit)
     if held == {1} and mined and own.coherence.weight:
+        folders = sorted(folders, key=str)  # as an index lists them
         target = own.coherence.target
         return MinedStore(mined, folders, languages, limit, own.coherence.k, target)
     if held == {1} and not mined and own.context.weight:

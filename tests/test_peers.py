@@ -183,7 +183,7 @@ def test_its_vectors_are_the_mean_of_its_states_line_by_line(peer):
 
 
 def test_a_plain_bert_folder_is_the_mean_of_its_last_states_without_padding(peer):
-    """As google-bert/bert-base-multilingual-cased is: without the files of sentence-transformers."""
+    """As google-bert/bert-base-multilingual-cased is: no files of sentence-transformers in it."""
     bert = str(peer.with_name(f"{peer.name}-bert"))
     assert not (peer.with_name(f"{peer.name}-bert") / "modules.json").exists()
     from transformers import AutoModel, AutoTokenizer

@@ -263,10 +263,11 @@ def test_a_rare_character_of_a_chosen_language_has_no_piece_or_bytes(mixed, tmp_
 def test_the_least_coverage_is_the_least_that_sentencepiece_takes(mixed, tmp_path):
     least = experiment_schema()["$defs"]["VocabularySettings"]["properties"]["character_coverage"]
     of(mixed, tmp_path, character_coverage=least["minimum"])
+    model = {"model_prefix": str(tmp_path / "refused"), "vocab_size": 60}
     with pytest.raises(RuntimeError):
-        settings = {"vocab_size": 60, "character_coverage": least["minimum"] - 0.001}
-        model = str(tmp_path / "refused")
-        SentencePieceTrainer.train(input=str(mixed), model_prefix=model, **settings)
+        SentencePieceTrainer.train(
+            input=str(mixed), character_coverage=least["minimum"] - 0.001, **model
+        )
 
 
 @pytest.mark.parametrize("coverage", [0.98, 0.999])
