@@ -7,10 +7,11 @@ from safetensors.torch import load_file
 
 from ems.config.systems import trained_model
 from ems.damaged import Damaged
-from ems.encode import VOCABULARY, SentenceEncoder
+from ems.encode import SentenceEncoder
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
 from ems.model.device import choose_device
+from ems.model.files import HEADS, VOCABULARY
 from ems.objectives.masking import Pieces
 from ems.objectives.system import System
 from ems.settings import checked
@@ -20,7 +21,6 @@ from ems.shards.reader import PairStore
 from ems.train.scalars import LogRow, rounded
 from ems.train.validate import validate
 
-HEADS = "heads.safetensors"
 PART = {"type": "object", "description": "settings"}
 MODEL = record(  # of a model.json, what a system is made of
     {"languages": listing(TEXT, least=1), "training": record({"system": PART})}

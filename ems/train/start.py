@@ -11,11 +11,11 @@ from ems.config import Experiment
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
+from ems.model.files import ENCODER, HEADS, VOCABULARY
 from ems.objectives.system import System
 from ems.progress import log
 from ems.shapes import BELOW, TEXT, listing, mapping, record
 
-ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
 MODEL = record({"languages": listing(TEXT), "sha256": mapping(TEXT, BELOW)})  # of model.json
 
 
