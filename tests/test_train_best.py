@@ -31,9 +31,9 @@ def scored(monkeypatch):
 def give_scores(monkeypatch):
     validated = Journal._validated
 
-    def scores(run, store):
+    def scores(run):
         step = run.done.step
-        return {**validated(run, store), "total": TOTALS[step], "p1": P1[step]}
+        return {**validated(run), "total": TOTALS[step], "p1": P1[step]}
 
     monkeypatch.setattr(Journal, "_validated", scores)
 
