@@ -8,8 +8,7 @@ from safetensors.torch import load_file
 from ems.config.systems import trained_model
 from ems.damaged import Damaged
 from ems.encode import SentenceEncoder
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.files import read_json
 from ems.model.device import choose_device
 from ems.model.files import HEADS, VOCABULARY
 from ems.objectives.masking import Pieces
@@ -44,11 +43,8 @@ def validated(folder: Path, shards: list[Path]) -> LogRow:
         languages,
         settings.model.max_tokens,
     )
-    if store.vocabulary_sha256 != sha256_file(folder / VOCABULARY):
-        raise EmsError(
-            f"{shards[0]}: made with another vocabulary; make shards for this model with `ems "
-            f"shards --vocabulary {folder / VOCABULARY}`"
-        )
+    path = folder / VOCABULARY
+    store.check_vocabulary(path, f"make shards with `ems shards --vocabulary {path}`")
     pieces = vocabulary.get_piece_size()
     store.check(pieces)
     system = System(settings, len(languages), pieces, known=Pieces.of(vocabulary))

@@ -68,7 +68,7 @@ def train(
     check_fits(name, settings, len(experiment.languages), pieces, device)
     for store in data.stores().values():
         store.check(pieces)
-    start = start_of(experiment, name, places.start, sha256)
+    start = start_of(experiment, name, places.start, data.training)
     identity = identity_of(experiment, name, data.stores(), sha256, start.sha256 if start else "")
     seed = experiment.seed if settings.train.seed is None else settings.train.seed
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
