@@ -168,8 +168,8 @@ def test_killed_it_goes_on_with_the_pieces_that_are_left(tmp_path, workers):
     run.send_signal(signal.SIGKILL)
     run.wait()
     assert not out.exists()
-    told = ems(*job, "--out", out)
-    assert any("resumed, " in line for line in told)
+    lines = ems(*job, "--out", out)
+    assert any("resumed, " in line for line in lines)
     assert out.read_bytes() == (tmp_path / "whole.txt.gz").read_bytes()
     assert not state.exists()
 

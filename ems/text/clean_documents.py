@@ -113,7 +113,7 @@ def _reason(document: list[Sentence], seen: Seen | None) -> str:
 
 
 def _belongs(experiment: Experiment, corpus: Corpus) -> Belongs:
-    """Return whether a document is of the corpus's part of a split.
+    """Return a function that is True for a document of the corpus's part of a split.
 
     Its own bytes decide, so the parts are the same in every experiment, and two documents with the
     same text are in one part.
