@@ -11,7 +11,7 @@ import pytest
 from bench_made import naive_best_pairs, unit
 from experiments_made import one_line
 from mined_made import COHERENCE, MINING, made_toy, mined, trained
-from train_made import LANGUAGES, contents, rows
+from train_made import LANGUAGES, Killed, contents, rows
 
 from ems.encode import SentenceEncoder
 from ems.mine import job
@@ -127,10 +127,6 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
     assert drawn < sum(len(part) for at in range(rounds.count) for part in rounds.drawn(at))
 
 
-class KilledError(Exception):
-    """What a killed run does not see."""
-
-
 @pytest.mark.parametrize("work", ["_encode", "compared"])
 @pytest.mark.parametrize("after", [0, 2])
 def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monkeypatch):
@@ -141,13 +137,13 @@ def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monk
 
     def dies(*arguments):
         if len(done) == after:
-            raise KilledError
+            raise Killed
         done.append(arguments)
         return own(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(of, work, dies)
-        with pytest.raises(KilledError):
+        with pytest.raises(Killed):
             mined(toy, tmp_path)
     assert not (tmp_path / "mined").exists()
     monkeypatch.setattr(of, work, lambda *each: done.append(each) or own(*each))
