@@ -20,11 +20,10 @@ from ems import segmenters  # noqa: F401  as a whole: each file is a part of the
 from ems.config.provenance import digest, source_hash
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.files import ENCODER, VOCABULARY, read_json, sha256_file
 from ems.model.device import choose_device
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
-from ems.model.files import ENCODER, VOCABULARY
 from ems.progress import Progress
 from ems.segmenters.base import names, segmenter
 from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record

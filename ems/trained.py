@@ -8,9 +8,8 @@ from safetensors.torch import load_file
 from ems.config.systems import trained_model
 from ems.damaged import Damaged
 from ems.encode import SentenceEncoder
-from ems.files import read_json
+from ems.files import HEADS, VOCABULARY, read_json
 from ems.model.device import choose_device
-from ems.model.files import HEADS, VOCABULARY
 from ems.objectives.masking import Pieces
 from ems.objectives.system import System
 from ems.settings import checked

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from ems.bench.task import LineEncoder
 from ems.config import SystemSettings
-from ems.files import visible_files
-from ems.model.files import ENCODER, VOCABULARY
+from ems.files import ENCODER, VOCABULARY, visible_files
 
 OURS = ("model.json", ENCODER, VOCABULARY)  # what encoding reads
 CLASSES = {

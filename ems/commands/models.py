@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from ems import torchrun
 from ems.commands import common
 from ems.errors import EmsError
+from ems.files import ENCODER, HEADS, VOCABULARY
 from ems.flags import Bounds, Mark
-from ems.model.files import ENCODER, HEADS, VOCABULARY
 from ems.outputs import Writes
 from ems.shards.index import is_mined
 

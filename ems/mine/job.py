@@ -18,10 +18,10 @@ from ems.config import Experiment
 from ems.config.provenance import source_hash
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
+from ems.files import VOCABULARY
 from ems.mine.known import share_right, translations
 from ems.mine.rounds import Rounds
 from ems.model.embed import embed_tokens
-from ems.model.files import VOCABULARY
 from ems.progress import log
 from ems.retrieval import normalised
 from ems.settings import plain

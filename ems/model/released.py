@@ -23,9 +23,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ems.errors import EmsError
-from ems.files import atomic_path, sha256_file, write_json
+from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json
 from ems.model.encoder import Encoder, EncoderSettings
-from ems.model.files import ENCODER, HEADS, VOCABULARY
 from ems.model.heads import ContrastiveHead, GenerativeHead
 from ems.model.settings import HeadSettings
 from ems.objectives.settings import ContrastiveSettings, Objectives, XtrSettings

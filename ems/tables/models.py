@@ -12,8 +12,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from ems.damaged import Damaged
-from ems.files import read_json
-from ems.model.files import ENCODER, HEADS
+from ems.files import ENCODER, HEADS, read_json
 from ems.shapes import TEXT, listing, named, record
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.printed import load_printed_models

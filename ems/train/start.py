@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from ems.config import Experiment
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file
-from ems.model.files import ENCODER, HEADS, VOCABULARY
+from ems.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
 from ems.objectives.system import System
 from ems.progress import log
 from ems.shapes import BELOW, TEXT, listing, mapping, record
