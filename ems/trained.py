@@ -7,9 +7,9 @@ from safetensors.torch import load_file
 
 from ems.config.systems import trained_model
 from ems.damaged import Damaged
-from ems.encode import VOCABULARY, SentenceEncoder
+from ems.encode import SentenceEncoder
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.files import HEADS, VOCABULARY, read_json
 from ems.model.device import choose_device
 from ems.objectives.masking import Pieces
 from ems.objectives.system import Parts, System
@@ -22,7 +22,6 @@ from ems.shards.reader import PairStore
 from ems.train.scalars import LogRow, rounded
 from ems.train.validate import validate
 
-HEADS = "heads.safetensors"
 PART = {"type": "object", "description": "settings"}
 MODEL = record(  # of a model.json, what a system is made of
     {"languages": listing(TEXT, least=1), "training": record({"system": PART})}
@@ -44,11 +43,8 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     languages, vocabulary = description["languages"], encoder.vocabulary
     folders = [shard for each in shards for shard in shards_in(each)]
     store = _store(settings, languages, folders, mined)
-    if store.vocabulary_sha256 != sha256_file(folder / VOCABULARY):
-        raise EmsError(
-            f"{shards[0]}: made with another vocabulary; make shards for this model with `ems "
-            f"shards --vocabulary {folder / VOCABULARY}`"
-        )
+    path = folder / VOCABULARY
+    store.check_vocabulary(path, f"make shards with `ems shards --vocabulary {path}`")
     pieces = vocabulary.get_piece_size()
     store.check(pieces)
     system = System(settings, len(languages), pieces, known=Pieces.of(vocabulary))
