@@ -118,7 +118,7 @@ def write_dump(path, pages, per_stream):
 
 WIKIPEDIA = {"name": "Wikipedia", "version": "20260101", "kind": "documents"}
 OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
-MINING = {"sample": 80, "keep": 20, "pairs": 100_000}  # ten blocks of rounds
+MINING = {"sample": 80, "keep": 20, "pairs": 40_000}  # four blocks of rounds
 
 
 def of_documents(tiny, sources):
