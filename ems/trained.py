@@ -7,9 +7,8 @@ from safetensors.torch import load_file
 
 from ems.config.systems import trained_model
 from ems.damaged import Damaged
-from ems.encode import VOCABULARY, SentenceEncoder
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.encode import SentenceEncoder
+from ems.files import HEADS, VOCABULARY, read_json
 from ems.model.device import choose_device
 from ems.objectives.masking import Pieces
 from ems.objectives.system import System
@@ -20,7 +19,6 @@ from ems.shards.reader import PairStore
 from ems.train.scalars import LogRow, rounded
 from ems.train.validate import validate
 
-HEADS = "heads.safetensors"
 PART = {"type": "object", "description": "settings"}
 MODEL = record(  # of a model.json, what a system is made of
     {"languages": listing(TEXT, least=1), "training": record({"system": PART})}
@@ -44,11 +42,8 @@ def validated(folder: Path, shards: list[Path]) -> LogRow:
         languages,
         settings.model.max_tokens,
     )
-    if store.vocabulary_sha256 != sha256_file(folder / VOCABULARY):
-        raise EmsError(
-            f"{shards[0]}: made with another vocabulary; make shards for this model with `ems "
-            f"shards --vocabulary {folder / VOCABULARY}`"
-        )
+    path = folder / VOCABULARY
+    store.check_vocabulary(path, f"make shards with `ems shards --vocabulary {path}`")
     pieces = vocabulary.get_piece_size()
     store.check(pieces)
     system = System(settings, len(languages), pieces, known=Pieces.of(vocabulary))

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ems.bench.task import LineEncoder
 from ems.config import SystemSettings
-from ems.files import visible_files
+from ems.files import ENCODER, VOCABULARY, visible_files
 
-OURS = ("model.json", "model.safetensors", "vocabulary.model")  # what encoding reads
+OURS = ("model.json", ENCODER, VOCABULARY)  # what encoding reads
 CLASSES = {
     "encoder": "ems.encode.SentenceEncoder",
     "folder": "ems.encode.SentenceEncoder",
