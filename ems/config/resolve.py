@@ -71,10 +71,13 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         key: system.placed(f"systems.{key}", vocabularies, english)
         for key, system in systems.items()
     }
+    kinds = {corpus.kind for corpus in corpora}
+    documented = {code for corpus in corpora if corpus.documents for code in corpus.pairs}
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
         if system.trained:
-            check_learnable(f"systems.{key}", system.objectives, kinds)
+            read = [code for code in system.languages if code in documented]
+            check_learnable(f"systems.{key}", system.objectives, kinds, read)
     check_starts(placed)
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []
