@@ -72,7 +72,7 @@ def test_a_fallback_without_a_pair_of_its_own_is_a_mistake(project):
 def test_what_validates_does_not_push_a_fallback_out(project):
     """It is not trained on, so the language would have nothing at all."""
     value = REAL | {"corpora": [TATOEBA]}
-    assert project.load(value).validation.pairs == ("de-en", "en-ja")
+    assert project.load(value).validation[0].pairs == ("de-en", "en-ja")
     assert project.load(value).corpora[0].pairs == ("de-en", "en-ja")
 
 

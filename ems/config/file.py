@@ -157,8 +157,9 @@ class ExperimentFile(Settings):
     corpora: Annotated[list[CorpusEntry], Field(min_length=1)] = Field(
         description="The corpora to train on."
     )
-    validation: by_type(CorpusEntry, None) = Field(
-        description="Pairs for the validation loss and P@1; none of them is trained on."
+    validation: by_type(CorpusEntry, listing(CorpusEntry, least=1), None) = Field(
+        description="Pairs or documents for the validation loss, pairs for P@1 and as translations "
+        "that mining is to find, or a list of such corpora; none of them is trained on."
     )
     evalsets: dict[str, EvalsetEntry] = Field(
         description="Benchmarks, and sets that only decontamination looks at. `languages: all` "

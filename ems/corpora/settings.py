@@ -45,6 +45,11 @@ class CorpusEntry(Settings):
         "all of the experiment; of a release in ems/languages/opus.tsv those that it has).",
     )
     without: list[str] = Field([], description="Languages that are left out.")
+    vocabularies: listing(str) = Field(
+        [],
+        description="The `vocabularies` that it is for, where it takes the place of the other "
+        "corpora of its languages (default: all of them).",
+    )
     part: str = Field("", description="The part of the corpus, as `splits` divides it.")
     codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field(
         {},

@@ -105,6 +105,13 @@ def _vocabularies(experiment: Experiment) -> list[str]:
     return [f"results/{experiment.name}/reports/vocabulary/{name}.json" for name in names]
 
 
+def _mined(experiment: Experiment) -> list[str]:
+    """Return what the systems of all tables mined, of those that learn from mined pairs."""
+    systems = {name: experiment.systems[name] for name in experiment.learning(experiment.tabled)}
+    names = [name for name, system in systems.items() if system.objectives.coherence.weight]
+    return [f"results/{experiment.name}/models/{name}/mined/manifest.json" for name in names]
+
+
 def _swept(experiment: Experiment) -> list[str]:
     systems = dict.fromkeys(point.system for point in experiment.sweep)
     return [f"results/{experiment.name}/models/{name}/losses.jsonl" for name in systems]
@@ -164,6 +171,7 @@ TABLES: dict[str, tuple[Sources, Make]] = {
         lambda experiment: _and_report(experiment, _models(experiment, "model.json")),
         lambda r: _in("models").write_models_table(r.sources[:-1], r.sources[-1], r.printed, r.out),
     ),
+    "mining": (_mined, lambda r: _in("mining").write_mining_table(r.sources, r.out)),
     "ablation": (lambda experiment: _ablated(experiment, joining("ablation")), _make_ablation),
     "sweep": (
         _swept,
