@@ -157,7 +157,9 @@ class ExperimentFile(Settings):
     corpora: Annotated[list[CorpusEntry], Field(min_length=1)] = Field(
         description="The corpora to train on."
     )
-    validation: by_type(CorpusEntry, listing(CorpusEntry, least=1), None) = Field(
+    validation: by_type(
+        CorpusEntry, Annotated[list[CorpusEntry], Field(min_length=1)], None
+    ) = Field(
         description="Pairs or documents for the validation loss, pairs for P@1 and as translations "
         "that mining is to find, or a list of such corpora; none of them is trained on."
     )

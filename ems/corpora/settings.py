@@ -37,7 +37,8 @@ class CorpusEntry(Settings):
     )
     path: Place | None = Field(
         None,
-        description="A folder with LANGUAGE.txt or .txt.gz, used in place (of `kind: documents`).",
+        description="A folder with LANGUAGE.txt or .txt.gz, or with OPUS's raw LANGUAGE.zip, used "
+        "in place (of `kind: documents`).",
     )
     languages: listing(str, least=1) | None = Field(
         None,
