@@ -67,7 +67,9 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
     placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
     for at, corpus in enumerate(corpora):
-        _check_named(f"corpora.{at}.vocabularies", corpus.vocabularies, vocabularies, "vocabularies")
+        _check_named(
+            f"corpora.{at}.vocabularies", corpus.vocabularies, vocabularies, "vocabularies"
+        )
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
     check_starts(placed)

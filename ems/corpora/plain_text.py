@@ -78,7 +78,9 @@ def _sentences(stream: BinaryIO, path: Path, member: str) -> Iterator[bytes]:
                 yield " ".join("".join(element.itertext()).split()).encode()
                 element.clear()
     except ParseError as error:
-        raise Damaged(path, f"{member}: expected XML with a sentence in each <s>, {error}") from None
+        raise Damaged(
+            path, f"{member}: expected XML with a sentence in each <s>, {error}"
+        ) from None
 
 
 def _check_size(path: Path, first: int, held: int) -> None:
