@@ -102,4 +102,8 @@ def test_an_experiment_has_the_table_if_a_system_of_its_tables_mines(tmp_path):
     assert files() == [one, two]
     assert files(systems=["context"]) is None
     study = {"caption": "x", "rows": {"2": "coherence-2"}, "columns": {"tatoeba": ["en-de"]}}
-    assert files(systems=["context"], studies={"x": study}) == [two]
+    assert files(systems=["context"], studies={"x": study}) == [
+        one,
+        two,
+    ]  # it starts from the other
+    assert files(systems=["coherence-1"]) == [one]

@@ -36,7 +36,6 @@ from ems.text.settings import (
 )
 from ems.train.settings import TrainOverrides
 
-
 Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 
 

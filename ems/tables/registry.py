@@ -106,9 +106,13 @@ def _vocabularies(experiment: Experiment) -> list[str]:
 
 
 def _mined(experiment: Experiment) -> list[str]:
-    """Return what the systems of all tables mined, of those that learn from mined pairs."""
-    systems = {name: experiment.systems[name] for name in experiment.learning(experiment.tabled)}
-    names = [name for name, system in systems.items() if system.objectives.coherence.weight]
+    """Return what was mined for the systems of all tables and for those that they start from."""
+    systems, used = experiment.systems, set(experiment.tabled)
+    for name in [*used]:
+        while name := systems[name].train.start:
+            used.add(name)
+    names = experiment.learning([name for name in systems if name in used])
+    names = [name for name in names if systems[name].objectives.coherence.weight]
     return [f"results/{experiment.name}/models/{name}/mined/manifest.json" for name in names]
 
 
