@@ -168,6 +168,15 @@ def test_the_mean_of_xnli_is_without_english_as_the_paper_has_it(tmp_path):
     assert float(row["XNLI en->en"]) == 20.0 not in values
 
 
+def test_the_steps_of_an_iteration_count_those_that_it_goes_on_from(tmp_path):
+    experiment, out = shipped(DEMO), tmp_path / "t.tex"
+    paths = [write_scores(tmp_path, name, "xnli", 20.0) for name in ("context", "coherence-3")]
+    tables_of(experiment)["monolingual_xnli"].make(Request(experiment, paths, out))
+    first, own = (experiment.systems[name].train.steps for name in ("context", "coherence-3"))
+    notes = out.with_suffix(".md").read_text()
+    assert f"Steps of training: {first:,}, coherence-3 {first + 3 * own:,}." in notes
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_table_and_figure_of_the_paper_is_a_part_of_all(name):
     experiment = shipped(name)

@@ -33,7 +33,7 @@ COLUMNS = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
 TRUTH = ["Known", "Right (%)", "Chance (%)"]
 NOTE = (
     "What each system mined with the encoder that it starts from, all pairs of languages together. "
-    "m: sentences of a language in a round. Distinct: pairs found once or more. Equal: pairs of "
+    "m: sentences of a language in a round. Distinct: each pair counted once. Equal: pairs of "
     "the same pieces, like numbers. Cosine: its mean over the pairs."
 )
 TRUTH_NOTE = (

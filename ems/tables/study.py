@@ -242,6 +242,13 @@ def _titles(benchmarks: Iterable[str]) -> str:
 
 
 def _steps(experiment: Experiment, study: Study) -> dict[str, int]:
-    """Return system -> its steps of training, of the systems whose scores are shown."""
+    """Return system -> its steps of training and those of the systems that it goes on from, of the
+    systems whose scores are shown.
+    """
     names = dict.fromkeys(name for systems in study.scores.values() for name in systems)
-    return {name: experiment.systems[name].train.steps for name in experiment.learning([*names])}
+    return {name: _all_steps(experiment, name) for name in experiment.learning([*names])}
+
+
+def _all_steps(experiment: Experiment, system: str) -> int:
+    training = experiment.systems[system].train
+    return training.steps + (_all_steps(experiment, training.start) if training.start else 0)
