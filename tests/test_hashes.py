@@ -314,7 +314,7 @@ PINNED = {
     "lightweight-released": "092c7ec1b55ed633",
     "lightweight-small": "09f5d3e827c8fd34",
     "lightweight": "64f43e150ed7cea5",
-    "monolingual-small": "df2fa7a5669c7746",
+    "monolingual-small": "69ae7d9e21645541",
     "monolingual": "062e1028191845eb",
     "small5": "29e16ea587fea879",
     "small62": "8a6d6bf5f68b9f76",
