@@ -11,7 +11,7 @@ from documents_made import CORPUS, cleaned, raw
 from text_made import law
 
 from ems.corpora import packed, plain_text
-from ems.corpora.plain_text import count_documents, read_documents
+from ems.corpora.plain_text import count_documents, decoded, read_documents
 from ems.errors import EmsError
 
 LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"caf\xc3\xa9\r"]
@@ -93,8 +93,10 @@ def raw_zip(path, **members):
 def test_each_file_of_opus_raw_zip_is_a_document_and_each_s_a_sentence(tmp_path):
     one = '<text><p><s id="1">A &amp; b\n c.</s>\n<s id="2"><time/>D <i>e</i>.</s></p>loose</text>'
     path = raw_zip(tmp_path / "en.zip", a=one, b="<text><s>F.</s></text>", c="<text/>")
-    found = [(each.first, each.lines) for each in read_documents(path)]
-    assert found == [(1, (b"A & b c.", b"D e.")), (3, (b"F.",)), (4, ())]
+    *whole, empty = read_documents(path)
+    texts = [(each.first, decoded(each, path, "error")) for each in whole]
+    assert texts == [(1, ["A & b c.", "D e."]), (3, ["F."])]
+    assert (empty.first, empty.lines) == (4, ())
     assert count_documents(path) == {"documents": 2, "sentences": 3}
 
 

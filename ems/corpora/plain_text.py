@@ -75,7 +75,7 @@ def _sentences(stream: BinaryIO, path: Path, member: str) -> Iterator[bytes]:
     try:
         for _, element in iterparse(stream):
             if element.tag == "s":
-                yield " ".join("".join(element.itertext()).split()).encode()
+                yield " ".join("".join(element.itertext()).split()).encode() + b"\n"
                 element.clear()
     except ParseError as error:
         raise Damaged(
