@@ -256,7 +256,7 @@ def training(wildcards):
 
 def start_of(wildcards):
     """The model that a system's training starts from; nothing for one with start values of its own."""
-    start = training(wildcards).start
+    start = training(wildcards).start_from
     return f"{RESULTS}/models/{start}/model.json" if start else []
 
 

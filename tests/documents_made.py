@@ -125,7 +125,7 @@ def of_documents(tiny, sources):
     """
     tiny = {key: value for key, value in tiny.items() if key != "sweep"}
     coherent = {"context": {"weight": 0}, "coherence": {"weight": 1, "mining": MINING}}
-    start = {"start": "context"}
+    start = {"start_from": "context"}
     return tiny | {
         "languages": ["en", "de"],
         "segmenters": {"default": "sacremoses"},

@@ -12,13 +12,27 @@ LANGUAGES = ["en", "de"]
 MIRROR = "mirror/opus"
 TOY = {  # laid over configs/tiny.yaml
     "languages": LANGUAGES,
-    "sources": {"opus": MIRROR, "tatoeba": "mirror/tatoeba"},
-    "corpora": [{"name": "Toy", "version": "v1", "source": MIRROR}],
+    "sources": {"opus": MIRROR, "tatoeba": "mirror/tatoeba", "documents": "mirror/texts"},
+    "corpora": [
+        {"name": "Toy", "version": "v1", "source": MIRROR},
+        {"name": "Own", "version": "v1", "kind": "documents"},
+    ],
     "validation": {"name": "ToyDev", "version": "v1", "source": MIRROR},
     "evalsets": {"tatoeba": {"version": "toy"}},
     "segmenters": {"default": "none"},
     "vocabulary": {"size": 120, "character_coverage": 1.0, "sample_lines": 200},
-    "systems": {"ems": {}, "char-ngram": {"kind": "char-ngram"}},
+    "systems": {
+        "ems": {},
+        "coherent": {
+            "objectives": {
+                "xtr": {"weight": 0},
+                "contrastive": {"weight": 0},
+                "coherence": {"weight": 1, "mining": {"sample": 8, "keep": 4, "pairs": 20}},
+            },
+            "train": {"start_from": "ems"},
+        },
+        "char-ngram": {"kind": "char-ngram"},
+    },
 }
 MODEL = {"width": 16, "feed_forward": 24, "max_tokens": 20}
 TRAIN = {"steps": 6, "batch_pairs": 8, "warmup_steps": 2}
@@ -33,6 +47,7 @@ fetch --source mirror/laser --corpus WikiMatrix --version v1 --pair de-en --form
 fetch-documents --source mirror/opus --corpus Toy --version v1 --out
     data/opus/Toy/v1/DOCUMENT_IDS.tsv
 fetch --source mirror/texts --corpus Own --version v1 --pair de --format text --out data/de.txt
+fetch --source mirror/texts --corpus Own --version v1 --pair en --format text --out data/en.txt
 fetch --source mirror/dumps --corpus Wikipedia --version 20260101 --pair de --format dump --out
     data/de.xml.bz2
 wikipedia --dump data/de.xml.bz2 --language de --out data/wikipedia/de.txt.gz
@@ -43,9 +58,15 @@ clean {x} --corpus Toy --version v1 --pair de-en --archives data/opus/Toy/v1/mos
     --keys text/evalkeys.tsv --out text/clean/de-en.tsv
 clean {x} --corpus ToyDev --version v1 --pair de-en --archives
     data/opus/ToyDev/v1/moses/de-en.txt.zip --keys text/evalkeys.tsv --out text/dev/de-en.tsv
+clean {x} --corpus Own --version v1 --pair de --archives data/de.txt --keys text/evalkeys.tsv
+    --out text/clean/de.tsv
+clean {x} --corpus Own --version v1 --pair en --archives data/en.txt --keys text/evalkeys.tsv
+    --out text/clean/en.tsv
 report {x} --entries text/clean/de-en.json text/dev/de-en.json --out
     reports/decontamination.json
 segment {x} --source text/clean/de-en.tsv --out text/segmented/de-en.tsv
+segment {x} --source text/clean/de.tsv --out text/segmented/de.tsv
+segment {x} --source text/clean/en.tsv --out text/segmented/en.tsv
 sample {x} --sources text/segmented/de-en.tsv --out vocab/sample.txt
 vocabulary {x} --sample vocab/sample.txt --out vocab/vocabulary.model
 vocabulary-report {x} --vocabulary vocab/vocabulary.model --sample vocab/sample.txt --out
@@ -53,11 +74,15 @@ vocabulary-report {x} --vocabulary vocab/vocabulary.model --sample vocab/sample.
 shards --source text/segmented/de-en.tsv --vocabulary vocab/vocabulary.model --out
     shards/train/de-en
 shards --source text/dev/de-en.tsv --vocabulary vocab/vocabulary.model --out shards/dev/de-en
-index --training shards/train/de-en --validation shards/dev/de-en --out shards/index.json
+shards --source text/segmented/de.tsv --vocabulary vocab/vocabulary.model --out shards/train/de
+shards --source text/segmented/en.tsv --vocabulary vocab/vocabulary.model --out shards/train/en
+index --training shards/train/de-en shards/train/de shards/train/en --validation shards/dev/de-en
+    --out shards/index.json
 inspect --index shards/index.json --pair de-en --row 3 --vocabulary vocab/vocabulary.model
 verify --index shards/index.json
 train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model --state
     state/ems --times costs/train/ems.times.jsonl --out models/ems --costs costs/train/ems.json
+mine {x} --system coherent --shards shards/index.json --model models/ems --out mined
 validate --model models/ems --shards shards/dev/de-en
 bench {x} --system ems --benchmark tatoeba --model models/ems --evalset
     tatoeba=data/evalsets/tatoeba/toy --out scores/ems/tatoeba.json
@@ -114,8 +139,9 @@ def write_mirror(mirror: Path) -> None:
     write_lines(folder / "DOCUMENT_IDS.tsv", [f"document-{at // 8}" for at in range(len(items))])
     write_opus(mirror, "ToyDev", "v1", list(translations(16, LANGUAGES, 2)))
     write_mined(mirror, "de-en", items[:9], [1.2 - at / 100 for at in range(9)])
-    texts = [item["de"] for item in items[:12]]
-    write_lines(mirror / "texts/Own/v1/de.txt", [*texts[:5], "", *texts[5:], ""])
+    for code in LANGUAGES:
+        texts = [item[code] for item in items[:12]]
+        write_lines(mirror / f"texts/Own/v1/{code}.txt", [*texts[:5], "", *texts[5:], ""])
     dump = "dumps/dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
     write_dump(mirror / dump, [page(at, text) for at, text in enumerate(texts)], 4)
     pairs = [(item["de"], item["en"]) for item in translations(20, LANGUAGES, 3, least=2)]

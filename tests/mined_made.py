@@ -20,7 +20,7 @@ COHERENCE = {
                 "context": {"weight": 0},
                 "coherence": {"weight": 1, "k": 2, "mining": MINING},
             },
-            "train": {"start": "ems", **STEPS},
+            "train": {"start_from": "ems", **STEPS},
             "iterations": 2,
         },
     },

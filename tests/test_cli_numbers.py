@@ -20,6 +20,7 @@ NUMBERS = {  # without the bounds of a flag no text is a number for it
 BOUNDS = {
     "--workers": (1, 256),
     "--piece-lines": (1, 1_000_000_000),
+    "--piece-streams": (0, 1_000_000),
     "--row": (0, 2**63 - 1),
     "--heads": (0, 1024),
     "--processes": (0, 32),

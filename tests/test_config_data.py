@@ -108,7 +108,7 @@ def test_objectives_need_a_corpus_of_their_kind_in_their_own_vocabulary(project)
     system = {"vocabulary": "one", "objectives": learns}
     assert project.load(value | {"systems": {"a": system}}).systems["a"].vocabulary == "one"
     other = {"systems": {"a": system | {"vocabulary": "two"}}}
-    assert "systems.a: context learn from documents" in project.error(value | other)
+    assert "systems.a: context learns from documents" in project.error(value | other)
 
 
 def test_validation_is_one_corpus_or_a_list_of_them(project):

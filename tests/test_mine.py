@@ -194,7 +194,7 @@ def test_fewer_than_two_languages_are_an_error(toy, tmp_path):
 ONE = {
     "languages": ["en", "fr"],
     "objectives": COHERENCE["systems"]["coherent"]["objectives"],
-    "train": {"start": "ems"},
+    "train": {"start_from": "ems"},
 }
 
 
@@ -206,7 +206,9 @@ def test_a_model_with_another_vocabulary_is_an_error(toy, tmp_path):
     description["sha256"]["vocabulary.model"] = hashlib.sha256(other).hexdigest()
     (model / "model.json").write_text(json.dumps(description))
     message = one_line(lambda: mined(toy, tmp_path, model=model))
-    assert "found another one; give the model of the system that `train.start` names" in message
+    assert (
+        "found another one; give the model of the system that `train.start_from` names" in message
+    )
 
 
 # --- batches of mined pairs

@@ -38,7 +38,7 @@ OF_REAL = [
     ("languages", "en", "languages: found 'en', expected array"),
     ("languages.1", False, "languages.1: found False, expected string or object"),  # YAML's no
     ("corpora.0", "Tatoeba", "corpora.0: found 'Tatoeba', expected object"),
-    ("validation", "NTREX", "validation: found 'NTREX', expected object or null"),
+    ("validation", "NTREX", "validation: found 'NTREX', expected object or array or null"),
     ("systems.b", None, "systems.b: found None, expected object"),
     # a value that is not allowed
     ("train.schedule", "cosin", "train.schedule: found 'cosin' ... constant, linear, cosine"),

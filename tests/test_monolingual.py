@@ -22,7 +22,7 @@ FIGURES = ("monolingual_corpora", "monolingual_iterations")
 def chain(experiment, name):
     """The systems that one's training goes back to, itself first."""
     names = [name]
-    while start := experiment.systems[names[-1]].train.start:
+    while start := experiment.systems[names[-1]].train.start_from:
         names.append(start)
     return names
 
@@ -39,7 +39,7 @@ def row(name, study, label):
 def test_stage_1_learns_contexts_alone_and_stage_2_coherence_alone(name):
     systems = shipped(name).systems
     assert systems["context"].objectives.active == ["context"]
-    assert systems["context"].train.start is None
+    assert systems["context"].train.start_from is None
     for at in range(1, 6):
         assert systems[f"coherence-{at}"].objectives.active == ["coherence"]
     assert chain(shipped(name), "coherence-5") == [
@@ -203,6 +203,6 @@ def test_the_whole_experiment_is_planned_without_a_network(tmp_path, name):
     jobs = planned(plan)
     systems = [each for each in shipped(name).systems.values() if each.trained]
     assert jobs["train"] == len(systems)  # each is shown, in a study, or another starts from it
-    assert jobs["mine"] == len([each for each in systems if each.train.start])
+    assert jobs["mine"] == len([each for each in systems if each.train.start_from])
     for table in (*STUDIES, "mining"):
         assert f"results/tables/{table}.tex" in plan

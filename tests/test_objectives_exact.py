@@ -57,7 +57,7 @@ CASES = {  # name: (the objective, its settings, those of all, those of training
     "context printed": ("context", {"loss": "printed"}, {}, {}),
     "xtr mean-max": ("xtr", {}, {"head": HEAD}, {}),
     "contrastive mean-max": ("contrastive", {"width": 3}, {}, {}),
-    "coherence": ("coherence", {}, {}, {"start": "another"}),
+    "coherence": ("coherence", {}, {}, {"start_from": "another"}),
 }
 POOLED = dict.fromkeys(("context", "coherence", "xtr mean-max", "contrastive mean-max"), "mean-max")
 # (language, tokens) of both sides, repeated tokens in most; pairs 0 and 3 share their first side

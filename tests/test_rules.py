@@ -31,7 +31,7 @@ ORDER = ["input", "output", "log", "retries", "group", "threads", "wildcard_cons
 ORDER += ["resources", "params", "shell"]
 
 
-ON_A_CLUSTER = "wikipedia decontaminate segment vocabulary_sample vocabulary shard train bench"
+ON_A_CLUSTER = "wikipedia decontaminate segment vocabulary_sample vocabulary shard mine train bench"
 
 
 def test_only_these_rules_ask_a_cluster_for_memory() -> None:

@@ -1,5 +1,5 @@
-"""Laws of `train.start` and `iterations`: a training starts from exactly those weights, its hash
-depends on how they were trained, and what cannot be is an error before anything starts."""
+"""Laws of `train.start_from` and `iterations`: a training starts from exactly those weights, its
+hash depends on how they were trained, and what cannot be is an error before anything starts."""
 
 import pytest
 from experiments_made import changed, one_line
@@ -12,8 +12,8 @@ from ems.train.job import Places, train
 from ems.train.step import Trainer
 
 SHORT = {"steps": 4, "validate_every": 4, "checkpoint_every": 2}
-NEXT = {"systems": {"ems": {}, "next": {"train": {"start": "ems"}}}, "train": SHORT}
-CHAIN = {"systems": {"ems": {}, "next": {"train": {"start": "ems"}, "iterations": 3}}}
+NEXT = {"systems": {"ems": {}, "next": {"train": {"start_from": "ems"}}}, "train": SHORT}
+CHAIN = {"systems": {"ems": {}, "next": {"train": {"start_from": "ems"}, "iterations": 3}}}
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,11 @@ def test_it_goes_on_from_there_and_a_killed_run_resumes_to_equal_bytes(
 
 def test_the_folder_is_given_where_the_setting_is_and_there_alone(toy, first, tmp_path):
     message = one_line(lambda: run(toy, tmp_path, "next"))
-    assert message == "systems.next.train.start: ems; give its model folder, `ems train --start`"
+    assert (
+        message == "systems.next.train.start_from: ems; give its model folder, `ems train --start`"
+    )
     message = one_line(lambda: run(toy, tmp_path, "ems", first))
-    assert message.endswith("systems.ems has no train.start; set it to a system")
+    assert message.endswith("systems.ems has no train.start_from; set it to a system")
 
 
 @pytest.mark.parametrize("sizes", [{"width": 8}, {"layers": 2}])
@@ -94,7 +96,7 @@ def test_the_hash_depends_on_how_the_other_was_trained_and_not_on_its_name(toy):
     ours = toy.experiment(**NEXT)
     longer = toy.experiment(**changed(NEXT, {"systems": {"ems": {"train": {"steps": 9}}}}))
     assert stage_hash(ours, "train", system="next") != stage_hash(longer, "train", system="next")
-    other = {"ems": {}, "base": {}, "next": {"train": {"start": "base"}}}
+    other = {"ems": {}, "base": {}, "next": {"train": {"start_from": "base"}}}
     renamed = toy.experiment(**{**NEXT, "systems": other})
     assert stage_hash(ours, "train", system="next") == stage_hash(renamed, "train", system="next")
     settings = stage_settings(ours, "train", system="next")
@@ -104,7 +106,9 @@ def test_the_hash_depends_on_how_the_other_was_trained_and_not_on_its_name(toy):
 
 def test_iterations_make_a_chain_that_starts_where_the_system_does(toy):
     ours = toy.experiment(**CHAIN)
-    starts = {name: system.train.start for name, system in ours.systems.items() if system.trained}
+    starts = {
+        name: system.train.start_from for name, system in ours.systems.items() if system.trained
+    }
     assert starts == {"ems": None, "next-1": "ems", "next-2": "next-1", "next-3": "next-2"}
     hashes = [stage_hash(ours, "train", system=name) for name in starts]
     assert len(set(hashes)) == 4
@@ -116,34 +120,40 @@ def test_a_start_that_is_an_entry_with_each_is_that_of_the_same_vocabulary(toy):
     names = {"de": {"languages": ["en", "de"]}, "fr": {"languages": ["en", "fr"]}}
     systems = {
         "base": {"each": ["de", "fr"]},
-        "next": {"each": ["de", "fr"], "train": {"start": "base"}, "iterations": 2},
+        "next": {"each": ["de", "fr"], "train": {"start_from": "base"}, "iterations": 2},
     }
     expanded = toy.experiment(vocabularies=names, systems={"ems": {}, **systems}).systems
-    assert expanded["next-fr-1"].train.start == "base-fr"
-    assert expanded["next-de-2"].train.start == "next-de-1"
+    assert expanded["next-fr-1"].train.start_from == "base-fr"
+    assert expanded["next-de-2"].train.start_from == "next-de-1"
 
 
 MISTAKES = {
-    "itself": ({"ems": {"train": {"start": "ems"}}}, "ems is no other system that is trained here"),
-    "unknown": ({"ems": {"train": {"start": "x"}}}, "x is no other system that is trained here"),
+    "itself": (
+        {"ems": {"train": {"start_from": "ems"}}},
+        "ems is no other system that is trained here",
+    ),
+    "unknown": (
+        {"ems": {"train": {"start_from": "x"}}},
+        "x is no other system that is trained here",
+    ),
     "a baseline": (
-        {"ems": {"train": {"start": "x"}}, "x": {"kind": "char-ngram"}},
+        {"ems": {"train": {"start_from": "x"}}, "x": {"kind": "char-ngram"}},
         "x is no other system that is trained here; there: none",
     ),
     "a circle": (
-        {"ems": {"train": {"start": "b"}}, "b": {"train": {"start": "ems"}}},
-        "systems.ems.train.start: a circle, ems from b from ems; change one of them",
+        {"ems": {"train": {"start_from": "b"}}, "b": {"train": {"start_from": "ems"}}},
+        "systems.ems.train.start_from: a circle, ems from b from ems; change one of them",
     ),
     "other sizes": (
-        {"ems": {}, "b": {"model": {"layers": 3}, "train": {"start": "ems"}}},
-        "systems.b.train.start: ems has model.layers 1, but this system 3; say the same",
+        {"ems": {}, "b": {"model": {"layers": 3}, "train": {"start_from": "ems"}}},
+        "systems.b.train.start_from: ems has model.layers 1, but this system 3; say the same",
     ),
     "fewer languages": (
-        {"ems": {"languages": ["en", "de"]}, "b": {"train": {"start": "ems"}}},
-        "systems.b.train.start: ems does not know fr; leave it out",
+        {"ems": {"languages": ["en", "de"]}, "b": {"train": {"start_from": "ems"}}},
+        "systems.b.train.start_from: ems does not know fr; leave it out",
     ),
     "iterations of a name": (
-        {"ems": {"train": {"start": "b"}, "iterations": 2}, "b": {}, "ems-1": {}},
+        {"ems": {"train": {"start_from": "b"}, "iterations": 2}, "b": {}, "ems-1": {}},
         "systems.ems.iterations: makes ems-1, which is another system's name",
     ),
     "iterations of a baseline": (
@@ -152,7 +162,7 @@ MISTAKES = {
     ),
     "coherence without a start": (
         {"ems": {"objectives": {"xtr": {"weight": 0}, "coherence": {"weight": 1}}}},
-        "systems.ems: train.start: this key is missing",
+        "systems.ems: train.start_from: this key is missing",
     ),
 }
 

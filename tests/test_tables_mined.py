@@ -83,7 +83,7 @@ DOCUMENTS = REAL | {
         "context": {},
         "coherence": {
             "objectives": {"context": {"weight": 0}, "coherence": {"weight": 1}},
-            "train": {"start": "context"},
+            "train": {"start_from": "context"},
             "iterations": 2,
         },
     },

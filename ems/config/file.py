@@ -96,8 +96,8 @@ class SystemEntry(Overrides):
         ge=1,
         le=100,
         description="Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts "
-        "from the one before, the first from `train.start`. With the objective `coherence` each "
-        "learns from what the one before has mined (CCL 2019, section 3.2).",
+        "from the one before, the first from `train.start_from`. With the objective `coherence` "
+        "each learns from what the one before has mined (CCL 2019, section 3.2).",
     )
     model: text_or(Place, EncoderSettings) = Field(
         default_factory=EncoderSettings,

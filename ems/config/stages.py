@@ -82,7 +82,7 @@ def _train(experiment: Experiment, system: str) -> Json:
     own, name = experiment.of_system(system), system
     system = {key: plain(getattr(own.systems[name], key)) for key in Trained.model_fields}
     # what is written besides the model; and the name of a system whose settings count instead
-    others = {"tensorboard", "start"}
+    others = {"tensorboard", "start_from"}
     training = {key: value for key, value in system["train"].items() if key not in others}
     return {
         "system": {**system, "train": training},
@@ -96,7 +96,7 @@ def _train(experiment: Experiment, system: str) -> Json:
 
 def _start(experiment: Experiment, system: str) -> Json:
     """Return the hash of the training that a system starts from."""
-    start = experiment.systems[system].train.start
+    start = experiment.systems[system].train.start_from
     return {"start": stage_hash(experiment, "train", system=start)} if start else {}
 
 

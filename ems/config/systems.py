@@ -129,49 +129,53 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
             raise EmsError(f"systems.{name}.iterations: {name} is not trained here; leave it out")
         common = {key: value for key, value in overrides.items() if key != "iterations"}
         for at in range(1, count + 1):
-            start = {"train": {"start": f"{own}-{at - 1}"}} if at > 1 else {}
+            start = {"train": {"start_from": f"{own}-{at - 1}"}} if at > 1 else {}
             yield f"{own}-{at}", merge(common, start)
 
 
 def _started(system: SystemSettings, systems: dict[str, SystemSettings]) -> SystemSettings:
-    """Return the system with the start of its own vocabulary, where `train.start` is an entry with
-    `each`.
+    """Return the system with the start of its own vocabulary, where `train.start_from` is an entry
+    with `each`.
     """
-    start = system.train.start
+    start = system.train.start_from
     own = f"{start}-{system.vocabulary}"
     if start is None or start in systems or own not in systems:
         return system
-    return replace(system, train=system.train.model_copy(update={"start": own}))
+    return replace(system, train=system.train.model_copy(update={"start_from": own}))
 
 
 def check_starts(systems: dict[str, SystemSettings]) -> None:
-    """Raise `EmsError` for a `train.start` that is no system trained here, that leads in a circle,
-    or whose weights do not fit: other sizes, another vocabulary, fewer languages.
+    """Raise `EmsError` for a `train.start_from` that is no system trained here, that leads in a
+    circle, or whose weights do not fit: other sizes, another vocabulary, fewer languages.
     """
-    starts = {name: of.train.start for name, of in systems.items() if of.trained and of.train.start}
+    starts = {
+        name: of.train.start_from
+        for name, of in systems.items()
+        if of.trained and of.train.start_from
+    }
     for name, start in starts.items():
         known = [each for each, of in systems.items() if of.trained and each != name]
         if start not in known:
             there = ", ".join(known) or "none"
             raise EmsError(
-                f"systems.{name}.train.start: {start} is no other system that is trained here; "
-                f"there: {there}"
+                f"systems.{name}.train.start_from: {start} is no other system that is trained "
+                f"here; there: {there}"
             )
-        _check_fitting(f"systems.{name}.train.start", systems[name], systems[start])
+        _check_fitting(f"systems.{name}.train.start_from", systems[name], systems[start])
     for name in starts:
         path = [name]
         while start := starts.get(path[-1]):
             if start in path:
                 circle = " from ".join([*path, start])
                 raise EmsError(
-                    f"systems.{name}.train.start: a circle, {circle}; change one of them"
+                    f"systems.{name}.train.start_from: a circle, {circle}; change one of them"
                 )
             path.append(start)
 
 
 def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> None:
     """Raise `EmsError` when a system cannot go on with the weights of another one."""
-    name = system.train.start
+    name = system.train.start_from
     sizes = ("layers", "width", "heads", "feed_forward", "max_tokens")
     pairs = [
         (f"model.{size}", *(getattr(of.model, size) for of in (system, start))) for size in sizes

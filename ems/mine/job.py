@@ -143,7 +143,7 @@ def _check(sources: Sources, encoder: SentenceEncoder) -> None:
     if len(documents.groups) < 2:
         there = ", ".join(languages_of(documents))
         raise EmsError(f"expected documents of two languages or more to mine in, found {there}")
-    advice = "give the model of the system that `train.start` names"
+    advice = "give the model of the system that `train.start_from` names"
     documents.check_vocabulary(encoder.folder / VOCABULARY, advice)
     for store in (documents, sources.truth):
         if store is not None:

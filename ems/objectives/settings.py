@@ -153,13 +153,14 @@ class MiningSettings(Settings):
 
 class CoherenceSettings(Weighted):
     """Predicts how similar two sentences are from one in the context of the other (CCL 2019,
-    section 3.2). `train.start` is the system that finds the sentences.
+    section 3.2). `train.start_from` is the system that finds the sentences.
     """
 
     DOCUMENTS = True
     k: Neighbourhood = Field(1, description=CONTEXT)
     target: Literal["cosine", "csls"] = Field(
-        "cosine", description="The similarity that is predicted, of the system in `train.start`."
+        "cosine",
+        description="The similarity that is predicted, of the system in `train.start_from`.",
     )
     mining: MiningSettings = Field(default_factory=MiningSettings)
 
@@ -254,9 +255,9 @@ def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -
             f"{key}: objectives.context learns from random sentences in a context, "
             "objectives.coherence from similar ones; set the weight of one of them to 0"
         )
-    if objectives.coherence.weight and not train.start:
+    if objectives.coherence.weight and not train.start_from:
         raise EmsError(
-            f"{key}: train.start: this key is missing; objectives.coherence learns from the "
+            f"{key}: train.start_from: this key is missing; objectives.coherence learns from the "
             "sentences that another system finds similar, so name that one"
         )
 

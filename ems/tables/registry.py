@@ -109,7 +109,7 @@ def _mined(experiment: Experiment) -> list[str]:
     """Return what was mined for the systems of all tables and for those that they start from."""
     systems, used = experiment.systems, set(experiment.tabled)
     for name in [*used]:
-        while name := systems[name].train.start:
+        while name := systems[name].train.start_from:
             used.add(name)
     names = experiment.learning([name for name in systems if name in used])
     names = [name for name in names if systems[name].objectives.coherence.weight]

@@ -251,4 +251,6 @@ def _steps(experiment: Experiment, study: Study) -> dict[str, int]:
 
 def _all_steps(experiment: Experiment, system: str) -> int:
     training = experiment.systems[system].train
-    return training.steps + (_all_steps(experiment, training.start) if training.start else 0)
+    return training.steps + (
+        _all_steps(experiment, training.start_from) if training.start_from else 0
+    )

@@ -15,7 +15,7 @@ class TrainSettings(Settings):
     LATER: ClassVar[frozenset[str]] = frozenset({"schedule_factor", "keep", "best_by"})
     steps: Steps = Field(description="The number of training steps.")
     seed: Seed | None = Field(None, description="The seed (default: that of the experiment).")
-    start: Name | None = Field(
+    start_from: Name | None = Field(
         None,
         description="Another system, whose final weights the training starts from. It has the same "
         "vocabulary and sizes; of its heads those with other sizes begin anew.",

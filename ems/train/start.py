@@ -1,4 +1,4 @@
-"""Start a training from the final weights of another system (`train.start`)."""
+"""Start a training from the final weights of another system (`train.start_from`)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +34,8 @@ class Start:
         encoder, heads = (_tensors(self.folder / name) for name in (ENCODER, HEADS))
         if other := _others(system.encoder, encoder):
             raise EmsError(
-                f"train.start: the encoder in {self.folder} has other sizes, {other[0]}; set the "
-                "same layers, width, heads, feed_forward and max_tokens"
+                f"train.start_from: the encoder in {self.folder} has other sizes, {other[0]}; set "
+                "the same layers, width, heads, feed_forward and max_tokens"
             )
         system.encoder.load_state_dict(encoder)
         anew = []
@@ -58,18 +58,21 @@ def start_of(
 ) -> Start | None:
     """Return what the training of system `name` starts from; None for its own start values.
 
-    `store` has its shards. Raises `EmsError` unless `folder` is given where `train.start` is set,
-    and there alone, and for a folder with another vocabulary than theirs.
+    `store` has its shards. Raises `EmsError` unless `folder` is given where `train.start_from` is
+    set, and there alone, and for a folder with another vocabulary than theirs.
     """
-    setting = experiment.systems[name].train.start
+    setting = experiment.systems[name].train.start_from
     if setting and folder is None:
         raise EmsError(
-            f"systems.{name}.train.start: {setting}; give its model folder, `ems train --start`"
+            f"systems.{name}.train.start_from: {setting}; give its model folder, "
+            "`ems train --start`"
         )
     if folder is None:
         return None
     if not setting:
-        raise EmsError(f"--start {folder}: systems.{name} has no train.start; set it to a system")
+        raise EmsError(
+            f"--start {folder}: systems.{name} has no train.start_from; set it to a system"
+        )
     description = read_json(folder / "model.json", MODEL)
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description["sha256"].get(ENCODER):
