@@ -13,11 +13,11 @@ rule bench:
         log=f"{LOGS}/bench/{{system}}-{{benchmark}}.log",
         costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
     group:  # one with a GPU is a job of its own: four together would ask for four
-        lambda wildcards: "bench_on_gpu" if gpus_of_bench(wildcards) else "bench"
+        lambda wildcards: "bench_on_gpu" if one_gpu(wildcards) else "bench"
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=lambda wildcards: 60 * benchmark(wildcards.benchmark).hours,
-        gpu=gpus_of_bench,
+        gpu=one_gpu,
     params:
         **stage("bench", modules_of_bench, "system benchmark"),
         folders=lambda wildcards: [

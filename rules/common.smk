@@ -28,14 +28,7 @@ from ems.job_modules import (
 from ems.plan import check_cluster, on_slurm, plan, plans_jobs, segments_elsewhere
 from ems.settings import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
-from ems.tables.registry import (
-    ASKED,
-    captions,
-    made_of,
-    outputs_of,
-    scores,
-    times_of,
-)
+from ems.tables.registry import ASKED, captions, made_of, outputs_of, scores, times_of
 from ems.train import AFRESH
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
@@ -276,7 +269,7 @@ def modules_of_bench(wildcards):
     return bench_modules(wildcards.benchmark, EXPERIMENT.systems[wildcards.system].kind)
 
 
-def gpus_of_bench(wildcards):
+def one_gpu(wildcards):
     """One GPU to encode with, where there are any, unless the system is trained on CPUs or has no use for it."""
     system = EXPERIMENT.systems[wildcards.system]
     on_cpu = system.train.device == "cpu" or system.kind == "char-ngram"

@@ -17,7 +17,7 @@ rule mine:
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=lambda wildcards, attempt: 720 * attempt,
-        gpu=lambda wildcards: 0 if training(wildcards).device == "cpu" else min(1, PLAN.site.gpus),
+        gpu=one_gpu,
     params:
         **stage("mine", ["ems.mine"], "system"),
         model=lambda wildcards, input: str(Path(input.model).parent),

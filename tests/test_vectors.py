@@ -119,7 +119,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("content", "message"), BAD)
-def test_a_damaged_table_is_told_in_one_line_with_its_place(tmp_path, content, message):
+def test_a_damaged_table_is_an_error_of_one_line_with_its_place(tmp_path, content, message):
     assert re.search(f"de.vec.*{message}", refusal(tmp_path, content))
 
 

@@ -15,6 +15,7 @@ from ems.config.sweep import swept
 from ems.config.systems import (
     SHARED,
     Entries,
+    Vocabulary,
     build_systems,
     build_vocabularies,
     check_starts,
@@ -27,6 +28,7 @@ from ems.languages import Language, load_languages, load_tatoeba_codes
 from ems.objectives.settings import check_learnable
 from ems.segmenters.base import defaults
 from ems.settings import plain
+from ems.tables.settings import TablesSettings
 from ems.text.settings import check_clean, check_vocabulary
 
 
@@ -47,11 +49,8 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     systems |= added
     languages = _languages(file.languages)
-    entries = [*file.corpora, *_validation(file).values()]
     known = _Known(languages, {**sources, **plain(file.sources)}, file.splits)
-    of_documents = {entry.name for entry in entries if entry.kind == "documents"}
-    for key, split in file.splits.items():
-        split.check(f"splits.{key}", key in of_documents)
+    _check_splits(file)
     corpora = _corpora(file.corpora, known)
     validation = [_corpus(key, entry, known) for key, entry in _validation(file).items()]
     every = [*corpora, *validation]
@@ -61,27 +60,19 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
     _check_held_out(every, evalsets)
     check_clean(file.clean)
-    kinds = {corpus.kind for corpus in corpora}
-    english = "pairs" in kinds  # a side of every pair
+    english = any(corpus.kind == "pairs" for corpus in corpora)  # a side of every pair
     vocabularies = build_vocabularies(file, list(languages), english)
-    for key, vocabulary in vocabularies.items():
-        path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
-        check_vocabulary(path, vocabulary.settings, vocabulary.languages)
+    _check_vocabularies(vocabularies)
     placed = {
         key: system.placed(f"systems.{key}", vocabularies, english)
         for key, system in systems.items()
     }
-    for at, corpus in enumerate(corpora):
-        _check_named(
-            f"corpora.{at}.vocabularies", corpus.vocabularies, vocabularies, "vocabularies"
-        )
+    _check_corpora(corpora, vocabularies)
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
     check_starts(placed)
-    for key in ("systems", "ablation"):
-        shown = getattr(file.tables, key) or []
-        _check_named(f"tables.{key}", shown, {*placed, *families(file.systems)}, "systems")
-    check_studies(file.tables, {*placed, *families(file.systems)})
+    groups = families(file.systems)
+    _check_tables(file.tables, {*placed, *groups})
     _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
     experiment = Experiment(
         name=name,
@@ -98,7 +89,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         vocabulary=file.vocabulary,
         vocabularies=vocabularies,
         systems=placed,
-        families=families(file.systems),
+        families=groups,
         benchmarks=tuple(file.benchmarks),
         tables=file.tables,
         probes=dict(file.probes),
@@ -106,14 +97,44 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         sweep=sweep,
     )
     check_systems(experiment)
-    for key, system in placed.items():
+    _check_objectives(experiment)
+    return experiment
+
+
+def _check_splits(file: ExperimentFile) -> None:
+    entries = [*file.corpora, *_validation(file).values()]
+    of_documents = {entry.name for entry in entries if entry.kind == "documents"}
+    for key, split in file.splits.items():
+        split.check(f"splits.{key}", key in of_documents)
+
+
+def _check_vocabularies(vocabularies: dict[str, Vocabulary]) -> None:
+    for key, vocabulary in vocabularies.items():
+        path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
+        check_vocabulary(path, vocabulary.settings, vocabulary.languages)
+
+
+def _check_corpora(corpora: list[Corpus], vocabularies: Collection[str]) -> None:
+    for at, corpus in enumerate(corpora):
+        path = f"corpora.{at}.vocabularies"
+        _check_named(path, corpus.vocabularies, vocabularies, "vocabularies")
+
+
+def _check_tables(tables: TablesSettings, names: Collection[str]) -> None:
+    for key in ("systems", "ablation"):
+        _check_named(f"tables.{key}", getattr(tables, key) or [], names, "systems")
+    check_studies(tables, names)
+
+
+def _check_objectives(experiment: Experiment) -> None:
+    """Raise `EmsError` for a system without a corpus of its vocabulary to learn from."""
+    for key, system in experiment.systems.items():
         if system.trained:
             given = experiment.pairs_of("train", system.vocabulary)
             kinds = {corpus.kind for corpus, _ in given}
             documented = {pair for corpus, pair in given if corpus.documents}
             read = [code for code in system.languages if code in documented]
             check_learnable(f"systems.{key}", system.objectives, kinds, read)
-    return experiment
 
 
 def _validation(file: ExperimentFile) -> dict[str, CorpusEntry]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from ems.mine.rounds import Rounds
 from ems.model.embed import embed_tokens
 from ems.progress import log
 from ems.retrieval import normalised
-from ems.settings import plain
+from ems.settings import Json, plain
 from ems.shards.documents import DocumentStore
 from ems.shards.mined import PAIR, languages_of, write_mined
 from ems.shards.reader import PairStore, allow_open_files
@@ -101,7 +100,7 @@ class Vectors:
 
 def mine(
     experiment: Experiment, name: str, sources: Sources, state: Path | None, out: Path
-) -> dict[str, Any]:
+) -> Json:
     """Mine the pairs of system `name`, write their folder, and return its manifest.
 
     Raises `EmsError` for documents of fewer than two languages, and for a model with another
@@ -202,7 +201,7 @@ class Search:
         drawn = zip(self.rounds.languages(at), self.rounds.drawn(at), strict=True)
         return [self.vectors[self.sentences.numbers(*each)] for each in drawn]
 
-    def summary(self, rows: np.ndarray) -> dict[str, dict[str, Any]]:
+    def summary(self, rows: np.ndarray) -> dict[str, Json]:
         """Return what was mined of each pair of languages: how many pairs, how many of them
         distinct and how many of the same pieces, the mean cosine and score, and the share that is
         right where translations are known (`known`).
@@ -223,7 +222,7 @@ class Search:
             result[pair] = about
         return result
 
-    def _known(self, at: int, turn: tuple[int, int]) -> dict[str, Any]:
+    def _known(self, at: int, turn: tuple[int, int]) -> Json:
         mining = self.rounds.settings
         hidden = tuple(self.vectors[numbers] for numbers in self.sentences.known[turn])
         others = tuple(self._taken(at))

@@ -6,11 +6,11 @@ translations among the pairs with a hidden sentence, and the share among pairs d
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ems.bench.csls import Pairs, best_pairs
+from ems.settings import Json
 from ems.shards.reader import PairStore
 
 HIDDEN = 1000  # translations of two languages, at most: as many as Tatoeba has of most
@@ -54,7 +54,7 @@ def share_right(
     keep: int,
     k: int,
     device: str,
-) -> dict[str, Any]:
+) -> Json:
     """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] of the two languages.
 
     Of the pairs with a hidden sentence (`known`), `right` are translations: `share` percent, where

@@ -12,13 +12,13 @@ second. Both have the similarity of the sentences as their target (Wang et al., 
 from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import atomic_path, read_json, sha256_file, write_json
+from ems.settings import Json
 from ems.shards.documents import DocumentStore, Place
 from ems.shards.index import MANIFEST, MINED, PAIRS, is_mined
 from ems.shards.reader import Batch, PairStore
@@ -85,9 +85,7 @@ def languages_of(documents: DocumentStore) -> list[str]:
     return [code for (code,) in documents.groups]
 
 
-def write_mined(
-    out: Path, documents: DocumentStore, rows: np.ndarray, more: dict[str, Any]
-) -> dict[str, Any]:
+def write_mined(out: Path, documents: DocumentStore, rows: np.ndarray, more: Json) -> Json:
     """Write the folder of mined pairs PAIR[pairs], and return its manifest, which has `more`."""
     rows = rows[np.lexsort((*rows["rows"].T[::-1], -rows["score"], *rows["languages"].T[::-1]))]
     languages, starts = languages_of(documents), _starts(rows)

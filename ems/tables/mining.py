@@ -7,9 +7,9 @@ How many pairs are right is known where translations were hidden among the docum
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ems.files import read_json
+from ems.settings import Json
 from ems.shapes import COUNT, PERCENT, mapping, named, record
 from ems.tables.table import Value, one_block
 from ems.tables.write import write_table
@@ -57,7 +57,7 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
     write_table(one_block(columns, rows, notes=notes), out)
 
 
-def _row(name: str, manifest: dict[str, Any]) -> list[Value]:
+def _row(name: str, manifest: Json) -> list[Value]:
     of_pairs = list(manifest["by_pair"].values())
     pairs, distinct, equal = (sum(of[key] for of in of_pairs) for key in OF_PAIR["required"][:3])
     cosine = sum(of["cosine"] * of["pairs"] for of in of_pairs) / pairs if pairs else None
@@ -66,7 +66,7 @@ def _row(name: str, manifest: dict[str, Any]) -> list[Value]:
     return [name, *mined, *_truth([of["known"] for of in of_pairs if "known" in of])]
 
 
-def _truth(known: list[dict[str, Any]]) -> list[Value]:
+def _truth(known: list[Json]) -> list[Value]:
     """Return how many pairs are known, and in percent those that are right and would be by chance:
     of each pair of languages as many as are known of it.
     """
