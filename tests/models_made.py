@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import save_file
 
 from ems.files import sha256_file
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
+from ems.model.settings import EncoderSettings
 from ems.text.settings import VocabularySettings
 from ems.text.subwords import train_vocabulary
 

@@ -15,7 +15,6 @@ import torch
 
 from ems.bench.csls import best_pairs
 from ems.config import Experiment
-from ems.config.provenance import source_hash
 from ems.encode import VOCABULARY, SentenceEncoder
 from ems.errors import EmsError
 from ems.files import sha256_file
@@ -23,6 +22,7 @@ from ems.mine.known import share_right, translations
 from ems.mine.rounds import Rounds
 from ems.model.embed import embed_tokens
 from ems.progress import log
+from ems.provenance import source_hash
 from ems.retrieval import normalised
 from ems.settings import plain
 from ems.shards.documents import DocumentStore

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from ems.errors import EmsError
 from ems.files import atomic_path, sha256_file, write_json
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
 from ems.model.heads import ContrastiveHead, GenerativeHead
-from ems.model.settings import HeadSettings
+from ems.model.settings import EncoderSettings, HeadSettings
 from ems.objectives.settings import ContrastiveSettings, Objectives, XtrSettings
 from ems.segmenters.base import defaults
 from ems.settings import plain
