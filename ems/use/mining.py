@@ -7,7 +7,6 @@ same bytes. Lines without text, and bad ones that are skipped, have vectors of z
 pair.
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -209,8 +208,8 @@ def mine(
     """Write the pairs of two texts, the best first: score<TAB>source<TAB>target, and with numbers
     the two line numbers; return how many they are.
     """
-    state = stream.state_of(out)
     with ExitStack() as stack:
+        state = stack.enter_context(stream.scratch(out))
         sides = [
             stack.enter_context(encoded(encoder, text, [], state / name, skip, f"encode {name}"))
             for name, text in (("source", source), ("target", target))
@@ -222,7 +221,6 @@ def mine(
             pairs = _with_text(pairs, first, second)
             with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
                 writer.writelines(_rows(pairs, sides, wanted.numbers))
-    shutil.rmtree(state, ignore_errors=True)
     stream.log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
     return len(pairs.score)
 
@@ -252,8 +250,8 @@ def score_by_margin(
 ) -> None:
     """Write the margin of each pair of a TSV, or the rows that reach a threshold.
 
-    The neighbours are those of a sentence among all others of the file. The scores of standard
-    output need a state folder too: it lies in the folder for temporary files.
+    The neighbours are those of a sentence among all others of the file. What goes to standard
+    output needs room in the folder for temporary files.
     """
     with stream.scratch(out) as state:
         texts = encoded(encoder, source, [target_language], state / "pairs", skip, "score")

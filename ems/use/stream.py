@@ -164,16 +164,18 @@ def to_file(
     What an interrupted run has done is used. Raises `EmsError` for a bad line, a full disk, and a
     source that cannot be read.
     """
-    state = state_of(out)
-    with plain(source, state / "source") as text, rows_of(transform, text, state, source) as rows:
-        count = rows.lines
-        with atomic_path(out) as temporary, open(temporary, "wb") as writer:
-            writer.write(head(count))
-            for path in rows.files:
-                with open(path, "rb") as reader:
-                    shutil.copyfileobj(reader, writer, 1 << 20)
-    shutil.rmtree(state, ignore_errors=True)
-    return count
+    with (
+        scratch(out) as state,
+        plain(source, state / "source") as text,
+        rows_of(transform, text, state, source) as rows,
+        atomic_path(out) as temporary,
+        open(temporary, "wb") as writer,
+    ):
+        writer.write(head(rows.lines))
+        for path in rows.files:
+            with open(path, "rb") as reader:
+                shutil.copyfileobj(reader, writer, 1 << 20)
+    return rows.lines
 
 
 @dataclass(frozen=True)
@@ -230,11 +232,6 @@ def _blocks(reader: BinaryIO) -> Iterator[list[bytes]]:
         yield block
 
 
-def state_of(out: Path) -> Path:
-    """Return the hidden folder beside a file in which a killed run leaves what it has done."""
-    return out.with_name(f".{out.name}.state")
-
-
 @contextmanager
 def plain(source: Path, copy: Path) -> Iterator[Path]:
     """Yield a file with the lines of a source: itself, or a copy of standard input or of a .gz."""
@@ -263,15 +260,21 @@ def opened(source: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def scratch(out: Path) -> Iterator[Path]:
-    """Yield the state folder of a file, or for standard output a new one; it goes at the end, but
-    that of a file only if all is well.
+    """Yield the state folder of a file, or for standard output a new one. It goes at the end, but
+    after an error that of a file stays if a piece is done.
     """
     if out == STREAM:
         with tempfile.TemporaryDirectory(prefix="ems-") as folder:
             yield Path(folder)
-    else:
-        yield state_of(out)
-        shutil.rmtree(state_of(out), ignore_errors=True)
+        return
+    state = out.with_name(f".{out.name}.state")
+    try:
+        yield state
+    except BaseException:
+        if not any(state.glob("**/done/*.json")):
+            shutil.rmtree(state, ignore_errors=True)
+        raise
+    shutil.rmtree(state, ignore_errors=True)
 
 
 def write(out: Path, parts: Iterable[bytes]) -> None:
