@@ -109,9 +109,9 @@ def _message(error: EmsError, experiment: str) -> str:
     """Return an error in words. What mends a damaged file depends on the experiment."""
     if not isinstance(error, Damaged):
         return str(error)
-    from ems.config import load_site
-
     try:
+        from ems.config import load_site
+
         data = load_site(Path("config.yaml")).data
     except (EmsError, ModuleNotFoundError):  # no project, an error in config.yaml, a light package
         data = "data"

@@ -23,11 +23,11 @@ from ems.files import read_json, sha256_file
 from ems.model.device import choose_device, in_int8
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder
-from ems.model.sizes import Sizes
 from ems.progress import Progress
 from ems.provenance import digest, source_hash
 from ems.segmenters.base import load, names, segmenter
 from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record
+from ems.sizes import Sizes
 from ems.text.normalise import tidier, tidy_lines
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 

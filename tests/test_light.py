@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from ems.encode import SentenceEncoder
 from ems.model.settings import EncoderSettings
-from ems.model.sizes import Sizes
+from ems.sizes import Sizes
 from ems.text.normalise import without_format
 
 LIGHT = {"numpy", "safetensors", "sentencepiece", "torch"}
@@ -40,7 +40,7 @@ print(sorted(names & set({HEAVY})), sorted(set(sys.modules) & set({OURS})))
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A model that drops format characters, which needs tables of Unicode."""
-    folder = write_model(tmp_path_factory.mktemp("light") / "model", ["de", "en"], LINES * 30, 40)
+    folder = write_model(tmp_path_factory.mktemp("light") / "model", ["de", "en"], LINES * 30, 30)
     about = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(about | {"format_characters": "drop"}))
     return folder

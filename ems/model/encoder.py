@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
-from ems.model.sizes import Sizes
+from ems.sizes import Sizes
 
 ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
 SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % more on average

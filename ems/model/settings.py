@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ems.model.sizes import Sizes
 from ems.settings import Dropout, Settings, number
+from ems.sizes import Sizes
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
 Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0
