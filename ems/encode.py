@@ -10,28 +10,33 @@ Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V 
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import nn
 
 from ems import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.files import ENCODER, VOCABULARY, read_json, read_lines, sha256_file
 from ems.model.device import choose_device, in_int8
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder
+from ems.model.exported import Table, from_bert
 from ems.progress import Progress
 from ems.provenance import digest, source_hash
 from ems.segmenters.base import load, names, segmenter
-from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record
+from ems.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
 from ems.sizes import Sizes
 from ems.text.normalise import tidier, tidy_lines
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
-DESCRIPTION, WEIGHTS, VOCABULARY = "model.json", "model.safetensors", "vocabulary.model"
+DESCRIPTION = "model.json"
+EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # of an exported folder
+TABLE = "0_StaticEmbedding/model.safetensors"
 SHOWN = 200  # characters of a long message
 SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}
 SHARE: Shape = {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "description": "a share"}
@@ -51,10 +56,49 @@ MODEL = record(  # of model.json
     {
         "model": {**SETTINGS, "additionalProperties": False},
         "segmenters": mapping({"enum": list(names())}, least=1),
-        "sha256": {**mapping(TEXT, BELOW), "required": [WEIGHTS, VOCABULARY]},
+        "sha256": {**mapping(TEXT, BELOW), "required": [ENCODER, VOCABULARY]},
     },
     {"format_characters": {"enum": ["keep", "drop"]}},
 )
+EXPORT = record(  # of ems.json
+    {
+        "model": {**SETTINGS, "additionalProperties": False},
+        "segmenter": {"enum": list(names())},
+        "languages": listing(TEXT),
+        "dimensions": SIZE,
+        "static": {"type": "boolean", "description": "true or false"},
+    },
+    {"format_characters": {"enum": ["keep", "drop"]}},
+)
+
+
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder is a model folder of ours, or one that `ems export` wrote."""
+    return any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED))
+
+
+def _read_export(folder: Path) -> dict[str, Any]:
+    """Return the description of an exported folder in the form of model.json."""
+    own = read_json(folder / EXPORTED, EXPORT)
+    weights = TABLE if own["static"] else ENCODER
+    rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
+    sums = {name: sha256 for sha256, name in rows}
+    sha256 = {name: sums.get(name, "") for name in (weights, VOCABULARY)}
+    segmenters = dict.fromkeys(own["languages"], own["segmenter"])
+    return {**own, "weights": weights, "sha256": sha256, "segmenters": segmenters}
+
+
+def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module:
+    """Return the encoder of a folder. Raises what PyTorch does for weights that do not fit."""
+    sizes, name = Sizes(**description["model"]), description.get("weights", ENCODER)
+    tensors = load_file(folder / name)
+    if name == TABLE:
+        return Table(tensors["embedding.weight"], sizes)
+    encoder = Encoder(sizes, pieces)
+    if "weights" in description:
+        tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
+    encoder.load_state_dict(tensors)
+    return encoder
 
 
 def _check_files(folder: Path, expected: dict[str, str]) -> None:
@@ -78,24 +122,24 @@ class SentenceEncoder:
     """
 
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
-        description = read_json(folder / DESCRIPTION, MODEL)
+        exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
+        self._description = description = (
+            _read_export(folder) if exported else read_json(folder / DESCRIPTION, MODEL)
+        )
         self.folder = folder
         _check_files(folder, description["sha256"])
         self.segmenters: dict[str, str] = description["segmenters"]
         self.tidy = tidier(description.get("format_characters", "keep"))
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
         try:
-            sizes = Sizes(**description["model"])
-            self.encoder = Encoder(sizes, self.vocabulary.get_piece_size())
-            self.encoder.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-            problem = f"{WEIGHTS} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
-            raise Damaged(folder / DESCRIPTION, problem) from None
+            self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
+        except (KeyError, OSError, RuntimeError, ValueError, SafetensorError) as error:
+            problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
+            raise Damaged(folder / (EXPORTED if exported else DESCRIPTION), problem) from None
         self.encoder.to(choose_device(device)).eval()
         self.device, self.precision = self.encoder.tokens.weight.device, precision
         if precision == "int8":
             self.encoder = in_int8(self.encoder)
-        self._description = description
 
     @property
     def identity(self) -> str:
@@ -152,6 +196,7 @@ class SentenceEncoder:
         tokens = self.tokenise(lines, language)
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
             vectors = embed_tokens(self.encoder, tokens, own or progress)
+        vectors = vectors[:, : self._description.get("dimensions")]
         if own:
             own.close()
         return vectors

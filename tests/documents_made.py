@@ -1,9 +1,11 @@
 """Corpora of documents of one language, raw and segmented, and dumps of Wikipedia."""
 
 import bz2
+import random
 from dataclasses import replace
 from xml.sax.saxutils import escape
 
+from contexts_made import write_documents
 from shards_made import sentence
 from text_made import tiny
 
@@ -42,15 +44,10 @@ def read_clean(path):
     return [[(text, int(line)) for text, line in each] for each in rows]
 
 
-def write_documents(path, sizes, draw):
-    """Segmented documents of so many sentences each; the lines of origin count the blank ones."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line, text = 1, []
-    for size in sizes:
-        text += [f"{sentence(draw, path.stem)}\t{line + at}\n" for at in range(size)] + ["\n"]
-        line += size + 1
-    path.write_text("".join(text), encoding="utf-8")
-    return path
+def write_random(path, sizes, seed):
+    """Segmented documents of so many sentences each."""
+    draw = random.Random(seed)
+    return write_documents(path, [[sentence(draw, path.stem) for _ in range(n)] for n in sizes])
 
 
 # --- Wikipedia

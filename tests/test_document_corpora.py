@@ -47,6 +47,30 @@ def test_documents_are_of_single_languages_english_too(project):
     assert not own.dumped
 
 
+ALONE = VALUE | {
+    "corpora": [OWN],
+    "objectives": {"xtr": {"weight": 0}, "contrastive": {"weight": 0}, "context": {"weight": 1}},
+    "vocabularies": {"two": {"languages": ["ja", "de"]}},
+    "systems": {"some": {"languages": ["de", "ja"]}, "own": {"vocabulary": "two"}},
+}
+
+
+def test_without_pairs_a_system_and_a_vocabulary_may_lack_english(project):
+    experiment = project.load(ALONE)
+    assert experiment.systems["some"].languages == ("de", "ja")
+    assert experiment.systems["own"].languages == ("ja", "de")
+    assert list(experiment.of_system("some").languages) == ["de", "ja"]
+
+
+@pytest.mark.parametrize("key", ["systems.some", "vocabularies.two"])
+def test_with_pairs_each_has_english(project, key):
+    parts = {"systems.some": {"vocabularies": {}}, "vocabularies.two": {"systems": {"own": {}}}}
+    value = ALONE | parts[key] | {"corpora": [OWN, *PAIRS]}
+    if key == "systems.some":
+        value["systems"] = {"some": ALONE["systems"]["some"]}
+    assert f"{key}.languages: en is missing" in project.error(value)
+
+
 @pytest.mark.parametrize(
     ("entries", "splits", "message"),
     [

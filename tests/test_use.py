@@ -98,7 +98,7 @@ def test_a_sentence_transformers_folder_is_an_encoder_too(tmp_path):
     expected = needs_peer.SentenceTransformer(str(folder), device="cpu").encode(LINES)
     rows = Encoder(folder, "cpu").encode(LINES)
     np.testing.assert_allclose(rows, expected, atol=1e-5)
-    with pytest.raises(EmsError, match=r"found neither"):
+    with pytest.raises(EmsError, match=r"found none of them"):
         Encoder(tmp_path)
 
 

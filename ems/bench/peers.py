@@ -110,9 +110,11 @@ class CommandEncoder:
     """
 
     def __init__(self, command: str) -> None:
+        from ems.bench.encoders import command_files  # here: it loads the settings of experiments
+
         self.words = command_words(command)
         self.width = 0  # of its vectors, once there are some
-        files = {word: sha256_file(Path(word)) for word in self.words if Path(word).is_file()}
+        files = {path: sha256_file(Path(path)) for path in command_files(self.words)}
         self.identity = digest([self.words, files, source_hash("ems.bench.peers")])
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:

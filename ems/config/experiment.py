@@ -38,8 +38,8 @@ class Corpus:
     source: str
     own: bool  # the user's: it gave its own source, so the catalogue need not know it
     pairs: tuple[str, ...]
-    max_pairs: int | dict[str, int] | None  # of each file of a pair, or of those of a language;
-    # of documents the most documents
+    # of each file of a pair, or of those of a language; documents where it has documents
+    max_pairs: int | dict[str, int] | None
     part: str = ""  # of a corpus that `splits` divides; '' is all of it
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips

@@ -61,12 +61,16 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
     _check_held_out(every, evalsets)
     check_clean(file.clean)
-    vocabularies = build_vocabularies(file, list(languages))
+    kinds = {corpus.kind for corpus in corpora}
+    english = "pairs" in kinds  # a side of every pair
+    vocabularies = build_vocabularies(file, list(languages), english)
     for key, vocabulary in vocabularies.items():
         path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
-    placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
-    kinds = {corpus.kind for corpus in corpora}
+    placed = {
+        key: system.placed(f"systems.{key}", vocabularies, english)
+        for key, system in systems.items()
+    }
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
         if system.trained:

@@ -1,8 +1,8 @@
 """Documents of one language: a text file, plain or gz, one sentence a line, a blank line after each
 document.
 
-A line ends at LF and nowhere else. Of a line that is not UTF-8 the caller hears None, or there is
-an error with its number. A document is held in memory as a whole, so a file without blank lines is
+A line ends at LF and nowhere else. One that is not UTF-8 is an error with its number, or becomes
+None. A document is held in memory as a whole, so a file without blank lines is
 an error and not a full machine.
 """
 

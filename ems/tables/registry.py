@@ -292,6 +292,17 @@ def timed_of(experiment: Experiment) -> dict[str, Output]:
     return {**timed(), **_studies(experiment, "write_study", tables(), "costs")}
 
 
+def outputs_of(experiment: Experiment) -> dict[str, dict[str, Output]]:
+    """Return the command that makes an output (`ems table`, `ems figure`, `ems timed`) -> outputs
+    by name, all that there may be for an experiment.
+    """
+    return {
+        "table": tables_of(experiment),
+        "figure": figures_of(experiment),
+        "timed": timed_of(experiment),
+    }
+
+
 # --- all of them
 
 

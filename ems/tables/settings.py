@@ -108,5 +108,5 @@ class TablesSettings(Settings):
     stand_ins: dict[str, str] | None = Field(
         None,
         description="Benchmark -> the one that takes its place in the columns of `studies` where "
-        "`benchmarks` lacks it, like `{mldoc: sib200}`. Notes say so.",
+        "`benchmarks` lacks it. Notes say so.",
     )

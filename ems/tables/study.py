@@ -2,7 +2,8 @@
 
 A row may show each benchmark of another system, as the Lightweight paper calls two trainings "ours"
 (docs/fidelity.md). A printed value beside scores of other data, like those of a benchmark that
-stands in for the paper's, carries a dagger. What training cost differs from run to run, so its
+stands in for the paper's, carries a dagger. Where a classifier was scored, the accuracy of the most
+frequent class stands under our rows. What training cost differs from run to run, so its
 columns are only in the table of costs.
 """
 
@@ -18,6 +19,7 @@ from ems.config.studies import StudyRow, study_rows
 from ems.errors import EmsError
 from ems.languages import UNSEEN
 from ems.scores import ENGLISH, Score, ScoreFile
+from ems.tables.accuracy import MAJORITY
 from ems.tables.columns import BEST, direction, labels_of
 from ems.tables.corpora import read_report
 from ems.tables.engine import Column, Printed, write_sections
@@ -83,7 +85,7 @@ def write_study(
     notes += [NOTES[name] for name in [*settings.facts, *costs] if name in NOTES]
     notes += steps_note(_steps(experiment, study))
     printed = _printed(study, settings.printed) if settings.printed else None
-    table = table_of(columns, notes, printed, settings.heading)
+    table = replace(table_of(columns, notes, printed, settings.heading), shared=MAJORITY)
     write_sections(table, {"": scores}, out, [settings.printed] if printed else [])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ems.encode import DESCRIPTION, SentenceEncoder
+from ems.encode import DESCRIPTION, EXPORTED, SentenceEncoder, is_ours
 from ems.errors import EmsError
 
 
@@ -25,7 +25,7 @@ class Encoder:
     def __init__(self, model: str | Path, device: str = "auto", precision: str = "float32") -> None:
         self.model = str(model)
         self._lines: Any
-        if (Path(model) / DESCRIPTION).is_file():
+        if is_ours(Path(model)):
             self._lines = SentenceEncoder(Path(model), device, precision)
         else:
             self._lines = _peer(self.model, device, precision)
@@ -80,7 +80,8 @@ def _peer(model: str, device: str, precision: str) -> Any:
     folder = Path(model)
     if folder.exists() and not (folder / "modules.json").is_file():
         raise EmsError(
-            f"{model}: expected a model folder with {DESCRIPTION} or modules.json, found neither"
+            f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, found "
+            "none of them"
         )
     if precision != "float32":
         raise EmsError(f"{model}: precision {precision} is for our own models; say float32")
