@@ -22,6 +22,7 @@ from ems import segmenters  # noqa: F401  as a whole: each file is a part of the
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import ENCODER, VOCABULARY, read_json, read_lines, sha256_file
+from ems.languages import UNSEEN
 from ems.model.device import choose_device, in_int8
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder
@@ -84,8 +85,8 @@ def _read_export(folder: Path) -> dict[str, Any]:
     rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
     sums = {name: sha256 for sha256, name in rows}
     sha256 = {name: sums.get(name, "") for name in (weights, VOCABULARY)}
-    segmenters = dict.fromkeys(own["languages"], own["segmenter"])
-    return {**own, "weights": weights, "sha256": sha256, "segmenters": segmenters}
+    alike = dict.fromkeys([UNSEEN, *own["languages"]], own["segmenter"])
+    return {**own, "weights": weights, "sha256": sha256, "segmenters": alike}
 
 
 def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module:

@@ -11,10 +11,11 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from bench_made import scored
 from cli_made import Cli
 from conftest import SHARED, needs
-from models_made import write_model, write_peer
+from models_made import SIZES, write_exported, write_model, write_peer
 from results_made import means
 
 from ems.bench.nearest import nearest
@@ -100,6 +101,25 @@ def test_a_sentence_transformers_folder_is_an_encoder_too(tmp_path):
     np.testing.assert_allclose(rows, expected, atol=1e-5)
     with pytest.raises(EmsError, match=r"found none of them"):
         Encoder(tmp_path)
+
+
+def test_an_exported_folder_gives_the_vectors_of_its_model(model, encoder, tmp_path):
+    exported = Encoder(write_exported(tmp_path / "whole", model))
+    assert exported.encode(LINES, "de").tobytes() == encoder.encode(LINES).tobytes()
+    part = Encoder(write_exported(tmp_path / "part", model, dimensions=6)).encode(LINES)
+    assert part.tobytes() == np.ascontiguousarray(encoder.encode(LINES)[:, :6]).tobytes()
+    weights = tmp_path / "part" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(EmsError, match=r"model\.safetensors: its sha256 is not the one"):
+        Encoder(tmp_path / "part")
+
+
+def test_the_vector_of_a_sentence_in_an_exported_table_is_the_mean_of_its_pieces(model, tmp_path):
+    ours = SentenceEncoder(model)
+    table = torch.randn(ours.vocabulary.get_piece_size(), 5)
+    rows = Encoder(write_exported(tmp_path / "table", model, table, 5)).encode(LINES)
+    expected = [table[ids[: SIZES["max_tokens"]]].mean(0) for ids in ours.tokenise(LINES, "de")]
+    np.testing.assert_allclose(rows, torch.stack(expected), atol=1e-6)
 
 
 def test_the_language_is_needed_only_where_it_matters(model, tmp_path):

@@ -80,8 +80,8 @@ def _peer(model: str, device: str, precision: str) -> Any:
     folder = Path(model)
     if folder.exists() and not (folder / "modules.json").is_file():
         raise EmsError(
-            f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, found "
-            "none of them"
+            f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, "
+            "found none of them"
         )
     if precision != "float32":
         raise EmsError(f"{model}: precision {precision} is for our own models; say float32")
