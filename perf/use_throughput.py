@@ -59,7 +59,7 @@ def encoded_by_peer(options: Options) -> dict[str, float]:
     """The same of sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(options.exported, device="cpu")
+    model = SentenceTransformer(str(options.exported), device="cpu")
     return _speed(lambda lines: model.encode(lines, batch_size=64), options)
 
 
@@ -96,8 +96,8 @@ def write_planted(folder: Path, count: int) -> None:
 def measure(name: str, options: Options) -> dict[str, float]:
     """The figures of one run in a fresh process, with its peak of RssAnon."""
     words = [sys.executable, __file__, "--inside", name, f"--threads={options.threads}"]
-    places = {"model": options.model, "lines": options.lines, "exported": options.exported}
-    words += [f"--{key}={value}" for key, value in (places | {"folder": options.folder}).items()]
+    places = {key: vars(options)[key] for key in ("model", "lines", "exported", "folder")}
+    words += [f"--{key}={value}" for key, value in places.items() if value]
     results, anon_mb = figures(words + ["--demo"] * options.demo, name)
     say(f"{name:16}{json.dumps(results)} {anon_mb:,.0f} MB")
     return results | {"rss_anon_mb": anon_mb}
