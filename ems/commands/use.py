@@ -23,7 +23,9 @@ Device = Annotated[Literal["auto", "cpu", "cuda"], "device"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"], "of matrix products; int8 on a CPU only"
 ]
-Margin = Literal["ratio", "distance", "absolute"]
+Margin = Annotated[
+    Literal["ratio", "distance", "absolute"], "score beside the neighbours; absolute is the cosine"
+]
 Neighbours = Annotated[int, "neighbours of a sentence, for the margin", Bounds(1, 100)]
 Faiss = Annotated[int, "lines above which faiss searches; 0: never", Bounds(0, 1 << 40)]
 SUFFIXES = (".npy", ".f32")

@@ -1,5 +1,6 @@
 """The public encoder: sentences to vectors with any model that we know how to load."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,12 @@ def _peer(model: str, device: str, precision: str) -> Any:
     from ems.bench.peers import SentenceTransformersEncoder
 
     folder = Path(model)
-    if folder.exists() and not (folder / "modules.json").is_file():
+    name = not folder.exists() and re.fullmatch("[^/.~][^/]*/[^/]+", model)  # of the hub
+    if not name and not (folder / "modules.json").is_file():
+        found = "found none of them" if folder.exists() else "there is no such folder"
         raise EmsError(
-            f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, "
-            "found none of them"
+            f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, or "
+            f"a name like sentence-transformers/LaBSE; {found}"
         )
     if precision != "float32":
         raise EmsError(f"{model}: precision {precision} is for our own models; say float32")
