@@ -102,12 +102,12 @@ def test_with_pairs_each_has_english(project, key):
     ],
 )
 def test_what_cannot_be_is_one_line_that_names_the_key(project, entries, splits, message):
-    assert message in project.told(corpora(*entries, splits=splits))
+    assert message in project.error(corpora(*entries, splits=splits))
 
 
 def test_without_a_source_the_key_to_set_is_named(project):
     value = corpora(OWN, sources={"wikipedia": "dumps"})
-    assert "corpora.0: set sources.documents to where Own lies" in project.told(value)
+    assert "corpora.0: set sources.documents to where Own lies" in project.error(value)
 
 
 def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypatch):
@@ -222,5 +222,5 @@ def test_a_folder_of_documents_is_used_in_place(fresh):
 
 def test_what_wikipedia_needs_is_said_before_any_job(project, monkeypatch):
     monkeypatch.setattr(wikipedia, "NEEDS", (package("no_such_module"),))
-    assert "Wikipedia needs the Python package `no_such_module`" in project.told(VALUE)
+    assert "Wikipedia needs the Python package `no_such_module`" in project.error(VALUE)
     assert project.load(corpora(OWN)).corpora[0].documents

@@ -9,7 +9,8 @@ from itertools import chain
 import numpy as np
 import pytest
 from bench_made import naive_best_pairs, unit
-from experiments_made import one_line
+from contexts_made import OWN
+from experiments_made import changed, one_line
 from mined_made import COHERENCE, MINING, made_toy, mined, trained
 from safetensors.torch import load_file, save_file
 from train_made import LANGUAGES, Killed, contents, rows
@@ -179,8 +180,15 @@ def test_translations_that_are_near_are_right_and_random_vectors_are_chance():
 
 
 def test_fewer_than_two_languages_are_an_error(toy, tmp_path):
-    message = one_line(lambda: mined(toy, tmp_path, "one", systems={"one": ONE}))
+    corpora = [{**OWN, "languages": ["en", "de", "fr"]}]  # there are no shards of fr
+    run = {"systems": {"one": ONE}, "corpora": corpora}
+    message = one_line(lambda: mined(toy, tmp_path, "one", **run))
     assert message == "expected documents of two languages or more to mine in, found en"
+    message = one_line(lambda: toy.experiment(**changed(COHERENCE, {"systems": {"one": ONE}})))
+    assert message.endswith(
+        "systems.one: objectives.coherence mines in documents of two languages or more, found en; "
+        "add documents of another one under corpora, or languages to the system"
+    )
 
 
 ONE = {

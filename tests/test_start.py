@@ -146,6 +146,10 @@ MISTAKES = {
         {"ems": {"train": {"start": "b"}, "iterations": 2}, "b": {}, "ems-1": {}},
         "systems.ems.iterations: makes ems-1, which is another system's name",
     ),
+    "iterations of a baseline": (
+        {"ems": {}, "x": {"kind": "char-ngram", "iterations": 2}},
+        "systems.x.iterations: x is not trained here; leave it out",
+    ),
     "coherence without a start": (
         {"ems": {"objectives": {"xtr": {"weight": 0}, "coherence": {"weight": 1}}}},
         "systems.ems: train.start: this key is missing",

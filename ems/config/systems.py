@@ -19,6 +19,7 @@ from ems.text.settings import VocabularySettings
 from ems.train.settings import TrainSettings, check_train
 
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
+ENCODER = "encoder"  # the kind that the experiment trains itself
 Entries = dict[str, Json]  # as they are written, by name
 # the key that says where an encoder that is not trained here comes from, by kind
 LOCATED = {"folder": "model", "sentence-transformers": "model", "command": "command"}
@@ -54,7 +55,7 @@ class SystemSettings:
     of its files where nothing else says which model it is.
     """
 
-    kind: str = "encoder"
+    kind: str = ENCODER
     vocabulary: str = SHARED
     languages: tuple[str, ...] = ()
     model: EncoderSettings | None = None
@@ -66,7 +67,7 @@ class SystemSettings:
     @property
     def trained(self) -> bool:
         """True if the experiment trains the encoder itself."""
-        return self.kind == "encoder"
+        return self.kind == ENCODER
 
     def overridden(self, overrides: Json) -> "SystemSettings":
         """Return the system with other settings. Raises `EmsError` when they are not allowed."""
@@ -103,7 +104,8 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
     """Return the systems of an experiment: its base plus the overrides of each entry as `written`.
 
     An entry with `each` is one system per vocabulary. Raises `EmsError` for a vocabulary that is
-    not there, for a name that is there twice and for a source that does not fit the kind.
+    not there, for a name that is there twice, for a source that does not fit the kind and for
+    iterations of a system that is not trained.
     """
     base = {key: plain(getattr(file, key)) for key in Trained.model_fields}
     systems: dict[str, SystemSettings] = {}
@@ -123,6 +125,8 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
         if count is None:
             yield own, overrides
             continue
+        if overrides.get("kind", ENCODER) != ENCODER:
+            raise EmsError(f"systems.{name}.iterations: {name} is not trained here; leave it out")
         common = {key: value for key, value in overrides.items() if key != "iterations"}
         for at in range(1, count + 1):
             start = {"train": {"start": f"{own}-{at - 1}"}} if at > 1 else {}

@@ -69,8 +69,12 @@ def weights_of(path: Path) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def training_pairs(report: Report, languages: Iterable[str], share: float) -> tuple[int, int]:
-    """Return the pairs that corpora have of some languages: as read, and as trained on."""
-    own = [e for e in report.entries if e.role == TRAIN and set(e.sides) <= set(languages)]
+    """Return the pairs that corpora have of some languages: as read, and as trained on.
+
+    Sentences of documents are no pairs.
+    """
+    pairs = [e for e in report.entries if e.role == TRAIN and e.documents is None]
+    own = [entry for entry in pairs if set(entry.sides) <= set(languages)]
     return sum(entry.read for entry in own), sum(int(share * entry.kept) for entry in own)
 
 

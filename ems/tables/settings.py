@@ -47,6 +47,9 @@ PrintedStudy = Literal[
     "lightweight-table07-contrastive",
     "lightweight-table08-batch",
     "lightweight-table09-corpus",
+    "monolingual-table01-xnli",
+    "monolingual-table02-rcv2",
+    "monolingual-table03-samples",
 ]
 MEAN = "Avg."  # in `columns` of a study
 

@@ -143,7 +143,8 @@ def _columns(study: Study, scores: Sequence[Scores]) -> list[Column]:
     for of in study.scores:
         scored = study.shown[of]
         own = sorted(label for label in labels_of(scores) if label.startswith(f"{scored} "))
-        seen = [label for label in own if UNSEEN not in label.split()[1].split("-")]
+        ways = {label: label.split()[1].split("-") for label in own}
+        seen = [label for label in own if UNSEEN not in ways[label] and {*ways[label]} != {ENGLISH}]
         other = _is_other(study, of)
         for name in study.settings.columns[of]:
             way, paper = name.replace("-", "->"), record_of(of)
@@ -241,6 +242,13 @@ def _titles(benchmarks: Iterable[str]) -> str:
 
 
 def _steps(experiment: Experiment, study: Study) -> dict[str, int]:
-    """Return system -> its steps of training, of the systems whose scores are shown."""
+    """Return system -> its steps of training and those of the systems that it goes on from, of the
+    systems whose scores are shown.
+    """
     names = dict.fromkeys(name for systems in study.scores.values() for name in systems)
-    return {name: experiment.systems[name].train.steps for name in experiment.learning([*names])}
+    return {name: _all_steps(experiment, name) for name in experiment.learning([*names])}
+
+
+def _all_steps(experiment: Experiment, system: str) -> int:
+    training = experiment.systems[system].train
+    return training.steps + (_all_steps(experiment, training.start) if training.start else 0)
