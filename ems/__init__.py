@@ -1,7 +1,23 @@
-"""EMS: one sentence encoder for many languages, trained from parallel text (Mao et al., EMS v2)."""
+"""EMS: one sentence encoder for many languages, trained from parallel text (Mao et al., EMS v2).
+
+    from ems import Encoder, mine, score
+
+These names load when they are first used (`ems.use`); they need torch, numpy, safetensors and
+sentencepiece. The command line is there at once.
+"""
 
 import os
+from importlib import import_module
+from typing import Any
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for some takes 20 ms
 
 __version__ = "0.1.0"
+_PLACES = {"Encoder": "ems.use.encoder", "mine": "ems.use.pairs", "score": "ems.use.pairs"}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of the public interface. Raises `AttributeError` for another one."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'ems' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -93,7 +93,9 @@ def _report(error: BaseException, experiment: str) -> int:
     if isinstance(error, KeyboardInterrupt):
         log.error("error: interrupted")
         return 130
-    if isinstance(error, OSError):
+    if isinstance(error, ModuleNotFoundError):
+        log.error("error: %s", _of_package(error))
+    elif isinstance(error, OSError):
         log.error("error: %s", _of_system(error, experiment))
     elif any(word in f"{error!r}" for word in OUT_OF_MEMORY):
         words = " ".join(str(error).split())[:300] or type(error).__name__
@@ -107,13 +109,21 @@ def _message(error: EmsError, experiment: str) -> str:
     """Return an error in words. What mends a damaged file depends on the experiment."""
     if not isinstance(error, Damaged):
         return str(error)
-    from ems.config import load_site
-
     try:
+        from ems.config import load_site
+
         data = load_site(Path("config.yaml")).data
-    except EmsError:  # outside of a project, or config.yaml has an error of its own
+    except (EmsError, ModuleNotFoundError):  # no project, an error in config.yaml, a light package
         data = "data"
     return error.message(experiment, data)
+
+
+def _of_package(error: ModuleNotFoundError) -> str:
+    """Return what to do about a package that the light installation does not have."""
+    return (
+        f"the Python package {error.name} is not installed; this command needs the whole pipeline: "
+        "pip install '.[pipeline]' in the folder of this project"
+    )
 
 
 def _of_system(error: OSError, experiment: str) -> str:

@@ -10,30 +10,38 @@ Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V 
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import nn
 
 from ems import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
-from ems.config.provenance import digest, source_hash
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import ENCODER, VOCABULARY, read_json, sha256_file
-from ems.model.device import choose_device
+from ems.files import ENCODER, VOCABULARY, read_json, read_lines, sha256_file
+from ems.languages import UNSEEN
+from ems.model.device import choose_device, in_int8
 from ems.model.embed import embed_tokens
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
+from ems.model.exported import Table, from_bert
 from ems.progress import Progress
-from ems.segmenters.base import names, segmenter
-from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record
+from ems.provenance import digest, source_hash
+from ems.segmenters.base import load, names, segmenter
+from ems.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
+from ems.sizes import Sizes
 from ems.text.normalise import tidier, tidy_lines
-from ems.text.subwords import UNK, encode_lines, load_vocabulary
+from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
+DESCRIPTION = "model.json"
+EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # of an exported folder
+TABLE = "0_StaticEmbedding/model.safetensors"
 SHOWN = 200  # characters of a long message
 SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}
 SHARE: Shape = {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "description": "a share"}
-SETTINGS = record(  # of `EncoderSettings`
+SETTINGS = record(  # of `Sizes`
     {
         "layers": {**COUNT, "maximum": 1 << 12},  # beyond it making them would take minutes
         **dict.fromkeys(("width", "heads", "feed_forward", "max_tokens"), SIZE),
@@ -53,6 +61,45 @@ MODEL = record(  # of model.json
     },
     {"format_characters": {"enum": ["keep", "drop"]}},
 )
+EXPORT = record(  # of ems.json
+    {
+        "model": {**SETTINGS, "additionalProperties": False},
+        "segmenter": {"enum": list(names())},
+        "languages": listing(TEXT),
+        "dimensions": SIZE,
+        "static": {"type": "boolean", "description": "true or false"},
+    },
+    {"format_characters": {"enum": ["keep", "drop"]}},
+)
+
+
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder is a model folder of ours, or one that `ems export` wrote."""
+    return any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED))
+
+
+def _read_export(folder: Path) -> dict[str, Any]:
+    """Return the description of an exported folder in the form of model.json."""
+    own = read_json(folder / EXPORTED, EXPORT)
+    weights = TABLE if own["static"] else ENCODER
+    rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
+    sums = {name: sha256 for sha256, name in rows}
+    sha256 = {name: sums.get(name, "") for name in (weights, VOCABULARY)}
+    alike = dict.fromkeys([UNSEEN, *own["languages"]], own["segmenter"])
+    return {**own, "weights": weights, "sha256": sha256, "segmenters": alike}
+
+
+def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module:
+    """Return the encoder of a folder. Raises what PyTorch does for weights that do not fit."""
+    sizes, name = Sizes(**description["model"]), description.get("weights", ENCODER)
+    tensors = load_file(folder / name)
+    if name == TABLE:
+        return Table(tensors["embedding.weight"], sizes)
+    encoder = Encoder(sizes, pieces)
+    if "weights" in description:
+        tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
+    encoder.load_state_dict(tensors)
+    return encoder
 
 
 def _check_files(folder: Path, expected: dict[str, str]) -> None:
@@ -69,48 +116,88 @@ def _check_files(folder: Path, expected: dict[str, str]) -> None:
 
 
 class SentenceEncoder:
-    """A trained encoder with its segmenters and its vocabulary."""
+    """A trained encoder with its segmenters and its vocabulary.
 
-    def __init__(self, folder: Path, device: str = "auto") -> None:
-        description = read_json(folder / "model.json", MODEL)
+    `precision` is one of `ems.model.device.PRECISIONS`. Raises `EmsError` for a folder that is
+    not whole, and for int8 on a GPU.
+    """
+
+    def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
+        exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
+        self._description = description = (
+            _read_export(folder) if exported else read_json(folder / DESCRIPTION, MODEL)
+        )
         self.folder = folder
         _check_files(folder, description["sha256"])
         self.segmenters: dict[str, str] = description["segmenters"]
         self.tidy = tidier(description.get("format_characters", "keep"))
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
         try:
-            settings = EncoderSettings(**description["model"])
-            self.encoder = Encoder(settings, self.vocabulary.get_piece_size())
-            self.encoder.load_state_dict(load_file(folder / ENCODER))
-        except (OSError, RuntimeError, ValueError, SafetensorError) as error:
+            self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
+        except (KeyError, OSError, RuntimeError, ValueError, SafetensorError) as error:
             problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
-            raise Damaged(folder / "model.json", problem) from None
+            raise Damaged(folder / (EXPORTED if exported else DESCRIPTION), problem) from None
         self.encoder.to(choose_device(device)).eval()
-        self._description = description
+        self.device, self.precision = self.encoder.tokens.weight.device, precision
+        if precision == "int8":
+            self.encoder = in_int8(self.encoder)
 
     @property
     def identity(self) -> str:
         """Hash of weights, vocabulary, settings, device and source: all that vectors depend on."""
-        device = str(self.encoder.tokens.weight.device)
-        return digest([self._description, device, torch.__version__, source_hash("ems.encode")])
+        parts = [self._description, str(self.device), torch.__version__, source_hash("ems.encode")]
+        return digest([*parts, self.precision] if self.precision != "float32" else parts)
 
-    def tokenise(self, lines: list[str], language: str) -> list[np.ndarray]:
+    def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
         """Return the token ids of each line: tidied, segmented, lower-cased, cut into pieces."""
-        if language not in self.segmenters:
+        if language is None:
+            self._check_alike()
+        elif language not in self.segmenters:
             known = ", ".join(sorted(self.segmenters))
             raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
-        segment = segmenter(self.segmenters[language], language)
+        name = self.segmenters[language] if language else next(iter(self.segmenters.values()))
+        segment = segmenter(name, language or "")
         words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
-        encoded = encode_lines(self.vocabulary, words, language)
+        encoded = encode_lines(self.vocabulary, words, language or "")
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
+
+    def _check_alike(self) -> None:
+        """Raise `EmsError` unless a line has the same tokens in each language of the model."""
+        tools = sorted(set(self.segmenters.values()))
+        by_language = [name for name in tools if load(name).by_language]
+        cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
+        if len(tools) == 1 and not by_language and not cut:
+            return
+        reason = f"segments by {', '.join(tools)}" if by_language or len(tools) > 1 else ""
+        reason = reason or f"cuts {', '.join(cut)} into characters"
+        raise EmsError(
+            f"{self.folder}: expected the language of the lines, since this model {reason}; give "
+            f"one of {', '.join(sorted(self.segmenters))}"
+        )
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
         """Count the tokens of each line, of which `encode` sees the first `max_tokens`."""
         return [len(tokens) for tokens in self.tokenise(lines, language)]
 
-    def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Return embeddings float32[len(lines), d]. Raises `EmsError` for an unknown language."""
-        progress = Progress(f"{what} {language}", len(lines), "sentences")
-        vectors = embed_tokens(self.encoder, self.tokenise(lines, language), progress)
-        progress.close()
+    def encode(
+        self,
+        lines: list[str],
+        language: str | None = None,
+        what: str = "encode",
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Return embeddings float32[len(lines), d].
+
+        Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
+        language, and for none if the model treats its languages differently.
+        """
+        own = (
+            Progress(f"{what} {language or ''}".rstrip(), len(lines), "sentences") if what else None
+        )
+        tokens = self.tokenise(lines, language)
+        with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
+            vectors = embed_tokens(self.encoder, tokens, own or progress)
+        vectors = vectors[:, : self._description.get("dimensions")]
+        if own:
+            own.close()
         return vectors

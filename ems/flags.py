@@ -9,6 +9,7 @@ takes. In `Annotated` a text is its help, and an object of a class below says mo
 
 import argparse
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Mark(Enum):
 
     NAME = "a name, which is a part of paths"
     PLACE = "a text that is a path to read, unless it is an address or a name"
+    STREAM = "a path, or - for standard input or output"
     AROUND = "a folder to read in which the command may also write"
     POSITIONAL = "a word without a flag before it"
     HIDDEN = "not in the help"
@@ -56,6 +58,16 @@ class Bounds:
             expected = f"expected a whole number from {self.low:,} to {self.high:,}"
             raise argparse.ArgumentTypeError(f"{expected}, found {text[:40]!r}")
         return int(text)
+
+
+def number(text: str) -> float:
+    """Return a finite number. Raises argparse's error for anything else."""
+    try:
+        if math.isfinite(value := float(text)):
+            return value
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected a number, found {text[:40]!r}")
 
 
 def path(text: str) -> Path:
@@ -107,6 +119,8 @@ class Flag:
             options["help"] = argparse.SUPPRESS
         if Mark.POSITIONAL in self.notes:
             options.setdefault("metavar", None if "choices" in options else self.label)
+            if self.default is not REQUIRED:
+                options |= {"nargs": "?", "default": self.default}
             parser.add_argument(self.name, **options)
         elif self.default is REQUIRED:
             parser.add_argument(self.label, required=True, **options)
@@ -128,17 +142,22 @@ class Flag:
             form = "NAME=FOLDER" if paths else "NAME=TEXT"
             return {"type": Assignment(form, parts[1]), "metavar": form, **many}
         kind = self.note(Bounds) or (path if paths else str)
+        if float in (self.type, *parts):
+            kind = number
         return {"type": kind, **(many if origin is list else {})}
 
     def outputs(self, value: Any) -> Iterator[Place]:
         """Yield the places that the command writes for a value of the flag."""
         writes = self.note(Writes)
-        if writes and value is not None:
+        if writes and value is not None and not self._is_stream(value):
             yield from places_of(self.label, value, writes)
+
+    def _is_stream(self, value: Any) -> bool:
+        return Mark.STREAM in self.notes and value == Path("-")
 
     def inputs(self, value: Any) -> Iterator[Place]:
         """Yield the places that the command reads for a value of the flag."""
-        if self.note(Writes) or Mark.AROUND in self.notes:
+        if self.note(Writes) or Mark.AROUND in self.notes or self._is_stream(value):
             return
         named = value.items() if isinstance(value, dict) else ()
         items = [(f"{self.label} {name}", item) for name, item in named]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.benchmarks import benchmarks, has, module_name, score_module, sets_of
 from ems.config import Experiment
-from ems.config.provenance import source_hash
+from ems.provenance import source_hash
 from ems.segmenters.base import module_name as segmenter_module
 
 

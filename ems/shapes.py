@@ -1,16 +1,15 @@
 """Check JSON against a shape, a small JSON schema, and say in words what differs first.
 
 A shape stands beside the reader or the writer of its file. It names only the keys that are read;
-others may be there. If it has a `description`, the message says that instead of a type.
+others may be there. If it has a `description`, the message says that instead of a type. Of JSON
+Schema it has a few words, with the types of Python: 2.0 is no integer, NaN is no number. They are
+checked here, since using a model must not need the package jsonschema.
 """
 
 import math
-from collections.abc import Iterable
-from functools import cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import jsonschema
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 Shape = dict[str, Any]
 
@@ -25,32 +24,6 @@ BELOW: Shape = {
     "pattern": r"\A(?!/)(?!(.*/)?\.\.?(/|\Z))[^\\\x00-\x1f]+\Z",
     "description": "the name of a file in this folder",
 }
-
-
-@cache
-def type_checker() -> "jsonschema.TypeChecker":
-    """Return the types of JSON Schema as Python has them: 2.0 is no integer, NaN is no number.
-
-    jsonschema is imported at the first call: it takes longer than the help of a command.
-    """
-    import jsonschema
-
-    return jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {"integer": lambda _, value: type(value) is int, "number": _is_number}
-    )
-
-
-@cache
-def _validator() -> type:
-    import jsonschema
-
-    base = jsonschema.Draft202012Validator
-    return jsonschema.validators.extend(base, type_checker=type_checker())
-
-
-def _is_number(_: Any, value: Any) -> bool:
-    """True for a finite number; False for a truth value."""
-    return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
 _TYPES = {
@@ -92,18 +65,88 @@ def listing(of: Shape, least: int = 0) -> Shape:
 
 def misfit(value: Any, shape: Shape) -> str:
     """Return what differs first, like "expected text under `a.b`, found 3"; "" for nothing."""
-    error = next(_validator()(shape).iter_errors(value), None)
+    error = next(_errors(value, shape, ()), None)
     if error is None:
         return ""
-    place, value = error.absolute_path, error.instance
-    if error.validator == "required":
-        missing = next(key for key in error.validator_value if key not in value)
-        of = error.schema.get("properties", {}).get(missing, error.schema.get(_OTHERS, {}))
+    word, value, shape, place = error
+    if word == "required":
+        missing = next(key for key in shape[word] if key not in value)
+        of = shape.get("properties", {}).get(missing, shape.get(_OTHERS, {}))
         return f"expected {_expected(of)}{_under([*place, missing])}, found nothing"
-    if error.validator == _OTHERS:
-        unknown = next(key for key in value if key not in error.schema["properties"])
+    if word == _OTHERS:
+        unknown = next(key for key in value if key not in shape["properties"])
         return f"expected no `{unknown}`{_under(place)}"
-    return f"expected {_expected(error.schema)}{_under(place)}, found {shown(value)}"
+    return f"expected {_expected(shape)}{_under(place)}, found {shown(value)}"
+
+
+class _Error(NamedTuple):
+    """The word of a shape that a value does not fit, and the keys that lead to the value."""
+
+    word: str
+    value: Any
+    shape: Shape
+    place: tuple[str | int, ...]
+
+
+def _errors(value: Any, shape: Shape, place: tuple[str | int, ...]) -> Iterator[_Error]:
+    """Yield what does not fit, in the order of the words of the shape."""
+    for word, wanted in shape.items():
+        kind, misfits = _WORDS.get(word, (None, None))
+        if misfits and _is(value, kind) and misfits(value, wanted):
+            yield _Error(word, value, shape, place)
+        if wanted is False and isinstance(value, dict) and value.keys() - shape["properties"]:
+            yield _Error(word, value, shape, place)
+        for key, part, of in _parts(value, word, shape):
+            yield from _errors(part, of, (*place, *key))
+
+
+def _parts(value: Any, word: str, shape: Shape) -> Iterator[tuple[list[str | int], Any, Shape]]:
+    """Yield the key, the value and the shape of each part of a value that a word is about."""
+    of, named = shape[word], shape.get("properties", {})
+    if word == "items" and isinstance(value, list):
+        yield from (([at], part, of) for at, part in enumerate(value))
+    elif word == "properties" and isinstance(value, dict):
+        yield from (([key], value[key], named[key]) for key in named if key in value)
+    elif word == "propertyNames" and isinstance(value, dict):
+        yield from (([], key, of) for key in value)
+    elif word == _OTHERS and of and isinstance(value, dict):
+        yield from (([key], value[key], of) for key in value if key not in named)
+
+
+def _is(value: Any, types: str | list[str] | None) -> bool:
+    """True for a value of one of the types, or of any type for None."""
+    names = [types] if isinstance(types, str) else types
+    return names is None or any(_IS[name](value) for name in names)
+
+
+def _is_number(value: Any) -> bool:
+    """True for a finite number; False for a truth value."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+_IS: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: type(value) is int,
+    "number": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+}
+# word -> the type of values that it is about (None: any), and whether one does not fit it
+_WORDS: dict[str, tuple[str | None, Callable[[Any, Any], bool]]] = {
+    "type": (None, lambda value, types: not _is(value, types)),
+    "enum": (None, lambda value, words: value not in words),
+    "pattern": ("string", lambda value, wanted: not re.search(wanted, value)),
+    "minimum": ("number", lambda value, least: value < least),
+    "maximum": ("number", lambda value, most: value > most),
+    "exclusiveMaximum": ("number", lambda value, above: value >= above),
+    "required": ("object", lambda value, keys: not value.keys() >= set(keys)),
+    "minProperties": ("object", lambda value, least: len(value) < least),
+    "minItems": ("array", lambda value, least: len(value) < least),
+    "maxItems": ("array", lambda value, most: len(value) > most),
+    "uniqueItems": ("array", lambda value, _: len(set(map(repr, value))) < len(value)),
+}
 
 
 def shown(value: Any) -> str:

@@ -92,6 +92,11 @@ eval --model models/ems --bench tatoeba --evalset tatoeba=data/evalsets/tatoeba/
     by-hand
 compare scores/ems scores/char-ngram --out comparison/comparison.csv
 encode --language de --model models/ems --source text/lines.de --out vectors.npy
+score --source-language de --target-language en --model models/ems --source
+    text/clean/de-en.tsv --out scored.txt
+mine-pairs --source-language de --target-language de --model models/ems --source text/lines.de
+    --target text/lines.de --out mined.tsv
+search --language de --query-language de --model models/ems --index text/lines.de Haus
 table tatoeba {x} --sources scores/ems/tatoeba.json scores/char-ngram/tatoeba.json --out
     tables/tatoeba.tex
 table decontamination {x} --sources reports/decontamination.json --out

@@ -1,14 +1,17 @@
-"""Encoders for the tests: a model folder of ours, a sentence-transformers folder, a command."""
+"""Encoders for the tests: a model folder of ours, what an export of it holds, a folder of
+sentence-transformers, a command."""
 
 import json
+import shutil
 import sys
 from types import SimpleNamespace
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from ems.files import sha256_file
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
+from ems.model.settings import EncoderSettings
 from ems.text.settings import VocabularySettings
 from ems.text.subwords import train_vocabulary
 
@@ -46,6 +49,41 @@ def write_model(folder, languages, text, pieces=80, seed=0):
         "sha256": {name: sha256_file(folder / name) for name in names},
     }
     (folder / "model.json").write_text(json.dumps(description))
+    return folder
+
+
+BERT = {  # our names: BERT's
+    "tokens": "embeddings.word_embeddings",
+    "positions": "embeddings.position_embeddings",
+    "input_norm": "embeddings.LayerNorm",
+    "layers.0.attention.output": "encoder.layer.0.attention.output.dense",
+    "layers.0.attention_norm": "encoder.layer.0.attention.output.LayerNorm",
+    "layers.0.inner": "encoder.layer.0.intermediate.dense",
+    "layers.0.outer": "encoder.layer.0.output.dense",
+    "layers.0.output_norm": "encoder.layer.0.output.LayerNorm",
+}
+
+
+def write_exported(folder, model, table=None, dimensions=16):
+    """What an export of a model folder holds for us: weights named as BERT's, or a table."""
+    weights = {}
+    for name, value in load_file(model / "model.safetensors").items():
+        module, _, kind = name.rpartition(".")
+        if module == "layers.0.attention.input":
+            for part, own in zip(("query", "key", "value"), value.chunk(3), strict=True):
+                place = f"encoder.layer.0.attention.self.{part}.{kind}"
+                weights[place] = own.clone()
+        else:
+            weights[f"{BERT[module]}.{kind}"] = value
+    name = "model.safetensors" if table is None else "0_StaticEmbedding/model.safetensors"
+    (folder / name).parent.mkdir(parents=True)
+    save_file(weights if table is None else {"embedding.weight": table}, folder / name)
+    shutil.copy(model / "vocabulary.model", folder)
+    about = {"model": SIZES, "segmenter": "none", "languages": ["de", "en"], "sha256": {}}
+    about |= {"dimensions": dimensions, "static": table is not None}
+    (folder / "ems.json").write_text(json.dumps(about))
+    sums = [f"{sha256_file(folder / own)}  {own}\n" for own in (name, "vocabulary.model")]
+    (folder / "SHA256SUMS").write_text("".join(sums))
     return folder
 
 

@@ -10,7 +10,6 @@ from conftest import ROOT, copied, copy_project
 from names_made import NASTY, quoted
 
 from ems.benchmarks import benchmark, benchmarks, sets
-from ems.config.provenance import source_files, source_root
 from ems.job_modules import (
     bench_modules,
     demo_modules,
@@ -18,6 +17,7 @@ from ems.job_modules import (
     figure_modules,
     table_modules,
 )
+from ems.provenance import source_files, source_root
 from ems.tables.registry import figures, tables
 
 

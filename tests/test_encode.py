@@ -15,7 +15,8 @@ from ems.errors import EmsError
 from ems.files import sha256_file
 from ems.model import embed
 from ems.model.embed import embed_tokens
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
+from ems.model.settings import EncoderSettings
 from ems.text.subwords import UNK, load_vocabulary
 
 SEGMENTERS = {"en": "sacremoses", "zh": "jieba", "xx": "none"}

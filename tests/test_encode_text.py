@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 from ems.config import Corpus, load_experiment, load_site
 from ems.encode import SentenceEncoder
 from ems.files import sha256_file
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
+from ems.model.settings import EncoderSettings
 from ems.shards.index import shards_in
 from ems.shards.reader import Shard
 from ems.shards.writer import write_shards

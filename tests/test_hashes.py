@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from experiments_made import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
 
+from ems import provenance as source
 from ems.benchmarks import benchmarks
 from ems.config import opus as config_opus
-from ems.config import provenance as source
 from ems.job_modules import (
     bench_modules,
     demo_modules,

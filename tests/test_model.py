@@ -10,8 +10,9 @@ import torch
 from objectives_made import system_settings
 
 from ems.model.dropout import add_dropped, drop, keep_mask
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
 from ems.model.packing import LEAST, SLACK, pack
+from ems.model.settings import EncoderSettings
 from ems.objectives.system import System
 
 PIECES, WIDTH, MAX_TOKENS = 23, 12, 15

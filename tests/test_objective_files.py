@@ -13,11 +13,11 @@ from train_made import rows
 
 from ems import objectives
 from ems.config.file import experiment_model, overrides_model
-from ems.config.provenance import source_files
 from ems.config.systems import trained_model
 from ems.errors import EmsError
 from ems.objectives.settings import Objectives, Weighted, objectives_model
 from ems.objectives.system import System, load_objective, load_objectives
+from ems.provenance import source_files
 from ems.settings import with_fields
 from ems.train.job import Places, train
 

@@ -23,8 +23,8 @@ from ems.bench.encoders import MODULES, make_encoder, model_files
 from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
 from ems.config import SystemSettings, stage_hash
 from ems.config.file import Kind
-from ems.config.provenance import source_hash
 from ems.errors import EmsError
+from ems.provenance import source_hash
 
 LINES = ["ab  cab", "a\u2028b", "", "dad", "fe\u0301e"]
 TIDY = ["ab cab", "a b", "", "dad", "f\u00e9e"]

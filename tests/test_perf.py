@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 from conftest import ROOT, needs
+from models_made import write_model
 from tools_made import runs
 
 from ems.errors import EmsError
@@ -147,3 +148,20 @@ def test_the_throughput_of_mining_ends_in_its_three_figures(tmp_path):
     if peer:
         seconds = {name: row["seconds"] for name, row in measured.items()}
         assert measures["mine_vs_faiss"] == pytest.approx(seconds["faiss"] / seconds["ours"])
+
+
+def test_the_throughput_of_use_ends_in_its_figures(tmp_path):
+    pairs = [(f"kalo mi {at}", f"ne ru so {at}") for at in range(300)]
+    model = write_model(tmp_path / "model", ["de", "en"], [line for pair in pairs for line in pair])
+    (tmp_path / "pairs.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
+    command = [sys.executable, str(ROOT / "perf" / "use_throughput.py"), "--demo", "--no-peer"]
+    flags = {"model": model, "pairs": tmp_path / "pairs.tsv", "out": tmp_path / "out.json"}
+    command += [f"--{name}={value}" for name, value in flags.items()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = ["encode_per_s", "bfloat16_vs_float", "int8_vs_float", "score_rows_per_s"]
+    last = figures(done.stdout.splitlines()[-1], [*names, "mine_s", "mine_lines", "mine_peak_mb"])
+    assert all(value > 0 for value in last.values())
+    measured = json.loads((tmp_path / "out.json").read_text())["measured"]
+    assert measured["mine"]["right"] == 100
+    assert last["mine_lines"] == measured["mine"]["lines"] == 500

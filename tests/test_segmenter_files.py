@@ -17,10 +17,10 @@ from recipes_made import files, write_files
 from tools_made import _look_for_the_tools_anew  # noqa: F401
 
 from ems import segmenters
-from ems.config.provenance import source_files
 from ems.errors import EmsError
 from ems.job_modules import segment_modules
 from ems.languages import load_languages
+from ems.provenance import source_files
 from ems.segmenters.base import defaults, names, segmenter
 
 ((FILE, TOY),) = files("A segmenter").items()

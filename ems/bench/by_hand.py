@@ -13,11 +13,11 @@ from ems.bench.encoders import make_encoder, model_files
 from ems.bench.registry import evaluate
 from ems.benchmarks import benchmarks, sets_of
 from ems.config import Experiment, SystemSettings
-from ems.config.provenance import digest
 from ems.encode import MODEL
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder
 from ems.files import read_json, sha256_file
+from ems.provenance import digest
 from ems.scores import RANGES
 
 SHOWN = 3  # files that an error names

@@ -53,16 +53,37 @@ def mine(
     The candidates are the best neighbour of each row of either set. They are taken best first, and
     each row once. Both sets are float32 with rows of length 1, in memory or mapped: see `nearest`.
     """
-    forward, backward = nearest(first, second, k, device, what)
+    return pairs_of(*nearest(first, second, k, device, what), margin)
+
+
+def pairs_of(
+    forward: Neighbours, backward: Neighbours, margin: str = "ratio", once: bool = True
+) -> Mined:
+    """Return the pairs that `mine` takes among the neighbours of either set in the other one.
+
+    Without `once` a row may be in several pairs, but no pair is there twice.
+    """
+    sizes = len(forward.index), len(backward.index)
     there, score = _best(forward, backward, margin)
     back, other_score = _best(backward, forward, margin)
     pairs = np.stack(
-        [np.append(np.arange(len(first)), back), np.append(there, np.arange(len(second)))]
+        [np.append(np.arange(sizes[0]), back), np.append(there, np.arange(sizes[1]))]
     )  # [2, N + M]
     scores = np.append(score, other_score)
     order = np.argsort(-scores, kind="stable")
-    kept = order[_each_once(pairs[:, order], (len(first), len(second)))]
+    if once:
+        kept = order[_each_once(pairs[:, order], sizes)]
+    else:
+        twice = there[back] == np.arange(sizes[1])  # of the pairs of `back`
+        kept = order[~np.append(np.zeros(sizes[0], bool), twice)[order]]
     return Mined(*pairs[:, kept], scores[kept])
+
+
+def scores_of(
+    similarity: np.ndarray, forward: Neighbours, backward: Neighbours, margin: str
+) -> np.ndarray:
+    """Return the scores float64[N] of given pairs, row n of both sets, by their cosine[N]."""
+    return MARGINS[margin](similarity.astype(np.float64), (forward.mean + backward.mean) / 2)
 
 
 def best_by_margin(

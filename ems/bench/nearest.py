@@ -75,6 +75,16 @@ def nearest(
     return _decoded(torch.cat(of_first)), _decoded(of_second)
 
 
+def merged(one: Neighbours, other: Neighbours, k: int) -> Neighbours:
+    """Return the k nearest of two sets of neighbours of the same rows, as `nearest` has them."""
+    parts = [
+        keys_of(torch.from_numpy(each.similarity), torch.from_numpy(each.index))
+        for each in (one, other)
+    ]
+    keys = torch.cat(parts, 1)  # [N, up to 2k]
+    return _decoded(keys.topk(min(k, keys.shape[1])).values)
+
+
 def block(vectors: np.ndarray, start: int, size: int, place: torch.device) -> Tensor:
     """Copy rows `start` to `start + size` of float32[N, d] to a device."""
     return torch.from_numpy(np.array(vectors[start : start + size], np.float32)).to(place)

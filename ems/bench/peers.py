@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from ems.batches import batched
-from ems.bench.encoders import command_files
-from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
 from ems.files import sha256_file, visible_files
 from ems.progress import Progress
+from ems.provenance import digest, source_hash
 from ems.text.normalise import tidy_lines
 
 HOW_TO_INSTALL = (
@@ -44,15 +43,28 @@ class SentenceTransformersEncoder:
         device_and_source = [str(self.model.device), source_hash("ems.bench.peers")]
         self.identity = digest([model, content, versions, *device_and_source])
 
-    def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Return float32[len(lines), d]; the language is for the progress line only."""
-        progress = Progress(f"{what} {language}", len(lines), "sentences")
-        parts = []
+    def encode(
+        self,
+        lines: list[str],
+        language: str | None = None,
+        what: str = "encode",
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Return float32[len(lines), d]; the language is for the progress line only.
+
+        Progress is logged as `what`, or added to `progress`.
+        """
+        own = (
+            Progress(f"{what} {language or ''}".rstrip(), len(lines), "sentences") if what else None
+        )
+        counted, parts = own or progress, []
         for batch in batched(tidy_lines(lines), len):
             vectors = self.model.encode(batch, batch_size=BATCH, show_progress_bar=False)
             parts.append(vectors.astype(np.float32, copy=False))
-            progress.add(len(batch))
-        progress.close()
+            if counted:
+                counted.add(len(batch))
+        if own:
+            own.close()
         return checked(_joined(parts), len(lines), self.what)
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
@@ -98,6 +110,8 @@ class CommandEncoder:
     """
 
     def __init__(self, command: str) -> None:
+        from ems.bench.encoders import command_files  # here: it loads the settings of experiments
+
         self.words = command_words(command)
         self.width = 0  # of its vectors, once there are some
         files = {path: sha256_file(Path(path)) for path in command_files(self.words)}

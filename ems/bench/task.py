@@ -13,11 +13,11 @@ from ems.benchmarks.record import Benchmark
 from ems.config import Experiment, stage_hash
 from ems.config.benchmarks import protocol_of
 from ems.config.experiment import UNSEEN, EvalSet
-from ems.config.provenance import digest
 from ems.corpora.content import check_file
 from ems.errors import EmsError
 from ems.evalsets.lines import MISSING
 from ems.evalsets.sets import data_files
+from ems.provenance import digest
 from ems.retrieval import normalised
 from ems.settings import Settings
 

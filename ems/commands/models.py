@@ -1,4 +1,4 @@
-"""Commands that train, import, score, compare and use encoders."""
+"""Commands that train, import, score and compare encoders."""
 
 import sys
 from pathlib import Path
@@ -158,26 +158,3 @@ def compare(
     from ems.tables.compare import write_comparison
 
     sys.stdout.write(write_comparison(a, b, out))
-
-
-def encode(
-    language: Annotated[str, "language of the lines"],
-    model: common.ModelFolder,
-    source: Annotated[Path, "file with a sentence per line"],
-    out: common.OutFile,
-) -> None:
-    """Encode the lines of a file to a .npy."""
-    import numpy as np
-
-    from ems.damaged import Damaged
-    from ems.encode import SentenceEncoder
-    from ems.files import atomic_path, read_lines
-
-    try:
-        lines = read_lines(source)
-    except Damaged as error:  # the user's text: no command makes it again
-        raise EmsError(f"{error.finding}; give UTF-8 text, a sentence a line") from None
-    vectors = SentenceEncoder(model).encode(lines, language)
-    with atomic_path(out) as temporary, open(temporary, "wb") as writer:
-        np.save(writer, vectors)
-    common.log.info("%s: float32 %s, one row a line", out, vectors.shape)

@@ -10,8 +10,8 @@ from ems.benchmarks import benchmark as record_of
 from ems.benchmarks import sets_of
 from ems.config.benchmarks import protocol_of
 from ems.config.experiment import Experiment
-from ems.config.provenance import digest
 from ems.config.systems import LOCATED, Trained
+from ems.provenance import digest
 from ems.settings import Json, plain
 
 

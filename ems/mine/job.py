@@ -14,7 +14,6 @@ import torch
 
 from ems.bench.csls import best_pairs
 from ems.config import Experiment
-from ems.config.provenance import source_hash
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
 from ems.files import VOCABULARY
@@ -22,6 +21,7 @@ from ems.mine.known import share_right, translations
 from ems.mine.rounds import Rounds
 from ems.model.embed import embed_tokens
 from ems.progress import log
+from ems.provenance import source_hash
 from ems.retrieval import normalised
 from ems.settings import Json, plain
 from ems.shards.documents import DocumentStore

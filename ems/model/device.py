@@ -1,9 +1,13 @@
 """Devices: the choice of one, copies to it, and what it can do."""
 
+import warnings
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ems.errors import EmsError
+
+PRECISIONS = ("float32", "bfloat16", "int8")  # of the matrix products of a trained encoder
 
 
 def choose_device(setting: str) -> torch.device:
@@ -21,6 +25,15 @@ def check_precision(setting: str, device: torch.device) -> None:
             "train.precision: float16 needs a GPU, and the training would be on a CPU here; say "
             "float32 or bfloat16"
         )
+
+
+def in_int8(module: nn.Module) -> nn.Module:
+    """Return a copy with linear layers in int8, scaled as they run. Raises `EmsError` on a GPU."""
+    if any(weight.is_cuda for weight in module.parameters()):
+        raise EmsError("precision int8 runs on a CPU only, found a GPU; say cpu, or bfloat16")
+    with warnings.catch_warnings():  # that torchao will have it one day
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(module, {nn.Linear}, torch.qint8)
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
-from ems.model.settings import EncoderSettings
+from ems.sizes import Sizes
 
 ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
 SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % more on average
@@ -24,7 +24,7 @@ SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % 
 class Attention(nn.Module):
     """Multi-head self-attention over packed tokens."""
 
-    def __init__(self, settings: EncoderSettings) -> None:
+    def __init__(self, settings: Sizes) -> None:
         super().__init__()
         self.heads = settings.heads
         self.dropout = settings.attention_dropout
@@ -71,7 +71,7 @@ def _attend_plainly(
 class Layer(nn.Module):
     """One post-LN Transformer layer over packed tokens."""
 
-    def __init__(self, settings: EncoderSettings) -> None:
+    def __init__(self, settings: Sizes) -> None:
         super().__init__()
         self.attention = Attention(settings)
         self.attention_norm = nn.LayerNorm(settings.width, settings.norm_eps)
@@ -95,9 +95,12 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids to sentence embeddings: what is used after training (Fig. 1)."""
+    """Token ids to sentence embeddings: what is used after training (Fig. 1).
 
-    def __init__(self, settings: EncoderSettings, pieces: int) -> None:
+    An experiment's `EncoderSettings` will do for `Sizes`: they have the same fields.
+    """
+
+    def __init__(self, settings: Sizes, pieces: int) -> None:
         super().__init__()
         self.settings = settings
         self.tokens = nn.Embedding(pieces, settings.width)

@@ -24,9 +24,10 @@ from torch import Tensor, nn
 
 from ems.errors import EmsError
 from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json
-from ems.model.encoder import Encoder, EncoderSettings
+from ems.model.encoder import Encoder
+from ems.model.exported import IN_LAYER, PROJECTIONS
 from ems.model.heads import ContrastiveHead, GenerativeHead
-from ems.model.settings import HeadSettings
+from ems.model.settings import EncoderSettings, HeadSettings
 from ems.objectives.settings import ContrastiveSettings, Objectives, XtrSettings
 from ems.segmenters.base import defaults
 from ems.settings import plain
@@ -42,15 +43,7 @@ EMBEDDINGS = {  # ours: theirs
     "tokens.weight": [f"{BERT}embedding.word_embedding.embedding.weight"],
     "positions.weight": [f"{BERT}embedding.position_embedding.position_embeddings.weight"],
 }
-IN_LAYER = {
-    "attention.output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "inner": "intermediate.dense",
-    "outer": "output.dense",
-    "output_norm": "output.LayerNorm",
-}
 FIRST = ["<pad>", "<unk>", "<mask>"]  # theirs is <MASK>
-PROJECTIONS = ("query", "key", "value")
 HEAD_MODULES = {
     "generative.languages": ["model.la_tag_linear.embedding"],
     "generative.language_norm": ["model.la_tag_linear.layer_norm"],

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.settings import Dropout, Settings, number
+from ems.sizes import Sizes
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
 Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0
@@ -16,35 +17,42 @@ class EncoderSettings(Settings):
     """The sizes of the encoder (EMS v2 section III-A)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pooling"})
-    layers: int = Field(6, ge=0, le=1000, description="The number of Transformer layers.")
+    layers: int = Field(
+        Sizes.layers, ge=0, le=1000, description="The number of Transformer layers."
+    )
     # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
-    width: Width = Field(1024, description="The width of the embeddings and of each layer.")
+    width: Width = Field(Sizes.width, description="The width of the embeddings and of each layer.")
     pooling: Literal["mean", "mean-max"] = Field(
-        "mean",
+        Sizes.pooling,
         description="The sentence embedding. mean: of the states of its tokens; mean-max: their "
         "mean and their maximum, twice as wide (CCL 2019).",
     )
-    heads: int = Field(16, ge=1, le=1024, description="Attention heads; they divide `width`.")
+    heads: int = Field(
+        Sizes.heads, ge=1, le=1024, description="Attention heads; they divide `width`."
+    )
     # 32 wide each at the largest width
     feed_forward: int = Field(
-        4096, ge=1, le=131072, description="The width of the feed-forward layers."
+        Sizes.feed_forward, ge=1, le=131072, description="The width of the feed-forward layers."
     )  # 4 times the largest width
-    dropout: Dropout = Field(0.1, description="Dropout of the input and of each residual.")
-    attention_dropout: Dropout = Field(0.1, description="Dropout of the attention weights.")
-    max_tokens: Tokens = Field(120, description="Longer sentences are cut to so many tokens.")
+    dropout: Dropout = Field(
+        Sizes.dropout, description="Dropout of the input and of each residual."
+    )
+    attention_dropout: Dropout = Field(
+        Sizes.attention_dropout, description="Dropout of the attention weights."
+    )
+    max_tokens: Tokens = Field(
+        Sizes.max_tokens, description="Longer sentences are cut to so many tokens."
+    )
     start: Literal["ours", "pytorch"] = Field(
-        "ours",
+        Sizes.start,
         description="Start values. ours: embeddings from N(0, 0.02), linear layers by Xavier; "
         "pytorch: PyTorch's defaults, with all layers alike.",
     )
     norm_eps: number(ge=1e-30, le=1) = Field(  # of float32: neither 0 nor more than any variance
-        0.00001, description="The epsilon of every layer norm."
+        Sizes.norm_eps, description="The epsilon of every layer norm."
     )
 
-    @property
-    def pooled_width(self) -> int:
-        """The width of a sentence embedding."""
-        return 2 * self.width if self.pooling == "mean-max" else self.width
+    pooled_width = Sizes.pooled_width
 
 
 class HeadSettings(Settings):

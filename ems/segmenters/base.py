@@ -38,7 +38,7 @@ class Segmenter:
     `make` returns a function from lines to as many lines; a program reads lines and writes as many.
     `prepare` changes each line first. A line of over `limit` bytes (0: no limit) is cut for a tool
     that would lose it, split it or die of it. The languages of `default_of` have this segmenter
-    where an experiment names none.
+    where an experiment names none. Without `by_language` it does the same for every language.
     """
 
     make: Callable[[str], Segment] | None = None
@@ -47,6 +47,7 @@ class Segmenter:
     prepare: Callable[[str], str] | None = None
     limit: int = 0
     default_of: tuple[str, ...] = ()
+    by_language: bool = True
 
 
 def package(module: str, name: str = "") -> Need:

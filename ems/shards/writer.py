@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ems.batches import batched
-from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path, check_target, read_json, sha256_file, write_json
+from ems.provenance import source_hash
 from ems.shapes import COUNT, listing, mapping, record
 from ems.shards.index import MANIFEST, is_shards
 from ems.shards.reader import DOCUMENTS, SHARD

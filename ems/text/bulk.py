@@ -5,9 +5,9 @@ from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 
-from ems.config.provenance import source_hash
 from ems.errors import EmsError
 from ems.files import atomic_path
+from ems.provenance import source_hash
 from ems.segmenters.base import Segment, module_name, segmenter
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.tsv import read_columns, unit_of

@@ -10,27 +10,24 @@ does not say how they were compared. `tidy` and `plain_key` define the forms of 
 `tidy_lines` and `folded_keys` are several times faster on many.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache
+from importlib.resources import files
 
 import numpy as np
-import regex
 
 from ems.errors import EmsError
 
 # C0/C1 controls, line and paragraph separators, BOM: nothing a sentence needs, all of them line
 # breakers
-_CONTROL = regex.compile(r"[\p{Cc}\u2028\u2029\ufeff]+")
-_NOT_TEXT = regex.compile(r"[^\p{L}\p{N}\p{M}]+")
-_JOINS = (  # a joiner after these changes how a word or an emoji is written
-    r"\p{Arabic}\p{Syriac}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Oriya}\p{Tamil}"
-    r"\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Khmer}\p{Myanmar}\p{Mongolian}"
-    r"\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f"
-)
-_VISIBLE = r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # of category Cf
-_FORMAT = regex.compile(
-    rf"(?V1)[\p{{Cf}}--[{_VISIBLE}\u200c\u200d\u180e\ufeff]]|(?<![{_JOINS}])[\u200c\u200d\u180e]"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+# Of category Cf (Unicode 17), without signs that are visible and without joiners
+_FORMAT = (
+    "\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufff9-\ufffb"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
+    "\U000e0020-\U000e007f"
 )
 _NOT_LETTER_OR_DIGIT = bytes(c for c in range(128) if not chr(c).isalnum() and chr(c) != "\n")
 _LOWER = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
@@ -49,7 +46,19 @@ def without_format(text: str) -> str:
     Joiners between letters that are written with them (Persian, Hindi, Sinhala, ...) and in emoji
     stay, and so do the signs that enclose a number in Arabic.
     """
-    return _FORMAT.sub("", text)
+    return _format_characters().sub("", text)
+
+
+@cache
+def _format_characters() -> re.Pattern[str]:
+    """Return the pattern of what `without_format` removes.
+
+    The package regex knows these properties by name, but using a model must not need it.
+    """
+    lines = files("ems.text").joinpath("normalise.txt").read_text("utf-8").split("\n")
+    ranges = " ".join(line for line in lines if not line.startswith("#")).split()
+    joins = "".join("-".join(chr(int(end, 16)) for end in each.split("-")) for each in ranges)
+    return re.compile(f"[{_FORMAT}]|(?<![{joins}])[\u200c\u200d\u180e]")
 
 
 def tidier(format_characters: str) -> Tidy:
@@ -108,8 +117,10 @@ def _folded_unicode(texts: list[str]) -> list[str]:
 @cache
 def _is_text() -> np.ndarray:
     """Return which code points stay in a folded key or divide keys (LF), bool[0x110000]."""
+    import regex  # here: using a model does not need it
+
     every = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    kept = _NOT_TEXT.sub("", every).encode("utf-32-le", "surrogatepass")
+    kept = regex.sub(r"[^\p{L}\p{N}\p{M}]+", "", every).encode("utf-32-le", "surrogatepass")
     table = np.zeros(0x110000, bool)
     table[np.frombuffer(kept, np.uint32)] = True
     table[ord("\n")] = True

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ems.config.provenance import digest
 from ems.errors import EmsError
 from ems.files import (
     atomic_path,
@@ -26,6 +25,7 @@ from ems.files import (
     write_json,
 )
 from ems.progress import Progress, log
+from ems.provenance import digest
 from ems.shapes import TEXT, mapping
 from ems.text.tsv import check_count
 from ems.text.workers import WorkerKilledError, in_workers

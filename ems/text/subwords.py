@@ -13,15 +13,18 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sentencepiece
 
-from ems.config import Experiment
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import atomic_path, reading_text
 from ems.progress import Progress
 from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv
+
+if TYPE_CHECKING:
+    from ems.config import Experiment
 
 PAD, UNK, MASK = 0, 1, 2
 SPACE = "\u2581"  # how SentencePiece writes a space
@@ -68,7 +71,7 @@ def _rounded(shares: dict[str, float], total: int) -> dict[str, int]:
     return whole
 
 
-def write_sample(experiment: Experiment, sources: list[Path], out: Path) -> dict[str, int]:
+def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> dict[str, int]:
     """Draw the training sample of the vocabulary from segmented files: pairs `.../<a>-<b>.tsv`,
     documents `.../<a>.tsv`.
 
@@ -125,7 +128,7 @@ def _drawn(
             left[code] -= 1
 
 
-def train_vocabulary(experiment: Experiment, sample: Path, out: Path) -> int:
+def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     """Train the subword model of an experiment and write it to `out`; return its size in pieces.
 
     Raises `EmsError` when the sample is too small for the size.

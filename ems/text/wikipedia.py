@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ems.batches import batched
-from ems.config.provenance import source_hash
 from ems.corpora.dumps import open_pages, streams
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import atomic_path, read_json, write_json
+from ems.provenance import source_hash
 from ems.segmenters.base import package
 from ems.shapes import COUNT, mapping
 from ems.text.pieces import Advance, Piece, done_pieces

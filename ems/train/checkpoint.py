@@ -22,7 +22,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ems.config.provenance import digest
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import (
@@ -34,6 +33,7 @@ from ems.files import (
     write_text,
 )
 from ems.progress import log
+from ems.provenance import digest
 from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 from ems.train.scalars import LogRow
 

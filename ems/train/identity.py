@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ems.config import Experiment, stage_settings
-from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
 from ems.files import check_state, read_json, write_json
 from ems.progress import log
+from ems.provenance import digest, source_hash
 from ems.shards.reader import PairStore
 from ems.train import AFRESH
 from ems.train.checkpoint import checkpoints, step_of

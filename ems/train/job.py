@@ -14,13 +14,13 @@ import torch
 from sentencepiece import SentencePieceProcessor
 
 from ems.config import Experiment, stage_settings
-from ems.config.provenance import digest
 from ems.damaged import Damaged
 from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json, write_text
 from ems.model.device import check_precision, choose_device, has_bfloat16
 from ems.objectives.masking import Pieces
 from ems.objectives.system import Parts, System
 from ems.progress import log
+from ems.provenance import digest
 from ems.settings import Json
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data

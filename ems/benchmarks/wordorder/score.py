@@ -6,7 +6,7 @@ for "steal", "saved" and "save", "stole".
 """
 
 from ems.bench.task import Task
-from ems.config.provenance import digest
+from ems.provenance import digest
 from ems.scores import ENGLISH, Result, Score
 
 SENTENCES = (

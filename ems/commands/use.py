@@ -1,0 +1,146 @@
+"""Commands that use an encoder: encode lines, score and mine pairs, search."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ems.errors import EmsError
+from ems.flags import Bounds, Mark
+from ems.outputs import Writes
+
+Model = Annotated[
+    str, "our model folder, an exported one, or a sentence-transformers model", Mark.PLACE
+]
+Language = Annotated[str | None, "language of the lines, for a model that segments by language"]
+Other = Annotated[str | None, "language of the other side"]
+Source = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
+Pairs = Annotated[Path, "TSV with a pair per line, .gz, or - for stdin", Mark.STREAM]
+Out = Annotated[Path, "file to write", Mark.STREAM, Writes()]
+Bad = Annotated[
+    Literal["error", "skip"], "a line that is not UTF-8, has a NUL or over 1 MB: stop, or skip it"
+]
+Device = Annotated[Literal["auto", "cpu", "cuda"], "device"]
+Precision = Annotated[
+    Literal["float32", "bfloat16", "int8"], "of matrix products; int8 on a CPU only"
+]
+Margin = Annotated[
+    Literal["ratio", "distance", "absolute"], "score beside the neighbours; absolute is the cosine"
+]
+Neighbours = Annotated[int, "neighbours of a sentence, for the margin", Bounds(1, 100)]
+Faiss = Annotated[int, "lines above which faiss searches; 0: never", Bounds(0, 1 << 40)]
+SUFFIXES = (".npy", ".f32")
+
+
+def encode(
+    model: Model,
+    source: Source,
+    out: Annotated[Path, "file .npy or .f32 to write, or - for stdout", Mark.STREAM, Writes()],
+    language: Language = None,
+    normalise: Annotated[bool, "vectors of length 1"] = False,
+    half: Annotated[bool, "float16"] = False,
+    dimensions: Annotated[int, "first numbers to keep; 0: all", Bounds(0, 1 << 20)] = 0,
+    bad: Bad = "error",
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Encode the lines of a text to vectors, a row a line."""
+    from ems.use import files
+    from ems.use.encoder import Encoder
+
+    if half and out.suffix == ".f32":
+        raise EmsError(f"--out {out}: .f32 is float32; expected .npy with --half")
+    form = files.Form(dimensions, normalise, half)
+    text = files.Text(source, language)
+    files.encode(Encoder(model, device, precision), text, out, form, bad == "skip")
+
+
+def score(
+    model: Model,
+    source: Pairs = Path("-"),
+    out: Annotated[Path, "file to write, or - for stdout", Mark.STREAM, Writes()] = Path("-"),
+    source_language: Language = None,
+    target_language: Other = None,
+    margin: Margin = "absolute",
+    neighbours: Neighbours = 4,
+    threshold: Annotated[float | None, "least score: write the rows that reach it"] = None,
+    bad: Bad = "error",
+    device: Device = "auto",
+    precision: Precision = "float32",
+    faiss_above: Faiss = 0,
+) -> None:
+    """Score the pairs of a TSV by cosine or by margin, a score a row, or filter them."""
+    from ems.use import files, mining
+    from ems.use.encoder import Encoder
+
+    encoder, text = Encoder(model, device, precision), files.Text(source, source_language)
+    if margin == "absolute":
+        files.score(encoder, text, target_language, out, threshold, bad == "skip")
+        return
+    search = mining.Search(neighbours, margin, device, faiss_above)
+    mining.score_by_margin(encoder, text, target_language, out, search, threshold, bad == "skip")
+
+
+def mine_pairs(
+    model: Model,
+    source: Source,
+    target: Source,
+    out: Annotated[Path, "TSV to write: score, source, target", Writes()],
+    source_language: Language = None,
+    target_language: Other = None,
+    neighbours: Neighbours = 4,
+    margin: Margin = "ratio",
+    threshold: Annotated[float | None, "least score"] = None,
+    one_to_one: Annotated[bool, "each line in one pair at most"] = False,
+    numbers: Annotated[bool, "line numbers of both sides as two more columns"] = False,
+    bad: Bad = "error",
+    device: Device = "auto",
+    precision: Precision = "float32",
+    faiss_above: Faiss = 0,
+) -> None:
+    """Mine pairs that are probably translations out of two texts, the best first."""
+    from ems.use import files, mining
+    from ems.use.encoder import Encoder
+
+    sides = files.Text(source, source_language), files.Text(target, target_language)
+    search = mining.Search(neighbours, margin, device, faiss_above)
+    wanted = mining.Wanted(float("-inf") if threshold is None else threshold, one_to_one, numbers)
+    mining.mine(Encoder(model, device, precision), *sides, out, search, wanted, bad == "skip")
+
+
+def search(
+    model: Model,
+    index: Annotated[Path, "text to search in; its index is the folder NAME.index"],
+    query: Annotated[str, "what to search for", Mark.POSITIONAL] = "",
+    queries: Annotated[Path | None, "text with a query per line, - for stdin", Mark.STREAM] = None,
+    build: Annotated[bool, "writing of the index, for many searches"] = False,
+    k: Annotated[int, "lines to show", Bounds(1, 1000)] = 5,
+    language: Language = None,
+    query_language: Annotated[str | None, "language of the queries"] = None,
+    half: Annotated[bool, "index of float16"] = False,
+    bad: Bad = "error",
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Search the lines of a text that mean the same as a query: score, line number, line."""
+    from ems.use import search as engine
+    from ems.use.encoder import Encoder
+    from ems.use.files import Text
+    from ems.use.stream import opened, text_of
+
+    if not (build or query or queries):
+        raise EmsError("expected a query, --queries or --build, found none of them")
+    encoder, corpus = Encoder(model, device, precision), Text(index, language)
+    if build:
+        engine.build(encoder, corpus, engine.place_of(index), half, bad == "skip")
+    asked = [query] if query else []
+    if queries:
+        with opened(queries) as reader:
+            asked += [text_of(line.removesuffix(b"\n")) for line in reader]
+    if not asked:
+        return
+    with engine.index_of(encoder, corpus, bad == "skip") as folder:
+        found = engine.search(encoder, corpus, folder, asked, query_language, k)
+    for number, hits in enumerate(found, start=1):
+        about = f"{number}\t" if queries else ""
+        for hit in hits:
+            sys.stdout.write(f"{about}{hit.score:.4f}\t{hit.number}\t{hit.line}\n")

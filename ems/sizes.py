@@ -1,0 +1,28 @@
+"""The sizes of an encoder as its module reads them, with their defaults.
+
+`ems.model.settings.EncoderSettings` says what each means and checks it in an experiment. A trained
+model needs no more than this: using one must not load pydantic.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The settings of an encoder; those that a model.json lacks have their default."""
+
+    layers: int = 6
+    width: int = 1024
+    pooling: str = "mean"
+    heads: int = 16
+    feed_forward: int = 4096
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    max_tokens: int = 120
+    start: str = "ours"
+    norm_eps: float = 0.00001
+
+    @property
+    def pooled_width(self) -> int:
+        """The width of a sentence embedding."""
+        return 2 * self.width if self.pooling == "mean-max" else self.width

@@ -1,0 +1,155 @@
+"""Encode the lines of a text, and score the pairs of a TSV, line by line (`ems.use.stream`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ems.use import stream
+from ems.use.encoder import Encoder
+from ems.use.pairs import cosines
+from ems.use.stream import STREAM, Transform
+
+BAD_SCORE = "nan"  # of a bad row
+
+
+@dataclass(frozen=True)
+class Form:
+    """How vectors are written: prefixes, length 1, float16."""
+
+    dimensions: int = 0
+    normalise: bool = False
+    half: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        """The type of a number, little-endian."""
+        return np.dtype("<f2" if self.half else "<f4")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file of lines, or of pairs, and the language of the (first) side."""
+
+    path: Path
+    language: str | None = None
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """Makes the vectors of lines, or of both sides of pairs, one after the other in a row."""
+
+    encoder: Encoder
+    languages: tuple[str | None, ...]
+    form: Form
+    blank: bool = True  # lines without text have a vector
+
+    def rows(self, items: list[Any], progress: Any) -> np.ndarray:
+        """Return float[len(items), sides, d]; zeros for a bad line."""
+        texts = [item if isinstance(item, tuple) else (item,) for item in items]
+        sides = []
+        for at, language in enumerate(self.languages):
+            own = [text[at] if None not in text else "" for text in texts]
+            counted = progress if at == len(self.languages) - 1 else None
+            vectors = self.encoder.encode(own, language, **vars(self.form), progress=counted)
+            empty = [None in text or not (self.blank or text[at].strip()) for text in texts]
+            vectors[np.flatnonzero(empty)] = 0
+            sides.append(vectors.astype(self.form.dtype, copy=False))
+        return np.stack(sides, 1)
+
+    def __call__(self, items: list[Any], progress: Any) -> bytes:
+        return self.rows(items, progress).tobytes()
+
+
+def encoding(
+    encoder: Encoder,
+    languages: tuple[str | None, ...],
+    form: Form,
+    skip: bool,
+    what: str = "encode",
+    blank: bool = True,
+) -> Transform:
+    """Return how lines (one language), or pairs (two), become vectors."""
+    parse = stream.pair_of if len(languages) > 1 else stream.text_of
+    make = _Vectors(encoder, languages, form, blank)
+    key = [what, encoder.identity, languages, vars(form), blank]
+    return Transform(what, parse, make, key, skip, "pairs" if len(languages) > 1 else "lines")
+
+
+# --- encode
+
+
+def encode(encoder: Encoder, text: Text, out: Path, form: Form, skip: bool) -> None:
+    """Write the vectors of a text to a .npy, to raw little-endian numbers (.f32), or to standard
+    output (raw too): a row for each line, zeros for a skipped one.
+    """
+    transform = encoding(encoder, (text.language,), form, skip)
+    if out == STREAM:
+        stream.to_stdout(transform, text.path)
+        return
+    width = encoder.width(text.language, form.dimensions)
+    head = partial(_npy_head, form.dtype, width) if out.suffix != ".f32" else lambda lines: b""
+    lines = stream.to_file(transform, text.path, out, head)
+    stream.log.info("%s: %s (%s, %s), one row a line", out, form.dtype.name, lines, width)
+
+
+def _npy_head(dtype: np.dtype, width: int, lines: int) -> bytes:
+    about = {"descr": dtype.str, "fortran_order": False, "shape": (lines, width)}
+    head = BytesIO()
+    np.lib.format.write_array_header_1_0(head, about)
+    return head.getvalue()
+
+
+# --- score
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Makes a line with the score of each pair, or with `threshold` the rows that reach it."""
+
+    vectors: _Vectors
+    threshold: float | None
+
+    def __call__(self, items: list[Any], progress: Any) -> bytes:
+        rows = self.vectors.rows([item and item[:2] for item in items], progress)
+        values = cosines(rows[:, 0], rows[:, 1])
+        raw = [item[2] if item else None for item in items]
+        return written(values.tolist(), raw, self.threshold)
+
+
+def written(values: Sequence[float], raw: list[bytes | None], threshold: float | None) -> bytes:
+    """Return a score a line, or the rows whose score is at least the threshold."""
+    if threshold is None:
+        texts = (
+            BAD_SCORE if row is None else f"{v:.6f}" for v, row in zip(values, raw, strict=True)
+        )
+        return "".join(f"{text}\n" for text in texts).encode()
+    pairs = zip(values, raw, strict=True)
+    return b"".join(row + b"\n" for value, row in pairs if row is not None and value >= threshold)
+
+
+def _row_of(line: bytes) -> tuple[str, str, bytes]:
+    return (*stream.pair_of(line), line)
+
+
+def score(
+    encoder: Encoder,
+    source: Text,
+    target_language: str | None,
+    out: Path,
+    threshold: float | None,
+    skip: bool,
+) -> None:
+    """Write the cosine of each pair of a TSV, a line a row, or the rows that reach a threshold."""
+    languages = (source.language, target_language)
+    vectors = _Vectors(encoder, languages, Form(normalise=True))
+    key = ["score", encoder.identity, languages, threshold]
+    transform = Transform("score", _row_of, _Scores(vectors, threshold), key, skip, "pairs")
+    if out == STREAM:
+        stream.to_stdout(transform, source.path)
+    else:
+        stream.to_file(transform, source.path, out)

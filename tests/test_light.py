@@ -1,0 +1,152 @@
+"""Laws of the light installation: a trained model is used with four packages and no other one."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from models_made import write_model
+from packaging.requirements import Requirement
+
+from ems.encode import SentenceEncoder
+from ems.model.settings import EncoderSettings
+from ems.sizes import Sizes
+from ems.text.normalise import without_format
+
+LIGHT = {"numpy", "safetensors", "sentencepiece", "torch"}
+HEAVY = ["pydantic", "regex", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
+OURS = ["ems.config", "ems.settings", "ems.train", "ems.benchmarks"]
+LINES = ["Kalo mi\u00ad ne.", "Ne ru so.", "\u200bmi"]
+PROGRAM = f"""
+import sys
+import numpy as np
+from ems import Encoder, mine, score
+encoder = Encoder(sys.argv[1])
+lines = {LINES}
+np.save(sys.argv[2], encoder.encode(lines))
+assert abs(score(encoder, lines, lines)[1] - 1) < 1e-5
+assert len(mine(encoder, lines, lines).score)
+names = {{name.partition(".")[0] for name in sys.modules}}
+print(sorted(names & set({HEAVY})), sorted(set(sys.modules) & set({OURS})))
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model that drops format characters, which needs tables of Unicode."""
+    folder = write_model(tmp_path_factory.mktemp("light") / "model", ["de", "en"], LINES * 30, 30)
+    about = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(about | {"format_characters": "drop"}))
+    return folder
+
+
+def test_the_light_package_asks_for_four_packages():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {Requirement(each).name for each in project["dependencies"]} == LIGHT
+    pipeline = {Requirement(each).name for each in project["optional-dependencies"]["pipeline"]}
+    assert {"pydantic", "regex", "snakemake", "dvc"} <= pipeline
+
+
+def test_using_a_model_imports_nothing_of_the_pipeline(model, tmp_path):
+    """In this environment, where all packages are."""
+    command = [sys.executable, "-c", PROGRAM, model, tmp_path / "out.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.split("\n")[0] == "[] []", done.stderr
+
+
+def needed(names):
+    """The distributions with these names and all that they ask for here."""
+    found, waiting = {}, list(names)
+    while waiting:
+        name = waiting.pop()
+        if name.lower() in found:
+            continue
+        found[name.lower()] = distribution(name)
+        wanted = map(Requirement, found[name.lower()].requires or ())
+        waiting += [w.name for w in wanted if w.marker is None or w.marker.evaluate({"extra": ""})]
+    return found.values()
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """The python of a new environment with the light package as `pip install .` would have it."""
+    folder = tmp_path_factory.mktemp("fresh")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "ems", source / "ems", ignore=shutil.ignore_patterns("__pycache__"))
+    build = "from setuptools.build_meta import build_wheel; build_wheel('wheel')"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    site = next((folder / "env" / "lib").glob("python*")) / "site-packages"
+    shutil.unpack_archive(next((source / "wheel").glob("*.whl")), site, "zip")
+    for each in needed(LIGHT):
+        for top in {file.parts[0] for file in each.files or () if file.parts[0] != ".."}:
+            if top != "__pycache__" and not (site / top).exists():
+                os.symlink(each.locate_file(top), site / top)
+    return folder / "env" / "bin" / "python"
+
+
+def test_a_fresh_environment_of_the_light_package_encodes_scores_mines_and_searches(
+    fresh, model, tmp_path
+):
+    def run(*words, status=0):
+        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        done = subprocess.run(
+            [fresh, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == status, done.stderr
+        return done
+
+    absent = f"from importlib.util import find_spec as f; print([n for n in {HEAVY} if f(n)])"
+    assert run("-c", absent).stdout == "[]\n"
+    assert run("-c", PROGRAM, model, "out.npy").stdout == "[] []\n"
+    expected = SentenceEncoder(model).encode(LINES)
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, atol=1e-6)
+    (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
+    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line}\n" for line in LINES))
+
+    def ems(name, *words, **options):
+        return run("-m", "ems", name, "--model", model, *words, **options)
+
+    ems("encode", "--source", "lines.txt", "--out", "lines.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "lines.npy"), expected, atol=1e-6)
+    assert ems("score", "--source", "pairs.tsv").stdout == "1.000000\n" * 3
+    ems("mine-pairs", "--source", "lines.txt", "--target", "lines.txt", "--out", "mined.tsv")
+    assert (tmp_path / "mined.tsv").read_text().count("\n") >= 3
+    assert "1.0000\t2\tNe ru so." in ems("search", "--index", "lines.txt", "Ne ru so.").stdout
+    told = run("-m", "ems", "check", status=1).stderr.splitlines()[-1]
+    assert "is not installed; this command needs the whole pipeline: pip install" in told
+    missing = ems("encode", "--source", "no.txt", "--out", "x.npy", status=1).stderr
+    assert "no.txt: no such file" in missing.splitlines()[-1]
+
+
+def test_the_sizes_of_a_model_are_the_settings_of_an_encoder_with_their_defaults():
+    defaults = {name: field.default for name, field in EncoderSettings.model_fields.items()}
+    assert vars(Sizes()) == defaults
+    for pooling in ("mean", "mean-max"):
+        both = (kind(width=8, heads=2, pooling=pooling) for kind in (Sizes, EncoderSettings))
+        assert len({one.pooled_width for one in both}) == 1
+
+
+def test_format_characters_are_those_of_unicode():
+    regex = pytest.importorskip("regex")
+    joins = (
+        r"\p{Arabic}\p{Syriac}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Oriya}\p{Tamil}"
+        r"\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Khmer}\p{Myanmar}\p{Mongolian}"
+        r"\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f"
+    )
+    visible = r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    plain = regex.compile(
+        rf"(?V1)[\p{{Cf}}--[{visible}\u200c\u200d\u180e\ufeff]]|(?<![{joins}])[\u200c\u200d\u180e]"
+    )
+    points = [chr(at) for at in range(0x110000) if not 0xD800 <= at <= 0xDFFF]
+    text = "".join(f"{point}\u200da\u200c{point}b" for point in points)
+    assert without_format(text) == plain.sub("", text)
