@@ -44,6 +44,8 @@ SETTINGS = record(  # of `EncoderSettings`
         "start": {"enum": ["ours", "pytorch"]},
         "norm_eps": {"type": "number", "minimum": 0},
         "pooling": {"enum": ["mean", "mean-max"]},
+        "activation": {"enum": ["silu", "gelu"]},
+        "positions": {"enum": ["learned", "none"]},
     },
 )
 MODEL = record(  # of model.json

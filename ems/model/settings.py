@@ -15,7 +15,7 @@ Tokens = Annotated[int, Field(ge=1, le=32768)]  # the longest of published text 
 class EncoderSettings(Settings):
     """The sizes of the encoder (EMS v2 section III-A)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"pooling"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"pooling", "activation", "positions"})
     layers: int = Field(6, ge=0, le=1000, description="The number of Transformer layers.")
     # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
     width: Width = Field(1024, description="The width of the embeddings and of each layer.")
@@ -23,6 +23,16 @@ class EncoderSettings(Settings):
         "mean",
         description="The sentence embedding. mean: of the states of its tokens; mean-max: their "
         "mean and their maximum, twice as wide (CCL 2019).",
+    )
+    activation: Literal["silu", "gelu"] = Field(
+        "silu",
+        description="The activation between the feed-forward layers: swish as in the authors' "
+        "code, or gelu, which every server of models computes.",
+    )
+    positions: Literal["learned", "none"] = Field(
+        "learned",
+        description="learned: an embedding of each place in the sentence; none: the order of "
+        "words is not seen. With 0 layers the encoder is then a table of one vector a piece.",
     )
     heads: int = Field(16, ge=1, le=1024, description="Attention heads; they divide `width`.")
     # 32 wide each at the largest width
