@@ -21,17 +21,19 @@ from ems.errors import EmsError
 
 # C0/C1 controls, line and paragraph separators, BOM: nothing a sentence needs, all of them line
 # breakers
-_CONTROL = regex.compile(r"[\p{Cc}\u2028\u2029\ufeff]+")
+CONTROL = r"[\p{Cc}\u2028\u2029\ufeff]+"
+_CONTROL = regex.compile(CONTROL)
 _NOT_TEXT = regex.compile(r"[^\p{L}\p{N}\p{M}]+")
 _JOINS = (  # a joiner after these changes how a word or an emoji is written
     r"\p{Arabic}\p{Syriac}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Oriya}\p{Tamil}"
     r"\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Khmer}\p{Myanmar}\p{Mongolian}"
     r"\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f"
 )
-_VISIBLE = r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # of category Cf
-_FORMAT = regex.compile(
-    rf"(?V1)[\p{{Cf}}--[{_VISIBLE}\u200c\u200d\u180e\ufeff]]|(?<![{_JOINS}])[\u200c\u200d\u180e]"
+_VISIBLE = "\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\U000110bd\U000110cd"  # of category Cf
+FORMAT = (  # Oniguruma, which a tokenizer.json is read with, takes it as it is
+    rf"[\p{{Cf}}&&[^{_VISIBLE}\u200c\u200d\u180e\ufeff]]|(?<![{_JOINS}])[\u200c\u200d\u180e]"
 )
+_FORMAT = regex.compile(FORMAT, regex.V1)
 _NOT_LETTER_OR_DIGIT = bytes(c for c in range(128) if not chr(c).isalnum() and chr(c) != "\n")
 _LOWER = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 

@@ -1,0 +1,1 @@
+"""A trained encoder as a folder that sentence-transformers, transformers and onnxruntime load."""
