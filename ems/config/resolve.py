@@ -76,6 +76,8 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         shown = getattr(file.tables, key) or []
         _check_named(f"tables.{key}", shown, {*placed, *families(file.systems)}, "systems")
     check_studies(file.tables, {*placed, *families(file.systems)})
+    trained = {system for system, own in placed.items() if own.trained}
+    _check_named("export.systems", file.export.systems, trained, "systems that are trained here")
     _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
     experiment = Experiment(
         name=name,
@@ -95,6 +97,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         families=families(file.systems),
         benchmarks=tuple(file.benchmarks),
         tables=file.tables,
+        export=file.export,
         probes=dict(file.probes),
         documents=file.documents,
         sweep=sweep,

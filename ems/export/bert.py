@@ -15,7 +15,6 @@ from ems.model.released import IN_LAYER, PROJECTIONS
 from ems.model.settings import EncoderSettings
 
 
-
 def is_table(settings: EncoderSettings) -> bool:
     """Return whether a sentence embedding is the mean of one vector for each of its pieces."""
     at_once = settings.layers == 0 and settings.positions == "none"

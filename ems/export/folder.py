@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copyfile
@@ -25,17 +25,19 @@ from safetensors.torch import save_file
 
 from ems.encode import MODEL, VOCABULARY, SentenceEncoder
 from ems.errors import EmsError
+from ems.export import OURS, SUMS, is_export
 from ems.export.bert import bert_config, bert_weights, is_table, table
 from ems.export.onnx import write_int8, write_onnx
 from ems.export.tokenizer import make_tokenizer, tokenizer_config
 from ems.files import atomic_path, read_json, sha256_file, write_json, write_text
-from ems.progress import log
+from ems.languages import UNSEEN
 from ems.retrieval import normalised
 from ems.text.subwords import UNK
 
-CARD, SUMS, OURS = "README.md", "SHA256SUMS", "ems.json"
+CARD = "README.md"
 MODULES = "sentence_transformers.models"  # the name that all its versions know
 LEAST = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}  # cosines
+Figures = dict[str, Any]  # of ems.export.verify
 TAIL = 800  # characters of what the other process said
 
 
@@ -61,7 +63,8 @@ class Exported:
     def __post_init__(self) -> None:
         self.description = read_json(self.model / "model.json", MODEL)
         self.ours = SentenceEncoder(self.model, "cpu")
-        self.ours.segmenters = dict.fromkeys(self.ours.segmenters, self.segmenter)
+        languages = {UNSEEN, *self.ours.segmenters}
+        self.ours.segmenters = dict.fromkeys(languages, self.segmenter)
         self.ours.encoder.requires_grad_(False)
 
     @property
@@ -87,13 +90,10 @@ class Exported:
         return is_table(self.ours.encoder.settings)
 
 
-def is_export(folder: Path) -> bool:
-    """Return whether a folder was written by this command, so that it may be replaced."""
-    return (folder / OURS).is_file() and (folder / SUMS).is_file()
-
-
-def export(exported: Exported, lines: Sequence[str], card: Any, out: Path) -> dict[str, Any]:
-    """Write the folder `out`, with `card(exported, figures)` as its README.md; return the figures.
+def export(
+    exported: Exported, lines: Sequence[str], card: Callable[[Figures], str], out: Path
+) -> Figures:
+    """Write the folder `out`, with `card(figures)` as its README.md; return the figures.
 
     `lines` are the text on which it is checked. Raises `EmsError` if it differs from our encoder,
     and writes nothing then.
@@ -102,15 +102,11 @@ def export(exported: Exported, lines: Sequence[str], card: Any, out: Path) -> di
         folder.mkdir()
         write_model(exported, folder)
         figures = verified(exported, folder, lines)
-        write_text(folder / CARD, card(exported, figures))
-        sums = [f"{sha256_file(p)}  {p.relative_to(folder)}\n" for p in visible_inside(folder)]
+        write_text(folder / CARD, card(figures))
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        sums = [f"{sha256_file(path)}  {path.relative_to(folder)}\n" for path in files]
         write_text(folder / SUMS, "".join(sums))
     return figures
-
-
-def visible_inside(folder: Path) -> list[Path]:
-    """Return the files of a folder whose own name may begin with a dot."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def write_model(exported: Exported, folder: Path) -> None:
@@ -132,9 +128,7 @@ def write_model(exported: Exported, folder: Path) -> None:
         body = folder
         _write_tensors(bert_weights(encoder), body / "model.safetensors")
         write_json(folder / "config.json", bert_config(settings, pieces))
-        write_json(
-            folder / "tokenizer_config.json", tokenizer_config(settings.max_tokens, first)
-        )
+        write_json(folder / "tokenizer_config.json", tokenizer_config(settings.max_tokens, first))
         write_json(
             folder / "special_tokens_map.json", {"pad_token": first[0], "unk_token": first[1]}
         )
@@ -208,7 +202,7 @@ def _write_tensors(tensors: dict[str, torch.Tensor], out: Path) -> None:
 # --- is it ours?
 
 
-def verified(exported: Exported, folder: Path, lines: Sequence[str]) -> dict[str, Any]:
+def verified(exported: Exported, folder: Path, lines: Sequence[str]) -> Figures:
     """Return the figures of a folder. Raises `EmsError` unless its ids and vectors are ours."""
     found = _in_another_process(folder, _expected(exported, lines))
     if found["ids_differ"]:
@@ -225,20 +219,28 @@ def verified(exported: Exported, folder: Path, lines: Sequence[str]) -> dict[str
                 f"the {name} vectors are not ours: cosine {cosine:.6f}, expected {least} or more "
                 f"({found[name]}); nothing was written. Report it with the model"
             )
-    log.info("%s", json.dumps(found))
     return found
+
+
+def as_rows(figures: Figures) -> Iterator[tuple[str, str]]:
+    """Yield the figures as names and values: lines, ids_differ, float32.least_cosine, ..."""
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", f"{number:.8f}") for key, number in value.items())
+        elif isinstance(value, int):
+            yield name, str(value)
 
 
 def _expected(exported: Exported, lines: Sequence[str]) -> bytes:
     """Return the ids and the vectors of ours; lines without any token are left out."""
     ours, limit = exported.ours, exported.ours.encoder.settings.max_tokens
-    language = next(iter(ours.segmenters))
-    pairs = [(line, ids[:limit]) for line, ids in zip(lines, ours.tokenise(list(lines), language))]
+    tokens = ours.tokenise(list(lines), UNSEEN)
+    pairs = [(line, ids[:limit]) for line, ids in zip(lines, tokens, strict=True)]
     pairs = [(line, ids) for line, ids in pairs if ids.tolist() != [UNK]]
     if not pairs:
         raise EmsError("--verify: expected lines of text, found none; name another file")
     kept = [line for line, _ in pairs]
-    vectors = ours.encode(kept, language, "expected")[:, : exported.dimensions]
+    vectors = ours.encode(kept, UNSEEN, "expected")[:, : exported.dimensions]
     buffer = io.BytesIO()
     np.savez(
         buffer,
@@ -250,7 +252,7 @@ def _expected(exported: Exported, lines: Sequence[str]) -> bytes:
     return buffer.getvalue()
 
 
-def _in_another_process(folder: Path, expected: bytes) -> dict[str, Any]:
+def _in_another_process(folder: Path, expected: bytes) -> Figures:
     """Return what `ems.export.verify` says. Raises `EmsError` with the end of its error."""
     command = [sys.executable, "-m", "ems.export.verify", str(folder.resolve())]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -258,7 +260,7 @@ def _in_another_process(folder: Path, expected: bytes) -> dict[str, Any]:
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split())[-TAIL:]
         raise EmsError(
-            f"the folder cannot be loaded, so nothing was written: {said}. If a package is missing: "
-            "pip install '.[export]'"
+            f"the folder cannot be loaded, so nothing was written: {said}. If a package is "
+            "missing: pip install '.[export]'"
         )
     return json.loads(done.stdout.decode().splitlines()[-1])

@@ -10,7 +10,7 @@ from ems.errors import EmsError
 from ems.files import read_lines
 from ems.segmenters.base import SPACE
 
-MADE = 1000  # lines of pieces
+MADE = 300  # lines of pieces
 WORDS = 12  # pieces of the longest but ten
 ODD = [
     "e\u0301te\u0301, 3 °C … ½ № ﬁ Å",

@@ -13,10 +13,13 @@ from typing import Any
 from ems.bench.by_hand import Given, evaluate_by_hand
 from ems.benchmarks import benchmark
 from ems.config import Experiment
+from ems.encode import VOCABULARY
 from ems.errors import EmsError
 from ems.export.tokenizer import EXPORTED
 from ems.files import write_json
+from ems.languages import UNSEEN
 from ems.scores import ENGLISH, read_score_file
+from ems.text.subwords import by_characters, load_vocabulary
 
 CHARACTERS = "single characters"  # a language whose pieces these are (vocabulary.characters)
 
@@ -31,25 +34,25 @@ class Loss:
 
 def chosen(tools: dict[str, str]) -> str:
     """Return the segmenter that the export has: the one of most languages, or else `unicode`."""
-    counts = Counter(name for name in tools.values() if name in EXPORTED)
+    counts = Counter(tools[code] for code in tools if code != UNSEEN and tools[code] in EXPORTED)
     return counts.most_common(1)[0][0] if counts else "unicode"
 
 
-def lost(tools: dict[str, str], segmenter: str) -> dict[str, list[str]]:
+def lost(model: Path, tools: dict[str, str], segmenter: str) -> dict[str, list[str]]:
     """Return tool -> the languages that the export would cut into other pieces."""
+    vocabulary = load_vocabulary(model / VOCABULARY)
     languages: dict[str, list[str]] = {}
     for language, tool in sorted(tools.items()):
-        if tool != segmenter:
+        tool = CHARACTERS if by_characters(vocabulary, language) else tool
+        if tool != segmenter and language != UNSEEN:
             languages.setdefault(tool, []).append(language)
     return languages
 
 
-def check_exportable(model: Path, losses: dict[str, list[str]]) -> None:
-    """Raise `EmsError` with the tools and their languages, if there are any."""
-    if not losses:
-        return
+def refusal(model: Path, losses: dict[str, list[str]]) -> EmsError:
+    """Return the error that names the tools and their languages."""
     named = "; ".join(f"{tool}: {', '.join(languages)}" for tool, languages in losses.items())
-    raise EmsError(
+    return EmsError(
         f"{model}: no tokenizer.json can do what these segmenters do: {named}. Train with "
         "`segmenters: {default: unicode}` (or none), or say --without-segmenters: its folder has "
         "the loss of P@1 on its card"

@@ -29,7 +29,9 @@ _JOINS = (  # a joiner after these changes how a word or an emoji is written
     r"\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Khmer}\p{Myanmar}\p{Mongolian}"
     r"\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f"
 )
-_VISIBLE = "\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\U000110bd\U000110cd"  # of category Cf
+_VISIBLE = (
+    "\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\U000110bd\U000110cd"  # of category Cf
+)
 FORMAT = (  # Oniguruma, which a tokenizer.json is read with, takes it as it is
     rf"[\p{{Cf}}&&[^{_VISIBLE}\u200c\u200d\u180e\ufeff]]|(?<![{_JOINS}])[\u200c\u200d\u180e]"
 )
