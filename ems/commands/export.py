@@ -29,7 +29,7 @@ def export(
     description = read_json(model / "model.json", MODEL)
     tool = segmenters.chosen(description["segmenters"])
     lost, loss = segmenters.lost(model, description["segmenters"], tool), None
-    if lost and not without_segmenters:
+    if lost and (not without_segmenters or segmenters.CHARACTERS in lost):
         raise segmenters.refusal(model, lost)
     if lost:
         whole = common.experiment_of(experiment or description.get("experiment"))

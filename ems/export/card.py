@@ -126,7 +126,8 @@ def _loading(exported: Exported) -> str:
             "import numpy as np, onnxruntime, tokenizers\n\n"
             f'ids = tokenizers.Tokenizer.from_file("{place}").encode("Hello").ids\n'
             'session = onnxruntime.InferenceSession("onnx/model.onnx")\n'
-            'given = {"input_ids": np.array([ids]), "attention_mask": np.ones((1, len(ids)), "i8")}\n'
+            'mask = np.ones((1, len(ids)), "int64")\n'
+            'given = {"input_ids": np.array([ids]), "attention_mask": mask}\n'
             '(vector,) = session.run(["sentence_embedding"], given)'
         )
     parts = [f"With {name}:\n\n```python\n{code}\n```\n" for name, code in blocks.items()]

@@ -174,9 +174,8 @@ class _Graph:
         """Return the model; raise an error of onnx's checker for a graph that is not one."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
         info = helper.make_tensor_value_info
-        inputs = [
-            info(n, types.INT64, ["batch", "length"]) for n in ("input_ids", "attention_mask")
-        ]
+        names = ("input_ids", "attention_mask")
+        inputs = [info(name, types.INT64, ["batch", "length"]) for name in names]
         outputs = [
             info("token_embeddings", types.FLOAT, ["batch", "length", self.settings.width]),
             info("sentence_embedding", types.FLOAT, ["batch", "dimensions"]),
