@@ -73,6 +73,11 @@ EDITS = [
     ("model.dropout", 0.2, TRAIN),
     ("model.pooling", "mean-max", TRAIN),
     ("model.pooling", "mean", set()),
+    ("model.activation", "gelu", TRAIN),
+    ("model.positions", "none", TRAIN),
+    ("model.activation", "silu", set()),
+    ("model.positions", "learned", set()),
+    ("export", {"onnx": True, "systems": ["a"]}, set()),
     ("objectives.context", {"k": 1}, set()),
     ("objectives.context", {"k": 3}, TRAIN),
     ("model.layers", 3, TRAIN - OF_B),  # b has its own
