@@ -321,7 +321,7 @@ PINNED = {
     "lightweight": "64f43e150ed7cea5",
     "small5": "29e16ea587fea879",
     "small62": "8a6d6bf5f68b9f76",
-    "starter": "061a35a85724096c",
+    "starter": "7f92ce533a1d90e6",
     "tiny": "70eaca18b1776e48",
 }
 

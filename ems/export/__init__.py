@@ -1,6 +1,9 @@
 """A trained encoder as a folder that sentence-transformers, transformers and onnxruntime load."""
 
+from importlib.util import find_spec
 from pathlib import Path
+
+from ems.errors import EmsError
 
 OURS, SUMS = "ems.json", "SHA256SUMS"
 
@@ -8,3 +11,13 @@ OURS, SUMS = "ems.json", "SHA256SUMS"
 def is_export(folder: Path) -> bool:
     """Return whether a folder was written by `ems export`, so that it may be replaced."""
     return (folder / OURS).is_file() and (folder / SUMS).is_file()
+
+
+def check_installed(*names: str) -> None:
+    """Raise `EmsError` with the packages that are missing, by the names of their modules."""
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise EmsError(
+            f"ems export needs {', '.join(missing)}; in the folder of this project: pip install "
+            "'.[export]'"
+        )

@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 
 from ems.encode import MODEL, VOCABULARY, SentenceEncoder
 from ems.errors import EmsError
-from ems.export import OURS, SUMS, is_export
+from ems.export import OURS, SUMS, check_installed, is_export
 from ems.export.bert import bert_config, bert_weights, is_table, table
 from ems.export.onnx import write_int8, write_onnx
 from ems.export.tokenizer import make_tokenizer, tokenizer_config
@@ -98,6 +98,9 @@ def export(
     `lines` are the text on which it is checked. Raises `EmsError` if it differs from our encoder,
     and writes nothing then.
     """
+    graphs = exported.options.onnx or exported.options.int8
+    check_installed("tokenizers", "google.protobuf", "sentence_transformers")
+    check_installed(*("onnx", "onnxruntime") if graphs else ())
     with atomic_path(out, ours=is_export) as folder:
         folder.mkdir()
         write_model(exported, folder)
@@ -146,8 +149,9 @@ def write_model(exported: Exported, folder: Path) -> None:
 
 def _ours(exported: Exported, format_characters: str) -> dict[str, Any]:
     """Return what an encoder of ours needs to know besides the weights and the vocabulary."""
-    known = ("name", "experiment", "identity", "languages", "model", "sha256")
+    known = ("name", "experiment", "identity", "languages", "model")
     kept = {key: exported.description[key] for key in known if key in exported.description}
+    kept["exported_from"] = exported.description["sha256"]
     own = {"segmenter": exported.segmenter, "format_characters": format_characters}
     return {**kept, **own, "dimensions": exported.dimensions, "static": exported.static}
 
@@ -260,7 +264,6 @@ def _in_another_process(folder: Path, expected: bytes) -> Figures:
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split())[-TAIL:]
         raise EmsError(
-            f"the folder cannot be loaded, so nothing was written: {said}. If a package is "
-            "missing: pip install '.[export]'"
+            f"the folder cannot be loaded, so nothing was written: {said}. Report it with the model"
         )
     return json.loads(done.stdout.decode().splitlines()[-1])

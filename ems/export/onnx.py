@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ems.errors import EmsError
 from ems.files import atomic_path
 from ems.model.settings import EncoderSettings
 
@@ -23,7 +22,7 @@ LEAST = 1e-12  # of a length, as torch.nn.functional.normalize has it
 def write_onnx(
     state: dict[str, Tensor], settings: EncoderSettings, dimensions: int, out: Path
 ) -> None:
-    """Write the graph of an encoder's `state_dict`. Raises `EmsError` without the package onnx."""
+    """Write the graph of an encoder's `state_dict`."""
     graph = _Graph(state, settings)
     states, mask = graph.states()
     graph.name(states, "token_embeddings")
@@ -33,33 +32,20 @@ def write_onnx(
 
 
 def write_int8(source: Path, out: Path) -> None:
-    """Write a graph with matrices of 8 bits, and with inputs of 8 bits as they come in.
-
-    Raises `EmsError` without the package onnxruntime.
-    """
-    _package("onnxruntime")
+    """Write a graph with matrices of 8 bits, and with inputs of 8 bits as they come in."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with atomic_path(out) as temporary:
         quantize_dynamic(source, temporary, weight_type=QuantType.QInt8)
 
 
-def _package(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        raise EmsError(
-            f"{name} is not installed; in the folder of this project: pip install '.[export]'"
-        ) from None
-
-
 class _Graph:
     """Nodes and weights that are added one by one; each method returns the name of a result."""
 
     def __init__(self, state: dict[str, Tensor], settings: EncoderSettings) -> None:
-        self.onnx = _package("onnx")
+        import onnx
+
+        self.onnx = onnx
         self.settings = settings
         self.state = {name: value.detach().cpu().numpy() for name, value in state.items()}
         self.nodes: list[Any] = []
