@@ -230,7 +230,7 @@ def differing(model, segmenter, lines, format_characters="keep"):
     return [line for line, a, b in zip(lines, expected, found, strict=True) if a != b]
 
 
-ODD = ["", "  a\tb\u3000c ", "e\u0301 ½ ﬁ Å ´x΄", "ΟΔΟΣ ΣΟΦΟΣ", "STRASSE İ ǅ", "<2en> <unk> <mask>"]
+ODD = ["", "  a\tb\u3000c ", "e\u0301 ½ ﬁ Å ´x΄", "ΟΔΟΣ ΣΟΦΟΣ", "STRASSE İ ǅ", "<2en> <mask>"]
 ODD += [
     "a\u200bb\u00adc \u202edef\u202c",
     "می\u200cخواهم",
@@ -246,7 +246,8 @@ ODD += [
 def test_the_ids_of_eight_languages_and_of_odd_lines_are_ours(segmenter, vocabulary, tmp_path):
     of = VOCABULARIES[vocabulary]
     model = write_model(tmp_path / "m", ["en", "de"], TEXT, 2500, segmenter=segmenter, **of)
-    lines = [*TEXT, *(line.upper() for line in TEXT), *ODD]
+    names = ["<pad> <unk>"] if vocabulary != "unigram" else []  # found there, where `<` is unknown
+    lines = [*TEXT, *(line.upper() for line in TEXT), *ODD, *names]
     for format_characters in ("keep", "drop"):
         assert differing(model, segmenter, lines, format_characters) == []
 

@@ -15,9 +15,16 @@ def is_export(folder: Path) -> bool:
 
 def check_installed(*names: str) -> None:
     """Raise `EmsError` with the packages that are missing, by the names of their modules."""
-    missing = [name for name in names if find_spec(name) is None]
+    missing = [name for name in names if not _is_there(name)]
     if missing:
         raise EmsError(
             f"ems export needs {', '.join(missing)}; in the folder of this project: pip install "
             "'.[export]'"
         )
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # what it is a part of is missing
+        return False

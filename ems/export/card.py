@@ -43,7 +43,7 @@ class Kept:
     @classmethod
     def beside(cls, model: Path) -> "Kept":
         """Return the files of the run whose folder `models` holds the model folder."""
-        run, name = model.resolve().parents[1], model.resolve().name
+        run, name = model.resolve().parent.parent, model.resolve().name
         report, costs = run / "reports/decontamination.json", run / f"costs/train/{name}.json"
         return cls(
             report if report.is_file() else None,

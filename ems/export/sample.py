@@ -17,7 +17,7 @@ ODD = [
     "  two  spaces\tand\u00a0others\u3000here ",
     "ΟΔΥΣΣΕΥΣ ΚΑΙ ΣΟΦΟΣ",
     "İstanbul, STRASSE, ǅ",
-    "<pad> <unk> <mask> <2en> [CLS]",
+    "<mask> <2en> [CLS]",
     "a_b-c/d@e.f #g $1,000.00 — «h» „i“ 100%",
     "🙂👍🏽 ♥ ™",
     "ＡＢＣ １２３ ｶﾀｶﾅ",

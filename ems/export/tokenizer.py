@@ -13,7 +13,8 @@ from ems.text.normalise import CONTROL, FORMAT
 from ems.text.subwords import PAD, UNK
 
 EXPORTED = ("none", "unicode")  # the segmenters that a tokenizer.json can say
-NORMAL, UNIGRAM = 1, 1  # kinds of a piece and of a model, in SentencePiece's own files
+NORMAL, BYTE, UNIGRAM = 1, 6, 1  # kinds of a piece and of a model, in SentencePiece's own files
+NEVER = -1e6  # a score that no text is worth
 FINAL_SIGMA = r"(?<=\p{L})\u03a3(?![\p{L}\p{M}])"  # in Python it becomes U+03C2, in Rust U+03C3
 MARK = r"[\p{P}\p{S}]"
 
@@ -58,8 +59,7 @@ def _model(model: Any) -> Any:
 
     pieces, fallback = [piece.piece for piece in model.pieces], model.trainer_spec.byte_fallback
     if model.trainer_spec.model_type == UNIGRAM:
-        scores = [_score(piece) for piece in model.pieces]
-        scored = list(zip(pieces, scores, strict=True))
+        scored = [_scored(at, piece) for at, piece in enumerate(model.pieces)]
         return models.Unigram(scored, unk_id=UNK, byte_fallback=fallback)
     ids = {piece: at for at, piece in enumerate(pieces)}
     normal = {piece.piece for piece in model.pieces if piece.type == NORMAL}
@@ -80,9 +80,15 @@ def _model(model: Any) -> Any:
     )
 
 
-def _score(piece: Any) -> float:
-    """Return the score of a piece of a unigram model; one that is no text is never the best."""
-    return piece.score if piece.type == NORMAL else -1e6
+def _scored(at: int, piece: Any) -> tuple[str, float]:
+    """Return a piece of a unigram model and its score.
+
+    One that is no text would be found in a text, so it gets a name that no tidy text has. <pad> and
+    <unk> keep theirs, by which transformers knows them: they are found where `<` has no piece.
+    """
+    if piece.type in (NORMAL, BYTE):
+        return piece.piece, piece.score
+    return (piece.piece if at in (PAD, UNK) else f"\n{piece.piece}"), NEVER
 
 
 def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
