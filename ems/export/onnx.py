@@ -33,10 +33,14 @@ def write_onnx(
 
 def write_int8(source: Path, out: Path) -> None:
     """Write a graph with matrices of 8 bits, and with inputs of 8 bits as they come in."""
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    model = onnx.load(source)
+    # nothing to prepare: without the mark onnxruntime warns through the root logger, and starts it
+    onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
     with atomic_path(out) as temporary:
-        quantize_dynamic(source, temporary, weight_type=QuantType.QInt8)
+        quantize_dynamic(model, temporary, weight_type=QuantType.QInt8)
 
 
 class _Graph:
