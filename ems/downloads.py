@@ -2,7 +2,7 @@
 
 The list has three forms: text for a terminal, JSON, and CSV with a row per corpus and language
 pair. A `?` is what is not known without a network; a count with `?` is what is known of it, and
-`at most` bounds it from above.
+`at most` bounds it from above. Documents of single languages have no sentence pairs.
 """
 
 import csv
@@ -25,7 +25,7 @@ def as_json(experiment: Experiment) -> str:
 
 def _listing(experiment: Experiment) -> Json:
     sizes = pair_sizes(experiment)
-    trained = [size for size in sizes if size.role == "train"]
+    trained = [size for size in sizes if size.role == "train" and not size.corpus.documents]
     corpora: dict[tuple[str, str], list[PairSize]] = {}
     for size in sizes:
         corpora.setdefault((size.corpus.label, size.corpus.version), []).append(size)
@@ -34,7 +34,12 @@ def _listing(experiment: Experiment) -> Json:
     return {
         "experiment": experiment.name,
         "corpora": [_corpus(own) for own in corpora.values()],
-        "total": {**_sums(sizes), "sentence_pairs": lines, "train": _sums(trained)},
+        "total": {
+            "kind": "pairs" if _of_pairs(sizes) else "documents",
+            **_sums(sizes),
+            "sentence_pairs": lines,
+            "train": _sums(trained),
+        },
         "evalsets": set_sizes(experiment),
         "languages": [
             _language(
@@ -52,6 +57,7 @@ def _corpus(sizes: list[PairSize]) -> Json:
     """Return the row of a corpus in one release."""
     first = sizes[0]
     place = {"corpus": first.corpus.label, "version": first.corpus.version, "role": first.role}
+    place["kind"] = first.corpus.kind
     languages = [size.language for size in sizes]
     return {**place, "languages": languages, "licence": first.licence, **_sums(sizes)}
 
@@ -66,20 +72,25 @@ def _language(code: str, sums: Json, table_1: int | None) -> Json:
 def _sums(sizes: list[PairSize]) -> Json:
     """Return sums of what is known (None: nothing is), and the numbers of pairs of which it is not.
 
-    `at_most` is None if it is not known for some.
+    `at_most` is None if it is not known for some. Documents of a language count as files alone, or
+    as languages (`pairs`) where there are no pairs.
     """
-    own = [size for size in sizes if not size.shared]
-    bounds = [size.at_most for size in sizes]
+    own, pairs = [size for size in sizes if not size.shared], _of_pairs(sizes)
+    bounds = [size.at_most for size in pairs]
     return {
-        "pairs": len(sizes),
+        "pairs": len(pairs or sizes),
         "files": sum(len(size.corpus.files(size.pair)) for size in own),
         "sentence_pairs": _sum([size.lines for size in sizes]),
         "used": _sum([size.used for size in sizes]),
         "at_most": None if None in bounds else sum(bounds),
         "kilobytes": _sum([size.kilobytes for size in own or sizes]),
-        "unknown": sum(size.used is None for size in sizes),
+        "unknown": sum(size.used is None for size in pairs),
         "unknown_kilobytes": sum(size.kilobytes is None for size in own),
     }
+
+
+def _of_pairs(sizes: list[PairSize]) -> list[PairSize]:
+    return [size for size in sizes if not size.corpus.documents]
 
 
 def _sum(values: list[int | None]) -> int | None:
@@ -127,19 +138,24 @@ def as_text(experiment: Experiment) -> str:
         lines += ["", "Besides, for evaluation sets that are drawn of whole files of a corpus", ""]
         head = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
         lines += _aligned([head, *map(_evalset_cells, known["evalsets"])], "lllrrr")
-    lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
-    head = ("language", "used", "at most", "Table I", "difference")
-    rows = [*known["languages"], _language("total", counted, known["table_1_total"])]
-    lines += _aligned([head, *map(_language_cells, rows)], "lrrrr")
+    if known["languages"]:
+        lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
+        head = ("language", "used", "at most", "Table I", "difference")
+        rows = [*known["languages"], _language("total", counted, known["table_1_total"])]
+        lines += _aligned([head, *map(_language_cells, rows)], "lrrrr")
     notes = list(_notes(total))
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
 def _corpus_cells(row: Json) -> tuple[str, ...]:
+    """Return the cells of a corpus. Documents have languages and no pairs."""
+    pairs, counts = f"{row['pairs']:,}", [row["sentence_pairs"], row["used"]]
+    cells = [_known(count, row["unknown"]) for count in counts]
+    if row["kind"] == "documents":
+        pairs, cells = f"{pairs} languages", ["-", "-"]
     return (
-        *(row["corpus"], row["version"], row["role"], f"{row['pairs']:,}", f"{row['files']:,}"),
-        _known(row["sentence_pairs"], row["unknown"]),
-        _known(row["used"], row["unknown"]),
+        *(row["corpus"], row["version"], row["role"], pairs, f"{row['files']:,}"),
+        *cells,
         _megabytes(row["kilobytes"], row["unknown_kilobytes"]),
         row["licence"],
     )
@@ -177,7 +193,8 @@ def _notes(total: Json) -> Iterator[str]:
         )
         yield "the difference is 0 where Table I lies between what is known and `at most`"
     if total["unknown_kilobytes"]:
-        yield f"? of {total['unknown_kilobytes']} of them the size is not known either"
+        count = total["unknown_kilobytes"]
+        yield f"? of {count} language pairs, or languages of documents, the size is not known"
 
 
 def _aligned(rows: list[tuple[str, ...]], sides: str) -> list[str]:

@@ -20,7 +20,7 @@ from ems import segmenters  # noqa: F401  as a whole: each file is a part of the
 from ems.config.provenance import digest, source_hash
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.files import ENCODER, VOCABULARY, read_json, sha256_file
 from ems.model.device import choose_device
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder, EncoderSettings
@@ -30,7 +30,6 @@ from ems.shapes import BELOW, COUNT, TEXT, Shape, mapping, record
 from ems.text.normalise import tidier, tidy_lines
 from ems.text.subwords import UNK, encode_lines, load_vocabulary
 
-WEIGHTS, VOCABULARY = "model.safetensors", "vocabulary.model"
 SHOWN = 200  # characters of a long message
 SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}
 SHARE: Shape = {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "description": "a share"}
@@ -52,7 +51,7 @@ MODEL = record(  # of model.json
     {
         "model": {**SETTINGS, "additionalProperties": False},
         "segmenters": mapping({"enum": list(names())}, least=1),
-        "sha256": {**mapping(TEXT, BELOW), "required": [WEIGHTS, VOCABULARY]},
+        "sha256": {**mapping(TEXT, BELOW), "required": [ENCODER, VOCABULARY]},
     },
     {"format_characters": {"enum": ["keep", "drop"]}},
 )
@@ -84,9 +83,9 @@ class SentenceEncoder:
         try:
             settings = EncoderSettings(**description["model"])
             self.encoder = Encoder(settings, self.vocabulary.get_piece_size())
-            self.encoder.load_state_dict(load_file(folder / WEIGHTS))
+            self.encoder.load_state_dict(load_file(folder / ENCODER))
         except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-            problem = f"{WEIGHTS} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
+            problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
             raise Damaged(folder / "model.json", problem) from None
         self.encoder.to(choose_device(device)).eval()
         self._description = description

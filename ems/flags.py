@@ -35,14 +35,10 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Choices:
-    """The names that a function of a module returns, perhaps of a mapping.
-
-    Only the command that runs calls it. `others`: the command knows more names, and checks them.
-    """
+    """The names that a function of a module returns; only the command that runs calls it."""
 
     module: str
     function: str
-    others: bool = False
 
     def __call__(self) -> Any:
         return getattr(import_module(self.module), self.function)()
@@ -124,8 +120,7 @@ class Flag:
             return {"action": "store_true"}
         if origin is Literal:
             return {"choices": parts}
-        choices = self.note(Choices)
-        if choices and not choices.others:
+        if choices := self.note(Choices):
             return {"choices": list(choices())}
         paths = Path in (self.type, *parts)
         many = {"nargs": "+" if self.default is REQUIRED else "*"}

@@ -82,8 +82,9 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
 def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
     """Yield each corpus with the key that names its source: its own, or that of all of its kind."""
     entries = [f"corpora.{at}" for at in range(len(experiment.corpora))]
-    entries.append("validation")
-    for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=False):
+    count = len(experiment.validation)
+    entries += ["validation"] if count == 1 else [f"validation.{at}" for at in range(count)]
+    for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=True):
         own = f"{entry}.path" if corpus.path else f"{entry}.source"
         yield corpus, own if corpus.own else f"sources.{_shared(corpus)}"
 

@@ -1,4 +1,4 @@
-"""The losses of a finished model on pairs: of one trained here, or of the authors' checkpoint."""
+"""The losses of a finished model on shards: of one trained here, or of the authors' checkpoint."""
 
 from pathlib import Path
 
@@ -7,31 +7,33 @@ from safetensors.torch import load_file
 
 from ems.config.systems import trained_model
 from ems.damaged import Damaged
-from ems.encode import VOCABULARY, SentenceEncoder
+from ems.encode import SentenceEncoder
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.files import HEADS, VOCABULARY, read_json
 from ems.model.device import choose_device
 from ems.objectives.masking import Pieces
-from ems.objectives.system import System
+from ems.objectives.system import Parts, System
 from ems.settings import checked
 from ems.shapes import TEXT, listing, record
-from ems.shards.index import shards_in
+from ems.shards.documents import DocumentStore
+from ems.shards.index import LANGUAGES, MANIFEST, shards_in
+from ems.shards.mined import MinedStore
 from ems.shards.reader import PairStore
 from ems.train.scalars import LogRow, rounded
 from ems.train.validate import validate
 
-HEADS = "heads.safetensors"
 PART = {"type": "object", "description": "settings"}
 MODEL = record(  # of a model.json, what a system is made of
     {"languages": listing(TEXT, least=1), "training": record({"system": PART})}
 )
 
 
-def validated(folder: Path, shards: list[Path]) -> LogRow:
-    """Return the row of validation of a model folder on the pairs of `shards`, in float32.
+def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> LogRow:
+    """Return the row of validation of a model folder on `shards`, in float32.
 
-    Losses, masks and negatives are those that its settings name. Raises `EmsError` for shards of
-    another vocabulary, and `Damaged` for heads that do not fit.
+    They hold pairs, or documents if the model learnt from them; `mined` is a folder of pairs mined
+    in these documents. Losses, masks and negatives are those that its settings name. Raises
+    `EmsError` for shards of another vocabulary or kind, and `Damaged` for heads that do not fit.
     """
     description = read_json(folder / "model.json", MODEL)
     settings = checked(
@@ -39,16 +41,10 @@ def validated(folder: Path, shards: list[Path]) -> LogRow:
     )
     encoder = SentenceEncoder(folder)
     languages, vocabulary = description["languages"], encoder.vocabulary
-    store = PairStore(
-        [shard for each in shards for shard in shards_in(each)],
-        languages,
-        settings.model.max_tokens,
-    )
-    if store.vocabulary_sha256 != sha256_file(folder / VOCABULARY):
-        raise EmsError(
-            f"{shards[0]}: made with another vocabulary; make shards for this model with `ems "
-            f"shards --vocabulary {folder / VOCABULARY}`"
-        )
+    folders = [shard for each in shards for shard in shards_in(each)]
+    store = _store(settings, languages, folders, mined)
+    path = folder / VOCABULARY
+    store.check_vocabulary(path, f"make shards with `ems shards --vocabulary {path}`")
     pieces = vocabulary.get_piece_size()
     store.check(pieces)
     system = System(settings, len(languages), pieces, known=Pieces.of(vocabulary))
@@ -60,3 +56,25 @@ def validated(folder: Path, shards: list[Path]) -> LogRow:
         raise Damaged(folder / HEADS, problem) from None
     system.to(choose_device("auto"))
     return rounded(validate(system, store, settings.train.batch_pairs))
+
+
+def _store(
+    settings: Parts, languages: list[str], folders: list[Path], mined: Path | None
+) -> PairStore:
+    """Open the shards as what the model is validated on. Raises `EmsError` if it learnt from
+    others.
+    """
+    limit, own = settings.model.max_tokens, settings.objectives
+    held = {len(read_json(folder / MANIFEST, LANGUAGES)["languages"]) for folder in folders}
+    if held == {2} and not mined:
+        return PairStore(folders, languages, limit)
+    if held == {1} and mined and own.coherence.weight:
+        folders = sorted(folders, key=str)  # as an index lists them
+        target = own.coherence.target
+        return MinedStore(mined, folders, languages, limit, own.coherence.k, target)
+    if held == {1} and not mined and own.context.weight:
+        return DocumentStore(folders, languages, limit, own.context.k)
+    raise EmsError(
+        "--shards: expected pairs; or documents, for a model that learnt `context`, or with "
+        "--mined, for one that learnt `coherence`; name other shards or another model"
+    )

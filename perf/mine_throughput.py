@@ -23,7 +23,7 @@ from eval_steps import planted, timed
 from measured import figures, require_peer, say
 from pairs_made import ROOT
 
-from ems.bench.csls import NEIGHBOURS, best_pairs
+from ems.bench.csls import best_pairs
 from ems.files import write_json
 from ems.mine.rounds import Rounds
 from ems.objectives.settings import MiningSettings
@@ -41,6 +41,7 @@ class Scale:
 
 
 FULL = Scale(20_000, 10_000, 1_000, 1_024, 100)
+NEIGHBOURS = MiningSettings().neighbours
 DEMO = Scale(600, 300, 40, 16, 3)
 Pairs = set[tuple[int, int]]
 Search = Callable[[np.ndarray, np.ndarray, int], Pairs]

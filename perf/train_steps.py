@@ -90,6 +90,11 @@ class Clock:
             self.started = time.perf_counter()
 
 
+def scaler_of(job: Job) -> torch.amp.GradScaler:
+    """Scales the loss in float16, and leaves it alone else."""
+    return torch.amp.GradScaler(job.device.type, enabled=job.precision == "float16")
+
+
 def ours(job: Job, objectives: set[str]) -> float:
     """Seconds of the library's step, with those objectives."""
     torch.manual_seed(1)
@@ -99,14 +104,16 @@ def ours(job: Job, objectives: set[str]) -> float:
     if job.compiled:
         system.encoder.compile_layers()
     optimizer = torch.optim.Adam(system.parameters(), lr=RATE, fused=True)
+    scaler = scaler_of(job)
     clock = Clock(job)
     for step, pairs in enumerate(job.chosen):
         torch.manual_seed(step)
         batch = job.store.assemble(*job.located(pairs))
         losses = system(DeviceBatch.of(batch, job.device))
         optimizer.zero_grad(set_to_none=True)
-        losses["total"].backward()
-        optimizer.step()
+        scaler.scale(losses["total"]).backward()
+        scaler.step(optimizer)
+        scaler.update()
         clock.step()
     if not torch.isfinite(losses["total"]):
         raise ValueError(f"the loss of ours became {float(losses['total'])}")
@@ -164,16 +171,18 @@ def plain(job: Job) -> float:
         batch_size=job.batch,
         collate_fn=lambda pairs: [*map(padded, zip(*pairs, strict=True))],
     )
+    scaler, half = scaler_of(job), torch.bfloat16 if job.precision == "bfloat16" else torch.float16
     clock = Clock(job)
     for sides in loader:
         sides = [[part.to(job.device, non_blocking=True) for part in side] for side in sides]
-        with torch.autocast(job.device.type, torch.bfloat16, job.precision == "bfloat16"):
+        with torch.autocast(job.device.type, half, job.precision != "float32"):
             first, second = (model(*side) for side in sides)
         both = torch.cat([first, second]).float()  # (2B, k)
         loss = in_batch_loss(both, contrastive.temperature)
         optimizer.zero_grad(set_to_none=True)
-        (loss / job.batch).backward()
-        optimizer.step()
+        scaler.scale(loss / job.batch).backward()
+        scaler.step(optimizer)
+        scaler.update()
         clock.step()
     return clock.seconds
 
@@ -203,6 +212,7 @@ def peer(job: Job) -> float:
         learning_rate=RATE,
         max_grad_norm=0.0,
         bf16=job.precision == "bfloat16",
+        fp16=job.precision == "float16",
         use_cpu=job.device.type == "cpu",
         torch_compile=job.compiled,
         logging_strategy="no",

@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -24,12 +24,15 @@ from measured import figures, require_peer, say
 from pairs_made import ROOT, SHARED, SIZES, prepare, store_of
 from train_steps import PEER_TRAINER, TRAINERS, Job
 
+from ems.errors import EmsError
 from ems.files import write_json
-from ems.model.device import choose_device
+from ems.model.device import check_precision, choose_device
 from ems.objectives.system import System
+from ems.train.settings import TrainSettings
 from ems.train.speed import StepFlops, peak_flops
 
 REPEATS = 3
+PRECISIONS = get_args(TrainSettings.model_fields["precision"].annotation)
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}
 NAMES = {
     "contrastive": "ours, contrastive only",
@@ -57,7 +60,7 @@ def inside(options: argparse.Namespace) -> None:
     figure = {"pairs_per_s": pairs / seconds, "ms_per_step": 1000 * seconds / job.steps}
     if job.device.type == "cuda":
         figure["gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
-        if peak := peak_flops(job.device, job.precision == "bfloat16"):
+        if peak := peak_flops(job.device, job.precision != "float32"):
             figure["mfu"] = flops(job, options.inside) / seconds / peak
     say(json.dumps(figure))
 
@@ -153,7 +156,7 @@ def options_of() -> argparse.Namespace:
     )
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--compile", action="store_true", help="torch.compile, for all of them")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=152, help="pairs of a step")
@@ -174,6 +177,10 @@ def main() -> None:
     if options.inside:
         inside(options)
         return
+    try:
+        check_precision(options.precision, torch.device(options.device))
+    except EmsError as error:
+        sys.exit(str(error))
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
     if options.peer:

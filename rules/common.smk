@@ -31,11 +31,9 @@ from ems.tables.pdf import check_latex
 from ems.tables.registry import (
     ASKED,
     captions,
-    figures_of,
     made_of,
+    outputs_of,
     scores,
-    tables_of,
-    timed_of,
     times_of,
 )
 from ems.train import AFRESH

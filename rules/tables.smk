@@ -1,9 +1,5 @@
 # Scores -> LaTeX and figures, of the selected experiment; ems says which it has, and of which files.
-OUTPUTS = {
-    "table": tables_of(EXPERIMENT),
-    "figure": figures_of(EXPERIMENT),
-    "timed": timed_of(EXPERIMENT),
-}
+OUTPUTS = outputs_of(EXPERIMENT)
 SOURCES = made_of(OUTPUTS["table"], EXPERIMENT)
 TABLES = [name for name in SOURCES if name not in ASKED]
 FIGURES = made_of(OUTPUTS["figure"], EXPERIMENT)

@@ -4,6 +4,7 @@ import io
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from itertools import chain
 from pathlib import Path
@@ -49,6 +50,13 @@ class Cli:
         command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
         return subprocess.Popen(command, cwd=self.folder, **options)
 
+    def kill_once(self, condition, *arguments):
+        """Start a call in a process of its own, and kill it once a condition holds."""
+        run = self.start(*arguments, stderr=subprocess.DEVNULL)
+        wait_for(condition, run)
+        run.kill()
+        run.wait()
+
     def __call__(self, *arguments, expect=0):
         """Return the lines on stderr of a call that prints nothing else."""
         out, err = self.run(*arguments, expect=expect)
@@ -63,6 +71,20 @@ class Cli:
         assert "".join(lines).count("error: ") == 1
         assert log.read_text(encoding="utf-8").splitlines() == lines
         return lines[-1].partition(" error: ")[2]
+
+
+def wait_for(condition, run):
+    """Poll until a condition holds while a process runs."""
+    until = time.monotonic() + 60
+    while not condition():
+        assert run.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def records(state):
+    """How many pieces of a job are done."""
+    return len(list(state.glob("*/done/*.json")))
 
 
 def is_path(flag):

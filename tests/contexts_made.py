@@ -35,13 +35,11 @@ def write_document_shard(folder, code, documents):
 
 
 def write_documents(path, documents):
-    """A segmented file of documents, `<a>.tsv`: lists of texts."""
+    """A segmented file of documents, `<a>.tsv`, lists of texts; its lines count the blank ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines, number = [], 0
+    lines = []
     for document in documents:
-        for text in document:
-            number += 1
-            lines.append(f"{text}\t{number}\n")
+        lines += [f"{text}\t{at}\n" for at, text in enumerate(document, len(lines) + 1)]
         lines.append("\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path

@@ -1,9 +1,11 @@
 """Corpora of documents of one language, raw and segmented, and dumps of Wikipedia."""
 
 import bz2
+import random
 from dataclasses import replace
 from xml.sax.saxutils import escape
 
+from contexts_made import write_documents
 from shards_made import sentence
 from text_made import tiny
 
@@ -42,19 +44,15 @@ def read_clean(path):
     return [[(text, int(line)) for text, line in each] for each in rows]
 
 
-def write_documents(path, sizes, draw):
-    """Segmented documents of so many sentences each; the lines of origin count the blank ones."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line, text = 1, []
-    for size in sizes:
-        text += [f"{sentence(draw, path.stem)}\t{line + at}\n" for at in range(size)] + ["\n"]
-        line += size + 1
-    path.write_text("".join(text), encoding="utf-8")
-    return path
+def write_random(path, sizes, seed):
+    """Segmented documents of so many sentences each."""
+    draw = random.Random(seed)
+    return write_documents(path, [[sentence(draw, path.stem) for _ in range(n)] for n in sizes])
 
 
 # --- Wikipedia
 
+DUMP = "dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="de">
   <siteinfo>
     <sitename>Wikipedia</sitename>
@@ -111,3 +109,41 @@ def write_dump(path, pages, per_stream):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(bz2.compress(text.encode()) for text in texts))
     return path
+
+
+# --- the whole way
+
+WIKIPEDIA = {"name": "Wikipedia", "version": "20260101", "kind": "documents"}
+OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
+MINING = {"sample": 80, "keep": 20, "pairs": 40_000}  # four blocks of rounds
+
+
+def of_documents(tiny, sources):
+    """Return the settings of an experiment that learns from documents and then from mined pairs.
+
+    `tiny` are those of configs/tiny.yaml, `sources` the folders of documents and of dumps.
+    """
+    tiny = {key: value for key, value in tiny.items() if key != "sweep"}
+    coherent = {"context": {"weight": 0}, "coherence": {"weight": 1, "mining": MINING}}
+    start = {"start": "context"}
+    return tiny | {
+        "languages": ["en", "de"],
+        "segmenters": {"default": "sacremoses"},
+        "vocabulary": tiny["vocabulary"] | {"size": 600},
+        "sources": tiny["sources"] | sources,
+        "corpora": [
+            {"name": "DemoDocuments", "version": "v1", "kind": "documents"},
+            WIKIPEDIA | {"languages": ["de"]},
+        ],
+        "objectives": OFF | {"context": {"weight": 1}},
+        "systems": {
+            "context": {},
+            "coherent": {"objectives": coherent, "train": start, "iterations": 1},
+        },
+    }
+
+
+def write_articles(dumps, count=120):
+    """Write a German dump of articles of three sentences into the layout of the publisher."""
+    text = "Das Haus {0} ist alt. Der Hund {0} sieht das Haus. Ein Kind kommt am Abend {0}."
+    write_dump(dumps / DUMP, [page(at, text.format(at)) for at in range(count)], per_stream=5)

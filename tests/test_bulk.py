@@ -7,11 +7,10 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
-from cli_made import Cli
+from cli_made import Cli, records, wait_for
 from conftest import needs
 from shards_made import contents, vocabulary, write_pairs
 
@@ -77,15 +76,6 @@ class Segmenting:
         pid = int(self.sprung.read_text())
         if psutil.pid_exists(pid):
             os.kill(pid, signal.SIGKILL)
-
-
-def wait_for(condition, run):
-    """Poll until a condition holds while a process runs."""
-    until = time.monotonic() + 60
-    while not condition():
-        assert run.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < until
-        time.sleep(0.002)
 
 
 @pytest.fixture
@@ -238,11 +228,6 @@ class Encoding:
         assert not self.state.exists()
         assert not list(self.folder.rglob("*.part"))
         return [line for line in lines if "resumed" in line]
-
-
-def records(state):
-    """How many shards are done."""
-    return len(list(state.glob("*/done/*.json")))
 
 
 def test_one_worker_and_two_write_the_same_shards(tmp_path):

@@ -148,7 +148,7 @@ def test_a_corpus_of_ones_own_needs_no_entry_in_the_catalogue(project):
     experiment = project.load(edited(REAL, "corpora.0", own))
     corpus = experiment.corpora[0]
     assert (corpus.source, corpus.pairs, corpus.own) == ("some/where", ("en-ja",), True)
-    assert experiment.validation.source == "o"  # the site's
+    assert experiment.validation[0].source == "o"  # the site's
 
 
 def test_an_experiments_sources_win_over_the_sites(project):
@@ -159,6 +159,6 @@ def test_an_experiments_sources_win_over_the_sites(project):
 
 def test_an_unknown_corpus_of_an_experiment_is_an_error(project):
     experiment = project.load()
-    assert experiment.corpus("NTREX", "v1") == ("validation", experiment.validation)
+    assert experiment.corpus("NTREX", "v1") == ("validation", *experiment.validation)
     with pytest.raises(EmsError, match="experiment mine has no corpus A/v1"):
         experiment.corpus("A", "v1")

@@ -72,8 +72,59 @@ def test_a_fallback_without_a_pair_of_its_own_is_a_mistake(project):
 def test_what_validates_does_not_push_a_fallback_out(project):
     """It is not trained on, so the language would have nothing at all."""
     value = REAL | {"corpora": [TATOEBA]}
-    assert project.load(value).validation.pairs == ("de-en", "en-ja")
+    assert project.load(value).validation[0].pairs == ("de-en", "en-ja")
     assert project.load(value).corpora[0].pairs == ("de-en", "en-ja")
+
+
+OWN = {"name": "Own", "version": "v1", "source": "here"}
+TWO = {"vocabularies": {"one": {"languages": ["en", "de"]}, "two": {"languages": ["en", "ja"]}}}
+
+
+def test_a_corpus_of_a_vocabulary_takes_the_place_of_others_of_its_languages_there_alone(project):
+    own = {**OWN, "languages": ["de"], "vocabularies": ["one"]}
+    experiment = project.load(REAL | TWO | {"corpora": [REAL["corpora"][0], own]})
+
+    def of(*names):
+        return [(corpus.name, pair) for corpus, pair in experiment.pairs_of(*names)]
+
+    assert of("train", "one") == [("Own", "de-en")]
+    assert of("train", "two") == [("Tatoeba", "en-ja")]
+    assert of("train") == [("Tatoeba", "de-en"), ("Tatoeba", "en-ja")]
+    assert of("validation", "one") == [("NTREX", "de-en")]  # nothing is trained on it
+    both = {**OWN, "vocabularies": ["one", "two"]}
+    experiment = project.load(REAL | TWO | {"corpora": [REAL["corpora"][0], both]})
+    assert of("train", "two") == [("Own", "en-ja")]
+
+
+def test_a_corpus_of_an_unknown_vocabulary_is_an_error(project):
+    value = REAL | {"corpora": [{**REAL["corpora"][0], "vocabularies": ["one"]}]}
+    assert "corpora.0.vocabularies: one has no entry under vocabularies" in project.error(value)
+
+
+def test_objectives_need_a_corpus_of_their_kind_in_their_own_vocabulary(project):
+    own = {**OWN, "kind": "documents", "vocabularies": ["one"]}
+    value = REAL | TWO | {"corpora": [REAL["corpora"][0], own]}
+    learns = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}, "context": {"weight": 1}}
+    system = {"vocabulary": "one", "objectives": learns}
+    assert project.load(value | {"systems": {"a": system}}).systems["a"].vocabulary == "one"
+    other = {"systems": {"a": system | {"vocabulary": "two"}}}
+    assert "systems.a: context learn from documents" in project.error(value | other)
+
+
+def test_validation_is_one_corpus_or_a_list_of_them(project):
+    ntrex = REAL["validation"]
+    documents = {**OWN, "kind": "documents"}
+    experiment = project.load(REAL | {"validation": [ntrex, documents]})
+    assert [corpus.label for corpus in experiment.validation] == ["NTREX", "Own"]
+    listed, alone = (
+        changed_jobs(project, REAL, REAL | {"validation": of}) for of in ([ntrex], ntrex)
+    )
+    assert listed == alone == set()
+    assert "validation.1.part" in project.error(
+        REAL | {"validation": [ntrex, {**OWN, "part": "x"}]}
+    )
+    assert "validation: [] should be non-empty" in project.error(REAL | {"validation": []})
+    assert "Own/v1 is named twice" in project.error(REAL | {"validation": [documents, documents]})
 
 
 # --- the languages of a benchmark

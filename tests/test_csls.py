@@ -26,8 +26,8 @@ def set_tiles(monkeypatch, rows, columns):
     monkeypatch.setattr(nearest, "GROUP", 4)
 
 
-def pairs_of(found):
-    return list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+def pairs_of(best):
+    return list(zip(best.first.tolist(), best.second.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("tiles", [(8192, 4096), (16, 12)])
@@ -36,15 +36,15 @@ def pairs_of(found):
 def test_the_best_pairs_are_those_of_plain_loops(rows, columns, keep, k, tiles, monkeypatch):
     set_tiles(monkeypatch, *tiles)
     first, second = related(rows, columns, seed=rows + k)
-    found = best_pairs(first, second, keep, k)
+    best = best_pairs(first, second, keep, k)
     exact = (first.astype(np.float64).tolist(), second.astype(np.float64).tolist())
     every = naive_best_pairs(*exact, rows * columns, k)
-    assert len(found.score) == len(set(pairs_of(found))) == min(keep, rows * columns)
-    assert np.allclose(found.score, [score for score, _, _ in every[:keep]], atol=1e-6)
+    assert len(best.score) == len(set(pairs_of(best))) == min(keep, rows * columns)
+    assert np.allclose(best.score, [score for score, _, _ in every[:keep]], atol=1e-6)
     scores = {(i, j): score for score, i, j in every}
-    assert np.allclose(found.score, [scores[pair] for pair in pairs_of(found)], atol=1e-6)
-    cosines = np.einsum("nd,nd->n", first[found.first], second[found.second])
-    assert np.allclose(found.similarity, cosines, atol=1e-6)
+    assert np.allclose(best.score, [scores[pair] for pair in pairs_of(best)], atol=1e-6)
+    cosines = np.einsum("nd,nd->n", first[best.first], second[best.second])
+    assert np.allclose(best.similarity, cosines, atol=1e-6)
 
 
 @pytest.mark.parametrize("change", ["one side", "once"])
@@ -61,7 +61,7 @@ def test_rows_that_cannot_be_in_a_best_pair_are_left_out_of_the_second_pass(monk
     monkeypatch.setattr(
         csls, "_taken", lambda *each, own=csls._taken: taken.append(each) or own(*each)
     )
-    best_pairs(*related(600, 500, seed=5), 40)
+    best_pairs(*related(600, 500, seed=5), 40, 10)
     sizes = [len(rows) for _, rows, _ in taken]
     assert len(sizes) == 2
     assert 0 < sizes[0] < 400
@@ -72,6 +72,6 @@ def test_rows_that_cannot_be_in_a_best_pair_are_left_out_of_the_second_pass(monk
 def test_of_equal_pairs_the_first_are_kept(keep, monkeypatch):
     set_tiles(monkeypatch, 8, 4)
     same = np.tile(unit([[3.0, 4.0]]), (20, 1))
-    found = best_pairs(same, same[:13], keep)
-    assert pairs_of(found) == [divmod(at, 13) for at in range(keep)]
-    assert np.allclose(found.score, 0, atol=1e-6)
+    best = best_pairs(same, same[:13], keep, 10)
+    assert pairs_of(best) == [divmod(at, 13) for at in range(keep)]
+    assert np.allclose(best.score, 0, atol=1e-6)

@@ -47,6 +47,30 @@ def test_documents_are_of_single_languages_english_too(project):
     assert not own.dumped
 
 
+ALONE = VALUE | {
+    "corpora": [OWN],
+    "objectives": {"xtr": {"weight": 0}, "contrastive": {"weight": 0}, "context": {"weight": 1}},
+    "vocabularies": {"two": {"languages": ["ja", "de"]}},
+    "systems": {"some": {"languages": ["de", "ja"]}, "own": {"vocabulary": "two"}},
+}
+
+
+def test_without_pairs_a_system_and_a_vocabulary_may_lack_english(project):
+    experiment = project.load(ALONE)
+    assert experiment.systems["some"].languages == ("de", "ja")
+    assert experiment.systems["own"].languages == ("ja", "de")
+    assert list(experiment.of_system("some").languages) == ["de", "ja"]
+
+
+@pytest.mark.parametrize("key", ["systems.some", "vocabularies.two"])
+def test_with_pairs_each_has_english(project, key):
+    parts = {"systems.some": {"vocabularies": {}}, "vocabularies.two": {"systems": {"own": {}}}}
+    value = ALONE | parts[key] | {"corpora": [OWN, *PAIRS]}
+    if key == "systems.some":
+        value["systems"] = {"some": ALONE["systems"]["some"]}
+    assert f"{key}.languages: en is missing" in project.error(value)
+
+
 @pytest.mark.parametrize(
     ("entries", "splits", "message"),
     [
@@ -78,12 +102,12 @@ def test_documents_are_of_single_languages_english_too(project):
     ],
 )
 def test_what_cannot_be_is_one_line_that_names_the_key(project, entries, splits, message):
-    assert message in project.told(corpora(*entries, splits=splits))
+    assert message in project.error(corpora(*entries, splits=splits))
 
 
 def test_without_a_source_the_key_to_set_is_named(project):
     value = corpora(OWN, sources={"wikipedia": "dumps"})
-    assert "corpora.0: set sources.documents to where Own lies" in project.told(value)
+    assert "corpora.0: set sources.documents to where Own lies" in project.error(value)
 
 
 def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypatch):
@@ -198,5 +222,5 @@ def test_a_folder_of_documents_is_used_in_place(fresh):
 
 def test_what_wikipedia_needs_is_said_before_any_job(project, monkeypatch):
     monkeypatch.setattr(wikipedia, "NEEDS", (package("no_such_module"),))
-    assert "Wikipedia needs the Python package `no_such_module`" in project.told(VALUE)
+    assert "Wikipedia needs the Python package `no_such_module`" in project.error(VALUE)
     assert project.load(corpora(OWN)).corpora[0].documents

@@ -1,16 +1,12 @@
 """Laws of segmented documents and their shards: no document is cut, none crosses another."""
 
 import json
-import random
-import signal
-import subprocess
-import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from cli_made import Cli
-from documents_made import read_clean, write_documents
+from cli_made import Cli, records
+from documents_made import read_clean, write_random
 from shards_made import contents, sentences, vocabulary
 from text_made import of_languages
 
@@ -32,7 +28,7 @@ def made(tmp_path_factory):
     """A vocabulary and a segmented file of documents."""
     folder = tmp_path_factory.mktemp("documents")
     vocabulary(folder / "v.model", 200)
-    write_documents(folder / "en.tsv", SIZES, random.Random(1))
+    write_random(folder / "en.tsv", SIZES, 1)
     return folder
 
 
@@ -109,7 +105,7 @@ def test_a_row_is_shown_with_its_document(made, tmp_path):
     ],
 )
 def test_bounds_that_cannot_be_right_are_found(made, tmp_path, name, content, message):
-    write_documents(tmp_path / "en.tsv", [2, 7], random.Random(1))
+    write_random(tmp_path / "en.tsv", [2, 7], 1)
     write_shards(tmp_path / "en.tsv", made / "v.model", tmp_path / "en")
     (shard,) = shards_in(tmp_path / "en")
     np.array(content, "<i8").tofile(shard / name)
@@ -132,7 +128,7 @@ def test_a_manifest_of_one_language_without_documents_is_damaged(made, tmp_path)
 
 @pytest.mark.parametrize(("lines", "workers"), [(1_000, 1), (1, 1), (7, 2), (30, 2)])
 def test_segmentation_keeps_the_end_of_each_document(tmp_path, lines, workers):
-    source = write_documents(tmp_path / "en.tsv", SIZES, random.Random(2))
+    source = write_random(tmp_path / "en.tsv", SIZES, 2)
     text = source.read_text().replace("cat", "Cat,")
     source.write_text(text)
     out = tmp_path / "out.tsv"
@@ -142,7 +138,7 @@ def test_segmentation_keeps_the_end_of_each_document(tmp_path, lines, workers):
 
 
 def test_the_sample_of_a_vocabulary_draws_sentences_of_pairs_and_documents(tmp_path):
-    write_documents(tmp_path / "en.tsv", SIZES, random.Random(3))
+    write_random(tmp_path / "en.tsv", SIZES, 3)
     (tmp_path / "de-en.tsv").write_text("katze\tcat\t1\n" * 50)
     experiment = of_languages("en", "de", vocabulary={"sample_lines": 1_000, "temperature": 1})
     out = tmp_path / "sample.txt"
@@ -155,7 +151,7 @@ def test_the_sample_of_a_vocabulary_draws_sentences_of_pairs_and_documents(tmp_p
 
 def test_lost_lines_of_documents_are_found_by_the_report_beside_them(made, tmp_path):
     clean = tmp_path / "text/clean/Own/v1"
-    source = write_documents(clean / "en.tsv", [2, 3], random.Random(1))
+    source = write_random(clean / "en.tsv", [2, 3], 1)
     counts = {"read": 5, "removed": {}, "kept": 5}
     report = counts | {"documents": {"read": 2, "removed": {}, "kept": 2}}
     (clean / "en.json").write_text(json.dumps(report))
@@ -171,21 +167,15 @@ def test_lost_lines_of_documents_are_found_by_the_report_beside_them(made, tmp_p
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_in_the_middle_the_rest_is_done_and_the_bytes_are_the_same(tmp_path, workers):
     ems, state = Cli(tmp_path), tmp_path / "state"
-    source = write_documents(tmp_path / "en.tsv", [5] * 1_000, random.Random(1))
+    source = write_random(tmp_path / "en.tsv", [5] * 1_000, 1)
     model = vocabulary(tmp_path / "v.model", 200)
     job = ("shards", "--source", source, "--vocabulary", model, "--state", state)
     job += ("--piece-lines", "200")
     ems(*job, "--out", tmp_path / "whole")
-    run = ems.start(
-        *job, "--out", tmp_path / "out", "--workers", workers, stderr=subprocess.DEVNULL
-    )
-    while len(list(state.glob("*/done/*.json"))) < 3:
-        assert run.poll() is None, "it ended before it could be killed"
-        time.sleep(0.002)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    assert not (tmp_path / "out").exists()
-    told = ems(*job, "--out", tmp_path / "out")
-    assert any("resumed, " in line for line in told)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    out = tmp_path / "out"
+    ems.kill_once(lambda: records(state) >= 3, *job, "--out", out, "--workers", workers)
+    assert not out.exists()
+    lines = ems(*job, "--out", out)
+    assert any("resumed, " in line for line in lines)
+    assert contents(out) == contents(tmp_path / "whole")
     assert not state.exists()

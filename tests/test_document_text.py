@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import zipfile
 from collections import Counter
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from documents_made import CORPUS, cleaned, raw
 from text_made import law
 
 from ems.corpora import packed, plain_text
-from ems.corpora.plain_text import count_documents, read_documents
+from ems.corpora.plain_text import count_documents, decoded, read_documents
 from ems.errors import EmsError
 
 LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"caf\xc3\xa9\r"]
@@ -78,6 +79,36 @@ DOCUMENTS = [  # lines: those of them that stay
     ([b"First one.", b"Second one.", b"Last."], "duplicate"),
 ]
 CLEAN = {"undecodable": "drop", "max_characters": 40, "duplicates": "drop"}
+
+
+def raw_zip(path, **members):
+    """OPUS's raw/LANGUAGE.zip with these members."""
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in members.items():
+            packed.writestr(f"Own/raw/en/{name}.xml", content)
+        packed.writestr("README", "no document")
+    return path
+
+
+def test_each_file_of_opus_raw_zip_is_a_document_and_each_s_a_sentence(tmp_path):
+    one = '<text><p><s id="1">A &amp; b\n c.</s>\n<s id="2"><time/>D <i>e</i>.</s></p>loose</text>'
+    path = raw_zip(tmp_path / "en.zip", a=one, b="<text><s>F.</s></text>", c="<text/>")
+    *whole, empty = read_documents(path)
+    texts = [(each.first, decoded(each, path, "error")) for each in whole]
+    assert texts == [(1, ["A & b c.", "D e."]), (3, ["F."])]
+    assert (empty.first, empty.lines) == (4, ())
+    assert count_documents(path) == {"documents": 2, "sentences": 3}
+
+
+def test_a_raw_zip_without_xml_or_with_too_long_a_file_is_one_clear_error(tmp_path, monkeypatch):
+    path = raw_zip(tmp_path / "en.zip", a="<text><s>F.</s>")
+    with pytest.raises(EmsError, match=r"en.zip: .*a.xml: expected XML with a sentence in each"):
+        list(read_documents(path))
+    with pytest.raises(EmsError, match="no document in it"):
+        count_documents(raw_zip(tmp_path / "de.zip"))
+    monkeypatch.setattr(plain_text, "DOCUMENT", 10)
+    with pytest.raises(EmsError, match=r"a\.xml has 15 bytes, more than 10"):
+        list(read_documents(path))
 
 
 def test_what_stays_is_what_plain_words_say_and_all_else_is_counted(tmp_path):

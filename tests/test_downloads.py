@@ -152,3 +152,26 @@ def test_the_command_prints_the_list_of_an_experiment(tmp_path):
     for flags, form in ((), as_text), (("--json",), as_json), (("--csv",), as_csv):
         assert ems.run(*job, *flags)[0] == form(tiny)
     assert "give OpusTools' database, --db FILE" in ems.error("corpora", "update")
+
+
+def test_documents_have_languages_and_no_sentence_pairs(project):
+    own = {"name": "Own", "version": "v1", "kind": "documents", "source": "x"}
+    alone, beside = (
+        project.load(BASE | {"corpora": corpora, "objectives": OBJECTIVES[len(corpora) > 1]})
+        for corpora in ([own], [own, TED])
+    )
+    text = as_text(alone)
+    assert "Table I" not in text
+    assert "count is not known" not in text
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("Own"))
+    assert row[-6:] == ["languages", "4", "-", "-", "?", "yours"]
+    listing = json.loads(as_json(beside))
+    only = listed(project, TED)
+    assert [row["kind"] for row in listing["corpora"]] == ["documents", "pairs"]
+    counts = ("pairs", "sentence_pairs", "used", "at_most", "unknown", "train")
+    assert [listing["total"][key] for key in counts] == [only["total"][key] for key in counts]
+    assert listing["languages"] == only["languages"]
+
+
+OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}, "context": {"weight": 1}}
+OBJECTIVES = {True: {}, False: OFF}  # what learns from pairs, or from documents alone

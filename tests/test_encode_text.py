@@ -45,7 +45,7 @@ def world(folder, format_characters):
     settings = VocabularySettings(size=110, character_coverage=1.0, sample_lines=100)
     languages = {code: tiny.languages[code] for code in SEGMENTERS}
     changes = {"clean": clean, "vocabulary": settings, "languages": languages}
-    experiment = replace(tiny, corpora=(corpus,), validation=None, **changes)
+    experiment = replace(tiny, corpora=(corpus,), validation=(), **changes)
     write_keys({}, folder / "keys.tsv")
     source = Source("C", "v1", "en-zh", (folder / "x.zip",))
     clean_corpus(experiment, source, folder / "keys.tsv", folder / "clean" / "en-zh.tsv")

@@ -313,12 +313,14 @@ def test_a_name_of_any_bytes_has_a_hash():
 
 
 PINNED = {
-    "demo-full": "fc87c2d72992056f",
+    "demo-full": "a2be55b5b7bd82e4",
     "demo": "e39fbddb57861b6f",
     "ems62": "bd7a648497edfad7",
     "lightweight-released": "092c7ec1b55ed633",
     "lightweight-small": "09f5d3e827c8fd34",
     "lightweight": "64f43e150ed7cea5",
+    "monolingual-small": "8cfa01d843f4f989",
+    "monolingual": "551a5d6a6c416261",
     "small5": "29e16ea587fea879",
     "small62": "8a6d6bf5f68b9f76",
     "starter": "7f92ce533a1d90e6",

@@ -1,15 +1,19 @@
 """Laws of mining: rounds are functions of (seed, round), each keeps the best pairs of plain loops,
 a killed run resumes to equal bytes, and what is known to be right is counted."""
 
+import hashlib
 import json
+import shutil
 from itertools import chain
 
 import numpy as np
 import pytest
 from bench_made import naive_best_pairs, unit
-from experiments_made import one_line
+from contexts_made import OWN
+from experiments_made import changed, one_line
 from mined_made import COHERENCE, MINING, made_toy, mined, trained
-from train_made import LANGUAGES, contents, rows
+from safetensors.torch import load_file, save_file
+from train_made import LANGUAGES, Killed, contents, rows
 
 from ems.encode import SentenceEncoder
 from ems.mine import job
@@ -21,6 +25,7 @@ from ems.shards import inspect
 from ems.shards.documents import DocumentStore
 from ems.shards.index import read_index, shards_of
 from ems.shards.mined import MinedPairs, MinedStore
+from ems.trained import validated
 
 SEED, LIMIT, K = 3, 30, 2
 
@@ -125,10 +130,6 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
     assert drawn < sum(len(part) for at in range(rounds.count) for part in rounds.drawn(at))
 
 
-class KilledError(Exception):
-    """What a killed run does not see."""
-
-
 @pytest.mark.parametrize("work", ["_encode", "compared"])
 @pytest.mark.parametrize("after", [0, 2])
 def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monkeypatch):
@@ -139,13 +140,13 @@ def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monk
 
     def dies(*arguments):
         if len(done) == after:
-            raise KilledError
+            raise Killed
         done.append(arguments)
         return own(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(of, work, dies)
-        with pytest.raises(KilledError):
+        with pytest.raises(Killed):
             mined(toy, tmp_path)
     assert not (tmp_path / "mined").exists()
     monkeypatch.setattr(of, work, lambda *each: done.append(each) or own(*each))
@@ -179,8 +180,15 @@ def test_translations_that_are_near_are_right_and_random_vectors_are_chance():
 
 
 def test_fewer_than_two_languages_are_an_error(toy, tmp_path):
-    message = one_line(lambda: mined(toy, tmp_path, "one", systems={"one": ONE}))
+    corpora = [{**OWN, "languages": ["en", "de", "fr"]}]  # there are no shards of fr
+    run = {"systems": {"one": ONE}, "corpora": corpora}
+    message = one_line(lambda: mined(toy, tmp_path, "one", **run))
     assert message == "expected documents of two languages or more to mine in, found en"
+    message = one_line(lambda: toy.experiment(**changed(COHERENCE, {"systems": {"one": ONE}})))
+    assert message.endswith(
+        "systems.one: objectives.coherence mines in documents of two languages or more, found en; "
+        "add documents of another one under corpora, or languages to the system"
+    )
 
 
 ONE = {
@@ -191,14 +199,14 @@ ONE = {
 
 
 def test_a_model_with_another_vocabulary_is_an_error(toy, tmp_path):
-    model = tmp_path / "model"
-    model.mkdir()
-    for path in (toy.folder / "start" / "model").iterdir():
-        (model / path.name).write_bytes(path.read_bytes())
-    other = toy.vocabulary.read_bytes() + b"\x12\x00"
+    model = shutil.copytree(toy.folder / "start" / "model", tmp_path / "model")
+    other = toy.vocabulary.read_bytes() + b"\x12\x00"  # an empty part: it is read all the same
     (model / "vocabulary.model").write_bytes(other)
+    description = json.loads((model / "model.json").read_text())
+    description["sha256"]["vocabulary.model"] = hashlib.sha256(other).hexdigest()
+    (model / "model.json").write_text(json.dumps(description))
     message = one_line(lambda: mined(toy, tmp_path, model=model))
-    assert "vocabulary.model" in message or "another one" in message
+    assert "found another one; give the model of the system that `train.start` names" in message
 
 
 # --- batches of mined pairs
@@ -249,6 +257,21 @@ def test_a_system_learns_the_similarity_of_mined_pairs(toy, never_killed, tmp_pa
     out = trained(toy, tmp_path, never_killed[0], systems={"coherent": longer})
     losses = [row["coherence"] for row in rows(out, "train")]
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_a_model_is_validated_on_mined_pairs_by_its_squared_error(toy, never_killed, tmp_path):
+    """A head of zeros predicts 0, so that the error is the mean of the squared targets."""
+    out = trained(toy, tmp_path, never_killed[0])
+    heads = load_file(out / "heads.safetensors")
+    heads["coherence.weight"].zero_()
+    heads["coherence.bias"].fill_(0.25)
+    save_file(heads, out / "heads.safetensors")
+    row = validated(out, toy.documents["training"], never_killed[0])
+    targets = np.load(never_killed[0] / "pairs.npy")["similarity"]
+    assert (
+        row["coherence"] == row["total"] == pytest.approx(np.mean((targets - 0.25) ** 2), rel=1e-4)
+    )
+    one_line(validated, out, toy.documents["training"])  # without mined pairs
 
 
 def test_mined_pairs_of_other_documents_are_an_error(toy, never_killed, tmp_path):

@@ -135,6 +135,20 @@ def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):
     assert CommandEncoder(command).identity != first
 
 
+def test_files_of_any_language_in_a_command_are_files_of_its(tmp_path):
+    template = tmp_path / "[x] {language}.vec"
+    command = f"{write_command(tmp_path)} '{template}'"
+    seen = [CommandEncoder(command).identity]
+    for code in ("de", "zh-Hans"):
+        (tmp_path / f"[x] {code}.vec").write_text("1 1")
+        seen.append(CommandEncoder(command).identity)
+    (tmp_path / "x de.vec").write_text("not of the command")
+    assert len(set(seen)) == 3
+    assert CommandEncoder(command).identity == seen[-1]
+    bare = SystemSettings("command", place=f"run {tmp_path}/{{language}}.vec {{lines}} {{out}}")
+    assert model_files(bare) == sorted(map(str, tmp_path.glob("*.vec")))
+
+
 # --- sentence-transformers
 
 
@@ -166,6 +180,21 @@ def test_its_vectors_are_the_mean_of_its_states_line_by_line(peer):
             states = model(**tokenizer(line, return_tensors="pt")).last_hidden_state[0]
         np.testing.assert_allclose(vectors[at], states.mean(0).numpy(), rtol=0, atol=1e-5)
     assert len({row.round(4).tobytes() for row in vectors}) == 4
+
+
+def test_a_plain_bert_folder_is_the_mean_of_its_last_states_without_padding(peer):
+    """As google-bert/bert-base-multilingual-cased is: no files of sentence-transformers in it."""
+    bert = str(peer.with_name(f"{peer.name}-bert"))
+    assert not (peer.with_name(f"{peer.name}-bert") / "modules.json").exists()
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(bert), AutoModel.from_pretrained(bert).eval()
+    lines = ["ab", "ab cab dad one zwei eins"]  # the first is padded beside the second
+    vectors = SentenceTransformersEncoder(bert, "cpu").encode(lines, "xx")
+    for line, vector in zip(lines, vectors, strict=True):
+        with torch.inference_mode():
+            states = model(**tokenizer(line, return_tensors="pt")).last_hidden_state[0]
+        np.testing.assert_allclose(vector, states.mean(0).numpy(), rtol=0, atol=1e-5)
 
 
 def test_its_tokens_are_counted_whole_however_long_a_line_is(peer):

@@ -8,8 +8,12 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+import torch
 from conftest import ROOT, needs
 from tools_made import runs
+
+from ems.errors import EmsError
+from ems.model.device import check_precision
 
 NUMBER = r"(\d+(?:\.\d+)?)"
 PEERS = {
@@ -60,6 +64,14 @@ def test_a_peer_that_cannot_be_imported_is_one_line_before_anything_is_measured(
     assert f"pip install '.[{extra}]'" in line
     assert "--no-peer" in line
     assert not (tmp_path / "out.json").exists()
+
+
+def test_float16_without_a_gpu_is_refused_as_the_trainer_refuses_it(tmp_path):
+    done = start("train_throughput", tmp_path / "out.json", "--no-peer", "--precision", "float16")
+    assert (done.returncode, done.stdout) == (1, "")
+    with pytest.raises(EmsError) as error:
+        check_precision("float16", torch.device("cpu"))
+    assert done.stderr == f"{error.value}\n"
 
 
 @pytest.mark.parametrize("name", ["text_throughput", "eval_throughput"])

@@ -1,12 +1,5 @@
-"""Laws of the authors' checkpoint as one of our models: the same vectors, or a clear refusal.
+"""Laws of the authors' checkpoint as one of our models: the same vectors, or a clear refusal."""
 
-The reference is their architecture written out plainly, float64, one sentence at a time
-(reference/original-code.md sections 5 to 9); nothing of it is from ems.
-"""
-
-import io
-import itertools
-import json
 import math
 import os
 from pathlib import Path
@@ -15,144 +8,30 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
-from experiments_made import shipped
+from released_made import (
+    BERT,
+    LANGUAGES,
+    MOST,
+    checkpoint,
+    imported,
+    reference,
+    state_of,
+    write_released,
+    write_vocabulary,
+)
 
 from ems.cli import main
 from ems.encode import MODEL, SentenceEncoder
 from ems.errors import EmsError
 from ems.files import read_json
-from ems.model.released import import_released, sizes
-from ems.objectives.masking import Masker, Pieces
-from ems.settings import plain
-from ems.shards.index import shards_in
-from ems.shards.reader import PairStore
-from ems.shards.writer import write_shards
-from ems.trained import validated
+from ems.model.released import sizes
 
-WIDTH, LAYERS, HEADS, INNER, MOST = 12, 2, 3, 20, 9
-LANGUAGES = ["en", "de", "zh", "ja"]
 LINES = ["kalo mine", "ne ru so ti kalo mine va", "va", "Ne RU so ti va lo mi ka kalo mine so so"]
-BERT = "module.model.bert."
-
-
-def write_vocabulary(path, symbols=("<MASK>", *(f"<2{code}>" for code in LANGUAGES)), size=44):
-    """A SentencePiece model laid out as theirs: 0 <pad>, 1 <unk>, 2 <MASK>, the languages."""
-    model = io.BytesIO()
-    parts = ["kalo", "mine", "ne", "ru"], ["so", "ti", "va"], ["lo", "mi", "ka"]
-    ids = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=map(" ".join, itertools.product(*parts)),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=size,
-        **ids,
-        control_symbols=list(symbols),
-        minloglevel=2,
-        hard_vocab_limit=False,
-    )
-    path.write_bytes(model.getvalue())
-    return sentencepiece.SentencePieceProcessor(model_file=str(path))
-
-
-def make_state(pieces):
-    """A state_dict with their keys and shapes, random."""
-    draw = torch.Generator().manual_seed(5)
-
-    def random(*shape):
-        return torch.randn(*shape, generator=draw) * 0.4
-
-    def linear(name, out, into):
-        return {f"{name}.weight": random(out, into), f"{name}.bias": random(out)}
-
-    def norm(name, size):
-        return {f"{name}.weight": 1 + random(size), f"{name}.bias": random(size)}
-
-    state = {
-        f"{BERT}embedding.word_embedding.embedding.weight": random(pieces, WIDTH),
-        f"{BERT}embedding.position_embedding.position_embeddings.weight": random(MOST + 1, WIDTH),
-        **norm(f"{BERT}embedding.layer_norm", WIDTH),
-    }
-    for number in range(LAYERS):
-        layer = f"{BERT}encoder.layer.{number}."
-        for name in ("query", "key", "value"):
-            state |= linear(f"{layer}attention.self_attention.{name}", WIDTH, WIDTH)
-        state |= linear(f"{layer}attention.output.dense", WIDTH, WIDTH)
-        state |= norm(f"{layer}attention.output.LayerNorm", WIDTH)
-        state |= linear(f"{layer}intermediate.dense", INNER, WIDTH)
-        state |= linear(f"{layer}output.dense", WIDTH, INNER)
-        state |= norm(f"{layer}output.LayerNorm", WIDTH)
-    state |= {"module.model.la_tag_linear.embedding.weight": random(len(LANGUAGES), 8)}
-    state |= norm("module.model.la_tag_linear.layer_norm", 8)
-    state |= linear("module.model.transform.dense", WIDTH + 8, WIDTH + 8)
-    state |= norm("module.model.transform.LayerNorm", WIDTH + 8)
-    state |= {"module.model.decoder.decoder.weight": random(pieces, WIDTH + 8)}
-    state |= linear("module.alignproj.0", WIDTH, WIDTH) | linear("module.alignproj.3", 5, WIDTH)
-    return state
-
-
-def checkpoint(state):
-    """What their main.py saves; the losses may be numbers of NumPy."""
-    return {
-        "state_dict": state,
-        "best_loss": np.float64(4.25),
-        "valid_loss": np.float32(4.5),
-        "step": 733176,
-        "epoch": 3,
-        "model_name": "maki49",
-        "optimizer": {"state": {0: {"step": 1, "exp_avg": torch.zeros(3)}}, "param_groups": []},
-    }
-
-
-def reference(state, ids):
-    """Their encoder on one sentence of token ids: float64[WIDTH]."""
-    w = {key.removeprefix(BERT): value.double().numpy() for key, value in state.items()}
-
-    def linear(name, value):
-        return value @ w[f"{name}.weight"].T + w[f"{name}.bias"]
-
-    def norm(name, value):
-        centred = value - value.mean(1, keepdims=True)
-        normal = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-12)
-        return normal * w[f"{name}.weight"] + w[f"{name}.bias"]
-
-    words = w["embedding.word_embedding.embedding.weight"][ids[:MOST]]
-    places = w["embedding.position_embedding.position_embeddings.weight"]
-    states = norm("embedding.layer_norm", words + places[1 : len(words) + 1])
-    size = WIDTH // HEADS
-    for number in range(LAYERS):
-        layer = f"encoder.layer.{number}."
-        names = (f"{layer}attention.self_attention.{name}" for name in ("query", "key", "value"))
-        query, key, value = (linear(name, states) for name in names)
-        mixed = np.zeros_like(states)
-        for head in range(HEADS):
-            part = slice(head * size, (head + 1) * size)
-            shares = np.exp(query[:, part] @ key[:, part].T / math.sqrt(size))
-            mixed[:, part] = shares / shares.sum(1, keepdims=True) @ value[:, part]
-        out = f"{layer}attention.output."
-        states = norm(f"{out}LayerNorm", linear(f"{out}dense", mixed) + states)
-        inner = linear(f"{layer}intermediate.dense", states)
-        inner = inner / (1 + np.exp(-inner))
-        out = f"{layer}output."
-        states = norm(f"{out}LayerNorm", linear(f"{out}dense", inner) + states)
-    return states.mean(axis=0)
 
 
 @pytest.fixture
 def made(tmp_path):
-    """Their two files in a folder: weights.pt and spm.model."""
-    pieces = write_vocabulary(tmp_path / "spm.model").get_piece_size()
-    torch.save(checkpoint(make_state(pieces)), tmp_path / "weights.pt")
-    return tmp_path
-
-
-def imported(folder):
-    out = folder / "models" / "released"
-    import_released(folder / "weights.pt", folder / "spm.model", out, HEADS, "sacremoses")
-    return out
-
-
-def state_of(folder):
-    return torch.load(folder / "weights.pt", weights_only=False)["state_dict"]
+    return write_released(tmp_path)
 
 
 def refusal(folder):
@@ -225,156 +104,6 @@ def test_the_names_of_an_older_checkpoint_and_one_saved_without_ddp_are_known(ma
     assert [(imported(made) / name).read_bytes() for name in files] == first
 
 
-# --- the authors' losses
-
-PAIRS = [  # de, en
-    ("kalo mine so", "ne ru"),
-    ("va", "so ti kalo mine"),
-    ("ru so so ti", "lo mi ka va va"),
-    ("lo lo", "mine kalo ne"),
-    ("ti ka mi", "ru"),
-]
-CHANGES = ["counted", "added up", "no mask", "own language", "no norm", "one direction", "dot"]
-
-
-def make_shards(folder, out):
-    """Shards of PAIRS, made with the vocabulary of the model folder `out`."""
-    lines = "".join(f"{de}\t{en}\t{at}\n" for at, (de, en) in enumerate(PAIRS, 1))
-    (folder / "de-en.tsv").write_text(lines)
-    write_shards(folder / "de-en.tsv", out / "vocabulary.model", folder / "shards")
-    return folder / "shards"
-
-
-def losses(state, sides, change=None):
-    """Their XTR and contrastive loss of sides[2][B] (language, tokens as the model sees them):
-    float64, one sentence at a time (original-code.md section 9).
-    """
-    w = {key.removeprefix("module."): value.double().numpy() for key, value in state.items()}
-    vectors = [[reference(state, ids) for _, ids in side] for side in sides]
-    xtr = 0.0
-    for own, other in ((0, 1), (1, 0)) if change != "one direction" else ((0, 1),):
-        for vector, of, (to, ids) in zip(vectors[own], sides[own], sides[other], strict=True):
-            language = of[0] if change == "own language" else to
-            shares = {w: 1 / len(ids) for w in ids}
-            if change == "counted":
-                shares = {w: list(ids).count(w) / len(ids) for w in ids}
-            if change == "added up":
-                shares = {w: share / sum(shares.values()) for w, share in shares.items()}
-            log_q = predicted(w, language, vector, change)
-            xtr += sum(p * (math.log(p) - log_q[word]) for word, p in shares.items())
-    first, second = ([projected(w, vector) for vector in side] for side in vectors)
-    scores = np.array([[a @ b for b in second] for a in first])
-    if change != "dot":
-        scores /= np.outer(*([math.sqrt(v @ v) for v in side] for side in (first, second)))
-    crossed = [np.log(np.exp(s / 0.1).sum(1)) - np.diag(s) / 0.1 for s in (scores, scores.T)]
-    return xtr / len(PAIRS), sum(part.mean() for part in crossed)
-
-
-def normed(w, name, value):
-    normal = (value - value.mean()) / math.sqrt(value.var() + 1e-12)
-    return normal * w[f"{name}.weight"] + w[f"{name}.bias"]
-
-
-def predicted(w, language, vector, change):
-    """log softmax over the pieces."""
-    told = w["model.la_tag_linear.embedding.weight"][language]
-    joined = np.concatenate([normed(w, "model.la_tag_linear.layer_norm", told), vector])
-    mixed = w["model.transform.dense.weight"] @ joined + w["model.transform.dense.bias"]
-    mixed = mixed / (1 + np.exp(-mixed))
-    if change != "no norm":
-        mixed = normed(w, "model.transform.LayerNorm", mixed)
-    logits = w["model.decoder.decoder.weight"] @ mixed
-    return logits - np.log(np.exp(logits).sum())
-
-
-def projected(w, vector):
-    inner = np.maximum(0, w["alignproj.0.weight"] @ vector + w["alignproj.0.bias"])
-    return w["alignproj.3.weight"] @ inner + w["alignproj.3.bias"]
-
-
-def seen_sides(out, shards):
-    """(language, tokens) of each sentence, first sides and second sides, with the masks of
-    validation, which one token of a pair has.
-    """
-    store = PairStore(shards_in(shards), LANGUAGES, MOST)
-    (batch,) = store.in_order(152)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(out / "vocabulary.model"))
-    masked = Masker("one", Pieces.of(pieces), MOST)(batch, 0, 0).inputs
-    sides = []
-    for tokens in (masked, batch.tokens):
-        parts = np.split(tokens, np.cumsum(batch.lengths)[:-1])
-        by_row = dict(zip(batch.rows.tolist(), parts, strict=True))
-        rows = [(batch.languages[row], by_row[row]) for row in range(len(by_row))]
-        sides.append((rows[: len(PAIRS)], rows[len(PAIRS) :]))
-    return sides
-
-
-def test_the_losses_of_the_imported_model_are_those_of_the_authors_code(made):
-    out, state = imported(made), state_of(made)
-    shards = make_shards(made, out)
-    masked, unmasked = seen_sides(out, shards)
-    row = validated(out, [shards])
-    xtr, contrastive = losses(state, masked)
-    assert row["xtr"] == pytest.approx(xtr, rel=1e-4)
-    assert row["contrastive"] == pytest.approx(contrastive, rel=1e-4)
-    assert row["total"] == pytest.approx(xtr + contrastive, rel=1e-4)
-    assert row["p1_by_language"].keys() == {"de"}
-    for change in CHANGES:
-        other = losses(state, unmasked if change == "no mask" else masked, change)
-        assert np.abs(np.subtract(other, (xtr, contrastive))).max() > 1e-3 * xtr, change
-
-
-def test_its_settings_are_those_of_ems_released(made):
-    """Of the released sizes they are the same; these are smaller."""
-    own = read_json(imported(made) / "model.json", MODEL)["training"]["system"]
-    released = {key: plain(getattr(shipped("ems62").systems["ems-released"], key)) for key in own}
-    sizes = {"model": ("layers", "width", "heads", "feed_forward", "max_tokens")}
-    for key in sizes["model"]:
-        del own["model"][key], released["model"][key]
-    own["objectives"]["head"]["language_width"] = 128
-    own["objectives"]["contrastive"]["width"] = 128
-    assert own["model"] == released["model"]
-    assert own["objectives"] == released["objectives"]
-    for key, value in own["train"].items():
-        if key in ("steps", "batch_pairs", "amsgrad", "input_mask"):
-            assert value == released["train"][key], key
-
-
-def test_heads_that_share_the_embeddings_or_have_no_projection_are_read_too(made):
-    state = state_of(made)
-    words = state[f"{BERT}embedding.word_embedding.embedding.weight"]
-    shared = {key: value for key, value in state.items() if "alignproj" not in key}
-    shared["module.model.target_embedding.weight"] = words
-    shared["module.model.decoder.decoder.weight"] = words
-    for name, size in (("dense.weight", (WIDTH, WIDTH + 8)), ("dense.bias", (WIDTH,))):
-        shared[f"module.model.transform.{name}"] = torch.randn(size)
-    for kind in ("weight", "bias"):
-        shared[f"module.model.transform.LayerNorm.{kind}"] = torch.ones(WIDTH)
-    torch.save(checkpoint(shared), made / "weights.pt")
-    out = imported(made)
-    row = validated(out, [make_shards(made, out)])
-    assert row.keys() == {"xtr", "total", "p1", "p1_by_language"}
-
-
-def test_shards_of_another_vocabulary_and_a_model_without_heads_are_told(made, capfd):
-    out = imported(made)
-    shards = make_shards(made, out)
-    write_vocabulary(made / "spm.model", size=48)
-    state = make_state(48)
-    torch.save(checkpoint(state), made / "weights.pt")
-    out = imported(made)
-    with pytest.raises(EmsError, match=r"another vocabulary; make shards .*vocabulary\.model"):
-        validated(out, [shards])
-    shards = make_shards(made, out)
-    (out / "heads.safetensors").unlink()
-    command = ["validate", "--model", str(out), "--shards", str(shards)]
-    assert main(command) == 1
-    assert "heads.safetensors: does not fit its settings" in capfd.readouterr().err
-    imported(made)
-    assert main(command) == 0
-    assert json.loads(capfd.readouterr().out).keys() >= {"xtr", "contrastive", "total", "p1"}
-
-
 # --- refusals
 
 
@@ -445,7 +174,7 @@ def test_a_checkpoint_that_holds_code_is_refused_and_nothing_of_it_runs(made, mo
     assert not Path("evil").exists()
 
 
-def test_the_command_imports_and_tells_a_missing_file_in_one_line(made, capfd, monkeypatch):
+def test_the_command_imports_and_names_a_missing_file_in_one_line(made, capfd, monkeypatch):
     monkeypatch.chdir(made)
     arguments = ["import-released", "--spm", "spm.model", "--out", "released", "--heads", "3"]
     assert main([*arguments, "--weights", "weights.pt"]) == 0

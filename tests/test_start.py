@@ -118,14 +118,14 @@ def test_a_start_that_is_an_entry_with_each_is_that_of_the_same_vocabulary(toy):
         "base": {"each": ["de", "fr"]},
         "next": {"each": ["de", "fr"], "train": {"start": "base"}, "iterations": 2},
     }
-    found = toy.experiment(vocabularies=names, systems={"ems": {}, **systems}).systems
-    assert found["next-fr-1"].train.start == "base-fr"
-    assert found["next-de-2"].train.start == "next-de-1"
+    expanded = toy.experiment(vocabularies=names, systems={"ems": {}, **systems}).systems
+    assert expanded["next-fr-1"].train.start == "base-fr"
+    assert expanded["next-de-2"].train.start == "next-de-1"
 
 
 MISTAKES = {
     "itself": ({"ems": {"train": {"start": "ems"}}}, "ems is no other system that is trained here"),
-    "nobody": ({"ems": {"train": {"start": "x"}}}, "x is no other system that is trained here"),
+    "unknown": ({"ems": {"train": {"start": "x"}}}, "x is no other system that is trained here"),
     "a baseline": (
         {"ems": {"train": {"start": "x"}}, "x": {"kind": "char-ngram"}},
         "x is no other system that is trained here; there: none",
@@ -145,6 +145,10 @@ MISTAKES = {
     "iterations of a name": (
         {"ems": {"train": {"start": "b"}, "iterations": 2}, "b": {}, "ems-1": {}},
         "systems.ems.iterations: makes ems-1, which is another system's name",
+    ),
+    "iterations of a baseline": (
+        {"ems": {}, "x": {"kind": "char-ngram", "iterations": 2}},
+        "systems.x.iterations: x is not trained here; leave it out",
     ),
     "coherence without a start": (
         {"ems": {"objectives": {"xtr": {"weight": 0}, "coherence": {"weight": 1}}}},

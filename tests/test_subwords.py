@@ -7,9 +7,11 @@ from collections import Counter
 import pytest
 from experiments_made import one_line
 from mirror_made import lexicon
+from sentencepiece import SentencePieceTrainer
 from shards_made import LANGUAGES, WORDS
 from text_made import of_languages
 
+from ems.config.page.schema import experiment_schema
 from ems.errors import EmsError
 from ems.shards.words import WordEncoder
 from ems.text import subwords
@@ -256,6 +258,16 @@ def test_a_rare_character_of_a_chosen_language_has_no_piece_or_bytes(mixed, tmp_
     assert UNK not in ids
     assert len(ids) == 2 + len("龍".encode())
     assert vocabulary.decode(ids) == "猫龍鳥"
+
+
+def test_the_least_coverage_is_the_least_that_sentencepiece_takes(mixed, tmp_path):
+    least = experiment_schema()["$defs"]["VocabularySettings"]["properties"]["character_coverage"]
+    of(mixed, tmp_path, character_coverage=least["minimum"])
+    model = {"model_prefix": str(tmp_path / "refused"), "vocab_size": 60}
+    with pytest.raises(RuntimeError):
+        SentencePieceTrainer.train(
+            input=str(mixed), character_coverage=least["minimum"] - 0.001, **model
+        )
 
 
 @pytest.mark.parametrize("coverage", [0.98, 0.999])

@@ -156,6 +156,17 @@ def test_pairs_are_those_kept_for_training_of_the_systems_own_languages(tmp_path
     assert [row["Paral."] for row in rows.values()] == list(map(str, expected))
 
 
+def test_sentences_of_documents_are_no_pairs(tmp_path):
+    report = demo_report(tmp_path / "report.json")
+    data = json.loads(report.read_text())
+    counts = {"read": 5, "removed": {}, "kept": 5}
+    own = {"corpus": "Own", "version": "v1", "role": "train", "pair": "en", "by_benchmark": {}}
+    data["corpora"].append(own | counts | {"documents": counts})
+    report.write_text(json.dumps(data))
+    write_models_table([write_model(tmp_path, "a", ["en", "fr"])], report, [], tmp_path / "t.tex")
+    assert csv_rows(tmp_path / "t.tex")["a"]["Paral."] == str(KEPT["en-fr"])
+
+
 def test_printed_rows_are_those_that_are_named_and_stand_last(tmp_path):
     model = write_model(tmp_path, "ems", ["en", "fr"])
     rows = models_table(tmp_path, model, printed=["EMS", "LaBSE"])

@@ -1,18 +1,23 @@
 """Laws of `keep: best`: the model is that of its best validation, whatever killed the run."""
 
 import json
-import signal
 
 import pytest
 import torch
 from experiments_made import changed
-from safetensors.torch import load_file
-from train_made import contents, json_rows, rows, train_into, train_until
+from train_made import (
+    contents,
+    json_rows,
+    rows,
+    train_into,
+    train_stopped,
+    train_until,
+    weights_of,
+)
 
 from ems.errors import EmsError
 from ems.train import checkpoint, journal
 from ems.train.journal import Journal
-from ems.train.step import Trainer
 
 pytestmark = pytest.mark.usefixtures("logged", "scored")
 
@@ -31,20 +36,11 @@ def scored(monkeypatch):
 def give_scores(monkeypatch):
     validated = Journal._validated
 
-    def scores(run, store):
+    def scores(run):
         step = run.done.step
-        return {**validated(run, store), "total": TOTALS[step], "p1": P1[step]}
+        return {**validated(run), "total": TOTALS[step], "p1": P1[step]}
 
     monkeypatch.setattr(Journal, "_validated", scores)
-
-
-def weights_of(folder):
-    files = {"encoder.": "model", "heads.": "heads"}
-    return {
-        part + name: value
-        for part, file in files.items()
-        for name, value in load_file(folder / f"{file}.safetensors").items()
-    }
 
 
 def saved_weights(monkeypatch):
@@ -101,20 +97,8 @@ def test_killed_at_or_between_checkpoints_it_gives_the_same_bytes(die, steps, to
     assert contents(toy.train(tmp_path, **BEST)) == whole
 
 
-def test_stopped_before_the_best_validation_it_gives_the_same_bytes(
-    toy, whole, tmp_path, monkeypatch
-):
-    forward = Trainer.forward
-
-    def stopping(trainer, batch):
-        if batch.step == 20:
-            signal.raise_signal(signal.SIGTERM)
-        return forward(trainer, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "forward", stopping)
-        with pytest.raises(EmsError, match="after step 21"):
-            toy.train(tmp_path, **BEST)
+def test_stopped_before_the_best_validation_it_gives_the_same_bytes(toy, whole, tmp_path):
+    train_stopped(toy, tmp_path, 20, **BEST)
     assert contents(toy.train(tmp_path, **BEST)) == whole
 
 

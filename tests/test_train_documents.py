@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from train_made import Toy, contents, rows, train_into, train_until
 
 from ems.encode import SentenceEncoder
+from ems.trained import validated
 
 LEARNT = [
     ("cross-entropy", 0.6931, 65),
@@ -44,6 +45,26 @@ def test_its_log_has_the_loss_the_accuracy_and_the_p1_of_pairs(never_killed):
         assert list(row)[3:] == ["p1", "p1_by_language", *parts]
         assert row["p1_by_language"].keys() == {"de", "fr"}
     assert list(rows(never_killed, "train")[-1])[3:] == [*parts, "lr"]
+
+
+def test_a_finished_model_has_the_row_of_its_last_validation(toy, never_killed):
+    last = rows(never_killed, "validation")[-1]
+    of_documents = validated(never_killed, toy.documents["validation"])
+    assert of_documents == {key: last[key] for key in ("context", "context_accuracy", "total")}
+    of_pairs = validated(never_killed, toy.shards("validation"))
+    assert of_pairs == {key: last[key] for key in ("p1", "p1_by_language")}
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_model_is_validated_on_what_it_learnt_from_alone(both, toy, never_killed, tmp_path):
+    documents = toy.documents["validation"]
+    if both:
+        one_line(validated, never_killed, [*documents, *toy.shards("validation")])
+        one_line(validated, never_killed, documents, tmp_path)
+    else:
+        pairs = toy.train(tmp_path, train={"steps": 1})
+        message = one_line(validated, pairs, documents)
+        assert "expected pairs; or documents, for a model that learnt `context`" in message
 
 
 @pytest.mark.parametrize(("kill", "step"), [(train_until, 10), (train_into, 13)])

@@ -2,12 +2,11 @@
 
 import json
 import math
-import signal
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from train_made import contents, rows, train_until
+from train_made import contents, rows, train_stopped, train_until, weights_of
 
 from ems.errors import EmsError
 from ems.train import checkpoint, journal
@@ -166,12 +165,7 @@ def test_the_model_is_the_mean_of_the_last_checkpoints(toy, tmp_path, monkeypatc
     monkeypatch.setattr(journal, "save_checkpoint", spy)
     out = toy.train(tmp_path, train=settings)
     assert sorted(saved) == [5, 10, 15, 20, 25, 28]
-    files = {"encoder.": "model", "heads.": "heads"}
-    weights = {
-        part + name: value
-        for part, file in files.items()
-        for name, value in load_file(out / f"{file}.safetensors").items()
-    }
+    weights = weights_of(out)
     assert weights.keys() == saved[28].keys()
     for name, tensor in weights.items():
         parts = [saved[step][name].flatten().tolist() for step in (20, 25, 28)]
@@ -179,21 +173,11 @@ def test_the_model_is_the_mean_of_the_last_checkpoints(toy, tmp_path, monkeypatc
         assert torch.equal(tensor.flatten(), torch.tensor(mean, dtype=torch.float64).float()), name
 
 
-def test_an_average_is_the_same_after_stops_at_other_steps(toy, tmp_path, monkeypatch):
+def test_an_average_is_the_same_after_stops_at_other_steps(toy, tmp_path):
     """A checkpoint that only a stopped run has is not averaged."""
     settings = {"average_checkpoints": 2}
     whole = contents(toy.train(tmp_path / "whole", train=settings))
-    forward = Trainer.forward
-
-    def stopping(trainer, batch):
-        if batch.step == 22:
-            signal.raise_signal(signal.SIGTERM)
-        return forward(trainer, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "forward", stopping)
-        with pytest.raises(EmsError, match="after step 23"):
-            toy.train(tmp_path / "stopped", train=settings)
+    train_stopped(toy, tmp_path / "stopped", 22, train=settings)
     assert contents(toy.train(tmp_path / "stopped", train=settings)) == whole
     assert whole["model.safetensors"] != contents(toy.train(tmp_path / "x"))["model.safetensors"]
 

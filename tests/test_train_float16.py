@@ -67,7 +67,7 @@ def test_it_learns_as_in_float32(toy, tmp_path, monkeypatch, anywhere):
 
 
 def test_the_scale_changes_no_gradient_of_the_losses(toy, tmp_path, monkeypatch, on_cpu):
-    """A power of two: but for what float16 rounds to 0 or to infinity, the same bits."""
+    """A power of two changes only the bits that float16 rounds to 0 or to infinity."""
     models = []
     for scale in (2.0**8, 2.0**12):
         with monkeypatch.context() as patch:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from conftest import ROOT
 from safetensors.torch import load_file
-from train_made import Toy, contents, json_rows, rows, train_until
+from train_made import Toy, contents, json_rows, rows, signal_in_step, train_until
 
 from ems.errors import REQUEUE, EmsError
 from ems.train import checkpoint, journal
@@ -163,17 +163,6 @@ def test_a_signal_in_any_step_loses_no_step_and_changes_nothing(
     caplog.clear()
     assert_same(finished(toy, tmp_path), never_killed)
     assert f"resumed at step {step + 1}" in caplog.text
-
-
-def signal_in_step(monkeypatch, step):
-    one = Trainer.forward
-
-    def forward(trainer, batch):
-        if batch.step == step:
-            signal.raise_signal(signal.SIGTERM)
-        return one(trainer, batch)
-
-    monkeypatch.setattr(Trainer, "forward", forward)
 
 
 def test_a_signal_in_validation_ends_it_and_it_is_done_after_the_run_is_resumed(

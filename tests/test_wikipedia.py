@@ -4,13 +4,10 @@ import bz2
 import gzip
 import json
 import shutil
-import signal
-import subprocess
-import time
 from itertools import pairwise
 
 import pytest
-from cli_made import Cli
+from cli_made import Cli, records
 from conftest import needs
 from documents_made import END, HEAD, page, write_dump
 
@@ -161,15 +158,10 @@ def test_killed_it_goes_on_with_the_pieces_that_are_left(tmp_path, workers):
     job += ("--piece-streams", 2)
     ems(*job, "--out", tmp_path / "whole.txt.gz")
     out = tmp_path / "out.txt.gz"
-    run = ems.start(*job, "--out", out, "--workers", workers, stderr=subprocess.DEVNULL)
-    while len(list(state.glob("*/done/*.json"))) < 2:
-        assert run.poll() is None, "it ended before it could be killed"
-        time.sleep(0.002)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
+    ems.kill_once(lambda: records(state) >= 2, *job, "--out", out, "--workers", workers)
     assert not out.exists()
-    told = ems(*job, "--out", out)
-    assert any("resumed, " in line for line in told)
+    lines = ems(*job, "--out", out)
+    assert any("resumed, " in line for line in lines)
     assert out.read_bytes() == (tmp_path / "whole.txt.gz").read_bytes()
     assert not state.exists()
 

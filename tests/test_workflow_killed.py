@@ -1,5 +1,5 @@
-"""The tiny experiment killed in every stage, where every folder that a user can name has a nasty
-name: run again, it gives what one run gives.
+"""The tiny experiment, and one of documents and mined pairs, killed in every stage, where every
+folder that a user can name has a nasty name: run again, they give what one run gives.
 """
 
 import contextlib
@@ -8,15 +8,18 @@ import time
 
 import psutil
 import pytest
-from conftest import copy_project
+import yaml
+from conftest import Project, copy_project, needs
+from documents_made import of_documents, write_articles
 from names_made import NASTY, quoted
 
 from ems.orphan import INTERVAL
+from ems.text import wikipedia
 
 MODEL = "results/tiny/models/ems/model.json"
 # Words of the job with which a run is killed (none that may come before those above it), what is
 # killed of it (a download would be tried again if it were only `ems`), and the text in the output
-# after which that happens.
+# after which that happens, or the file in results/.
 STAGES = [
     ("demo-mirror", "ems", "start"),
     ("fetch", "snakemake", "copy "),
@@ -33,6 +36,20 @@ STAGES = [
     ("table tatoeba", "ems", "ems table tatoeba"),
     ("figure tatoeba", "snakemake", "ems figure tatoeba"),
     ("costs", "ems", "ems costs"),
+]
+OF_DOCUMENTS = [
+    ("fetch text", "snakemake", "copy en.txt"),
+    ("fetch dump", "snakemake", "copy dewiki"),
+    ("wikipedia", "ems", "articles of de"),
+    ("clean Wikipedia", "snakemake", "decontaminate Wikipedia"),
+    ("clean DemoDocuments", "ems", "decontaminate DemoDocuments"),
+    ("shards", "ems", "encode "),
+    ("train context", "ems", "checkpoint at step 20"),
+    ("train context", "snakemake", "checkpoint at step 30"),
+    ("mine coherent-1", "snakemake", "mine coherent-1: encode"),
+    ("mine coherent-1", "ems", "*/state/mine/coherent-1/compared/*/done/00001.json"),
+    ("train coherent-1", "snakemake", "checkpoint at step 10"),
+    ("train coherent-1", "ems", "checkpoint at step 30"),
 ]
 
 
@@ -62,18 +79,21 @@ def _first_job(project, stages, run):
     return None
 
 
-def _kill_once(project, stages):
+def _kill_once(project, stages, target="all"):
     """Start a run and kill -9 it in the first of the stages that it comes to; the place of that
     stage, None if the run comes to its end.
     """
-    run = project.start("snakemake", "all")
+    run = project.start("snakemake", target)
     job = _first_job(project, [name for name, _, _ in stages], run)
     if job is None:
         return None
     at, process = job
     _, victim, text = stages[at]
     log = project.folder / "started.log"
-    while text not in log.read_text() and process.is_running() and run.poll() is None:
+    results = project.folder / "results"
+    while process.is_running() and run.poll() is None:
+        if text in log.read_text() or any(results.glob(text)):
+            break
         time.sleep(0.01)
     if victim == "ems" and process.is_running():
         process.kill()
@@ -116,6 +136,56 @@ def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(tiny_
     assert not list((nasty.folder / "results").rglob("*.part"))
     assert list(nasty.folder.parent.rglob("pwned")) == []
     assert "Nothing to be done" in nasty.snakemake("all")
+
+
+COHERENT = "results/documents/models/coherent-1/model.json"
+MADE = ("models/*/model.safetensors", "models/*/losses.jsonl", "models/*/mined/*")
+
+
+def _documents(project, folder):
+    """Make an experiment of documents in `folder` the project's."""
+    tiny = yaml.safe_load((project.folder / "configs/tiny.yaml").read_text())
+    sources = {"documents": "embedded", "wikipedia": str(folder)}
+    project.select("documents", of_documents(tiny, sources))
+
+
+def _made(project):
+    """The bytes of the models, their losses and the mined pairs, by name."""
+    results = project.folder / "results/documents"
+    return {
+        str(path.relative_to(results)): path.read_bytes()
+        for pattern in MADE
+        for path in results.glob(pattern)
+    }
+
+
+@pytest.mark.slow
+def test_documents_killed_in_every_stage_in_turn_give_the_same_models_and_mined_pairs(tmp_path):
+    for need in wikipedia.NEEDS:
+        needs(need.present(), need.install)
+    whole, nasty = tmp_path / "whole", tmp_path / f"{NASTY} {{}} {{x}}"
+    for folder, dumps in ((whole, tmp_path / "dumps"), (nasty, tmp_path / NASTY)):
+        folder.mkdir()
+        write_articles(dumps)
+        _documents(copy_project(folder), dumps)
+    whole, nasty = Project(whole), Project(nasty)
+    whole.snakemake(COHERENT)
+    left, killed = OF_DOCUMENTS, []
+    while left and (at := _kill_once(nasty, left, COHERENT)) is not None:
+        killed.append(left[at])
+        left = [*left[:at], *left[at + 1 :]]
+    nasty.snakemake(COHERENT)
+    assert len(killed) >= 10, killed
+    assert len(_made(whole)) == 2 * 2 + 2
+    assert _made(nasty) == _made(whole)
+    logs = nasty.folder / "results/documents/logs"
+    assert "resumed, " in (logs / "mine/coherent-1.log").read_text()
+    for name in ("context", "coherent-1"):
+        log = (logs / f"train/{name}.log").read_text()
+        assert int(log.partition("resumed at step ")[2].split()[0]) >= 10
+    assert not list((nasty.folder / "results").rglob("*.part"))
+    assert list(tmp_path.rglob("pwned")) == []
+    assert "Nothing to be done" in nasty.snakemake(COHERENT)
 
 
 def test_jobs_do_not_outlive_a_killed_snakemake(finished):

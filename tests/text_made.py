@@ -13,7 +13,7 @@ GROUPS = ("clean", "decontaminate", "vocabulary")
 def tiny(corpus=None, **changes):
     """The experiment, of one corpus if that is given; of GROUPS only the given keys change."""
     if corpus:
-        changes |= {"corpora": (corpus,), "validation": None}
+        changes |= {"corpora": (corpus,), "validation": ()}
     for key in GROUPS:
         if key in changes:
             settings = getattr(shipped("tiny"), key)

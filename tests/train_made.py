@@ -1,11 +1,14 @@
 """Shards, a vocabulary and an experiment to train on in seconds, and runs that die on the way."""
 
 import json
+import signal
 
 import pytest
 from experiments_made import MINIMAL, Settings, changed
 from mirror_made import translations, write_lines
+from safetensors.torch import load_file
 
+from ems.errors import EmsError
 from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
@@ -118,6 +121,26 @@ def train_into(toy, folder, step, **changes):
     return _killed(toy, folder, (Trainer, "step", step_or_die), changes)
 
 
+def signal_in_step(monkeypatch, step):
+    """SIGTERM comes within `step` of a training."""
+    one = Trainer.forward
+
+    def forward(trainer, batch):
+        if batch.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        return one(trainer, batch)
+
+    monkeypatch.setattr(Trainer, "forward", forward)
+
+
+def train_stopped(toy, folder, step, **changes):
+    """Train until SIGTERM comes within `step`, after which it ends with a checkpoint."""
+    with pytest.MonkeyPatch.context() as patch:
+        signal_in_step(patch, step)
+        with pytest.raises(EmsError, match=f"after step {step + 1}"):
+            toy.train(folder, **changes)
+
+
 def _killed(toy, folder, patched, changes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(*patched)
@@ -130,6 +153,16 @@ def _killed(toy, folder, patched, changes):
 def contents(folder):
     """Every byte of the files of a folder."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def weights_of(folder):
+    """The weights of a model folder by the names that they have in a checkpoint."""
+    files = {"encoder.": "model", "heads.": "heads"}
+    return {
+        part + name: value
+        for part, file in files.items()
+        for name, value in load_file(folder / f"{file}.safetensors").items()
+    }
 
 
 def json_rows(path):

@@ -18,7 +18,6 @@ from torch import Tensor
 from ems.bench.nearest import COLUMNS, ROWS, Neighbours, block, keys_of, nearest, parts_of
 from ems.model.device import choose_device
 
-NEIGHBOURS = 10
 SLACK = 1e-5  # more than products of other tiles differ by
 
 
@@ -39,7 +38,7 @@ def best_pairs(
     first: np.ndarray,
     second: np.ndarray,
     keep: int,
-    k: int = NEIGHBOURS,
+    k: int,
     device: str = "auto",
 ) -> Pairs:
     """Return the `keep` best of all pairs of first[N, d] and second[M, d], or all if there are
@@ -71,7 +70,7 @@ def _able(own: Neighbours, around: np.ndarray, of_others: np.ndarray, least: flo
     return np.flatnonzero(2.0 * own.similarity[:, 0] - around - of_others.min() >= least)
 
 
-Found = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows of either set int64[P], float32 scores
+Best = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows of either set int64[P], float32 scores
 
 
 def _best(
@@ -81,10 +80,10 @@ def _best(
     keep: int,
     least: float,
     device: str,
-) -> Found:
+) -> Best:
     """Return the `keep` best pairs of some rows of two sets, all of `least` or more."""
     place = choose_device(device)
-    found: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    best: Best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     for ours in _blocks(rows[0], ROWS):
         queries = _taken(sets[0], ours, place)
         beside = torch.from_numpy(around[0][ours, None].astype(np.float32)).to(place)
@@ -94,10 +93,10 @@ def _best(
             tile.mul_(2).sub_(beside).sub_(others)
             flat, scores = _above(tile.flatten(), keep, least)
             pairs = ours[flat // len(theirs)], theirs[flat % len(theirs)], scores
-            found = _shortened(tuple(map(np.append, found, pairs)), keep)
-            if len(found[2]) == keep:
-                least = max(least, float(found[2].min()) - SLACK)
-    return found
+            best = _shortened(tuple(map(np.append, best, pairs)), keep)
+            if len(best[2]) == keep:
+                least = max(least, float(best[2].min()) - SLACK)
+    return best
 
 
 def _blocks(rows: np.ndarray, size: int) -> list[np.ndarray]:
@@ -119,7 +118,7 @@ def _above(scores: Tensor, keep: int, least: float) -> tuple[np.ndarray, np.ndar
     return places.cpu().numpy(), scores.cpu().numpy()
 
 
-def _shortened(pairs: Found, keep: int) -> Found:
+def _shortened(pairs: Best, keep: int) -> Best:
     first, second, score = pairs
     order = np.lexsort((second, first, -score))[:keep]
     return first[order], second[order], score[order]

@@ -10,14 +10,16 @@ Modules are named, not imported: a job runs again when the source of its own kin
 changed.
 """
 
+from collections.abc import Iterable
+from glob import escape, glob
 from importlib import import_module
 from pathlib import Path
 
 from ems.bench.task import LineEncoder
 from ems.config import SystemSettings
-from ems.files import visible_files
+from ems.files import ENCODER, VOCABULARY, visible_files
 
-OURS = ("model.json", "model.safetensors", "vocabulary.model")  # what encoding reads
+OURS = ("model.json", ENCODER, VOCABULARY)  # what encoding reads
 CLASSES = {
     "encoder": "ems.encode.SentenceEncoder",
     "folder": "ems.encode.SentenceEncoder",
@@ -54,8 +56,14 @@ def model_files(system: SystemSettings) -> list[str]:
     Hidden files do not count, and of our model folders only the files that encoding reads.
     """
     if system.kind == "command":
-        return [word for word in system.place.split() if Path(word).is_file()]
+        return command_files(system.place.split())
     folder = Path(system.place)
     if system.kind == "folder":
         return [str(folder / name) for name in OURS]
     return [str(path) for path in visible_files(folder)] if system.place else []
+
+
+def command_files(words: Iterable[str]) -> list[str]:
+    """Return the local files among the words of a command; `{language}` in a word is any text."""
+    patterns = [escape(word).replace("{language}", "*") for word in words]
+    return [path for each in patterns for path in sorted(glob(each)) if Path(path).is_file()]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ems.batches import batched
+from ems.bench.encoders import command_files
 from ems.config.provenance import digest, source_hash
 from ems.errors import EmsError
 from ems.files import sha256_file, visible_files
@@ -99,7 +100,7 @@ class CommandEncoder:
     def __init__(self, command: str) -> None:
         self.words = command_words(command)
         self.width = 0  # of its vectors, once there are some
-        files = {word: sha256_file(Path(word)) for word in self.words if Path(word).is_file()}
+        files = {path: sha256_file(Path(path)) for path in command_files(self.words)}
         self.identity = digest([self.words, files, source_hash("ems.bench.peers")])
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:

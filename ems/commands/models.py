@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 from ems import torchrun
 from ems.commands import common
 from ems.errors import EmsError
+from ems.files import ENCODER, HEADS, VOCABULARY
 from ems.flags import Bounds, Mark
 from ems.outputs import Writes
 from ems.shards.index import is_mined
 
-IMPORTED = ("model.json", "model.safetensors", "heads.safetensors", "vocabulary.model")
+IMPORTED = ("model.json", ENCODER, HEADS, VOCABULARY)
 Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
@@ -77,13 +78,14 @@ def train(
 def validate(
     model: common.ModelFolder,
     shards: Annotated[list[Path], "folders of shards, of the model's vocabulary"],
+    mined: Annotated[Path | None, "folder of pairs mined in them, for `coherence`"] = None,
 ) -> None:
-    """Print the losses and P@1 of a model on pairs, as training does in validation."""
+    """Print the losses and P@1 of a model on pairs or documents, as training does in validation."""
     import json
 
     from ems.trained import validated
 
-    print(json.dumps(validated(model, shards)))
+    print(json.dumps(validated(model, shards, mined)))
 
 
 def bench(

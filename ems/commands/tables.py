@@ -6,12 +6,9 @@ from typing import Annotated
 
 from ems.commands import common
 from ems.errors import EmsError
-from ems.flags import Choices, Mark
+from ems.flags import Mark
 from ems.outputs import Writes
 
-TABLES, FIGURES, TIMED = (
-    Choices("ems.tables.registry", name, others=True) for name in ("tables", "figures", "timed")
-)  # an experiment may declare others
 TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png")
 OutTable = Annotated[Path, "table to write, in three forms", Writes(suffixes=TABLE)]
 OutFigure = Annotated[Path, "figure to write, in two forms", Writes(suffixes=FIGURE)]
@@ -19,7 +16,7 @@ Sources = Annotated[list[Path], "files that it is made of"]
 
 
 def table(
-    table: Annotated[str, "name of the table", TABLES, Mark.POSITIONAL],
+    table: Annotated[str, "name of the table", Mark.POSITIONAL],
     experiment: common.ExperimentName,
     sources: Sources,
     out: OutTable,
@@ -30,7 +27,7 @@ def table(
 
 
 def figure(
-    figure: Annotated[str, "name of the figure", FIGURES, Mark.POSITIONAL],
+    figure: Annotated[str, "name of the figure", Mark.POSITIONAL],
     experiment: common.ExperimentName,
     sources: Sources,
     out: OutFigure,
@@ -56,7 +53,7 @@ def costs(
 
 
 def timed(
-    timed: Annotated[str, "name of the figure or table", TIMED, Mark.POSITIONAL],
+    timed: Annotated[str, "name of the figure or table", Mark.POSITIONAL],
     experiment: common.ExperimentName,
     sources: Sources,
     times: Annotated[list[Path], "logs of the time of each step"],
@@ -80,10 +77,8 @@ def _make(
     """Make a table, a figure or a timed output. Raises `EmsError` for an unknown name."""
     from ems.tables import registry
 
-    outputs_of = {"table": registry.tables_of, "figure": registry.figures_of}
-    outputs_of["timed"] = registry.timed_of
     settings = common.planned(experiment, expected, "tables")
-    outputs = outputs_of[kind](settings)
+    outputs = registry.outputs_of(settings)[kind]
     if name not in outputs:
         raise EmsError(f"unknown {kind} {name!r}; allowed: {', '.join(outputs)}")
     outputs[name].make(registry.Request(settings, sources, out, times))

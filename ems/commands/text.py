@@ -20,13 +20,13 @@ def wikipedia(
     out: Annotated[Path, "documents to write, and their counts", Writes(suffixes=(".gz", ".json"))],
     state: common.State = None,
     workers: common.Workers = 1,
-    piece_streams: Annotated[int, Bounds(1, 1_000_000), Mark.HIDDEN] = 100,
+    piece_streams: Annotated[int, Bounds(0, 1_000_000), Mark.HIDDEN] = 0,
 ) -> None:
     """Make documents of the articles of a Wikipedia."""
-    from ems.text.wikipedia import check_needs, write_wikipedia
+    from ems.text.wikipedia import STREAMS, check_needs, write_wikipedia
 
     check_needs()
-    counts = write_wikipedia(dump, language, out, state, workers, piece_streams)
+    counts = write_wikipedia(dump, language, out, state, workers, piece_streams or STREAMS)
     common.log.info("%s: %s", out, counts)
 
 

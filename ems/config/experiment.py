@@ -39,13 +39,14 @@ class Corpus:
     source: str
     own: bool  # the user's: it gave its own source, so the catalogue need not know it
     pairs: tuple[str, ...]
-    max_pairs: int | dict[str, int] | None  # of each file of a pair, or of those of a language;
-    # of documents the most documents
+    # of each file of a pair, or of those of a language; documents where it has documents
+    max_pairs: int | dict[str, int] | None
     part: str = ""  # of a corpus that `splits` divides; '' is all of it
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips
     kind: Literal["pairs", "documents"] = "pairs"
     path: str = ""  # the user's folder with the documents, used in place
+    vocabularies: tuple[str, ...] = ()  # those that it is for; (): all of them
 
     def files(self, pair: str) -> tuple[str, ...]:
         """Return the names of a pair's files in the corpus, like "de-en"."""
@@ -114,7 +115,7 @@ class Experiment:
     sources: dict[str, str]
     splits: dict[str, Split]
     corpora: tuple[Corpus, ...]
-    validation: Corpus | None
+    validation: tuple[Corpus, ...]
     evalsets: dict[str, EvalSet]
     decontaminate: DecontaminateSettings
     clean: CleanSettings
@@ -131,9 +132,9 @@ class Experiment:
     sweep: tuple[Point, ...] = ()
 
     def all_corpora(self) -> list[tuple[str, Corpus]]:
-        """(role, corpus) of every corpus: those trained on, then the validation corpus."""
-        validation = [("validation", self.validation)] if self.validation else []
-        return [("train", corpus) for corpus in self.corpora] + validation
+        """(role, corpus) of every corpus: those trained on, then those validated on."""
+        roles = (("train", self.corpora), ("validation", self.validation))
+        return [(role, corpus) for role, corpora in roles for corpus in corpora]
 
     def corpus(self, label: str, version: str) -> tuple[str, Corpus]:
         """Return the (role, corpus) of that label and version."""
@@ -143,14 +144,23 @@ class Experiment:
         raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
 
     def pairs_of(self, role: str, vocabulary: str = SHARED) -> list[tuple[Corpus, str]]:
-        """(corpus, pair) of a role ("train", "validation"), of the languages of a vocabulary."""
+        """(corpus, pair) of a role ("train", "validation"), of the languages of a vocabulary.
+
+        A corpus of its own (`vocabularies`) takes the place of the others of its languages there.
+        """
         known = self.vocabularies[vocabulary].languages
-        return [
+        every = [
             (corpus, pair)
             for corpus_role, corpus in self.all_corpora()
-            if corpus_role == role
+            if corpus_role == role and vocabulary in (corpus.vocabularies or [vocabulary])
             for pair in corpus.pairs
             if set(pair.split("-")) <= set(known)
+        ]
+        own = {code for corpus, pair in every if corpus.vocabularies for code in pair.split("-")}
+        return [
+            (corpus, pair)
+            for corpus, pair in every
+            if corpus.vocabularies or not own.issuperset(pair.split("-"))
         ]
 
     def of_vocabulary(self, name: str) -> "Experiment":

@@ -37,6 +37,8 @@ from ems.text.settings import (
 )
 from ems.train.settings import TrainOverrides
 
+Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
+
 
 class LanguageEntry(Settings):
     """A language that ems/languages/languages.tsv does not have."""
@@ -155,11 +157,10 @@ class ExperimentFile(Settings):
         description="Corpora that are divided, by document (then a part can be a benchmark) or "
         "by position."
     )
-    corpora: Annotated[list[CorpusEntry], Field(min_length=1)] = Field(
-        description="The corpora to train on."
-    )
-    validation: by_type(CorpusEntry, None) = Field(
-        description="Pairs for the validation loss and P@1; none of them is trained on."
+    corpora: Corpora = Field(description="The corpora to train on.")
+    validation: by_type(CorpusEntry, Corpora, None) = Field(
+        description="Pairs or documents for the validation loss, pairs for P@1 and as translations "
+        "that mining is to find, or a list of such corpora; none of them is trained on."
     )
     evalsets: dict[str, EvalsetEntry] = Field(
         description="Benchmarks, and sets that only decontamination looks at. `languages: all` "

@@ -47,30 +47,36 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     systems |= added
     languages = _languages(file.languages)
-    entries = [*file.corpora, *([file.validation] if file.validation else [])]
+    entries = [*file.corpora, *_validation(file).values()]
     known = _Known(languages, {**sources, **plain(file.sources)}, file.splits)
     of_documents = {entry.name for entry in entries if entry.kind == "documents"}
     for key, split in file.splits.items():
         split.check(f"splits.{key}", key in of_documents)
     corpora = _corpora(file.corpora, known)
-    validation = _corpus("validation", file.validation, known) if file.validation else None
-    every = [*corpora, validation] if validation else corpora
+    validation = [_corpus(key, entry, known) for key, entry in _validation(file).items()]
+    every = [*corpora, *validation]
     _check_distinct(every)
     check_sets(file.benchmarks, file.evalsets)
     _check_named("decontaminate.against", file.decontaminate.against, file.evalsets, "evalsets")
     evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
     _check_held_out(every, evalsets)
     check_clean(file.clean)
-    vocabularies = build_vocabularies(file, list(languages))
+    kinds = {corpus.kind for corpus in corpora}
+    english = "pairs" in kinds  # a side of every pair
+    vocabularies = build_vocabularies(file, list(languages), english)
     for key, vocabulary in vocabularies.items():
         path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
-    placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
-    kinds = {corpus.kind for corpus in corpora}
+    placed = {
+        key: system.placed(f"systems.{key}", vocabularies, english)
+        for key, system in systems.items()
+    }
+    for at, corpus in enumerate(corpora):
+        _check_named(
+            f"corpora.{at}.vocabularies", corpus.vocabularies, vocabularies, "vocabularies"
+        )
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
-        if system.trained:
-            check_learnable(f"systems.{key}", system.objectives, kinds)
     check_starts(placed)
     for key in ("systems", "ablation"):
         shown = getattr(file.tables, key) or []
@@ -86,7 +92,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         sources=known.sources,
         splits=file.splits,
         corpora=tuple(corpora),
-        validation=validation,
+        validation=tuple(validation),
         evalsets=evalsets,
         decontaminate=file.decontaminate,
         clean=file.clean,
@@ -103,7 +109,22 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         sweep=sweep,
     )
     check_systems(experiment)
+    for key, system in placed.items():
+        if system.trained:
+            given = experiment.pairs_of("train", system.vocabulary)
+            kinds = {corpus.kind for corpus, _ in given}
+            documented = {pair for corpus, pair in given if corpus.documents}
+            read = [code for code in system.languages if code in documented]
+            check_learnable(f"systems.{key}", system.objectives, kinds, read)
     return experiment
+
+
+def _validation(file: ExperimentFile) -> dict[str, CorpusEntry]:
+    """Return key -> entry of `validation`: of one corpus, of a list of them, or none."""
+    given = file.validation
+    if isinstance(given, list):
+        return {f"validation.{at}": entry for at, entry in enumerate(given)}
+    return {"validation": given} if given else {}
 
 
 def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
@@ -211,6 +232,7 @@ def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
         part=entry.part,
         variants={pair: names for pair, names in files.items() if names != (pair,)},
         threshold=entry.threshold,
+        vocabularies=tuple(entry.vocabularies),
     )
 
 
@@ -239,6 +261,7 @@ def _of_documents(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
         variants={code: tuple(entry.codes[code]) for code in codes if code in entry.codes},
         kind=entry.kind,
         path=entry.path or "",
+        vocabularies=tuple(entry.vocabularies),
     )
 
 

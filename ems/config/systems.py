@@ -19,6 +19,7 @@ from ems.text.settings import VocabularySettings
 from ems.train.settings import TrainSettings, check_train
 
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
+ENCODER = "encoder"  # the kind that the experiment trains itself
 Entries = dict[str, Json]  # as they are written, by name
 # the key that says where an encoder that is not trained here comes from, by kind
 LOCATED = {"folder": "model", "sentence-transformers": "model", "command": "command"}
@@ -54,7 +55,7 @@ class SystemSettings:
     of its files where nothing else says which model it is.
     """
 
-    kind: str = "encoder"
+    kind: str = ENCODER
     vocabulary: str = SHARED
     languages: tuple[str, ...] = ()
     model: EncoderSettings | None = None
@@ -66,18 +67,22 @@ class SystemSettings:
     @property
     def trained(self) -> bool:
         """True if the experiment trains the encoder itself."""
-        return self.kind == "encoder"
+        return self.kind == ENCODER
 
     def overridden(self, overrides: Json) -> "SystemSettings":
         """Return the system with other settings. Raises `EmsError` when they are not allowed."""
         parts = {key: plain(getattr(self, key)) for key in Trained.model_fields}
         return replace(self, **dict(checked(trained_model(), merge(parts, overrides))))
 
-    def placed(self, key: str, vocabularies: dict[str, Vocabulary]) -> "SystemSettings":
-        """Return the system with its languages. Raises `EmsError` if its vocabulary lacks one."""
+    def placed(
+        self, key: str, vocabularies: dict[str, Vocabulary], english: bool
+    ) -> "SystemSettings":
+        """Return the system with its languages. Raises `EmsError` if its vocabulary lacks one, or
+        English is missing where it must be (`english`).
+        """
         _check_there(f"{key}.vocabulary", [self.vocabulary], vocabularies)
         known = vocabularies[self.vocabulary].languages
-        codes = _subset(f"{key}.languages", self.languages or known, known)
+        codes = _subset(f"{key}.languages", self.languages or known, known, english)
         return replace(self, languages=codes)
 
     def check(self, key: str, validated: bool) -> None:
@@ -99,7 +104,8 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
     """Return the systems of an experiment: its base plus the overrides of each entry as `written`.
 
     An entry with `each` is one system per vocabulary. Raises `EmsError` for a vocabulary that is
-    not there, for a name that is there twice and for a source that does not fit the kind.
+    not there, for a name that is there twice, for a source that does not fit the kind and for
+    iterations of a system that is not trained.
     """
     base = {key: plain(getattr(file, key)) for key in Trained.model_fields}
     systems: dict[str, SystemSettings] = {}
@@ -119,6 +125,8 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
         if count is None:
             yield own, overrides
             continue
+        if overrides.get("kind", ENCODER) != ENCODER:
+            raise EmsError(f"systems.{name}.iterations: {name} is not trained here; leave it out")
         common = {key: value for key, value in overrides.items() if key != "iterations"}
         for at in range(1, count + 1):
             start = {"train": {"start": f"{own}-{at - 1}"}} if at > 1 else {}
@@ -223,10 +231,13 @@ def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) 
             raise EmsError(f"{key}: {name} has no entry under vocabularies; there are: {known}")
 
 
-def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
+def build_vocabularies(
+    file: ExperimentFile, languages: Sequence[str], english: bool
+) -> dict[str, Vocabulary]:
     """Return the vocabulary of all languages, and those of `vocabularies`, by name.
 
-    Raises `EmsError` for languages that the experiment does not have.
+    Raises `EmsError` for languages that the experiment does not have, and for one without English
+    where each must have it (`english`).
     """
     for code in file.vocabulary.characters:
         if code not in languages:
@@ -236,18 +247,18 @@ def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[s
     for name, entry in file.vocabularies.items():
         if name == SHARED:
             raise EmsError(f"vocabularies.{SHARED}: that is `vocabulary` itself; rename it")
-        codes = _subset(f"vocabularies.{name}.languages", entry.languages, languages)
+        codes = _subset(f"vocabularies.{name}.languages", entry.languages, languages, english)
         overrides = entry.model_dump(exclude_unset=True, exclude={"languages"})
         settings = VocabularySettings(**merge(plain(file.vocabulary), overrides))
         vocabularies[name] = Vocabulary(codes, settings)
     return vocabularies
 
 
-def _subset(key: str, codes: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _subset(key: str, codes: Sequence[str], known: Sequence[str], english: bool) -> tuple[str, ...]:
     for code in codes:
         if code not in known:
             raise EmsError(f"{key}: found {code!r}; the languages here are {', '.join(known)}")
-    if "en" not in codes:
+    if english and "en" not in codes:
         raise EmsError(f"{key}: en is missing; every pair has English on one side")
     return tuple(codes)
 

@@ -36,8 +36,8 @@ def check_corpora(experiment: Experiment) -> None:
     """Raise `EmsError` with the key and the allowed values for an unknown corpus or version."""
     for at, corpus in enumerate(experiment.corpora):
         _check(f"corpora.{at}", corpus)
-    if experiment.validation:
-        _check("validation", experiment.validation)
+    for corpus in experiment.validation:
+        _check("validation", corpus)
 
 
 def _check(key: str, corpus: Corpus) -> None:

@@ -74,9 +74,9 @@ def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
 
 def _check_page(path: Path, pages: bytes, start: int) -> None:
     with bz2.open(io.BytesIO(pages)) as packed:
-        found = guarded(packed, path).read(64).lstrip()
-    if not found.startswith((b"<page>", END.strip())):
+        first = guarded(packed, path).read(64).lstrip()
+    if not first.startswith((b"<page>", END.strip())):
         raise EmsError(
             f"{path}: expected a page at the start of the stream at byte {start:,}, found "
-            f"{found[:20]!r}; fetch the dump whose name has `multistream`"
+            f"{first[:20]!r}; fetch the dump whose name has `multistream`"
         )

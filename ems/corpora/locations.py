@@ -35,12 +35,14 @@ def text_location(corpus: Corpus, file: str, data: Path) -> str:
     """Return where the documents of one language are fetched from.
 
     A directory has FILE.txt.gz or FILE.txt, an address FILE.txt.gz. What is in `data` already says
-    which of the two it was.
+    which of the two it was. A `path` may have OPUS's raw FILE.zip instead.
     """
     folder = corpus.path or f"{corpus.source.rstrip('/')}/{corpus.name}/{corpus.version}"
     packed = f"{folder}/{file}.txt.gz"
     if is_remote(corpus.source):
         return packed
+    if corpus.path and local_path(f"{folder}/{file}.zip").is_file():
+        return f"{folder}/{file}.zip"
     kept = _kept_text(corpus, data)
     plain = (kept / f"{file}.txt").is_file()
     is_packed = (kept / f"{file}.txt.gz").is_file() or local_path(packed).is_file()

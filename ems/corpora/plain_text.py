@@ -1,19 +1,23 @@
 """Documents of one language: a text file, plain or gz, one sentence a line, a blank line after each
-document.
+document; or OPUS's zip of raw text, of which each XML file is a document and each <s> a sentence.
 
-A line ends at LF and nowhere else. Of a line that is not UTF-8 the caller hears None, or there is
-an error with its number. A document is held in memory as a whole, so a file without blank lines is
+A line ends at LF and nowhere else. One that is not UTF-8 is an error with its number, or becomes
+None. A document is held in memory as a whole, so a file without blank lines is
 an error and not a full machine.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
+from xml.etree.ElementTree import ParseError, iterparse
 
 from ems.corpora.moses import decode_lines
-from ems.corpora.packed import open_packed, read_lines_of
+from ems.corpora.packed import Budget, open_member, open_packed, open_zip, read_lines_of
+from ems.damaged import Damaged
 from ems.errors import EmsError
 
+ZIP = ".zip"
 DOCUMENT = 1 << 26  # bytes of a document at most: the Bible has 4 million
 
 
@@ -32,6 +36,9 @@ def read_documents(path: Path) -> Iterator[Document]:
     """Yield the documents of a file. Raises `EmsError` for a bad archive, one that is beyond the
     limits, and a document of more than DOCUMENT bytes.
     """
+    if path.suffix == ZIP:
+        yield from _raw_documents(path)
+        return
     with open_packed(path) as stream:
         lines: list[bytes] = []
         first, held, number = 1, 0, 0
@@ -45,6 +52,35 @@ def read_documents(path: Path) -> Iterator[Document]:
             lines, first, held = [], number + 1, 0
         if lines:
             yield Document(first, tuple(lines))
+
+
+def _raw_documents(path: Path) -> Iterator[Document]:
+    """Yield the documents of OPUS's raw/LANGUAGE.zip; sentences are numbered through its files."""
+    first = 1
+    with open_zip(path) as packed:
+        for info in packed.infolist():
+            if not info.filename.endswith(".xml"):
+                continue
+            if info.file_size > DOCUMENT:
+                many = f"{info.filename} has {info.file_size:,} bytes, more than {DOCUMENT:,}"
+                raise EmsError(f"{path}: {many}; divide it into files of a document each")
+            with open_member(packed, info, Budget(path)) as stream:
+                lines = tuple(_sentences(stream, path, info.filename))
+            yield Document(first, lines)
+            first += len(lines)
+
+
+def _sentences(stream: BinaryIO, path: Path, member: str) -> Iterator[bytes]:
+    """Yield the text of each <s>. Raises `EmsError` for what is no XML."""
+    try:
+        for _, element in iterparse(stream):
+            if element.tag == "s":
+                yield " ".join("".join(element.itertext()).split()).encode() + b"\n"
+                element.clear()
+    except ParseError as error:
+        raise Damaged(
+            path, f"{member}: expected XML with a sentence in each <s>, {error}"
+        ) from None
 
 
 def _check_size(path: Path, first: int, held: int) -> None:

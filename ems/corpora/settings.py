@@ -37,7 +37,8 @@ class CorpusEntry(Settings):
     )
     path: Place | None = Field(
         None,
-        description="A folder with LANGUAGE.txt or .txt.gz, used in place (of `kind: documents`).",
+        description="A folder with LANGUAGE.txt or .txt.gz, or with OPUS's raw LANGUAGE.zip, used "
+        "in place (of `kind: documents`).",
     )
     languages: listing(str, least=1) | None = Field(
         None,
@@ -45,6 +46,11 @@ class CorpusEntry(Settings):
         "all of the experiment; of a release in ems/languages/opus.tsv those that it has).",
     )
     without: list[str] = Field([], description="Languages that are left out.")
+    vocabularies: listing(str) = Field(
+        [],
+        description="The `vocabularies` that it is for, where it takes the place of the other "
+        "corpora of its languages (default: all of them).",
+    )
     part: str = Field("", description="The part of the corpus, as `splits` divides it.")
     codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field(
         {},

@@ -16,9 +16,9 @@ import torch
 from ems.bench.csls import best_pairs
 from ems.config import Experiment
 from ems.config.provenance import source_hash
-from ems.encode import VOCABULARY, SentenceEncoder
+from ems.encode import SentenceEncoder
 from ems.errors import EmsError
-from ems.files import sha256_file
+from ems.files import VOCABULARY
 from ems.mine.known import share_right, translations
 from ems.mine.rounds import Rounds
 from ems.model.embed import embed_tokens
@@ -143,11 +143,8 @@ def _check(sources: Sources, encoder: SentenceEncoder) -> None:
     if len(documents.groups) < 2:
         there = ", ".join(languages_of(documents))
         raise EmsError(f"expected documents of two languages or more to mine in, found {there}")
-    if sha256_file(encoder.folder / VOCABULARY) != documents.vocabulary_sha256:
-        raise EmsError(
-            f"{encoder.folder}: expected the vocabulary that the shards were made with, found "
-            "another one; give the model of the system that `train.start` names"
-        )
+    advice = "give the model of the system that `train.start` names"
+    documents.check_vocabulary(encoder.folder / VOCABULARY, advice)
     for store in (documents, sources.truth):
         if store is not None:
             store.check(encoder.vocabulary.get_piece_size())

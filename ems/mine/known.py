@@ -1,8 +1,8 @@
 """How many mined pairs are right, where that is known: translations hidden among other sentences.
 
 The pairs of the validation corpus, which nothing is trained on, are put among the sentences of the
-first round of their languages. The same search mines there. Of what it finds with a hidden sentence
-in it, the share of translations is to be compared with that of pairs drawn at random.
+first round of their languages, and the same search mines there. The report has the share of
+translations among the pairs with a hidden sentence, and the share among pairs drawn at random.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ def translations(store: PairStore | None, first: str, second: str) -> tuple[Toke
     """
     pairs = {group: at for at, group in enumerate(store.groups)} if store else {}
     if tuple(sorted((first, second))) in pairs:
-        found = list(_sides(store, first, second))[:HIDDEN]
+        known = list(_sides(store, first, second))[:HIDDEN]
     elif all(tuple(sorted((code, "en"))) in pairs for code in (first, second)):
         english = {text.tobytes(): own for text, own in _sides(store, "en", second)}
         both = ((own, english.get(text.tobytes())) for text, own in _sides(store, "en", first))
-        found = [(own, other) for own, other in both if other is not None][:HIDDEN]
+        known = [(own, other) for own, other in both if other is not None][:HIDDEN]
     else:
-        found = []
-    return [own for own, _ in found], [other for _, other in found]
+        known = []
+    return [own for own, _ in known], [other for _, other in known]
 
 
 def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:

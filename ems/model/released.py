@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ems.errors import EmsError
-from ems.files import atomic_path, sha256_file, write_json
+from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json
 from ems.model.encoder import Encoder, EncoderSettings
 from ems.model.heads import ContrastiveHead, GenerativeHead
 from ems.model.settings import HeadSettings
@@ -51,7 +51,7 @@ IN_LAYER = {
 }
 FIRST = ["<pad>", "<unk>", "<mask>"]  # theirs is <MASK>
 PROJECTIONS = ("query", "key", "value")
-HEADS = {  # of training
+HEAD_MODULES = {
     "generative.languages": ["model.la_tag_linear.embedding"],
     "generative.language_norm": ["model.la_tag_linear.layer_norm"],
     "generative.mix": ["model.transform.dense", "model.decoder.transform.dense"],  # now, before
@@ -62,7 +62,7 @@ HEADS = {  # of training
 }
 HEAD_KEYS = {  # theirs: ours
     f"{module}.{kind}": f"{ours}.{kind}"
-    for ours, theirs in HEADS.items()
+    for ours, theirs in HEAD_MODULES.items()
     for module in theirs
     for kind in ("weight", "bias")
 }
@@ -75,8 +75,6 @@ SAFE = [  # what `best_loss` may be: a number of NumPy
     np.dtype,
     *(type(np.dtype(kind)) for kind in ("float32", "float64", "int64")),
 ]
-FILES = ("model.safetensors", "vocabulary.model")
-HEADS_FILE = "heads.safetensors"
 # EMS v2 IV-C and IV-D, and what only the code says: distinct labels, and a masked token
 TRAIN = {"steps": 733176, "batch_pairs": 608, "amsgrad": True, "input_mask": "one"}
 
@@ -104,10 +102,10 @@ def import_released(
         expected = Encoder(settings, pieces).state_dict()
     _check_shapes(state, expected, weights)
     objectives = _objectives(of_training, settings, len(languages), pieces, weights)
-    for name, tensors in ((FILES[0], state), (HEADS_FILE, of_training)):
+    for name, tensors in ((ENCODER, state), (HEADS, of_training)):
         with atomic_path(out / name) as temporary:
             save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
-    with atomic_path(out / FILES[1]) as temporary:
+    with atomic_path(out / VOCABULARY) as temporary:
         shutil.copyfile(spm, temporary)
     description = {
         "name": "released",
@@ -123,7 +121,7 @@ def import_released(
         "languages": languages,
         "segmenters": _segmenters(languages, segmenter),
         "format_characters": "keep",
-        "sha256": {name: sha256_file(out / name) for name in FILES},
+        "sha256": {name: sha256_file(out / name) for name in (ENCODER, VOCABULARY)},
     }
     write_json(out / "model.json", description)
     return (

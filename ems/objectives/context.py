@@ -1,7 +1,7 @@
 """Does a sentence stand in its context? The classifier of Wang et al. (CCL 2019, section 3.1).
 
 The two texts of a pair are a context with its own sentence and the same context with another one
-(`ems.shards.documents`). A linear classifier tells them apart by the embedding of the whole text.
+(`ems.shards.documents`). A linear classifier says which is which, by the embedding of the text.
 """
 
 import numpy as np

@@ -261,13 +261,24 @@ def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -
         )
 
 
-def check_learnable(key: str, objectives: Objectives, kinds: Collection[str]) -> None:
-    """Raise `EmsError` when no corpus is of the kind that the objectives learn from."""
+def check_learnable(
+    key: str, objectives: Objectives, kinds: Collection[str], read: Collection[str]
+) -> None:
+    """Raise `EmsError` when no corpus is of the kind that the objectives learn from, or when pairs
+    are to be mined in documents of one language. `read`: the system's languages with documents.
+    """
     needed = "documents" if objectives.documents else "pairs"
     if needed not in kinds:
+        learn = "learn" if len(objectives.active) > 1 else "learns"
         raise EmsError(
-            f"{key}: {' and '.join(objectives.active)} learn from {needed}, but no entry under "
+            f"{key}: {' and '.join(objectives.active)} {learn} from {needed}, but no entry under "
             f"corpora has `kind: {needed}`; add one, or choose other objectives"
+        )
+    if objectives.coherence.weight and len(read) < 2:
+        found = ", ".join(read) or "no language"
+        raise EmsError(
+            f"{key}: objectives.coherence mines in documents of two languages or more, found "
+            f"{found}; add documents of another one under corpora, or languages to the system"
         )
 
 

@@ -281,6 +281,14 @@ class PairStore:
         if not shard.pairs:
             raise Damaged(shard.folder, "expected pairs of sentences, found none")
 
+    def check_vocabulary(self, path: Path, advice: str) -> None:
+        """Raise `EmsError` that ends in `advice` if `path` is not the vocabulary of the shards."""
+        if sha256_file(path) != self.vocabulary_sha256:
+            raise EmsError(
+                f"{path}: expected the vocabulary of the shards in {self.shards[0].folder.parent}, "
+                f"found another one; {advice}"
+            )
+
     def check(self, pieces: int) -> None:
         """Check the sentences of all shards, whose ids are below `pieces`, and map them.
 

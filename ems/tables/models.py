@@ -12,7 +12,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from ems.damaged import Damaged
-from ems.files import read_json
+from ems.files import ENCODER, HEADS, read_json
 from ems.shapes import TEXT, listing, named, record
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.printed import load_printed_models
@@ -64,14 +64,17 @@ def _row(path: Path, report: Report) -> list[Value]:
 
 def weights_of(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     """Return tensor -> number of elements of the encoder and of the heads beside a model.json."""
-    names = ("model.safetensors", "heads.safetensors")
-    encoder, heads = (_weights(path.with_name(name)) for name in names)
+    encoder, heads = (_weights(path.with_name(name)) for name in (ENCODER, HEADS))
     return encoder, heads
 
 
 def training_pairs(report: Report, languages: Iterable[str], share: float) -> tuple[int, int]:
-    """Return the pairs that corpora have of some languages: as read, and as trained on."""
-    own = [e for e in report.entries if e.role == TRAIN and set(e.sides) <= set(languages)]
+    """Return the pairs that corpora have of some languages: as read, and as trained on.
+
+    Sentences of documents are no pairs.
+    """
+    pairs = [e for e in report.entries if e.role == TRAIN and e.documents is None]
+    own = [entry for entry in pairs if set(entry.sides) <= set(languages)]
     return sum(entry.read for entry in own), sum(int(share * entry.kept) for entry in own)
 
 

@@ -101,7 +101,7 @@ def load_table(name: str, column: str | Column, value: str = "value") -> Table:
     return table
 
 
-# --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9
+# --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9, the monolingual paper's 1 to 3
 
 FACTS = {  # columns of its tables -> `facts` and `costs` of a study
     **{"architecture": "architecture", "d_h": "width", "d_fc": "feed_forward", "attn_h": "heads"},
@@ -119,12 +119,16 @@ def load_study(name: str) -> dict[str, Cells]:
     """
     table: dict[str, Cells] = {}
     for row in _rows(name):
-        label = _model(row) if "method" in row else row.get("pair") or next(iter(row.values()))
+        named = row.get("pair") or row.get("m") or next(iter(row.values()))
+        label = _model(row) if "method" in row else named
         table.setdefault(label, {}).update(_cells(row))
     return table
 
 
 def _cells(row: dict[str, str]) -> Cells:
+    if "direction" in row or "language" in row:
+        way = _direction(row).replace("-", "->")
+        return {f"{'XNLI' if 'language' in row else 'RCV2'} {way}": float(row["value"])}
     if "method" in row:
         texts = {FACTS[key]: text for key, text in row.items() if key in FACTS}
         return {key: int(text) if text.isdigit() else text for key, text in texts.items()}

@@ -105,6 +105,17 @@ def _vocabularies(experiment: Experiment) -> list[str]:
     return [f"results/{experiment.name}/reports/vocabulary/{name}.json" for name in names]
 
 
+def _mined(experiment: Experiment) -> list[str]:
+    """Return what was mined for the systems of all tables and for those that they start from."""
+    systems, used = experiment.systems, set(experiment.tabled)
+    for name in [*used]:
+        while name := systems[name].train.start:
+            used.add(name)
+    names = experiment.learning([name for name in systems if name in used])
+    names = [name for name in names if systems[name].objectives.coherence.weight]
+    return [f"results/{experiment.name}/models/{name}/mined/manifest.json" for name in names]
+
+
 def _swept(experiment: Experiment) -> list[str]:
     systems = dict.fromkeys(point.system for point in experiment.sweep)
     return [f"results/{experiment.name}/models/{name}/losses.jsonl" for name in systems]
@@ -164,6 +175,7 @@ TABLES: dict[str, tuple[Sources, Make]] = {
         lambda experiment: _and_report(experiment, _models(experiment, "model.json")),
         lambda r: _in("models").write_models_table(r.sources[:-1], r.sources[-1], r.printed, r.out),
     ),
+    "mining": (_mined, lambda r: _in("mining").write_mining_table(r.sources, r.out)),
     "ablation": (lambda experiment: _ablated(experiment, joining("ablation")), _make_ablation),
     "sweep": (
         _swept,
@@ -290,6 +302,17 @@ def figures_of(experiment: Experiment) -> dict[str, Output]:
 def timed_of(experiment: Experiment) -> dict[str, Output]:
     """Return what may show the cost of training in an experiment."""
     return {**timed(), **_studies(experiment, "write_study", tables(), "costs")}
+
+
+def outputs_of(experiment: Experiment) -> dict[str, dict[str, Output]]:
+    """Return the command that makes an output (`ems table`, `ems figure`, `ems timed`) -> outputs
+    by name, all that there may be for an experiment.
+    """
+    return {
+        "table": tables_of(experiment),
+        "figure": figures_of(experiment),
+        "timed": timed_of(experiment),
+    }
 
 
 # --- all of them

@@ -47,6 +47,9 @@ PrintedStudy = Literal[
     "lightweight-table07-contrastive",
     "lightweight-table08-batch",
     "lightweight-table09-corpus",
+    "monolingual-table01-xnli",
+    "monolingual-table02-rcv2",
+    "monolingual-table03-samples",
 ]
 MEAN = "Avg."  # in `columns` of a study
 
@@ -108,5 +111,5 @@ class TablesSettings(Settings):
     stand_ins: dict[str, str] | None = Field(
         None,
         description="Benchmark -> the one that takes its place in the columns of `studies` where "
-        "`benchmarks` lacks it, like `{mldoc: sib200}`. Notes say so.",
+        "`benchmarks` lacks it. Notes say so.",
     )

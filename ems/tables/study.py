@@ -2,7 +2,8 @@
 
 A row may show each benchmark of another system, as the Lightweight paper calls two trainings "ours"
 (docs/fidelity.md). A printed value beside scores of other data, like those of a benchmark that
-stands in for the paper's, carries a dagger. What training cost differs from run to run, so its
+stands in for the paper's, carries a dagger. Where a classifier was scored, the accuracy of the most
+frequent class stands under our rows. What training cost differs from run to run, so its
 columns are only in the table of costs.
 """
 
@@ -18,6 +19,7 @@ from ems.config.studies import StudyRow, study_rows
 from ems.errors import EmsError
 from ems.languages import UNSEEN
 from ems.scores import ENGLISH, Score, ScoreFile
+from ems.tables.accuracy import MAJORITY
 from ems.tables.columns import BEST, direction, labels_of
 from ems.tables.corpora import read_report
 from ems.tables.engine import Column, Printed, write_sections
@@ -83,7 +85,7 @@ def write_study(
     notes += [NOTES[name] for name in [*settings.facts, *costs] if name in NOTES]
     notes += steps_note(_steps(experiment, study))
     printed = _printed(study, settings.printed) if settings.printed else None
-    table = table_of(columns, notes, printed, settings.heading)
+    table = replace(table_of(columns, notes, printed, settings.heading), shared=MAJORITY)
     write_sections(table, {"": scores}, out, [settings.printed] if printed else [])
 
 
@@ -141,7 +143,8 @@ def _columns(study: Study, scores: Sequence[Scores]) -> list[Column]:
     for of in study.scores:
         scored = study.shown[of]
         own = sorted(label for label in labels_of(scores) if label.startswith(f"{scored} "))
-        seen = [label for label in own if UNSEEN not in label.split()[1].split("-")]
+        ways = {label: label.split()[1].split("-") for label in own}
+        seen = [label for label in own if UNSEEN not in ways[label] and {*ways[label]} != {ENGLISH}]
         other = _is_other(study, of)
         for name in study.settings.columns[of]:
             way, paper = name.replace("-", "->"), record_of(of)
@@ -239,6 +242,13 @@ def _titles(benchmarks: Iterable[str]) -> str:
 
 
 def _steps(experiment: Experiment, study: Study) -> dict[str, int]:
-    """Return system -> its steps of training, of the systems whose scores are shown."""
+    """Return system -> its steps of training and those of the systems that it goes on from, of the
+    systems whose scores are shown.
+    """
     names = dict.fromkeys(name for systems in study.scores.values() for name in systems)
-    return {name: experiment.systems[name].train.steps for name in experiment.learning([*names])}
+    return {name: _all_steps(experiment, name) for name in experiment.learning([*names])}
+
+
+def _all_steps(experiment: Experiment, system: str) -> int:
+    training = experiment.systems[system].train
+    return training.steps + (_all_steps(experiment, training.start) if training.start else 0)

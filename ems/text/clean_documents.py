@@ -79,28 +79,36 @@ def clean_documents(
         filters.model_copy(update={"duplicates": "keep"}),
     )
     seen = Seen(read) if filters.duplicates == DROP else None
-    left = kept = 0
     progress = Progress(f"decontaminate {corpus.label} {language}", read, "documents")
+    kept = 0
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
-        for _, group in groupby(rows, key=lambda row: row[1][0]):
-            document, left = list(group), left + 1
-            reason = _reason(document, seen)
-            if reason:
-                gone[reason] += 1
-                report.removed[reason] += len(document)
-                report.kept -= len(document)
-            else:
-                kept += 1
-                writer.writelines(f"{text}\t{line}\n" for text, (_, line) in document)
-                writer.write("\n")
-            progress.add()
+        for document in _kept(rows, seen, report, gone, progress):
+            kept += 1
+            writer.writelines(f"{text}\t{line}\n" for text, (_, line) in document)
+            writer.write("\n")
     progress.close()
-    gone["empty"] = read - gone["cap"] - left
-    return Cleaned(
-        report,
-        {"read": read, "removed": gone, "kept": kept},
-        [count.lines for count in counts],
-    )
+    gone["empty"] = read - kept - gone.total()
+    documents = {"read": read, "removed": gone, "kept": kept}
+    return Cleaned(report, documents, [count.lines for count in counts])
+
+
+def _kept(
+    rows: Iterator[Sentence],
+    seen: Seen | None,
+    report: Report,
+    gone: Counter[str],
+    progress: Progress,
+) -> Iterator[list[Sentence]]:
+    """Yield the documents that stay; count the others and their sentences by reason."""
+    for _, group in groupby(rows, key=lambda row: row[1][0]):
+        document = list(group)
+        if reason := _reason(document, seen):
+            gone[reason] += 1
+            report.removed[reason] += len(document)
+            report.kept -= len(document)
+        else:
+            yield document
+        progress.add()
 
 
 def _reason(document: list[Sentence], seen: Seen | None) -> str:
@@ -113,7 +121,7 @@ def _reason(document: list[Sentence], seen: Seen | None) -> str:
 
 
 def _belongs(experiment: Experiment, corpus: Corpus) -> Belongs:
-    """Return whether a document is of the corpus's part of a split.
+    """Return a function that is True for a document of the corpus's part of a split.
 
     Its own bytes decide, so the parts are the same in every experiment, and two documents with the
     same text are in one part.

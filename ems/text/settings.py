@@ -74,7 +74,7 @@ class VocabularySettings(Settings):
         description="Languages are sampled in proportion to their size to the power of "
         "1 / temperature.",
     )
-    character_coverage: number(ge=0.9, le=1) = Field(  # a share of the letters
+    character_coverage: number(ge=0.98, le=1) = Field(  # SentencePiece takes no less
         0.9995, description="The share of the characters that have a piece."
     )
     byte_fallback: bool = Field(

@@ -151,13 +151,18 @@ def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[st
 
 
 def _prefixes(names: set[str]) -> Callable[[str], bool]:
-    """Return whether a link's title is of one of some namespaces, or of a picture or category."""
+    """Return a function that is True for the title of a page in one of these namespaces, and of a
+    picture or a category.
+    """
     known = {name.casefold() for name in (*names, "File", "Image", "Category")}
     return lambda title: ":" in title and title.partition(":")[0].strip().casefold() in known
 
 
 def paragraphs(wikitext: str, is_prefix: Callable[[str], bool]) -> list[str]:
-    """Return the paragraphs of prose of a page; `is_prefix` tells links that are no text."""
+    """Return the paragraphs of prose of a page.
+
+    `is_prefix` returns True for the title of a link that is not text, such as a picture.
+    """
     import mwparserfromhell
 
     code = mwparserfromhell.parse(wikitext, skip_style_tags=True)

@@ -16,7 +16,7 @@ from sentencepiece import SentencePieceProcessor
 from ems.config import Experiment, stage_settings
 from ems.config.provenance import digest
 from ems.damaged import Damaged
-from ems.files import atomic_path, sha256_file, write_json, write_text
+from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json, write_text
 from ems.model.device import check_precision, choose_device, has_bfloat16
 from ems.objectives.masking import Pieces
 from ems.objectives.system import Parts, System
@@ -67,7 +67,7 @@ def train(
     check_fits(name, settings, len(experiment.languages), pieces, device)
     for store in data.stores().values():
         store.check(pieces)
-    start = start_of(experiment, name, places.start, sha256)
+    start = start_of(experiment, name, places.start, data.training)
     identity = identity_of(experiment, name, data.stores(), sha256, start.sha256 if start else "")
     seed = experiment.seed if settings.train.seed is None else settings.train.seed
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
@@ -155,10 +155,10 @@ def _run(trainer: Trainer, journal: Journal) -> None:
 
 def _write_weights(system: System, vocabulary: Path, losses: list[LogRow], out: Path) -> None:
     """Write the weights, the vocabulary and the loss log of a trained system."""
-    for name, module in (("model", system.encoder), ("heads", system.heads)):
-        with atomic_path(out / f"{name}.safetensors") as temporary:
+    for name, module in ((ENCODER, system.encoder), (HEADS, system.heads)):
+        with atomic_path(out / name) as temporary:
             save_tensors(module.state_dict(), temporary)
-    with atomic_path(out / "vocabulary.model") as temporary:
+    with atomic_path(out / VOCABULARY) as temporary:
         shutil.copyfile(vocabulary, temporary)
     write_text(out / "losses.jsonl", json_lines(losses))
 
@@ -176,8 +176,6 @@ def _describe(experiment: Experiment, name: str, identity: Identity, kept: Json,
         "languages": list(experiment.languages),
         "segmenters": experiment.segmenters,
         "format_characters": experiment.clean.format_characters,
-        "sha256": {
-            file: sha256_file(out / file) for file in ("model.safetensors", "vocabulary.model")
-        },
+        "sha256": {name: sha256_file(out / name) for name in (ENCODER, VOCABULARY)},
     }
     write_json(out / "model.json", description)

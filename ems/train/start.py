@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from ems.config import Experiment
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file
+from ems.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
 from ems.objectives.system import System
 from ems.progress import log
 from ems.shapes import BELOW, TEXT, listing, mapping, record
+from ems.shards.reader import PairStore
 
-ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
 MODEL = record({"languages": listing(TEXT), "sha256": mapping(TEXT, BELOW)})  # of model.json
 
 
@@ -54,12 +54,12 @@ class Start:
 
 
 def start_of(
-    experiment: Experiment, name: str, folder: Path | None, vocabulary: str
+    experiment: Experiment, name: str, folder: Path | None, store: PairStore
 ) -> Start | None:
     """Return what the training of system `name` starts from; None for its own start values.
 
-    `vocabulary` is the sha256 of its vocabulary. Raises `EmsError` unless `folder` is given where
-    `train.start` is set, and there alone, and for a folder with another vocabulary.
+    `store` has its shards. Raises `EmsError` unless `folder` is given where `train.start` is set,
+    and there alone, and for a folder with another vocabulary than theirs.
     """
     setting = experiment.systems[name].train.start
     if setting and folder is None:
@@ -71,11 +71,7 @@ def start_of(
     if not setting:
         raise EmsError(f"--start {folder}: systems.{name} has no train.start; set it to a system")
     description = read_json(folder / "model.json", MODEL)
-    if sha256_file(folder / VOCABULARY) != vocabulary:
-        raise EmsError(
-            f"--start {folder}: expected the vocabulary that the shards were made with, found "
-            f"another one; give the model of {setting}"
-        )
+    store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description["sha256"].get(ENCODER):
         raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json beside it")
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))

@@ -1,11 +1,10 @@
 """Mining: F1 of translations found in two comparable corpora (EMS v2 section V-C, Table IX).
 
-The paper scores with sentence-transformers' bucc2018.py (its footnote 24): ratio margin, k = 4,
-each sentence in one pair, and the threshold with the best F1 on the pairs that are scored
-(`oracle`). `sample` chooses the threshold on the sample part, as XTREME and LASER do. The search is
-exact here, approximate in the script. The best extracted pairs that gold lacks are kept for Table
-VIII. Source: https://github.com/UKPLab/sentence-transformers, examples/applications/
-parallel-sentence-mining/bucc2018.py (the script of the benchmark of that name).
+The paper scores with a script of sentence-transformers (its footnote 24): ratio margin, k = 4, each
+sentence in one pair, and the threshold with the best F1 on the pairs that are scored (`oracle`).
+`sample` chooses the threshold on the sample part, as XTREME and LASER do. The search is exact here,
+approximate in the script. The best extracted pairs that gold lacks are kept for Table VIII. Source:
+https://github.com/UKPLab/sentence-transformers, examples/applications/parallel-sentence-mining.
 """
 
 from dataclasses import dataclass

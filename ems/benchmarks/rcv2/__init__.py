@@ -37,6 +37,7 @@ class Probe(ProbeSettings):
 
 BENCHMARK = Benchmark(
     title="RCV2 headlines",
+    task="RCV2",
     status="closed",
     licence="Reuters, by agreement with NIST",
     obtain=(

@@ -1,0 +1,140 @@
+"""The authors' checkpoint and vocabulary, made up and small, and their encoder in plain loops.
+
+The reference is their architecture written out, float64, one sentence at a time
+(reference/original-code.md sections 5 to 9); nothing of it is from ems.
+"""
+
+import io
+import itertools
+import math
+
+import numpy as np
+import sentencepiece
+import torch
+
+from ems.model.released import import_released
+
+WIDTH, LAYERS, HEADS, INNER, MOST = 12, 2, 3, 20, 9
+LANGUAGES = ["en", "de", "zh", "ja"]
+BERT = "module.model.bert."
+
+
+def write_vocabulary(path, symbols=("<MASK>", *(f"<2{code}>" for code in LANGUAGES)), size=44):
+    """A SentencePiece model laid out as theirs: 0 <pad>, 1 <unk>, 2 <MASK>, the languages."""
+    model = io.BytesIO()
+    parts = ["kalo", "mine", "ne", "ru"], ["so", "ti", "va"], ["lo", "mi", "ka"]
+    ids = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=map(" ".join, itertools.product(*parts)),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=size,
+        **ids,
+        control_symbols=list(symbols),
+        minloglevel=2,
+        hard_vocab_limit=False,
+    )
+    path.write_bytes(model.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def make_state(pieces):
+    """A state_dict with their keys and shapes, random."""
+    draw = torch.Generator().manual_seed(5)
+
+    def random(*shape):
+        return torch.randn(*shape, generator=draw) * 0.4
+
+    def linear(name, out, into):
+        return {f"{name}.weight": random(out, into), f"{name}.bias": random(out)}
+
+    def norm(name, size):
+        return {f"{name}.weight": 1 + random(size), f"{name}.bias": random(size)}
+
+    state = {
+        f"{BERT}embedding.word_embedding.embedding.weight": random(pieces, WIDTH),
+        f"{BERT}embedding.position_embedding.position_embeddings.weight": random(MOST + 1, WIDTH),
+        **norm(f"{BERT}embedding.layer_norm", WIDTH),
+    }
+    for number in range(LAYERS):
+        layer = f"{BERT}encoder.layer.{number}."
+        for name in ("query", "key", "value"):
+            state |= linear(f"{layer}attention.self_attention.{name}", WIDTH, WIDTH)
+        state |= linear(f"{layer}attention.output.dense", WIDTH, WIDTH)
+        state |= norm(f"{layer}attention.output.LayerNorm", WIDTH)
+        state |= linear(f"{layer}intermediate.dense", INNER, WIDTH)
+        state |= linear(f"{layer}output.dense", WIDTH, INNER)
+        state |= norm(f"{layer}output.LayerNorm", WIDTH)
+    state |= {"module.model.la_tag_linear.embedding.weight": random(len(LANGUAGES), 8)}
+    state |= norm("module.model.la_tag_linear.layer_norm", 8)
+    state |= linear("module.model.transform.dense", WIDTH + 8, WIDTH + 8)
+    state |= norm("module.model.transform.LayerNorm", WIDTH + 8)
+    state |= {"module.model.decoder.decoder.weight": random(pieces, WIDTH + 8)}
+    state |= linear("module.alignproj.0", WIDTH, WIDTH) | linear("module.alignproj.3", 5, WIDTH)
+    return state
+
+
+def checkpoint(state):
+    """What their main.py saves; the losses may be numbers of NumPy."""
+    return {
+        "state_dict": state,
+        "best_loss": np.float64(4.25),
+        "valid_loss": np.float32(4.5),
+        "step": 733176,
+        "epoch": 3,
+        "model_name": "maki49",
+        "optimizer": {"state": {0: {"step": 1, "exp_avg": torch.zeros(3)}}, "param_groups": []},
+    }
+
+
+def reference(state, ids):
+    """Their encoder on one sentence of token ids: float64[WIDTH]."""
+    w = {key.removeprefix(BERT): value.double().numpy() for key, value in state.items()}
+
+    def linear(name, value):
+        return value @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+    def norm(name, value):
+        centred = value - value.mean(1, keepdims=True)
+        normal = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-12)
+        return normal * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+    words = w["embedding.word_embedding.embedding.weight"][ids[:MOST]]
+    places = w["embedding.position_embedding.position_embeddings.weight"]
+    states = norm("embedding.layer_norm", words + places[1 : len(words) + 1])
+    size = WIDTH // HEADS
+    for number in range(LAYERS):
+        layer = f"encoder.layer.{number}."
+        names = (f"{layer}attention.self_attention.{name}" for name in ("query", "key", "value"))
+        query, key, value = (linear(name, states) for name in names)
+        mixed = np.zeros_like(states)
+        for head in range(HEADS):
+            part = slice(head * size, (head + 1) * size)
+            shares = np.exp(query[:, part] @ key[:, part].T / math.sqrt(size))
+            mixed[:, part] = shares / shares.sum(1, keepdims=True) @ value[:, part]
+        out = f"{layer}attention.output."
+        states = norm(f"{out}LayerNorm", linear(f"{out}dense", mixed) + states)
+        inner = linear(f"{layer}intermediate.dense", states)
+        inner = inner / (1 + np.exp(-inner))
+        out = f"{layer}output."
+        states = norm(f"{out}LayerNorm", linear(f"{out}dense", inner) + states)
+    return states.mean(axis=0)
+
+
+def write_released(folder):
+    """Their two files in a folder, which is returned: weights.pt and spm.model."""
+    pieces = write_vocabulary(folder / "spm.model").get_piece_size()
+    torch.save(checkpoint(make_state(pieces)), folder / "weights.pt")
+    return folder
+
+
+def imported(folder):
+    """The model folder made of the two files."""
+    out = folder / "models" / "released"
+    import_released(folder / "weights.pt", folder / "spm.model", out, HEADS, "sacremoses")
+    return out
+
+
+def state_of(folder):
+    """The state_dict of the checkpoint."""
+    return torch.load(folder / "weights.pt", weights_only=False)["state_dict"]
