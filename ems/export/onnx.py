@@ -5,6 +5,7 @@ of the vector are inside, so `sentence_embedding` is what `SentenceTransformer.e
 `token_embeddings` are the states before pooling. A text without tokens gives zeros.
 """
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ def write_int8(source: Path, out: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model = onnx.load(source)
-    # nothing to prepare: without the mark onnxruntime warns through the root logger, and starts it
+    # nothing to prepare; without the mark onnxruntime warns that it was not
     onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
+    handlers = list(logging.root.handlers)  # onnxruntime adds one, by which ours would print twice
     with atomic_path(out) as temporary:
         quantize_dynamic(model, temporary, weight_type=QuantType.QInt8)
+    logging.root.handlers[:] = handlers
 
 
 class _Graph:
