@@ -23,6 +23,7 @@ include: "rules/vocab.smk"
 include: "rules/train.smk"
 include: "rules/bench.smk"
 include: "rules/tables.smk"
+include: "rules/export.smk"
 
 
 onstart:
@@ -64,6 +65,11 @@ rule models:
             f"{RESULTS}/models/{{system}}/model.json",
             system=[name for name in SYSTEMS if name in TRAINED],
         ),
+
+
+rule exports:
+    input:
+        expand(f"{RESULTS}/exports/{{system}}/README.md", system=EXPORT.systems),
 
 
 # A rule that asks for no memory is not worth a job of a cluster, or needs the internet, which its nodes often lack.

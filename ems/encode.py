@@ -51,6 +51,8 @@ SETTINGS = record(  # of `Sizes`
         "start": {"enum": ["ours", "pytorch"]},
         "norm_eps": {"type": "number", "minimum": 0},
         "pooling": {"enum": ["mean", "mean-max"]},
+        "activation": {"enum": ["silu", "gelu"]},
+        "positions": {"enum": ["learned", "none"]},
     },
 )
 MODEL = record(  # of model.json

@@ -14,6 +14,8 @@ class Sizes:
     layers: int = 6
     width: int = 1024
     pooling: str = "mean"
+    activation: str = "silu"
+    positions: str = "learned"
     heads: int = 16
     feed_forward: int = 4096
     dropout: float = 0.1

@@ -67,14 +67,17 @@ def attention(w, name, states, heads, change=None):
     return mixed
 
 
-def feed_forward(w, name, state, change=None):
-    """W_outer swish(W_inner x)."""
+def feed_forward(w, name, state, change=None, activation="silu"):
+    """W_outer swish(W_inner x); gelu is x times the share of a normal distribution below it."""
     inner = linear(w, f"{name}.inner", state)
-    inner = inner * (inner > 0) if change == "relu" else inner / (1 + torch.exp(-inner))
+    if activation == "gelu":
+        inner = inner * (1 + torch.erf(inner / math.sqrt(2))) / 2
+    else:
+        inner = inner * (inner > 0) if change == "relu" else inner / (1 + torch.exp(-inner))
     return linear(w, f"{name}.outer", inner)
 
 
-def layer(w, name, states, heads, change=None):
+def layer(w, name, states, heads, change=None, activation="silu"):
     """A post-LN Transformer layer."""
     mixed = attention(w, f"{name}.attention", states, heads, change)
     after = []
@@ -82,7 +85,7 @@ def layer(w, name, states, heads, change=None):
         residual = state * (change != "no residual of attention")
         state = norm(w, f"{name}.attention_norm", residual + branch)
         residual = state * (change != "no residual of the inner layer")
-        branch = feed_forward(w, name, state, change)
+        branch = feed_forward(w, name, state, change, activation)
         if change == "norm before the residual":
             after.append(residual + norm(w, f"{name}.output_norm", branch))
         else:
@@ -90,7 +93,7 @@ def layer(w, name, states, heads, change=None):
     return after
 
 
-def encoder_states(w, tokens, heads=1, change=None):
+def encoder_states(w, tokens, heads=1, change=None, activation="silu"):
     """The state of each token; `w` has the weights of an encoder with any number of layers."""
     states = []
     for at, token in enumerate(tokens):
@@ -101,5 +104,5 @@ def encoder_states(w, tokens, heads=1, change=None):
     count = len({name.split(".")[2] for name in w if name.startswith("encoder.layers.")})
     for at in range(1 if change == "one layer" else count):
         number = 0 if change == "same layer twice" else at
-        states = layer(w, f"encoder.layers.{number}", states, heads, change)
+        states = layer(w, f"encoder.layers.{number}", states, heads, change, activation)
     return states

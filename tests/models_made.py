@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from ems.files import sha256_file
 from ems.model.encoder import Encoder
 from ems.model.settings import EncoderSettings
+from ems.segmenters.base import segmenter as make_segmenter
 from ems.text.settings import VocabularySettings
 from ems.text.subwords import train_vocabulary
 
@@ -27,25 +28,30 @@ np.save(open(out, "wb"), np.array(letters, np.float32).reshape(len(rows), 16))
 """
 
 
-def write_model(folder, languages, text, pieces=80, seed=0):
-    """A model folder of random weights, for these languages; the pieces come from the `text`."""
+def write_model(folder, languages, text, pieces=80, seed=0, segmenter="none", sizes=(), **of):
+    """A model folder of random weights, for these languages; the pieces come from the `text`.
+
+    `sizes` are changes of SIZES, `of` settings of the vocabulary.
+    """
     folder.mkdir(parents=True)
     sample = folder / "sample.txt"
-    sample.write_text("".join(f"{line.lower()}\n" for line in text), encoding="utf-8")
-    wanted = VocabularySettings.model_construct(size=pieces, character_coverage=1.0)
+    words = make_segmenter(segmenter, "en")(list(text))
+    sample.write_text("".join(f"{line.lower()}\n" for line in words), encoding="utf-8")
+    wanted = VocabularySettings.model_construct(**{"size": pieces, "character_coverage": 1.0, **of})
+    sizes = SIZES | dict(sizes)
     settings = SimpleNamespace(vocabulary=wanted, languages=languages)
     size = train_vocabulary(settings, sample, folder / "vocabulary.model")
     sample.unlink()
     torch.manual_seed(seed)
-    encoder = Encoder(EncoderSettings(**SIZES), size)
+    encoder = Encoder(EncoderSettings(**sizes), size)
     with torch.no_grad():
         encoder.tokens.weight.mul_(30)  # so that sentences differ clearly
     save_file(encoder.state_dict(), folder / "model.safetensors")
     names = ("model.safetensors", "vocabulary.model")
     description = {
-        "model": SIZES,
+        "model": sizes,
         "languages": list(languages),
-        "segmenters": dict.fromkeys(("und", *languages), "none"),
+        "segmenters": dict.fromkeys(("und", *languages), segmenter),
         "sha256": {name: sha256_file(folder / name) for name in names},
     }
     (folder / "model.json").write_text(json.dumps(description))

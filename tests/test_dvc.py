@@ -168,6 +168,7 @@ ENTRIES = {
         *(module for name in tables() for module in table_modules(name)),
         *(module for name in figures() for module in figure_modules(name)),
     ],
+    "export": ["ems.export"],
 }
 
 

@@ -73,6 +73,11 @@ EDITS = [
     ("model.dropout", 0.2, TRAIN),
     ("model.pooling", "mean-max", TRAIN),
     ("model.pooling", "mean", set()),
+    ("model.activation", "gelu", TRAIN),
+    ("model.positions", "none", TRAIN),
+    ("model.activation", "silu", set()),
+    ("model.positions", "learned", set()),
+    ("export", {"onnx": True, "systems": ["a"]}, set()),
     ("objectives.context", {"k": 1}, set()),
     ("objectives.context", {"k": 3}, TRAIN),
     ("model.layers", 3, TRAIN - OF_B),  # b has its own
@@ -318,7 +323,7 @@ PINNED = {
     "monolingual": "551a5d6a6c416261",
     "small5": "29e16ea587fea879",
     "small62": "8a6d6bf5f68b9f76",
-    "starter": "061a35a85724096c",
+    "starter": "7f92ce533a1d90e6",
     "tiny": "70eaca18b1776e48",
 }
 

@@ -32,6 +32,7 @@ LAYERS = [
     {"benchmarks.score"},
     {"tables"},
     {"benchmarks.table"},
+    {"export"},
     {"sources"},
     {"plan", "downloads", "job_modules"},
     {"commands"},

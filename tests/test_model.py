@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from encoder_reference import encoder_states
 from objectives_made import system_settings
 
 from ems.model.dropout import add_dropped, drop, keep_mask
@@ -66,6 +67,20 @@ def test_packed_sentences_and_their_gradients_equal_each_sentence_alone(name, po
     for (key, one), other in zip(packed.named_parameters(), alone.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad, rtol=0, atol=1e-9, msg=key)
         assert one.grad.abs().max() > 0, key
+
+
+@pytest.mark.parametrize("activation", ["silu", "gelu"])
+@pytest.mark.parametrize("positions", ["learned", "none"])
+def test_the_activation_and_the_positions_are_those_of_the_settings(activation, positions):
+    encoder = make_encoder(activation=activation, positions=positions)
+    weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
+    sentence = random_sentences([7])[0]
+    change = "no position" if positions == "none" else None
+    states = encoder_states(weights, sentence, SIZES["heads"], change, activation)
+    expected = torch.stack(states).mean(0)
+    torch.testing.assert_close(encode(encoder, [sentence])[0], expected, rtol=0, atol=1e-9)
+    turned = encode(encoder, [sentence.flip(0)])[0]
+    assert torch.allclose(turned, expected, atol=1e-9) == (positions == "none")
 
 
 @pytest.mark.parametrize("name", MIXES)

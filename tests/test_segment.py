@@ -1,6 +1,8 @@
 """Laws of segmentation: as many lines as went in, nothing but white space changed, no silent
 substitute."""
 
+import random
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -27,6 +29,7 @@ LANGUAGES = {  # languages that a segmenter is used for
     "jieba": ["zh"],
     "rjieba": ["zh"],
     "none": ["en"],
+    "unicode": ["en"],
 }
 
 
@@ -88,6 +91,28 @@ def test_rjieba_segments_chinese_and_nearly_all_real_lines_as_jieba_does():
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     pairs = zip(usable("rjieba", "zh")(lines), segmenter("jieba", "zh")(lines), strict=True)
     assert sum(one == other for one, other in pairs) > 0.99 * len(lines) > 900
+
+
+def test_unicode_puts_punctuation_and_symbols_apart_and_cuts_no_letter_digit_or_mark():
+    draw = random.Random(1)
+    planes = [chr(at) for at in range(0x20000) if unicodedata.category(chr(at))[0] not in "CZ"]
+    lines = ["".join(draw.choices(planes, k=8)) for _ in range(3000)]
+    segment = segmenter("unicode", "xx")
+    for line, words in zip(lines, segment(lines), strict=True):
+        for word in words.split():
+            kinds = {unicodedata.category(c)[0] in "PS" for c in word}
+            assert len(word) == 1 or kinds == {False}, (line, words)
+    letters = ["".join(c for c in line if unicodedata.category(c)[0] in "LN") for line in lines]
+    spaces = [nfkc(line).count(" ") for line in letters]
+    cut = [words.count(" ") for words in segment(letters)]
+    marks = [sum(unicodedata.category(c)[0] in "PS" for c in nfkc(line)) for line in letters]
+    assert all(c <= s + 2 * m for c, s, m in zip(cut, spaces, marks, strict=True))
+    assert sum(count == 0 for count in cut) > 1000
+    assert segment(["a_b ½ (c)…"]) == ["a _ b 1 \u2044 2 ( c ) . . ."]
+
+
+def nfkc(line):
+    return unicodedata.normalize("NFKC", line)
 
 
 @pytest.mark.parametrize("name", ["fugashi", "mecab-jumandic"])

@@ -5,12 +5,12 @@ A function imports what it needs when it runs, so that `ems fetch` does not load
 
 import inspect
 
-from ems.commands import data, models, shards, tables, text, use
+from ems.commands import data, export, models, shards, tables, text, use
 from ems.flags import Command
 
 COMMANDS: dict[str, Command] = {
     name.rstrip("_").replace("_", "-"): function
-    for module in (data, text, shards, models, tables, use)  # in the order of the workflow
+    for module in (data, text, shards, models, export, tables, use)  # in the order of the workflow
     for name, function in vars(module).items()
     if inspect.isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
 }

@@ -10,6 +10,7 @@ from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.corpora.settings import Split
 from ems.errors import EmsError
+from ems.export.settings import ExportSettings
 from ems.languages import UNSEEN, Language
 from ems.settings import Settings
 from ems.tables.settings import TablesSettings
@@ -125,6 +126,7 @@ class Experiment:
     families: dict[str, tuple[str, ...]]
     benchmarks: tuple[str, ...]
     tables: TablesSettings
+    export: ExportSettings
     probes: dict[str, ProbeSettings]
     documents: DocumentSettings
     sweep: tuple[Point, ...] = ()

@@ -11,6 +11,7 @@ from ems.benchmarks import benchmarks, has
 from ems.benchmarks.record import Benchmark
 from ems.corpora.settings import CorpusEntry, Split
 from ems.evalsets.settings import EvalsetEntry
+from ems.export.settings import ExportSettings
 from ems.model.settings import EncoderSettings
 from ems.objectives.settings import Objectives, objectives_model
 from ems.segmenters.base import names as segmenters
@@ -199,6 +200,7 @@ class ExperimentFile(Settings):
         description="The classifiers on frozen embeddings, of each benchmark that has them.",
     )
     tables: TablesSettings
+    export: ExportSettings = Field(default_factory=ExportSettings)
 
 
 def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:

@@ -73,6 +73,8 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     check_starts(placed)
     groups = families(file.systems)
     _check_tables(file.tables, {*placed, *groups})
+    trained = {system for system, own in placed.items() if own.trained}
+    _check_named("export.systems", file.export.systems, trained, "systems that are trained here")
     _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
     experiment = Experiment(
         name=name,
@@ -92,6 +94,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         families=groups,
         benchmarks=tuple(file.benchmarks),
         tables=file.tables,
+        export=file.export,
         probes=dict(file.probes),
         documents=file.documents,
         sweep=sweep,

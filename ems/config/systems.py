@@ -176,7 +176,7 @@ def check_starts(systems: dict[str, SystemSettings]) -> None:
 def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> None:
     """Raise `EmsError` when a system cannot go on with the weights of another one."""
     name = system.train.start_from
-    sizes = ("layers", "width", "heads", "feed_forward", "max_tokens")
+    sizes = ("layers", "width", "heads", "feed_forward", "max_tokens", "activation", "positions")
     pairs = [
         (f"model.{size}", *(getattr(of.model, size) for of in (system, start))) for size in sizes
     ]

@@ -18,6 +18,7 @@ from ems.model.packing import Packing, pack, pad, rounded, unpad
 from ems.sizes import Sizes
 
 ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
+ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf
 SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % more on average
 
 
@@ -78,6 +79,7 @@ class Layer(nn.Module):
         self.inner = nn.Linear(settings.width, settings.feed_forward)
         self.outer = nn.Linear(settings.feed_forward, settings.width)
         self.output_norm = nn.LayerNorm(settings.width, settings.norm_eps)
+        self.activation = ACTIVATIONS[settings.activation]
         self.dropout = settings.dropout
         self.compiled: Callable[[Tensor, Tensor], Tensor] | None = None
 
@@ -90,7 +92,7 @@ class Layer(nn.Module):
         """Compute what follows attention: states[T, d], mixed[T, d] -> [T, d]."""
         dropout = self.dropout if self.training else 0.0
         states = self.attention_norm(add_dropped(states, mixed, dropout))
-        inner = functional.silu(self.inner(states))  # (T, feed_forward)
+        inner = self.activation(self.inner(states))  # (T, feed_forward)
         return self.output_norm(add_dropped(states, self.outer(inner), dropout))
 
 
@@ -104,7 +106,9 @@ class Encoder(nn.Module):
         super().__init__()
         self.settings = settings
         self.tokens = nn.Embedding(pieces, settings.width)
-        self.positions = nn.Embedding(settings.max_tokens, settings.width)
+        self.positions = None
+        if settings.positions == "learned":
+            self.positions = nn.Embedding(settings.max_tokens, settings.width)
         self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.dropout = settings.dropout
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
@@ -128,7 +132,9 @@ class Encoder(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the states [T, d] of the tokens, and what `forward` returns."""
         packing = packing or pack(lengths)
-        states = self.tokens(tokens) + self.positions(packing.position)  # (T, d)
+        states = self.tokens(tokens)  # (T, d)
+        if self.positions is not None:
+            states = states + self.positions(packing.position)
         states = rounded(states, self._rows(len(tokens)))  # (T or more, d)
         states = drop(self.input_norm(states), self.dropout if self.training else 0.0)
         for layer in self.layers:

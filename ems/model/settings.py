@@ -16,7 +16,7 @@ Tokens = Annotated[int, Field(ge=1, le=32768)]  # the longest of published text 
 class EncoderSettings(Settings):
     """The sizes of the encoder (EMS v2 section III-A)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"pooling"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"pooling", "activation", "positions"})
     layers: int = Field(
         Sizes.layers, ge=0, le=1000, description="The number of Transformer layers."
     )
@@ -26,6 +26,16 @@ class EncoderSettings(Settings):
         Sizes.pooling,
         description="The sentence embedding. mean: of the states of its tokens; mean-max: their "
         "mean and their maximum, twice as wide (CCL 2019).",
+    )
+    activation: Literal["silu", "gelu"] = Field(
+        Sizes.activation,
+        description="The activation between the feed-forward layers: swish as in the authors' "
+        "code, or gelu, which every server of models computes.",
+    )
+    positions: Literal["learned", "none"] = Field(
+        Sizes.positions,
+        description="learned: an embedding of each place in the sentence; none: the order of "
+        "words is not seen. With 0 layers the encoder is then a table of one vector a piece.",
     )
     heads: int = Field(
         Sizes.heads, ge=1, le=1024, description="Attention heads; they divide `width`."

@@ -19,6 +19,8 @@ from ems.errors import EmsError
 
 Segment = Callable[[list[str]], list[str]]
 DEFAULT = "moses"  # of a language that no segmenter names
+RULE = "nmt_nfkc"  # how SentencePiece, which sees the words, normalises text
+SPACE = "\u2581"  # how it writes a space
 _BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
 

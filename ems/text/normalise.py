@@ -22,7 +22,8 @@ from ems.errors import EmsError
 
 # C0/C1 controls, line and paragraph separators, BOM: nothing a sentence needs, all of them line
 # breakers
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+CONTROL = r"[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]+"  # for Python and Oniguruma
+_CONTROL = re.compile(CONTROL)
 # Of category Cf (Unicode 17), without signs that are visible and without joiners
 _FORMAT = (
     "\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufff9-\ufffb"
@@ -51,14 +52,18 @@ def without_format(text: str) -> str:
 
 @cache
 def _format_characters() -> re.Pattern[str]:
-    """Return the pattern of what `without_format` removes.
+    return re.compile(format_pattern())
+
+
+def format_pattern() -> str:
+    """Return the pattern of what `without_format` removes, for Python and Oniguruma.
 
     The package regex knows these properties by name, but using a model must not need it.
     """
     lines = files("ems.text").joinpath("normalise.txt").read_text("utf-8").split("\n")
     ranges = " ".join(line for line in lines if not line.startswith("#")).split()
     joins = "".join("-".join(chr(int(end, 16)) for end in each.split("-")) for each in ranges)
-    return re.compile(f"[{_FORMAT}]|(?<![{joins}])[\u200c\u200d\u180e]")
+    return f"[{_FORMAT}]|(?<![{joins}])[\u200c\u200d\u180e]"
 
 
 def tidier(format_characters: str) -> Tidy:

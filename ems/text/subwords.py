@@ -21,14 +21,13 @@ from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import atomic_path, reading_text
 from ems.progress import Progress
+from ems.segmenters.base import RULE, SPACE
 from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv
 
 if TYPE_CHECKING:
     from ems.config import Experiment
 
 PAD, UNK, MASK = 0, 1, 2
-SPACE = "\u2581"  # how SentencePiece writes a space
-RULE = "nmt_nfkc"  # how it normalises text
 BYTE = "<0x{:02X}>"  # its piece of a byte
 MODEL = "*.model"  # the name of such a file
 

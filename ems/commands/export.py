@@ -1,0 +1,47 @@
+"""The command that makes a product of a trained encoder."""
+
+from pathlib import Path
+from typing import Annotated
+
+from ems.commands import common
+from ems.export import is_export
+from ems.flags import Bounds
+from ems.outputs import Writes
+
+LOSS = "experiment whose data measure the loss without segmenters (default: the model's own)"
+
+
+def export(
+    model: common.ModelFolder,
+    out: Annotated[Path, "folder to write", Writes("whole folder", ours=is_export)],
+    onnx: Annotated[bool, "an ONNX graph besides"] = False,
+    int8: Annotated[bool, "an ONNX graph of 8 bits besides"] = False,
+    dimensions: Annotated[int, "first numbers of an embedding to keep", Bounds(0, 65536)] = 0,
+    verify: Annotated[Path | None, "lines to check the folder on (default: a sample)"] = None,
+    without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
+    experiment: Annotated[str | None, LOSS, *common.OtherExperiment.__metadata__[1:]] = None,
+) -> None:
+    """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
+    from ems.encode import MODEL
+    from ems.export import card, folder, sample, segmenters
+    from ems.files import read_json
+
+    description = read_json(model / "model.json", MODEL)
+    tool = segmenters.chosen(description["segmenters"])
+    lost, loss = segmenters.lost(model, description["segmenters"], tool), None
+    if lost and (not without_segmenters or segmenters.CHARACTERS in lost):
+        raise segmenters.refusal(model, lost)
+    if lost:
+        whole = common.experiment_of(experiment or description.get("experiment"))
+        data = Path(common.site_settings().data)
+        loss = segmenters.measured(model, description, tool, whole, data)
+    exported = folder.Exported(model, tool, folder.Options(onnx, int8, dimensions))
+    lines = sample.read_sample(verify) if verify else sample.sample(exported.ours.vocabulary)
+    kept = card.Kept.beside(model)
+
+    def made_card(figures: folder.Figures) -> str:
+        return card.card(exported, figures, kept, loss)
+
+    figures = folder.export(exported, lines, made_card, out)
+    for name, value in folder.as_rows(figures):
+        print(f"{name}={value}")

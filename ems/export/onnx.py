@@ -1,0 +1,181 @@
+"""The encoder as an ONNX graph of our own: token ids and a mask in, sentence embeddings out.
+
+The batch and the length are dynamic. Pooling, the first `dimensions` and the division by the length
+of the vector are inside, so `sentence_embedding` is what `SentenceTransformer.encode` returns;
+`token_embeddings` are the states before pooling. A text without tokens gives zeros.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ems.files import atomic_path
+from ems.model.settings import EncoderSettings
+
+OPSET, IR = 17, 8  # LayerNormalization came with 17; onnxruntime 1.14 and later read both
+FAR = -1e30  # added to the score of a padded token: its share is 0
+LEAST = 1e-12  # of a length, as torch.nn.functional.normalize has it
+
+
+def write_onnx(
+    state: dict[str, Tensor], settings: EncoderSettings, dimensions: int, out: Path
+) -> None:
+    """Write the graph of an encoder's `state_dict`."""
+    graph = _Graph(state, settings)
+    states, mask = graph.states()
+    graph.name(states, "token_embeddings")
+    graph.name(graph.pooled(states, mask, dimensions), "sentence_embedding")
+    with atomic_path(out) as temporary:
+        temporary.write_bytes(graph.model().SerializeToString())
+
+
+def write_int8(source: Path, out: Path) -> None:
+    """Write a graph with matrices of 8 bits, and with inputs of 8 bits as they come in."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    model = onnx.load(source)
+    # nothing to prepare; without the mark onnxruntime warns that it was not
+    onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
+    handlers = list(logging.root.handlers)  # onnxruntime adds one, by which ours would print twice
+    with atomic_path(out) as temporary:
+        quantize_dynamic(model, temporary, weight_type=QuantType.QInt8)
+    logging.root.handlers[:] = handlers
+
+
+class _Graph:
+    """Nodes and weights that are added one by one; each method returns the name of a result."""
+
+    def __init__(self, state: dict[str, Tensor], settings: EncoderSettings) -> None:
+        import onnx
+
+        self.onnx = onnx
+        self.settings = settings
+        self.state = {name: value.detach().cpu().numpy() for name, value in state.items()}
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def states(self) -> tuple[str, str]:
+        """Return the states (n, L, d) of all tokens, and the mask (n, L, 1) as numbers."""
+        states = self.add("Gather", self.weight("tokens.weight"), "input_ids")
+        if "positions.weight" in self.state:
+            length = self.add("Gather", self.add("Shape", "input_ids"), self.integers(1))
+            of = self.weight("positions.weight"), self.integers([0]), length, self.integers([0])
+            states = self.add("Add", states, self.add("Slice", *of))  # (n, L, d)
+        states = self.norm(states, "input_norm")
+        mask = self.add("Cast", "attention_mask", to=self.onnx.TensorProto.FLOAT)  # (n, L)
+        hidden = self.add("Mul", self.add("Sub", self.number(1), mask), self.number(FAR))
+        hidden = self.add("Unsqueeze", hidden, self.integers([1, 2]))  # (n, 1, 1, L)
+        for number in range(self.settings.layers):
+            states = self.layer(states, hidden, f"layers.{number}")
+        return states, self.add("Unsqueeze", mask, self.integers([2]))
+
+    def layer(self, states: str, hidden: str, name: str) -> str:
+        """Return the states after a post-LN layer."""
+        mixed = self.linear(self.attention(states, hidden, name), f"{name}.attention.output")
+        states = self.norm(self.add("Add", states, mixed), f"{name}.attention_norm")
+        inner = self.activation(self.linear(states, f"{name}.inner"))
+        outer = self.linear(inner, f"{name}.outer")
+        return self.norm(self.add("Add", states, outer), f"{name}.output_norm")
+
+    def attention(self, states: str, hidden: str, name: str) -> str:
+        """Return what each token takes of the others, (n, L, d)."""
+        heads = self.settings.heads
+        size = self.settings.width // heads
+        projected = self.linear(states, f"{name}.attention.input")  # (n, L, 3d)
+        split = self.add("Split", projected, count=3, axis=2)
+        shape = self.integers([0, 0, heads, size])
+        query, key, value = (self.add("Reshape", part, shape) for part in split)
+        query = self.add("Transpose", query, perm=[0, 2, 1, 3])  # (n, heads, L, size)
+        key = self.add("Transpose", key, perm=[0, 2, 3, 1])  # (n, heads, size, L)
+        value = self.add("Transpose", value, perm=[0, 2, 1, 3])
+        scores = self.add("Mul", self.add("MatMul", query, key), self.number(size**-0.5))
+        shares = self.add("Softmax", self.add("Add", scores, hidden), axis=-1)
+        mixed = self.add("Transpose", self.add("MatMul", shares, value), perm=[0, 2, 1, 3])
+        return self.add("Reshape", mixed, self.integers([0, 0, self.settings.width]))
+
+    def activation(self, states: str) -> str:
+        """Return silu, or gelu by the error function."""
+        if self.settings.activation == "silu":
+            return self.add("Mul", states, self.add("Sigmoid", states))
+        share = self.add("Erf", self.add("Mul", states, self.number(0.5**0.5)))
+        share = self.add("Mul", self.add("Add", share, self.number(1)), self.number(0.5))
+        return self.add("Mul", states, share)
+
+    def pooled(self, states: str, mask: str, dimensions: int) -> str:
+        """Return the sentence embeddings of length 1, (n, dimensions)."""
+        real = self.add("Mul", states, mask)  # (n, L, d)
+        sums = self.add("ReduceSum", real, self.integers([1]), keepdims=0)  # (n, d)
+        counts = self.add("ReduceSum", mask, self.integers([1]), keepdims=0)  # (n, 1)
+        vectors = self.add("Div", sums, self.add("Max", counts, self.number(1)))
+        if self.settings.pooling == "mean-max":
+            hidden = self.add("Mul", self.add("Sub", self.number(1), mask), self.number(FAR))
+            largest = self.add("ReduceMax", self.add("Add", real, hidden), axes=[1], keepdims=0)
+            vectors = self.add("Concat", vectors, largest, axis=1)  # (n, 2d)
+        if dimensions < self.settings.pooled_width:
+            cut = self.integers([0]), self.integers([dimensions]), self.integers([1])
+            vectors = self.add("Slice", vectors, *cut)
+        length = self.add("ReduceL2", vectors, axes=[1], keepdims=1)
+        return self.add("Div", vectors, self.add("Max", length, self.number(LEAST)))
+
+    def norm(self, states: str, name: str) -> str:
+        """Return the states after a layer norm."""
+        gain, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        eps = self.settings.norm_eps
+        return self.add("LayerNormalization", states, gain, bias, axis=-1, epsilon=eps)
+
+    def linear(self, states: str, name: str) -> str:
+        """Return the states after a linear layer."""
+        matrix = self.constant(f"{name}.matrix", self.state[f"{name}.weight"].T)
+        return self.add("Add", self.add("MatMul", states, matrix), self.weight(f"{name}.bias"))
+
+    # --- parts of a graph
+
+    def add(self, kind: str, *inputs: str, count: int = 0, **attributes: Any) -> Any:
+        """Add a node; return the name of its result, or a list of names if it has a `count`."""
+        at = len(self.nodes)
+        results = [f"{kind}_{at}_{number}" for number in range(count or 1)]
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, results, **attributes))
+        return results if count else results[0]
+
+    def name(self, result: str, name: str) -> None:
+        """Make a result an output of the graph."""
+        self.nodes.append(self.onnx.helper.make_node("Identity", [result], [name]))
+
+    def weight(self, name: str) -> str:
+        """Return the name of a weight of the encoder."""
+        return self.constant(name, self.state[name])
+
+    def number(self, value: float) -> str:
+        """Return the name of a constant."""
+        return self.constant(f"number_{value!r}", np.array(value, np.float32))
+
+    def integers(self, value: int | list[int]) -> str:
+        """Return the name of a constant of whole numbers; of one number, a list of it."""
+        return self.constant(f"integers_{value!r}", np.atleast_1d(np.array(value, np.int64)))
+
+    def constant(self, name: str, value: np.ndarray) -> str:
+        if all(weight.name != name for weight in self.weights):
+            array = np.ascontiguousarray(value)
+            self.weights.append(self.onnx.numpy_helper.from_array(array.reshape(value.shape), name))
+        return name
+
+    def model(self) -> Any:
+        """Return the model; raise an error of onnx's checker for a graph that is not one."""
+        helper, types = self.onnx.helper, self.onnx.TensorProto
+        info = helper.make_tensor_value_info
+        names = ("input_ids", "attention_mask")
+        inputs = [info(name, types.INT64, ["batch", "length"]) for name in names]
+        outputs = [
+            info("token_embeddings", types.FLOAT, ["batch", "length", self.settings.width]),
+            info("sentence_embedding", types.FLOAT, ["batch", "dimensions"]),
+        ]
+        graph = helper.make_graph(self.nodes, "ems", inputs, outputs, self.weights)
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR)
+        model.producer_name = "ems"
+        self.onnx.checker.check_model(model)
+        return model

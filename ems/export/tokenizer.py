@@ -1,0 +1,116 @@
+"""The vocabulary of a model as a tokenizer.json, which gives the token ids that ours gives.
+
+What ours does by `tidier`, by a segmenter, by `str.lower` and by SentencePiece is said in the terms
+of the library `tokenizers`. Patterns are Oniguruma's, written so that JavaScript reads them too.
+It is not transformers' converter of SentencePiece: that one finds `<2en>` in a text.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ems.segmenters.base import SPACE
+from ems.text.normalise import CONTROL, format_pattern
+from ems.text.subwords import PAD, UNK
+
+EXPORTED = ("none", "unicode")  # the segmenters that a tokenizer.json can say
+NORMAL, BYTE, UNIGRAM = 1, 6, 1  # kinds of a piece and of a model, in SentencePiece's own files
+NEVER = -1e6  # a score that no text is worth
+FINAL_SIGMA = r"(?<=\p{L})\u03a3(?![\p{L}\p{M}])"  # in Python it becomes U+03C2, in Rust U+03C3
+MARK = r"[\p{P}\p{S}]"
+
+
+def make_tokenizer(
+    vocabulary: Path, segmenter: str, format_characters: str, max_tokens: int
+) -> Any:
+    """Return the `tokenizers.Tokenizer` of a SentencePiece model, cut at `max_tokens`.
+
+    `segmenter` is one of EXPORTED, `format_characters` the setting of `clean`.
+    """
+    from sentencepiece import sentencepiece_model_pb2
+    from tokenizers import Tokenizer, decoders
+
+    model = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(vocabulary.read_bytes())
+    tokenizer = Tokenizer(_model(model))
+    charsmap = model.normalizer_spec.precompiled_charsmap
+    tokenizer.normalizer = _normalizer(charsmap, segmenter, format_characters)
+    tokenizer.pre_tokenizer = _pre_tokenizer(segmenter)
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def tokenizer_config(max_tokens: int, pieces: list[str]) -> dict[str, Any]:
+    """Return tokenizer_config.json for transformers; a special piece in a text is text."""
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": max_tokens,
+        "pad_token": pieces[PAD],
+        "unk_token": pieces[UNK],
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "attention_mask"],
+    }
+
+
+def _model(model: Any) -> Any:
+    """Return the pieces as a model of `tokenizers`: BPE or unigram."""
+    from tokenizers import models
+
+    pieces, fallback = [piece.piece for piece in model.pieces], model.trainer_spec.byte_fallback
+    if model.trainer_spec.model_type == UNIGRAM:
+        scored = [_scored(at, piece) for at, piece in enumerate(model.pieces)]
+        return models.Unigram(scored, unk_id=UNK, byte_fallback=fallback)
+    ids = {piece: at for at, piece in enumerate(pieces)}
+    normal = {piece.piece for piece in model.pieces if piece.type == NORMAL}
+    merges = [
+        (ids[left], ids[right], left, right, at)
+        for at, piece in enumerate(pieces)
+        if piece in normal
+        for left, right in ((piece[:cut], piece[cut:]) for cut in range(1, len(piece)))
+        if left in normal and right in normal
+    ]
+    merges.sort(key=lambda merge: (merge[-1], merge[:2]))  # SentencePiece joins the lowest id first
+    return models.BPE(
+        ids,
+        [(left, right) for _, _, left, right, _ in merges],
+        unk_token=pieces[UNK],
+        fuse_unk=True,
+        byte_fallback=fallback,
+    )
+
+
+def _scored(at: int, piece: Any) -> tuple[str, float]:
+    """Return a piece of a unigram model and its score.
+
+    One that is no text would be found in a text, so it gets a name that no tidy text has. <pad> and
+    <unk> keep theirs, by which transformers knows them: they are found where `<` has no piece.
+    """
+    if piece.type in (NORMAL, BYTE):
+        return piece.piece, piece.score
+    return (piece.piece if at in (PAD, UNK) else f"\n{piece.piece}"), NEVER
+
+
+def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
+    """Return what happens to the characters of a text, in the order in which ours does it."""
+    from tokenizers import Regex, normalizers
+
+    sentencepiece = normalizers.Precompiled(charsmap)
+    format_ = [normalizers.Replace(Regex(format_pattern()), "")] if format_characters == "drop" else []
+    tidy = [normalizers.Replace(Regex(CONTROL), " "), normalizers.NFC()]
+    unicode = [sentencepiece, normalizers.Replace(SPACE, " ")] if segmenter == "unicode" else []
+    lower = [normalizers.Replace(Regex(FINAL_SIGMA), "\u03c2"), normalizers.Lowercase()]
+    spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    return normalizers.Sequence([*format_, *tidy, *unicode, *lower, sentencepiece, *spaces])
+
+
+def _pre_tokenizer(segmenter: str) -> Any:
+    """Return how a text is cut into words, each with a space before it."""
+    from tokenizers import Regex, pre_tokenizers
+
+    words = pre_tokenizers.Metaspace(prepend_scheme="always")
+    if segmenter != "unicode":
+        return words
+    apart = pre_tokenizers.Split(Regex(MARK), "isolated")
+    whole = pre_tokenizers.Split(Regex(r"\s+"), "removed")
+    return pre_tokenizers.Sequence([whole, apart, words])
