@@ -21,7 +21,7 @@ from torch import nn
 from ems import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import ENCODER, VOCABULARY, read_json, read_lines, sha256_file
+from ems.files import ENCODER, EXPORTED, SUMS, VOCABULARY, read_json, read_lines, sha256_file
 from ems.languages import UNSEEN
 from ems.model.device import choose_device, in_int8
 from ems.model.embed import embed_tokens
@@ -36,7 +36,6 @@ from ems.text.normalise import tidier, tidy_lines
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
 DESCRIPTION = "model.json"
-EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # of an exported folder
 TABLE = "0_StaticEmbedding/model.safetensors"
 SHOWN = 200  # characters of a long message
 SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}

@@ -26,6 +26,7 @@ from ems.shapes import Shape, misfit
 
 # of a model folder, beside its model.json; the heads are for training alone
 ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
+EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # of an exported folder
 HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # an escape of JSON
 SYNC_THREADS = 16
 KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links there lead to a process's own streams

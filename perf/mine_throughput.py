@@ -25,7 +25,7 @@ from pairs_made import ROOT
 
 from ems.bench.csls import best_pairs
 from ems.files import write_json
-from ems.mine.rounds import Rounds
+from ems.mine_documents.rounds import Rounds
 from ems.objectives.settings import MiningSettings
 
 

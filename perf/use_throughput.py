@@ -5,7 +5,7 @@
 
 Ours goes from text to vectors by `Encoder`, in float32, bfloat16 and int8. The peer is
 sentence-transformers on `--exported`, the same model as `ems export` wrote it. `ems score` runs as
-a user runs it, start included. Mining is `ems mine-pairs` without its encoding: two texts of
+a user runs it, start included. Mining is `ems mine` without its encoding: two texts of
 planted vectors at d = 128, and its peak of RssAnon. Each is a process of its own.
 """
 

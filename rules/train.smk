@@ -19,12 +19,12 @@ rule mine:
         runtime=lambda wildcards, attempt: 720 * attempt,
         gpu=one_gpu,
     params:
-        **stage("mine", ["ems.mine"], "system"),
+        **stage("mine", ["ems.mine_documents"], "system"),
         model=lambda wildcards, input: str(Path(input.model).parent),
         out=folder_of_output,
         state=f"{RESULTS}/state/mine/{{system}}",
     shell:
-        "ems mine {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q}"
+        "ems mine-documents {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q}"
         " --model {params.model:q} --state {params.state:q} --out {params.out:q}"
         " --costs {log.costs:q} --log {log.log:q}"
 

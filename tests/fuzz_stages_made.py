@@ -94,7 +94,7 @@ compare scores/ems scores/char-ngram --out comparison/comparison.csv
 encode --language de --model models/ems --source text/lines.de --out vectors.npy
 score --source-language de --target-language en --model models/ems --source
     text/clean/de-en.tsv --out scored.txt
-mine-pairs --source-language de --target-language de --model models/ems --source text/lines.de
+mine --source-language de --target-language de --model models/ems --source text/lines.de
     --target text/lines.de --out mined.tsv
 search --language de --query-language de --model models/ems --index text/lines.de Haus
 table tatoeba {x} --sources scores/ems/tatoeba.json scores/char-ngram/tatoeba.json --out

@@ -4,7 +4,7 @@ from contexts_made import CONTEXT, OFF, add_documents
 from experiments_made import changed
 from train_made import LANGUAGES, Toy
 
-from ems.mine import job as mining
+from ems.mine_documents import job as mining
 from ems.shards.index import read_index
 from ems.train.batches import mined_documents, training_data, validation_pairs
 from ems.train.job import Places, train

@@ -161,7 +161,7 @@ ENTRIES = {
         *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
-    "train": ["ems.train", "ems.mine"],
+    "train": ["ems.train", "ems.mine_documents"],
     "tables": [
         *("ems.bench", "ems.encode", "ems.tables"),
         *(module for name in benchmarks() for module in bench_modules(name, "encoder")),

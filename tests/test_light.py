@@ -119,7 +119,7 @@ def test_a_fresh_environment_of_the_light_package_encodes_scores_mines_and_searc
     ems("encode", "--source", "lines.txt", "--out", "lines.npy")
     np.testing.assert_allclose(np.load(tmp_path / "lines.npy"), expected, atol=1e-6)
     assert ems("score", "--source", "pairs.tsv").stdout == "1.000000\n" * 3
-    ems("mine-pairs", "--source", "lines.txt", "--target", "lines.txt", "--out", "mined.tsv")
+    ems("mine", "--source", "lines.txt", "--target", "lines.txt", "--out", "mined.tsv")
     assert (tmp_path / "mined.tsv").read_text().count("\n") >= 3
     assert "1.0000\t2\tNe ru so." in ems("search", "--index", "lines.txt", "Ne ru so.").stdout
     told = run("-m", "ems", "check", status=1).stderr.splitlines()[-1]

@@ -16,9 +16,9 @@ from safetensors.torch import load_file, save_file
 from train_made import LANGUAGES, Killed, contents, rows
 
 from ems.encode import SentenceEncoder
-from ems.mine import job
-from ems.mine.known import share_right
-from ems.mine.rounds import Rounds
+from ems.mine_documents import job
+from ems.mine_documents.known import share_right
+from ems.mine_documents.rounds import Rounds
 from ems.model.embed import embed_tokens
 from ems.objectives.settings import MiningSettings
 from ems.shards import inspect

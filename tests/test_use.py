@@ -331,7 +331,7 @@ def test_mined_pairs_are_those_of_plain_loops(ems, model, encoder):
     first, second = two_sides(encoder)
     write(ems.folder / "a.txt", first)
     write(ems.folder / "b.txt", second)
-    words = ("mine-pairs", "--model", model, "--source", "a.txt", "--target", "b.txt")
+    words = ("mine", "--model", model, "--source", "a.txt", "--target", "b.txt")
     ems(*words, "--out", "m.tsv", "--one-to-one", "--numbers")
     rows = [line.split("\t") for line in (ems.folder / "m.tsv").read_text().split("\n")[:-1]]
     pairs = [(int(row[3]) - 1, int(row[4]) - 1) for row in rows]
@@ -356,7 +356,7 @@ def test_mined_pairs_are_those_of_plain_loops(ems, model, encoder):
 def test_mine_killed_and_run_again_gives_the_same_bytes(ems, model):
     write(ems.folder / "a.txt", sentences(60))
     write(ems.folder / "b.txt", sentences(40))
-    words = ["mine-pairs", "--model", str(model), "--source", "a.txt", "--target", "b.txt"]
+    words = ["mine", "--model", str(model), "--source", "a.txt", "--target", "b.txt"]
     ems(*words, "--out", "whole.tsv")
     for done in (2, 11):
         kill(ems, [*words, "--out", "out.tsv"], "out.tsv", done)
@@ -390,7 +390,7 @@ def f1_of(ems, model, folder, code):
     part = read_part(folder, code, "training")
     for name, texts in (("a.txt", part.sentences), ("b.txt", part.english)):
         write(ems.folder / name, texts.values())
-    words = ("mine-pairs", "--model", model, "--source", "a.txt", "--target", "b.txt")
+    words = ("mine", "--model", model, "--source", "a.txt", "--target", "b.txt")
     ems(*words, "--out", "m.tsv", "--one-to-one", "--numbers")
     rows = [line.split("\t") for line in (ems.folder / "m.tsv").read_text().split("\n")[:-1]]
     ids, gold = [list(part.sentences), list(part.english)], set(part.gold)
@@ -439,7 +439,7 @@ def test_faiss_finds_nearly_the_same_pairs(ems, model, encoder):
     first, second = two_sides(encoder)
     write(ems.folder / "a.txt", first)
     write(ems.folder / "b.txt", second)
-    words = ("mine-pairs", "--model", model, "--source", "a.txt", "--target", "b.txt")
+    words = ("mine", "--model", model, "--source", "a.txt", "--target", "b.txt")
     ems(*words, "--out", "exact.tsv", "--one-to-one")
     ems(*words, "--out", "near.tsv", "--one-to-one", "--faiss-above", "5")
     exact, near = (

@@ -19,7 +19,7 @@ COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
 
 
-def mine(
+def mine_documents(
     experiment: common.ExperimentName,
     system: common.System,
     shards: Shards,
@@ -29,7 +29,7 @@ def mine(
     expect: common.Expected = "",
 ) -> None:
     """Mine the pairs of similar sentences that the objective `coherence` learns from."""
-    from ems.mine import job
+    from ems.mine_documents import job
     from ems.shards.index import read_index
     from ems.train.batches import mined_documents, validation_pairs
 

@@ -80,7 +80,7 @@ def score(
     mining.score_by_margin(encoder, text, target_language, out, search, threshold, bad == "skip")
 
 
-def mine_pairs(
+def mine(
     model: Model,
     source: Source,
     target: Source,

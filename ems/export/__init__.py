@@ -4,13 +4,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ems.errors import EmsError
-
-OURS, SUMS = "ems.json", "SHA256SUMS"
+from ems.files import EXPORTED, SUMS
 
 
 def is_export(folder: Path) -> bool:
     """Return whether a folder was written by `ems export`, so that it may be replaced."""
-    return (folder / OURS).is_file() and (folder / SUMS).is_file()
+    return (folder / EXPORTED).is_file() and (folder / SUMS).is_file()
 
 
 def check_installed(*names: str) -> None:

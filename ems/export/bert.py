@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ems.model.encoder import Encoder
-from ems.model.released import IN_LAYER, PROJECTIONS
+from ems.model.exported import IN_LAYER, KINDS, PROJECTIONS
 from ems.model.settings import EncoderSettings
 
 
@@ -42,7 +42,7 @@ def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
     }
     for number in range(encoder.settings.layers):
         ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
-        for kind in ("weight", "bias"):
+        for kind in KINDS:
             parts = state[f"{ours}attention.input.{kind}"].chunk(3)  # each (d, d) or (d,)
             for name, part in zip(PROJECTIONS, parts, strict=True):
                 weights[f"{theirs}attention.self.{name}.{kind}"] = part
@@ -52,7 +52,7 @@ def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
 
 
 def _both(state: dict[str, Tensor], ours: str, theirs: str) -> dict[str, Tensor]:
-    return {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in ("weight", "bias")}
+    return {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in KINDS}
 
 
 def bert_config(settings: EncoderSettings, pieces: int) -> dict[str, Any]:

@@ -23,13 +23,23 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from ems.encode import MODEL, VOCABULARY, SentenceEncoder
+from ems.encode import MODEL, TABLE, SentenceEncoder
 from ems.errors import EmsError
-from ems.export import OURS, SUMS, check_installed, is_export
+from ems.export import check_installed, is_export
 from ems.export.bert import bert_config, bert_weights, is_table, table
 from ems.export.onnx import write_int8, write_onnx
 from ems.export.tokenizer import make_tokenizer, tokenizer_config
-from ems.files import atomic_path, read_json, sha256_file, write_json, write_text
+from ems.files import (
+    ENCODER,
+    EXPORTED,
+    SUMS,
+    VOCABULARY,
+    atomic_path,
+    read_json,
+    sha256_file,
+    write_json,
+    write_text,
+)
 from ems.languages import UNSEEN
 from ems.retrieval import normalised
 from ems.text.subwords import UNK
@@ -121,15 +131,15 @@ def write_model(exported: Exported, folder: Path) -> None:
     pieces = exported.ours.vocabulary.get_piece_size()
     first = [exported.ours.vocabulary.id_to_piece(at) for at in range(2)]
     copyfile(vocabulary, folder / VOCABULARY)
-    write_json(folder / OURS, _ours(exported, format_))
+    write_json(folder / EXPORTED, _ours(exported, format_))
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
     if exported.static:
-        body = folder / "0_StaticEmbedding"
+        body = (folder / TABLE).parent
         weights = table(encoder)[:, : exported.dimensions].contiguous()
-        _write_tensors({"embedding.weight": weights}, body / "model.safetensors")
+        _write_tensors({"embedding.weight": weights}, folder / TABLE)
     else:
         body = folder
-        _write_tensors(bert_weights(encoder), body / "model.safetensors")
+        _write_tensors(bert_weights(encoder), folder / ENCODER)
         write_json(folder / "config.json", bert_config(settings, pieces))
         write_json(folder / "tokenizer_config.json", tokenizer_config(settings.max_tokens, first))
         write_json(

@@ -13,10 +13,9 @@ from typing import Any
 from ems.bench.by_hand import Given, evaluate_by_hand
 from ems.benchmarks import benchmark
 from ems.config import Experiment
-from ems.encode import VOCABULARY
 from ems.errors import EmsError
 from ems.export.tokenizer import EXPORTED
-from ems.files import write_json
+from ems.files import VOCABULARY, write_json
 from ems.languages import UNSEEN
 from ems.scores import ENGLISH, read_score_file
 from ems.text.subwords import by_characters, load_vocabulary

@@ -96,7 +96,9 @@ def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
     from tokenizers import Regex, normalizers
 
     sentencepiece = normalizers.Precompiled(charsmap)
-    format_ = [normalizers.Replace(Regex(format_pattern()), "")] if format_characters == "drop" else []
+    format_ = (
+        [normalizers.Replace(Regex(format_pattern()), "")] if format_characters == "drop" else []
+    )
     tidy = [normalizers.Replace(Regex(CONTROL), " "), normalizers.NFC()]
     unicode = [sentencepiece, normalizers.Replace(SPACE, " ")] if segmenter == "unicode" else []
     lower = [normalizers.Replace(Regex(FINAL_SIGMA), "\u03c2"), normalizers.Lowercase()]

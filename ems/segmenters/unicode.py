@@ -32,4 +32,4 @@ def _apart(character: str) -> str:
     return f" {character} " if category(character)[0] in "PS" else character
 
 
-SEGMENTER = Segmenter(_make)
+SEGMENTER = Segmenter(make=_make, by_language=False)

@@ -1,4 +1,4 @@
-"""Mined pairs of similar sentences: a folder that `ems mine` writes, and batches out of it.
+"""Mined pairs of similar sentences: what `ems mine-documents` writes, and batches out of it.
 
     pairs.npy       a row per pair (PAIR), language pair by language pair, there the best first
     manifest.json   languages, pairs by language pair, sha256 of the file, of the vocabulary and of

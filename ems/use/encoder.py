@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ems.encode import DESCRIPTION, EXPORTED, SentenceEncoder, is_ours
+from ems.encode import DESCRIPTION, SentenceEncoder, is_ours
 from ems.errors import EmsError
+from ems.files import EXPORTED
 
 
 class Encoder:

@@ -17,8 +17,8 @@ from ems.config import Experiment
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
 from ems.files import VOCABULARY
-from ems.mine.known import share_right, translations
-from ems.mine.rounds import Rounds
+from ems.mine_documents.known import share_right, translations
+from ems.mine_documents.rounds import Rounds
 from ems.model.embed import embed_tokens
 from ems.progress import log
 from ems.provenance import source_hash
@@ -117,7 +117,7 @@ def mine(
     state = state or out.with_name(f".{out.name}.state")
     key = [encoder.identity, sources.documents.contents, plain(mining), experiment.seed]
     key += [sources.truth.contents if sources.truth else "", training.threads, share]
-    key += [sources.documents.max_tokens, source_hash("ems.mine")]
+    key += [sources.documents.max_tokens, source_hash("ems.mine_documents")]
     sentences = Sentences(sources, rounds)
     work = partial(_encode, encoder, sentences)
     pieces = _pieces(sources.model, len(sentences), SENTENCES)
