@@ -3,20 +3,19 @@
     python envs/mteb_offline.py --model exports/ems --experiment demo --out mteb.json
         [--bench tatoeba,ntrex,bucc2018,sib200] [--evalset NAME=FOLDER ...] [--scores FOLDER]
 
-It needs `pip install '.[mteb]'`. Each task of MTEB gets our sentences in the layout of its data set
-on the Hugging Face hub; encoding, search, classifier and metrics are MTEB's. Beside its figures
-stand ours: the same definitions computed from the vectors of `ems.Encoder`, and with `--scores` the
-score files of `ems eval` or of the workflow. docs/mteb.md has the definitions. A subset has `hub:
-true` in the JSON if its numbers of sentences and characters are those that MTEB publishes of its
-own data.
+Each task gets our sentences in the layout of its data set on the Hugging Face hub. Encoding,
+search, classifier and metrics are MTEB's. The same figures are computed once more, from the vectors
+of `ems.Encoder` by the definitions of docs/mteb.md. `hub: true` in the JSON says that a subset has
+as many sentences and characters as MTEB publishes of its own data.
 """
 
 import argparse
+import csv
 import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -132,13 +131,14 @@ def _bucc(experiment: Experiment, folder: Path) -> Iterator[Subset]:
 
 
 def _sib200(experiment: Experiment, folder: Path) -> Iterator[Subset]:
-    """Yield "deu_Latn", ...: its three parts."""
+    """Yield "deu_Latn", ...; on the hub the published files were read as CSV, with its quotes."""
     for code, language in experiment.evalsets["sib200"].languages.items():
+        module("sib200", "data").read_unit(folder, code)  # raises for a bad file
         parts = {}
         for part, own in PARTS.items():
-            examples = module("sib200", "data").read_split(folder / code / f"{own}.tsv")
-            category, text = (list(column) for column in zip(*examples, strict=True))
-            parts[part] = {"index_id": text, "category": category, "text": text}
+            with open(folder / code / f"{own}.tsv", encoding="utf-8", newline="") as reader:
+                header, *rows = csv.reader(reader, delimiter="\t")
+            parts[part] = {key: [row[at] for row in rows] for at, key in enumerate(header)}
         yield Subset(code, ENGLISH, language, parts)
 
 
@@ -204,8 +204,8 @@ def run_task(task: Any, model: Any, subsets: list[Subset]) -> None:
 class Vectors:
     """The vectors of `ems.Encoder`, of length 1; each list of texts is encoded once."""
 
-    def __init__(self, model: str, device: str) -> None:
-        self.encoder = Encoder(model, device)
+    def __init__(self, model: str) -> None:
+        self.encoder = Encoder(model)
         self.kept: dict[int, tuple[list[str], np.ndarray]] = {}
 
     def of(self, texts: list[str], where: str) -> np.ndarray:
@@ -289,21 +289,16 @@ def as_table(name: str, subsets: list[Subset]) -> str:
         subset.name: [getattr(subset, who)[metric] for who, metric in pairs] + [subset.score_file]
         for subset in subsets
     }
-    columns = zip(*rows.values(), strict=True)
-    rows = {f"mean of {len(subsets)}": [_mean(column) for column in columns], **rows}
+    known = [[v for v in column if v is not None] for column in zip(*rows.values(), strict=True)]
+    rows = {
+        f"mean of {len(subsets)}": [mean(values) if values else None for values in known],
+        **rows,
+    }
     heads = [f"{who} {metric}" for who, metric in pairs]
     lines = [[TASKS[name], *heads, "score file"], ["---"] * (len(heads) + 2)]
-    lines += [[first, *map(_shown, rest)] for first, rest in rows.items()]
+    for first, values in rows.items():
+        lines.append([first, *("-" if value is None else f"{value:.2f}" for value in values)])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return mean(numbers) if numbers else None
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -316,12 +311,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     folder = Assignment("NAME=FOLDER", Path)
     add("--evalset", nargs="*", default=[], type=folder, help="NAME=FOLDER of evaluation data")
     add("--scores", type=Path, help="folder with our score files of this model")
-    add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     add("--out", type=Path, required=True, help="JSON file to write")
     return parser.parse_args(arguments)
 
 
-def load_model(place: str, device: str) -> Any:
+def load_model(place: str) -> Any:
     """Return the sentence-transformers model of a folder. Raises `EmsError` if it is none."""
     if find_spec("mteb") is None:
         raise EmsError("mteb is not installed; in this project's folder: pip install '.[mteb]'")
@@ -329,7 +323,7 @@ def load_model(place: str, device: str) -> Any:
         raise EmsError(f"{place}: expected a folder that `ems export` wrote, with modules.json")
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(place, device=device, local_files_only=True)
+    return SentenceTransformer(place, local_files_only=True)
 
 
 def score(name: str, experiment: Experiment, model: Any, options: argparse.Namespace) -> Any:
@@ -344,7 +338,7 @@ def score(name: str, experiment: Experiment, model: Any, options: argparse.Names
         read_scores(options.scores, name, subsets)
     task = load_task(name, subsets)
     run_task(task, model, subsets)
-    compute_ours(task, Vectors(options.model, options.device), subsets)
+    compute_ours(task, Vectors(options.model), subsets)
     return subsets
 
 
@@ -359,7 +353,7 @@ def run(options: argparse.Namespace) -> None:
                 f"--bench: expected benchmarks of configs/{experiment.name}.yaml that MTEB has, "
                 f"found {name!r}; allowed: {known}"
             )
-    model = load_model(options.model, options.device)
+    model = load_model(options.model)
     report: dict[str, Any] = {"mteb": version("mteb"), "model": options.model}
     for name in names:
         subsets = score(name, experiment, model, options)
