@@ -289,11 +289,9 @@ def as_table(name: str, subsets: list[Subset]) -> str:
         subset.name: [getattr(subset, who)[metric] for who, metric in pairs] + [subset.score_file]
         for subset in subsets
     }
-    known = [[v for v in column if v is not None] for column in zip(*rows.values(), strict=True)]
-    rows = {
-        f"mean of {len(subsets)}": [mean(values) if values else None for values in known],
-        **rows,
-    }
+    known = [[v for v in each if v is not None] for each in zip(*rows.values(), strict=True)]
+    means = [mean(values) if values else None for values in known]
+    rows = {f"mean of {len(subsets)}": means, **rows}
     heads = [f"{who} {metric}" for who, metric in pairs]
     lines = [[TASKS[name], *heads, "score file"], ["---"] * (len(heads) + 2)]
     for first, values in rows.items():

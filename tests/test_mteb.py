@@ -131,9 +131,8 @@ def test_mteb_s_accuracy_of_translations_is_our_score_file_s_precision_at_1(repo
     for name, count in (("tatoeba", 8), ("ntrex", 14)):
         rows = read_score_file(report[2] / f"{name}.json").rows
         ours = {(row.source, row.target): row.value for row in rows}
-        same = [
-            one for of, _, one in subsets(report) if of == name and one["score_file"] is not None
-        ]
+        same = [one for of, _, one in subsets(report) if of == name]
+        same = [one for one in same if one["score_file"] is not None]
         assert len(same) == count
         for one in same:
             assert one["score_file"] == ours[one["source"], one["target"]]
