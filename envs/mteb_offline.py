@@ -305,7 +305,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--model", required=True, help="folder that `ems export` wrote")
     add("--experiment", help="experiment (default: that of config.yaml)")
-    add("--bench", default=",".join(TASKS), help="benchmarks (default: %(default)s)")
+    add("--bench", help=f"some of {','.join(TASKS)} (default: those of the experiment)")
     folder = Assignment("NAME=FOLDER", Path)
     add("--evalset", nargs="*", default=[], type=folder, help="NAME=FOLDER of evaluation data")
     add("--scores", type=Path, help="folder with our score files of this model")
@@ -343,13 +343,13 @@ def score(name: str, experiment: Experiment, model: Any, options: argparse.Names
 def run(options: argparse.Namespace) -> None:
     """Score the model on each benchmark, print the tables and write the JSON."""
     experiment = experiment_of(options.experiment)
-    names = options.bench.split(",")
-    for name in names:
-        if name not in TASKS or name not in experiment.evalsets:
-            known = ", ".join(name for name in TASKS if name in experiment.evalsets)
+    known = [name for name in TASKS if name in experiment.evalsets]
+    names = options.bench.split(",") if options.bench else known
+    for name in names or [""]:
+        if name not in known:
             raise EmsError(
                 f"--bench: expected benchmarks of configs/{experiment.name}.yaml that MTEB has, "
-                f"found {name!r}; allowed: {known}"
+                f"found {name!r}; allowed: {', '.join(known) or 'none'}"
             )
     model = load_model(options.model)
     report: dict[str, Any] = {"mteb": version("mteb"), "model": options.model}
