@@ -20,7 +20,7 @@ from ems.corpora.demo.free import read_free
 from ems.encode import SentenceEncoder
 from ems.export import onnx, tokenizer
 from ems.export.tokenizer import make_tokenizer
-from ems.model import saved
+from ems.model import tensors
 from ems.text.subwords import UNK
 
 TEXT = [text for sentence in read_free() for text in sentence.values()]
@@ -158,7 +158,7 @@ def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
 
 def test_a_full_disk_is_one_clear_error_and_leaves_no_folder(tmp_path, monkeypatch, capfd):
     full = SafetensorError("Error while serializing: I/O error: No space left on device")
-    monkeypatch.setattr(saved, "save_file", lambda *of: (_ for _ in ()).throw(full))
+    monkeypatch.setattr(tensors, "save_file", lambda *of: (_ for _ in ()).throw(full))
     model = made_model(tmp_path / "model", "mean")
     run(model, tmp_path / "out" / "ems", expect=1)
     last = capfd.readouterr().err.splitlines()[-1]

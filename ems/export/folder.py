@@ -40,7 +40,7 @@ from ems.files import (
     write_text,
 )
 from ems.languages import UNSEEN
-from ems.model.saved import save_tensors
+from ems.model.tensors import save_tensors
 from ems.retrieval import normalised
 from ems.text.subwords import UNK
 

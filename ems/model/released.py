@@ -26,8 +26,8 @@ from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, writ
 from ems.model.encoder import Encoder
 from ems.model.exported import IN_LAYER, PROJECTIONS
 from ems.model.heads import ContrastiveHead, GenerativeHead
-from ems.model.saved import save_tensors
 from ems.model.settings import EncoderSettings, HeadSettings
+from ems.model.tensors import save_tensors
 from ems.objectives.settings import ContrastiveSettings, Objectives, XtrSettings
 from ems.segmenters.base import defaults
 from ems.settings import plain

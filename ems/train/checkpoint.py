@@ -32,7 +32,7 @@ from ems.files import (
     write_json,
     write_text,
 )
-from ems.model.saved import save_tensors
+from ems.model.tensors import save_tensors
 from ems.progress import log
 from ems.provenance import digest
 from ems.shapes import BELOW, COUNT, TEXT, mapping, record

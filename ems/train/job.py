@@ -17,7 +17,7 @@ from ems.config import Experiment, stage_settings
 from ems.damaged import Damaged
 from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json, write_text
 from ems.model.device import check_precision, choose_device, has_bfloat16
-from ems.model.saved import save_tensors
+from ems.model.tensors import save_tensors
 from ems.objectives.masking import Pieces
 from ems.objectives.system import Parts, System
 from ems.progress import log
