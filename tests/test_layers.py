@@ -28,6 +28,7 @@ LAYERS = [
     {"train"},
     {"bench", "trained"},
     {"mine", "use"},
+    {"interop"},
     {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},
