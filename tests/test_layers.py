@@ -27,7 +27,7 @@ LAYERS = [
     {"encode", "retrieval"},
     {"train"},
     {"bench", "trained"},
-    {"mine", "use"},
+    {"mine_documents", "use"},
     {"interop"},
     {"benchmarks.families"},
     {"benchmarks.score"},
