@@ -29,7 +29,7 @@ class EmsFilter(FilterABC):
     def __init__(
         self,
         model: str,
-        threshold: float = 0.7,
+        threshold: float = 0.8,
         languages: Sequence[str | None] = (None, None),
         device: str = "auto",
         precision: str = "float32",
