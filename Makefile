@@ -7,7 +7,7 @@ export PATH
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test fuzz setup report lint pull lock clean
+.PHONY: all test fuzz setup interop report lint pull lock clean
 
 all: setup
 	snakemake all
@@ -29,6 +29,18 @@ setup: .venv/installed
 	$(PYTHON) -m venv .venv
 	python -m pip install --quiet -r envs/requirements.lock
 	python -m pip install --quiet --no-deps -e .
+	touch $@
+
+# Tools that use EMS, for the tests of docs/interop.md, each in an environment of its own. OpusFilter loads
+# EMS, so it sees the packages of .venv.
+interop: .interop/opuscleaner/installed .interop/opusfilter/installed
+.interop/%/installed: envs/%.txt .venv/installed
+	python -m venv --without-pip $(@D)
+	if [ $* = opusfilter ]; then \
+	  cd $(@D)/lib/python*/site-packages && \
+	  python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_path("purelib"))' > ems.pth; \
+	fi
+	python -m pip --python $(@D)/bin/python install --quiet -r $<
 	touch $@
 
 report: setup

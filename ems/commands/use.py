@@ -136,7 +136,7 @@ def search(
     asked = [query] if query else []
     if queries:
         with opened(queries) as reader:
-            asked += [text_of(line.removesuffix(b"\n")) for line in reader]
+            asked += [text_of(line) for line in reader]
     if not asked:
         return
     with engine.index_of(encoder, corpus, bad == "skip") as folder:
