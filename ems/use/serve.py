@@ -71,10 +71,10 @@ def serve(service: Service, host: str, port: int) -> None:
     that cannot be listened on.
     """
     with _listening(service, host, port) as server, suppress(KeyboardInterrupt):
-        sys.stdout.write(f"{server.url}\n")
-        sys.stdout.flush()
         if not server.local:
             log.warning("whoever reaches %s can use it: no password, no encryption", server.url)
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
         server.serve_forever(POLL)
     log.info("stopped")
 
