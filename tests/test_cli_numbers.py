@@ -15,7 +15,7 @@ NUMBERS = {  # without the bounds of a flag no text is a number for it
     flag.label: (name, flag)
     for name, command in COMMANDS.items()
     for flag in flags_of(command)
-    if {int, float} & {flag.type, *get_args(flag.type)}
+    if int in (flag.type, *get_args(flag.type))
 }
 BOUNDS = {
     "--workers": (1, 256),
@@ -24,6 +24,10 @@ BOUNDS = {
     "--row": (0, 2**63 - 1),
     "--heads": (0, 1024),
     "--processes": (0, 32),
+    "--neighbours": (1, 100),
+    "--k": (1, 1000),
+    "--dimensions": (0, 65536),
+    "--faiss-above": (0, 1 << 40),
 }
 NO_NUMBERS = [
     "-1",
@@ -67,6 +71,14 @@ def test_a_flag_takes_its_bounds_and_nothing_beyond_them(name, bounds, capsys):
 def test_every_number_of_the_command_line_has_bounds():
     assert set(NUMBERS) == set(BOUNDS)
     assert all(flag.note(Bounds) for _, flag in NUMBERS.values())
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "", "1,06", "1.06x"])
+def test_a_threshold_is_a_finite_number(text, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["score", "--threshold", text])
+    assert end.value.code == 2
+    assert "argument --threshold: expected a number, found" in capsys.readouterr().err
 
 
 # --- out of memory

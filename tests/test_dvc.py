@@ -80,7 +80,7 @@ def _flip(project, old, new, *arguments):
 def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy):
     """Back through DVC's caches, and there once more without the run cache and with none left."""
     first, weights = copy.tables(), _model(copy).read_bytes()
-    assert _flip(copy, "0.003", "0.03") == {"train", "tables"}
+    assert _flip(copy, "0.003", "0.03") == {"train", "tables", "export"}
     other = copy.tables()
     assert _model(copy).read_bytes() != weights
     assert other != first

@@ -27,7 +27,7 @@ LAYERS = [
     {"encode", "retrieval"},
     {"train"},
     {"bench", "trained"},
-    {"mine", "use"},
+    {"mine_documents", "use"},
     {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -126,6 +128,26 @@ def test_a_fresh_environment_of_the_light_package_encodes_scores_mines_and_searc
     assert "is not installed; this command needs the whole pipeline: pip install" in told
     missing = ems("encode", "--source", "no.txt", "--out", "x.npy", status=1).stderr
     assert "no.txt: no such file" in missing.splitlines()[-1]
+
+
+def test_the_readme_uses_an_exported_folder_with_the_light_package(fresh, model, tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Use the model\n")[2].partition("\n## ")[0]
+    place = tmp_path / "results/demo/exports/ems"  # which the section makes first
+    place.parent.mkdir(parents=True)
+    place.symlink_to(model)
+    for name in ("lines.txt", "a.txt", "b.txt"):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in LINES))
+    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line}\n" for line in LINES))
+    commands = re.findall("^    ems ((?:encode|score|mine|search) .*)$", section, re.M)
+    blocks = re.findall("```python\n(from ems .*?)```", section, re.S)
+    assert (len(commands), len(blocks)) == (4, 1)
+    lines = [shlex.join([str(fresh), "-c", block]) for block in blocks]
+    lines += [f"{shlex.quote(str(fresh))} -m ems {command}" for command in commands]
+    subprocess.run(["bash", "-e", "-c", "\n".join(lines)], cwd=tmp_path, check=True)
+    assert np.load(tmp_path / "lines.npy").shape[0] == len(LINES)
+    assert (tmp_path / "scores.txt").read_text() == "1.000000\n" * len(LINES)
+    assert (tmp_path / "mined.tsv").read_text()
 
 
 def test_the_sizes_of_a_model_are_the_settings_of_an_encoder_with_their_defaults():

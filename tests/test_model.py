@@ -4,6 +4,7 @@ That a sentence alone is Eq. 1 is a law of test_objectives_exact.py.
 """
 
 import math
+import stat
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from ems.model.dropout import add_dropped, drop, keep_mask
 from ems.model.encoder import Encoder
 from ems.model.packing import LEAST, SLACK, pack
 from ems.model.settings import EncoderSettings
+from ems.model.tensors import save_tensors
 from ems.objectives.system import System
 
 PIECES, WIDTH, MAX_TOKENS = 23, 12, 15
@@ -235,3 +237,10 @@ def test_the_gradient_is_that_of_the_same_mask_and_the_residual_is_kept(share):
     mask = (dropped / branch).detach()
     assert torch.equal(residual.grad, torch.ones(9, 5, dtype=torch.float64))
     torch.testing.assert_close(branch.grad, mask)
+
+
+def test_whoever_may_read_the_folder_may_read_the_weights_in_it(tmp_path):
+    for mode, expected in ((0o755, 0o644), (0o750, 0o640), (0o700, 0o600)):
+        tmp_path.chmod(mode)
+        save_tensors({"x": torch.zeros(2)}, tmp_path / "x.safetensors")
+        assert stat.S_IMODE((tmp_path / "x.safetensors").stat().st_mode) == expected

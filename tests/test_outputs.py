@@ -117,7 +117,7 @@ JOBS = {  # a command line -> what its error says
     "sample --sources de-en.tsv --experiment tiny --out kept.txt": "kept.languages",
     **{f"demo-mirror --out {name}": f"{name}: expected" for name in ("d", "web")},
     # what is missing is not a lack of space
-    f"{ENCODE} x.npy --model gone": "gone/model.json: no such file",
+    f"{ENCODE} x.npy --model gone": "gone: expected a model folder with model.json",
 }
 
 
@@ -287,6 +287,6 @@ def test_a_name_of_any_bytes_is_one_line_in_the_log_too(tmp_path, name):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True)
     assert done.returncode == 1
     lines = done.stderr.decode("utf-8").splitlines()
-    assert "o such file" in lines[-1] or "expected UTF-8, found other bytes" in lines[-1]
+    assert "no such folder" in lines[-1] or "expected UTF-8, found other bytes" in lines[-1]
     assert sum("error: " in line for line in lines) == 1
     assert (tmp_path / "log").read_text(encoding="utf-8").splitlines() == lines

@@ -25,6 +25,9 @@ Folders = Annotated[dict[str, Path], "folders of evaluation data"]
 Generated = Annotated[bool, "data that ems made itself: no lock is kept"]
 Vocabulary = Annotated[Path, "SentencePiece model"]
 ModelFolder = Annotated[Path, "model folder"]
+Dimensions = Annotated[
+    int, "first numbers of a vector to keep; 0: all", Bounds(0, 65536)
+]  # the widest encoder of `ems.model.settings`
 State = Annotated[Path | None, "folder for what an interrupted run has done", Writes("state")]
 Workers = Annotated[int, "number of processes that share a large file", Bounds(1, 256)]
 PieceLines = Annotated[int | None, Bounds(1, 1_000_000_000), Mark.HIDDEN]  # for tests

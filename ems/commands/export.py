@@ -5,7 +5,6 @@ from typing import Annotated
 
 from ems.commands import common
 from ems.export import is_export
-from ems.flags import Bounds
 from ems.outputs import Writes
 
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's own)"
@@ -16,7 +15,7 @@ def export(
     out: Annotated[Path, "folder to write", Writes("whole folder", ours=is_export)],
     onnx: Annotated[bool, "an ONNX graph besides"] = False,
     int8: Annotated[bool, "an ONNX graph of 8 bits besides"] = False,
-    dimensions: Annotated[int, "first numbers of an embedding to keep", Bounds(0, 65536)] = 0,
+    dimensions: common.Dimensions = 0,
     verify: Annotated[Path | None, "lines to check the folder on (default: a sample)"] = None,
     without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
     experiment: Annotated[str | None, LOSS, *common.OtherExperiment.__metadata__[1:]] = None,

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
+from ems.commands import common
 from ems.errors import EmsError
 from ems.flags import Bounds, Mark
 from ems.outputs import Writes
@@ -39,7 +40,7 @@ def encode(
     language: Language = None,
     normalise: Annotated[bool, "vectors of length 1"] = False,
     half: Annotated[bool, "float16"] = False,
-    dimensions: Annotated[int, "first numbers to keep; 0: all", Bounds(0, 1 << 20)] = 0,
+    dimensions: common.Dimensions = 0,
     bad: Bad = "error",
     device: Device = "auto",
     precision: Precision = "float32",

@@ -93,7 +93,7 @@ def _opening(exported: Exported) -> str:
     body = (
         "a table of one vector per piece, without a matrix product"
         if exported.static
-        else f"{settings.layers} Transformer layers of width {settings.width}"
+        else f"Transformer layers: {settings.layers}, of width {settings.width}"
     )
     return (
         f"# {_name(exported)}\n\n"
@@ -163,7 +163,8 @@ def _limits(exported: Exported, loss: Loss | None) -> str:
 def _lost(loss: Loss) -> str:
     """Return what the model loses without the segmenters that it was trained with."""
     rows = [
-        f"| {code} | {with_:.1f} | {without:.1f} | {without - with_:+.1f} |\n"
+        f"| {code.replace(UNSEEN, 'unseen')} | {with_:.1f} | {without:.1f} "
+        f"| {without - with_:+.1f} |\n"
         for code, (with_, without) in loss.values.items()
     ]
     return (

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from ems.encode import MODEL, TABLE, SentenceEncoder
 from ems.errors import EmsError
@@ -41,6 +40,7 @@ from ems.files import (
     write_text,
 )
 from ems.languages import UNSEEN
+from ems.model.tensors import save_tensors
 from ems.retrieval import normalised
 from ems.text.subwords import UNK
 
@@ -210,7 +210,7 @@ def _write_prefix(width: int, dimensions: int, folder: Path) -> None:
 
 def _write_tensors(tensors: dict[str, torch.Tensor], out: Path) -> None:
     with atomic_path(out) as temporary:
-        save_file(tensors, temporary, metadata={"format": "pt"})
+        save_tensors(tensors, temporary, {"format": "pt"})
 
 
 # --- is it ours?

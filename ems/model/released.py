@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ems.errors import EmsError
@@ -28,6 +27,7 @@ from ems.model.encoder import Encoder
 from ems.model.exported import IN_LAYER, PROJECTIONS
 from ems.model.heads import ContrastiveHead, GenerativeHead
 from ems.model.settings import EncoderSettings, HeadSettings
+from ems.model.tensors import save_tensors
 from ems.objectives.settings import ContrastiveSettings, Objectives, XtrSettings
 from ems.segmenters.base import defaults
 from ems.settings import plain
@@ -97,7 +97,7 @@ def import_released(
     objectives = _objectives(of_training, settings, len(languages), pieces, weights)
     for name, tensors in ((ENCODER, state), (HEADS, of_training)):
         with atomic_path(out / name) as temporary:
-            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
+            save_tensors(tensors, temporary)
     with atomic_path(out / VOCABULARY) as temporary:
         shutil.copyfile(spm, temporary)
     description = {

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ems.damaged import Damaged
@@ -32,6 +32,7 @@ from ems.files import (
     write_json,
     write_text,
 )
+from ems.model.tensors import save_tensors
 from ems.progress import log
 from ems.provenance import digest
 from ems.shapes import BELOW, COUNT, TEXT, mapping, record
@@ -101,14 +102,6 @@ class Keep:
 def json_lines(rows: list[LogRow]) -> str:
     """Format each row as a line of JSON."""
     return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors as safetensors. Raises `OSError`, as `atomic_path` expects (disk full)."""
-    try:
-        save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, path)
-    except SafetensorError as error:
-        raise OSError(None, str(error), str(path)) from error
 
 
 def save_checkpoint(

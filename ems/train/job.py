@@ -17,6 +17,7 @@ from ems.config import Experiment, stage_settings
 from ems.damaged import Damaged
 from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json, write_text
 from ems.model.device import check_precision, choose_device, has_bfloat16
+from ems.model.tensors import save_tensors
 from ems.objectives.masking import Pieces
 from ems.objectives.system import Parts, System
 from ems.progress import log
@@ -24,7 +25,7 @@ from ems.provenance import digest
 from ems.settings import Json
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
-from ems.train.checkpoint import json_lines, save_tensors
+from ems.train.checkpoint import json_lines
 from ems.train.distributed import World, joined
 from ems.train.identity import Identity, claim_identity, claimed, identity_of
 from ems.train.journal import Journal
