@@ -89,7 +89,8 @@ class Side:
 
     def lines(self, rows: np.ndarray) -> Iterator[str]:
         """Return the text of some lines, with a space for a tab."""
-        lines = stream.lines_at(self.text, len(self.vectors[0]), rows)
+        starts = stream.starts_of(self.text, len(self.vectors[0]))
+        lines = stream.lines_at(self.text, starts, rows)
         return (line.replace("\t", " ") for line in lines)
 
 

@@ -299,12 +299,18 @@ def emit(parts: Iterable[bytes]) -> None:
         out.buffer.writelines(parts)
 
 
-def lines_at(path: Path, lines: int, rows: np.ndarray) -> Iterator[str]:
-    """Yield some rows, from 0, of a text of so many lines, without their ends."""
+def starts_of(path: Path, lines: int) -> np.ndarray:
+    """Return the bytes at which the lines of a text begin, and its end, int64[lines + 1]."""
     starts = np.zeros(lines + 1, np.int64)
     with open(path, "rb") as reader:
         for number, line in enumerate(reader, start=1):
             starts[number] = starts[number - 1] + len(line)
+    return starts
+
+
+def lines_at(path: Path, starts: np.ndarray, rows: np.ndarray) -> Iterator[str]:
+    """Yield some rows, from 0, of a text whose lines have these `starts_of`, without their ends."""
+    with open(path, "rb") as reader:
         for start, end in zip(starts[rows].tolist(), starts[rows + 1].tolist(), strict=True):
             reader.seek(start)
             yield reader.read(end - start).rstrip(b"\r\n").decode("utf-8", "replace")
