@@ -39,7 +39,7 @@ report: setup
 
 # The documentation as a site, opened at site/index.html; links that lead nowhere are errors.
 docs: setup
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
 
 # The pages and schemas that are made from the settings and from the flags of commands.
 pages: setup
