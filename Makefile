@@ -7,7 +7,7 @@ export PATH
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test fuzz setup interop report lint pull lock clean
+.PHONY: all test fuzz setup interop report docs pages lint pull lock clean
 
 all: setup
 	snakemake all
@@ -22,11 +22,14 @@ MINUTES ?= 60
 fuzz: setup
 	python tests/fuzz_made.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# -e: the sources are used in place; --no-deps: the lock has said it all
+# -e: the sources are used in place; --no-deps: the lock has said it all. With CPU=1 uv first gets PyTorch's build
+# for CPUs from PyTorch's own index, whose address it knows; PyPI has only the CUDA build for Linux.
 setup: .venv/installed
 .venv/installed: envs/requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "EMS needs Python 3.11 or 3.12 with venv; on Debian: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(if $(CPU),python -m pip install --quiet uv && \
+	  uv pip install --python .venv --no-deps --torch-backend cpu "$$(grep '^torch==' envs/requirements.lock)")
 	python -m pip install --quiet -r envs/requirements.lock
 	python -m pip install --quiet --no-deps -e .
 	touch $@
@@ -45,6 +48,15 @@ interop: .interop/opuscleaner/installed .interop/opusfilter/installed
 
 report: setup
 	snakemake --report results/report.html
+
+# The documentation as a site, opened at site/index.html; links that lead nowhere are errors.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
+
+# The pages and schemas that are made from the settings and from the flags of commands.
+pages: setup
+	python -m ems.config.page
+	python -m ems.commands.page
 
 lint: setup
 	ruff check .

@@ -112,7 +112,7 @@ class Flag:
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Add the flag to a parser."""
-        options = self._options()
+        options = self.options()
         shown = self.default not in (REQUIRED, None, "", (), False)
         options["help"] = (self.note(str) or "") + f" (default: {self.default})" * shown
         if Mark.HIDDEN in self.notes:
@@ -127,7 +127,7 @@ class Flag:
         else:
             parser.add_argument(self.label, default=self.default, **options)
 
-    def _options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """Return the options of argparse that the type gives."""
         origin, parts = get_origin(self.type), get_args(self.type)
         if self.type is bool:

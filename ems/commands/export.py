@@ -1,4 +1,4 @@
-"""The command that makes a product of a trained encoder."""
+"""Commands that make products of a trained encoder."""
 
 from pathlib import Path
 from typing import Annotated

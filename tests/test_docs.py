@@ -1,0 +1,106 @@
+"""Laws of the documentation: no link leads nowhere, the page of commands is fresh, and the site is
+built without a network and loads nothing from one."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+from conftest import ROOT, needs
+
+from ems.commands import COMMANDS
+from ems.commands.page import PAGE, commands_page
+from ems.flags import Mark, flags_of
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "config/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$|^(?: {4}|\t).*?$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+# what a browser loads by itself, whatever the reader does
+LOADED = re.compile(
+    r"""(?:<(?:script|img|iframe)\b[^>]*?\bsrc|<link\b[^>]*?\bhref)=["']?([^"'\s>]+)"""
+)
+LOADED_BY_STYLES = re.compile(r"""(?:url\(|@import )["']?((?:https?:)?//[^"')]+)""")
+
+
+def anchors(text):
+    """The anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub("^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall("^#{1,6} (.*)$", text, re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
+    return {"".join(x for x in h.replace(" ", "-") if x.isalnum() or x in "-_") for h in plain}
+
+
+def broken(page):
+    """The links of a page that lead to no file, or to no heading of it."""
+    links = [x for x in LINK.findall(CODE.sub("", page.read_text("utf-8"))) if "://" not in x]
+    for link in links:
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_link_of_a_page_leads_nowhere(page):
+    assert list(broken(page)) == []
+
+
+def test_the_check_of_links_sees_a_lost_file_and_a_lost_heading(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `b` (c)\n[1](page.md#a-b-c) [2](gone.md) [3](#gone) [4](https://x.org/#gone)\n"
+        "`[5](gone.md)`\n\n    [6](gone.md)\n\n```\n# Gone\n[7](gone.md)\n```\n"
+    )
+    assert list(broken(page)) == ["gone.md", "#gone"]
+    links = [link for each in PAGES for link in LINK.findall(each.read_text("utf-8"))]
+    assert len(links) > 100
+
+
+def test_the_page_of_commands_has_every_command_with_every_flag():
+    page = commands_page()
+    assert (ROOT / PAGE).read_text("utf-8") == page, "run `python -m ems.commands.page`"
+    sections = {part.partition("\n")[0]: part for part in page.split("\n### ems ")[1:]}
+    assert list(sections) == list(COMMANDS)
+    for name, command in COMMANDS.items():
+        flags = [flag for flag in flags_of(command) if Mark.HIDDEN not in flag.notes]
+        rows = re.findall(r"^\| `([^`]*)` \|", sections[name].partition("\n## ")[0], re.M)
+        assert rows == [flag.label for flag in flags]
+    assert len(sections) > 25
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site; mkdocs stops at a warning, which each page without a place is."""
+    needs(find_spec("material"), "mkdocs-material is not installed: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("site") / "site"
+    proxies = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https")}  # no network
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=ROOT,
+        env={**os.environ, **proxies, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_site_has_every_page_and_loads_nothing_from_another_host(site):
+    names = {page.name for page in site.glob("*.html")}
+    assert names >= {f"{page.stem}.html" for page in (ROOT / "docs").glob("*.md")} | {"start.html"}
+    loaded = {
+        address
+        for page in site.glob("*.html")
+        for address in LOADED.findall(page.read_text("utf-8"))
+    }
+    assert any(address.endswith(".css") for address in loaded)
+    assert any(address.endswith(".js") for address in loaded)
+    assert not [address for address in loaded if "//" in address]
+    styles = "".join(style.read_text("utf-8") for style in site.rglob("*.css"))
+    assert styles
+    assert LOADED_BY_STYLES.findall(styles) == []
