@@ -9,7 +9,7 @@ from ems.config.benchmarks import check_sets, check_systems
 from ems.config.codes import by_code, known_codes
 from ems.config.experiment import EMBEDDED, UNSEEN, WIKIPEDIA, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
-from ems.config.opus import PAPER, pair_files
+from ems.config.opus import PAPER, chosen_pairs, own_files, pair_files, pair_name, split_pair
 from ems.config.studies import check_studies
 from ems.config.sweep import swept
 from ems.config.systems import (
@@ -21,7 +21,7 @@ from ems.config.systems import (
     check_starts,
     families,
 )
-from ems.corpora.settings import CorpusEntry, Split
+from ems.corpora.settings import OWN_VERSION, CorpusEntry, Split
 from ems.errors import EmsError
 from ems.evalsets.settings import EvalsetEntry
 from ems.languages import Language, load_languages, load_tatoeba_codes
@@ -60,13 +60,9 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
     _check_held_out(every, evalsets)
     check_clean(file.clean)
-    english = any(corpus.kind == "pairs" for corpus in corpora)  # a side of every pair
-    vocabularies = build_vocabularies(file, list(languages), english)
+    vocabularies = build_vocabularies(file, list(languages))
     _check_vocabularies(vocabularies)
-    placed = {
-        key: system.placed(f"systems.{key}", vocabularies, english)
-        for key, system in systems.items()
-    }
+    placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
     _check_corpora(corpora, vocabularies)
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
@@ -99,6 +95,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         documents=file.documents,
         sweep=sweep,
     )
+    _check_pairs(experiment)
     check_systems(experiment)
     _check_objectives(experiment)
     return experiment
@@ -127,6 +124,14 @@ def _check_tables(tables: TablesSettings, names: Collection[str]) -> None:
     for key in ("systems", "ablation"):
         _check_named(f"tables.{key}", getattr(tables, key) or [], names, "systems")
     check_studies(tables, names)
+
+
+def _check_pairs(experiment: Experiment) -> None:
+    """Raise `EmsError` for a vocabulary without a corpus to be made of."""
+    for key, vocabulary in experiment.vocabularies.items():
+        if key != SHARED and not experiment.pairs_of("train", key):
+            codes = ", ".join(vocabulary.languages)
+            raise EmsError(f"vocabularies.{key}.languages: no corpus has a pair of {codes}")
 
 
 def _check_objectives(experiment: Experiment) -> None:
@@ -160,8 +165,6 @@ def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
     for code in codes:
         if codes.count(code) > 1:
             raise EmsError(f"languages: {code} is named twice")
-    if "en" not in codes:
-        raise EmsError("languages: en is missing; every pair has English on one side")
     if UNSEEN in codes:
         raise EmsError(f"languages: {UNSEEN} stands for all languages that are not here; rename it")
     return {code: own[code] if code in own else known[code] for code in codes}
@@ -233,28 +236,39 @@ def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
     _check_kind(key, entry)
     if entry.kind == "documents":
         return _of_documents(key, entry, known)
-    codes = _chosen(key, entry, list(known.languages), known.languages)
-    codes = [code for code in codes if code != "en"]
-    _check_left(key, entry, codes, "found only en; name the other side of each pair")
     named = _with_table(known.languages)
     if isinstance(entry.codes, dict):
         _check_languages(f"{key}.codes", entry.codes, named)
-    files = pair_files(key, entry, codes)
+    if entry.files is None:
+        files, paths = pair_files(key, entry, _pairs(key, entry, known)), {}
+    else:
+        files, paths = own_files(key, entry, list(known.languages))
     _check_cap(f"{key}.max_pairs", entry.max_pairs, named)
     _check_part(f"{key}.part", entry.name, entry.part, known.splits)
     mined = _check_mined(key, entry)
     return Corpus(
         name=entry.name,
-        version=entry.version,
-        source=entry.source or known.sources["wikimatrix" if mined else "opus"],
-        own=entry.source is not None,
-        pairs=tuple(files),
-        max_pairs=entry.max_pairs,
+        version=entry.version or OWN_VERSION,
+        source=entry.source or ("" if paths else known.sources["wikimatrix" if mined else "opus"]),
+        own=entry.source is not None or bool(paths),
+        pairs=tuple(files.names),
+        max_pairs=_by_pair(entry.max_pairs),
         part=entry.part,
-        variants={pair: names for pair, names in files.items() if names != (pair,)},
+        variants={pair: names for pair, names in files.names.items() if names != (pair,)},
+        turned=files.turned,
+        paths=paths,
         threshold=entry.threshold,
         vocabularies=tuple(entry.vocabularies),
     )
+
+
+def _pairs(key: str, entry: CorpusEntry, known: _Known) -> list[tuple[str, str]]:
+    """Return the language pairs that an entry means, of those of the experiment."""
+    codes = _chosen(key, entry, list(known.languages), known.languages)
+    pairs = chosen_pairs(key, entry, codes, list(known.languages))
+    only = ", ".join(codes) or "none"
+    _check_left(key, entry, pairs, f"found only {only}; name the other side of each pair")
+    return pairs
 
 
 def _of_documents(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
@@ -288,10 +302,17 @@ def _of_documents(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
 
 def _check_kind(key: str, entry: CorpusEntry) -> None:
     """Raise `EmsError` for a key of the other kind of corpora, and for two places of one."""
-    of_pairs = {"max_pairs", "format", "threshold", "fallback"}
+    of_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
     others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
     for name in sorted(others & entry.model_fields_set):
         raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
+    elsewhere = {"source", "pairs", "languages", "without", "format", "threshold"}
+    for name in sorted(elsewhere & entry.model_fields_set) if entry.files else ():
+        raise EmsError(f"{key}.{name}: `files` says where each pair lies; leave this key out")
+    if entry.version is None and not entry.files:
+        raise EmsError(f"{key}.version: this key is missing")
+    if entry.files and entry.codes == PAPER:
+        raise EmsError(f"{key}.codes: found {PAPER}, but these files are yours; leave it out")
     if entry.kind == "documents" and entry.codes == PAPER:
         raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; leave it out")
     if entry.source and entry.path:
@@ -300,7 +321,17 @@ def _check_kind(key: str, entry: CorpusEntry) -> None:
 
 def _check_cap(key: str, cap: int | dict[str, int] | None, named: Collection[str]) -> None:
     if isinstance(cap, dict):
-        _check_languages(key, set(cap) - {"default"}, named)
+        pairs = [name for name in cap if "-" in name]
+        _check_languages(key, set(cap) - {"default", *pairs}, named)
+        for pair in pairs:
+            split_pair(key, pair, list(named))
+
+
+def _by_pair(cap: int | dict[str, int] | None) -> int | dict[str, int] | None:
+    """Return the caps with the codes of pairs sorted."""
+    if not isinstance(cap, dict):
+        return cap
+    return {pair_name(*name.split("-")) if "-" in name else name: cap[name] for name in cap}
 
 
 def _check_mined(key: str, entry: CorpusEntry) -> bool:
@@ -336,7 +367,7 @@ def _check_distinct(corpora: list[Corpus]) -> None:
             raise EmsError(f"corpora: {'/'.join(name)} is named twice (validation counts too)")
     first = {(item.name, item.version): item for item in reversed(corpora)}
     for item in corpora:
-        for what in ("source", "threshold", "kind"):
+        for what in ("source", "threshold", "kind", "paths"):
             if getattr(item, what) != getattr(first[item.name, item.version], what):
                 raise EmsError(f"corpora: the parts of {item.name} must have the same {what}")
 

@@ -30,7 +30,6 @@ from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.tsv import Pair
 
-PIVOT = "en"  # on one side of every pair
 COUNTED = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
 ENTRY = named(  # of the report on a pair of a corpus, or on a language of its documents
     "*.json",
@@ -186,7 +185,7 @@ def _read(
     """Stream the pairs of all archives under their caps; count in `report` what is read and cut."""
     streams, before = [], 0
     for archive, count in zip(archives, lines, strict=True):
-        swapped = archive.name.startswith(f"{PIVOT}-") != source.pair.startswith(f"{PIVOT}-")
+        swapped = archive.name in archive.corpus.turned
         pairs = _numbered(archive.pairs(experiment.clean.undecodable), swapped, before)
         pairs, left = _of_part(experiment, source, archive, pairs, count)
         report.read += left
