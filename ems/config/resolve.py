@@ -245,6 +245,8 @@ def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
         files, paths = own_files(key, entry, list(known.languages))
     _check_cap(f"{key}.max_pairs", entry.max_pairs, named)
     _check_part(f"{key}.part", entry.name, entry.part, known.splits)
+    if entry.files and entry.part and known.splits[entry.name].documents:
+        raise EmsError(f"splits.{entry.name}: `files` are divided by position (first, rest)")
     mined = _check_mined(key, entry)
     return Corpus(
         name=entry.name,
