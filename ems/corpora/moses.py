@@ -114,4 +114,3 @@ def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
             raise EmsError(f"{path}: expected the member {missing[0]}, found {present}")
         budget = Budget(path)
         yield [stack.enter_context(open_member(archive, name, budget)) for name in names]
-
