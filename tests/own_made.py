@@ -26,7 +26,7 @@ def package_of(name, package):
     try:
         return import_module(package)
     except ImportError:
-        needs(None, f"{name}: pip install 'ems[files]'")
+        needs(None, f"{name}: pip install -e '.[files]'")
 
 
 def write_form(folder, form, codes, rows, suffix=""):

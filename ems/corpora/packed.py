@@ -161,7 +161,7 @@ def _open_zstd(archive: Path, mode: str) -> BinaryIO:
         from backports import zstd  # Python 3.14 has it as compression.zstd
     except ImportError:
         raise EmsError(
-            f"{archive}: unpacking it needs backports.zstd: pip install 'ems[files]'"
+            f"{archive}: unpacking it needs backports.zstd: pip install -e '.[files]'"
         ) from None
 
     class File(zstd.ZstdFile):

@@ -74,6 +74,6 @@ def _suffix(path: Path) -> str:
 def check_needs(paths: list[Path]) -> None:
     """Raise `EmsError` for a form that no reader has, and if a package is missing that reads it."""
     if _form(paths) is parquet and find_spec("pyarrow") is None:
-        raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install 'ems[files]'")
+        raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install -e '.[files]'")
     for path in paths:
         open_packed(path, OWN).close()  # raises if it is packed as nothing here can read

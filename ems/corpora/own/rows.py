@@ -41,16 +41,12 @@ def bad(reason: str, content: bytes | str) -> Bad:
 
 def pair(first: str, second: str) -> Row:
     """Return the row of two texts, a bad one if the pipeline cannot take them."""
-    both = f"{first}\t{second}"
-    if "\0" in both:
-        return bad("nul", both)
-    if len(both) > LONGEST or (4 * len(both) > LONGEST and _bytes(both) > LONGEST):
-        return bad("too_long", both)
+    if "\0" in first or "\0" in second:
+        return bad("nul", f"{first}\t{second}")
+    size = 4 * (len(first) + len(second))  # bytes at most
+    if size > LONGEST and len(f"{first}{second}".encode()) > LONGEST:
+        return bad("too_long", f"{first}\t{second}")
     return first, second
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode(errors="surrogatepass"))
 
 
 def lines_of(stream: BinaryIO) -> Iterator[bytes | Bad]:
