@@ -49,6 +49,8 @@ def test_documents_are_of_single_languages_english_too(project):
 
 ALONE = VALUE | {
     "corpora": [OWN],
+    "evalsets": {"tatoeba": {"version": "v1"}, "flores200": {"version": "v1"}},
+    "benchmarks": ["flores200"],
     "objectives": {"xtr": {"weight": 0}, "contrastive": {"weight": 0}, "context": {"weight": 1}},
     "vocabularies": {"two": {"languages": ["ja", "de"]}},
     "systems": {"some": {"languages": ["de", "ja"]}, "own": {"vocabulary": "two"}},
