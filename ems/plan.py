@@ -12,6 +12,7 @@ from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, loa
 from ems.config.experiment import WIKIPEDIA
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
+from ems.corpora.own import check_needs, own_files
 from ems.errors import EmsError
 from ems.segmenters.base import check_available
 from ems.settings import Json
@@ -115,6 +116,7 @@ def plan(
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
 
         opus_get()
+    _check_own(experiment)
     if not elsewhere and any(corpus.dumped for _, corpus in experiment.all_corpora()):
         from ems.text.wikipedia import check_needs
 
@@ -129,6 +131,15 @@ def plan(
     if missing and not elsewhere:
         raise EmsError(missing[0])
     return Plan(site, experiment, sources, missing)
+
+
+def _check_own(experiment: Experiment) -> None:
+    """Raise `EmsError` for files of the user's that are there and that nothing here can read."""
+    for _, corpus in experiment.all_corpora():
+        for pair in corpus.paths:
+            files = own_files(corpus, pair)
+            if all(path.exists() for path in files):
+                check_needs(files)
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:

@@ -23,6 +23,7 @@ from ems.corpora.locations import (
     text_file,
     text_location,
 )
+from ems.corpora.own import own_files
 from ems.evalsets.sets import default_folder, manifest_name, set_files, unit_source, units_of
 from ems.evalsets.units import unit, units
 
@@ -85,7 +86,7 @@ def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
     count = len(experiment.validation)
     entries += ["validation"] if count == 1 else [f"validation.{at}" for at in range(count)]
     for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=True):
-        own = f"{entry}.path" if corpus.path else f"{entry}.source"
+        own = f"{entry}.{'path' if corpus.path else 'files' if corpus.paths else 'source'}"
         yield corpus, own if corpus.own else f"sources.{_shared(corpus)}"
 
 
@@ -101,6 +102,10 @@ def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
     for corpus, key in _keys(experiment):
         if corpus.documents:
             yield from _of_documents(corpus, key, data)
+            continue
+        if corpus.paths:
+            for path in [path for pair in corpus.pairs for path in own_files(corpus, pair)]:
+                yield Fetch(key, str(path.parent), str(path), path)
             continue
         release = (corpus.name, corpus.version)
         place, kept = (corpus_location(root, *release) for root in (corpus.source, mirror))

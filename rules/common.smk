@@ -13,6 +13,7 @@ from ems.benchmarks import benchmark, benchmarks, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.experiment import WIKIPEDIA
 from ems.corpora.locations import text_file
+from ems.corpora.own import own_files
 from ems.errors import EmsError
 from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
@@ -177,6 +178,8 @@ def archives(corpus, pair):
     """The archives that hold a pair of a corpus, or the documents of one language."""
     if corpus.documents:
         return [str(text_file(corpus, name, Path(DATA))) for name in corpus.files(pair)]
+    if corpus.paths:
+        return list(map(str, own_files(corpus, pair)))
     pattern = MINED if corpus.mined else ARCHIVE
     return [
         pattern.format(corpus=corpus.name, version=corpus.version, pair=name)

@@ -25,9 +25,9 @@ def test_a_corpus_and_a_language_of_the_users_own_become_segmented_pairs(tmp_pat
     for command in prepare:
         project.run("bash", "-c", command)
     done = project.run("bash", "-c", check)
-    assert "3 languages, train Demo/v1, train Mine/v1" in done.stderr
+    assert "3 languages, train Demo/v1, train Mine/own" in done.stderr
     project.run("bash", "-c", run)
-    pairs = (tmp_path / "results/mine/text/segmented/Mine/v1/cy-en.tsv").read_text().splitlines()
+    pairs = (tmp_path / "results/mine/text/segmented/Mine/own/cy-en.tsv").read_text().splitlines()
     assert len(pairs) == 3
     assert pairs[1].split("\t")[:2] == ["ble mae ' r orsaf ?", "where is the station ?"]
 

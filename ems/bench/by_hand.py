@@ -82,10 +82,10 @@ def _system(experiment: Experiment, given: Given) -> SystemSettings:
         return SystemSettings("sentence-transformers", languages=languages, place=given.model)
     known = read_json(description, MODEL)["segmenters"]
     codes = tuple(code for code in experiment.languages if code in known)
-    if "en" not in codes or len(codes) < 2:
+    if len(codes) < 2:
         raise EmsError(
             f"{given.model}: it knows {', '.join(sorted(known))}; of the languages of experiment "
-            f"{experiment.name} expected en and at least one more: name another --experiment"
+            f"{experiment.name} expected at least two: name another --experiment"
         )
     return SystemSettings("folder", languages=codes, place=given.model)
 

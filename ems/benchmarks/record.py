@@ -50,7 +50,8 @@ class Benchmark:
     Its scores: `sets` are the data that it reads, most often its own; `family` is the protocol of
     ems.benchmarks.families that scores it, or the benchmark whose `score` does, which then shows
     both in its tables; `between` says which languages a system needs two of ("" any two, "en"
-    English and another); `parallel` is true if all languages have the same sentences. `hours` is
+    English and another), `pivot` the language without which there is no score where its family does
+    not say it; `parallel` is true if all languages have the same sentences. `hours` is
     the time limit of a job without a GPU. `joins` maps a table or figure of several benchmarks to
     the place of this one in it.
 
@@ -75,6 +76,7 @@ class Benchmark:
     sets: tuple[str, ...] | None = None
     family: str = ""
     between: str | None = None
+    pivot: str = ""
     parallel: bool = False
     hours: int = 1
     protocol: type[Settings] | None = None
@@ -87,6 +89,11 @@ class Benchmark:
     def english(self) -> bool:
         """True if English is a language of the set, false if it is one side of every pair."""
         return self.family != "retrieval"
+
+    @property
+    def needed(self) -> str:
+        """The language that every score needs, "" for none. A probe may set another `source`."""
+        return "en" if self.family or self.probe else self.pivot
 
     @property
     def parts(self) -> bool:

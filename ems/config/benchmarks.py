@@ -52,8 +52,19 @@ def check_languages(system: str, own: Experiment) -> None:
                     f"systems.{system}: {name} has none of its languages, "
                     f"{', '.join(own.languages)}"
                 )
+        _check_needed(system, benchmark, own)
         if record_of(benchmark).between is not None:
             _check_two(system, benchmark, own)
+
+
+def _check_needed(system: str, benchmark: str, own: Experiment) -> None:
+    """Raise `EmsError` unless a system has the language on one side of all that is scored."""
+    needed = getattr(own.probes.get(benchmark), "source", None) or record_of(benchmark).needed
+    if needed and needed not in own.languages:
+        raise EmsError(
+            f"systems.{system}: {benchmark} needs {needed}, found only {', '.join(own.languages)}: "
+            "add the language, or take the benchmark out of `benchmarks`"
+        )
 
 
 def _check_two(system: str, benchmark: str, own: Experiment) -> None:

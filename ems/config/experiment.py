@@ -21,8 +21,11 @@ EMBEDDED = "embedded"  # the source that means: the demo data that ems generates
 
 
 def other_language(pair: str) -> str:
-    """Return the side of a language pair that is not English; of a single language, itself."""
-    return next((code for code in pair.split("-") if code != "en"), pair)
+    """Return the side of a language pair that is not English; the pair itself where neither is
+    English, and a single language.
+    """
+    others = [code for code in pair.split("-") if code != "en"]
+    return others[0] if len(others) == 1 else pair
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Corpus:
 
     `pairs` are language pairs, sides sorted as strings, or the single languages of documents;
     `variants` are the names of a pair's files where the corpus has other codes or several of them:
-    "en-zh" -> ("en-zh_cn", "en-zh_tw").
+    "en-zh" -> ("en-zh_cn", "en-zh_tw"). `turned` are those that have the pair's second language
+    first. `paths` are the user's files of a pair, of a corpus of `files`.
     """
 
     name: str
@@ -43,6 +47,8 @@ class Corpus:
     max_pairs: int | dict[str, int] | None
     part: str = ""  # of a corpus that `splits` divides; '' is all of it
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    turned: frozenset[str] = frozenset()
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
     threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips
     kind: Literal["pairs", "documents"] = "pairs"
     path: str = ""  # the user's folder with the documents, used in place
@@ -56,7 +62,11 @@ class Corpus:
         """At most so many sentence pairs of each file of a pair; None: all of them."""
         if not isinstance(self.max_pairs, dict):
             return self.max_pairs
-        return self.max_pairs.get(other_language(pair), self.max_pairs.get("default"))
+        own = self.max_pairs.get(other_language(pair))
+        if own is None:
+            sides = [self.max_pairs.get(code) for code in other_language(pair).split("-")]
+            own = min((cap for cap in sides if cap is not None), default=None)
+        return self.max_pairs.get("default") if own is None else own
 
     @property
     def documents(self) -> bool:

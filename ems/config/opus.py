@@ -1,9 +1,13 @@
-"""Which files of a corpus an entry of an experiment means: its languages and their codes.
+"""Which files of a corpus an entry of an experiment means: its language pairs and their codes.
 
 Of a corpus whose files are known (ems/languages/opus.py) an entry takes what is there: it needs no
-list of languages, and a language that it names must be there. Of any other corpus every language
-that is named, or is in the experiment, is expected under its own code.
+list of languages, and a language that it names must be there. These are the files with English. Of
+any other corpus, and of pairs without English, every pair that is named, or that the experiment's
+languages make, is expected under its languages' own codes.
 """
+
+from itertools import combinations, product
+from typing import NamedTuple
 
 from ems.corpora.settings import CorpusEntry
 from ems.errors import EmsError
@@ -11,7 +15,18 @@ from ems.languages import load_languages
 from ems.languages.opus import OpusFile, opus_codes, opus_files
 
 PAPER = "paper"  # the value of `codes` that means: what EMS used
-Files = dict[str, tuple[str, ...]]
+ALL = "all"  # the value of `pairs` that means: every pair of the languages
+ENGLISH = "en"
+Pair = tuple[str, str]  # languages, sorted as strings
+
+
+class Files(NamedTuple):
+    """Language pair -> the names of its files in the corpus, and the names that have the pair's
+    second language first ("cmn-en" of the pair "en-zh").
+    """
+
+    names: dict[str, tuple[str, ...]]
+    turned: frozenset[str]
 
 
 def pair_name(first: str, second: str) -> str:
@@ -19,32 +34,76 @@ def pair_name(first: str, second: str) -> str:
     return "-".join(sorted((first, second)))
 
 
-def pair_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
-    """Return language pair -> the names of its files in the corpus, for those of `languages` it
-    has.
+def split_pair(key: str, pair: str, languages: list[str]) -> Pair:
+    """Return the two languages that "de-fr" names, in its order.
+
+    Raises `EmsError` unless these are two different ones of `languages`.
+    """
+    codes = pair.split("-")
+    if len(codes) != 2 or codes[0] == codes[1]:
+        raise EmsError(f"{key}: found {pair!r}, expected two languages, like de-fr")
+    for code in codes:
+        if code not in languages:
+            raise EmsError(
+                f"{key}: {pair} has {code!r}, but the languages here are {', '.join(languages)}"
+            )
+    return codes[0], codes[1]
+
+
+def chosen_pairs(
+    key: str, entry: CorpusEntry, chosen: list[str], languages: list[str]
+) -> list[Pair]:
+    """Return the pairs that an entry means: those of `pairs`, or all, or those with English of the
+    languages `chosen` for it, of the experiment's `languages`.
+
+    Raises `EmsError` for a pair that is named twice, and for keys that contradict one another.
+    """
+    if isinstance(entry.pairs, list):
+        for name in sorted({"languages", "without"} & entry.model_fields_set):
+            raise EmsError(f"{key}.{name}: `pairs` has the pairs already; leave one of them out")
+        pairs = [_sorted(split_pair(f"{key}.pairs", pair, languages)) for pair in entry.pairs]
+        for pair in pairs:
+            if pairs.count(pair) > 1:
+                raise EmsError(f"{key}.pairs: {pair_name(*pair)} is named twice")
+        return pairs
+    if entry.pairs == ALL or ENGLISH not in languages:
+        return [_sorted(pair) for pair in combinations(chosen, 2)]
+    return [_sorted((ENGLISH, code)) for code in chosen if code != ENGLISH]
+
+
+def _sorted(pair: Pair) -> Pair:
+    first, second = sorted(pair)
+    return first, second
+
+
+def pair_files(key: str, entry: CorpusEntry, pairs: list[Pair]) -> Files:
+    """Return the files of those of `pairs` that the corpus has.
 
     `codes` may name any language of the table, so that an entry fits experiments with fewer.
 
-    Raises `EmsError` for a language that the entry names and the corpus lacks, for a code that it
-    lacks, and for a file that two languages would be made of.
+    Raises `EmsError` for a pair that the entry names and the corpus lacks, for a code that it
+    lacks, and for a file that two pairs would be made of.
     """
     known = opus_files(entry.name, entry.version)
     _check_codes(key, entry, known)
-    files = {code: _files(entry, code, known) for code in languages}
-    missing = [code for code in languages if not files[code]]
-    if missing and (entry.languages is not None or len(missing) == len(languages)):
-        used = " that EMS used (codes: paper)" if entry.codes == PAPER else ""
-        raise EmsError(
-            f"{key}.languages: {entry.name} {entry.version} has no {', '.join(missing)} "
-            f"with English{used}; it has: {', '.join(_has(entry, known))}"
-        )
+    files = {pair: _files(entry, pair, known) for pair in pairs}
+    missing = [pair for pair in pairs if not files[pair]]
+    named = entry.languages is not None or entry.pairs is not None
+    if missing and (named or len(missing) == len(pairs)):
+        raise EmsError(_lacks(key, entry, missing, known))
     _check_shared(key, files)
-    return {pair_name("en", code): names for code, names in files.items() if names}
+    turned = {name for found in files.values() for name, is_turned in found.items() if is_turned}
+    names = {pair_name(*pair): tuple(found) for pair, found in files.items() if found}
+    return Files(names, frozenset(turned))
 
 
-def _files(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
-    names = tuple(pair_name("en", code) for code in _codes(entry, language, known))
-    return tuple(name for name in names if name in known) if known else names
+def _files(entry: CorpusEntry, pair: Pair, known: dict[str, OpusFile]) -> dict[str, bool]:
+    """Return the names of a pair's files, and whether its second language is first there."""
+    codes = [_codes(entry, language, known) for language in pair]
+    files = {pair_name(*both): both != tuple(sorted(both)) for both in product(*codes)}
+    if not known or ENGLISH not in pair:
+        return files
+    return {name: turned for name, turned in files.items() if name in known}
 
 
 def _codes(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
@@ -56,9 +115,22 @@ def _codes(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tup
     return opus_codes(entry.name, language, paper=chosen == PAPER)
 
 
-def _has(entry: CorpusEntry, known: dict[str, OpusFile]) -> list[str]:
-    """Return the languages of the table that a corpus has."""
-    return [code for code in load_languages() if code != "en" and _files(entry, code, known)]
+def _lacks(key: str, entry: CorpusEntry, missing: list[Pair], known: dict[str, OpusFile]) -> str:
+    """Return the message for pairs that a corpus does not have."""
+    used = " that EMS used (codes: paper)" if entry.codes == PAPER else ""
+    if any(ENGLISH not in pair for pair in missing):
+        names = ", ".join(pair_name(*pair) for pair in missing)
+        return f"{key}.pairs: {entry.name} {entry.version} has no {names}{used}"
+    others = [code for pair in missing for code in pair if code != ENGLISH]
+    has = [
+        code
+        for code in load_languages()
+        if code != ENGLISH and _files(entry, _sorted((ENGLISH, code)), known)
+    ]
+    return (
+        f"{key}.languages: {entry.name} {entry.version} has no {', '.join(others)} "
+        f"with English{used}; it has: {', '.join(has)}"
+    )
 
 
 def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> None:
@@ -70,20 +142,49 @@ def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> No
         return
     for language, codes in chosen.items():
         for code in codes:
-            if known and pair_name("en", code) not in known:
+            if known and pair_name(ENGLISH, code) not in known:
                 raise EmsError(
-                    f"{key}.codes.{language}: {name} has no file {pair_name('en', code)}; "
+                    f"{key}.codes.{language}: {name} has no file {pair_name(ENGLISH, code)}; "
                     f"it has: {', '.join(known)}"
                 )
 
 
-def _check_shared(key: str, files: Files) -> None:
-    owner: dict[str, str] = {}
-    for language, names in files.items():
+def _check_shared(key: str, files: dict[Pair, dict[str, bool]]) -> None:
+    owner: dict[str, Pair] = {}
+    for pair, names in files.items():
         for name in names:
-            if name in owner:
+            other = owner.setdefault(name, pair)
+            if other != pair:
+                mine = next(code for code in pair if code not in other)
+                theirs = next(code for code in other if code not in pair)
                 raise EmsError(
-                    f"{key}: the file {name} would be both {owner[name]} and {language}; "
-                    f"say which codes are whose, `codes: {{{language}: [CODE]}}`"
+                    f"{key}: the file {name} would be both {theirs} and {mine}; "
+                    f"say which codes are whose, `codes: {{{mine}: [CODE]}}`"
                 )
-            owner[name] = language
+
+
+def own_files(key: str, entry: CorpusEntry, languages: list[str]) -> tuple[Files, dict[str, tuple]]:
+    """Return the files of a corpus of `files`, named by the codes and in the order of its keys, and
+    pair -> their paths.
+
+    Raises `EmsError` for a pair that is there twice, and for a language with several codes.
+    """
+    names, paths, turned = {}, {}, set()
+    for written, place in entry.files.items():
+        first, second = split_pair(f"{key}.files", written, languages)
+        pair = pair_name(first, second)
+        if pair in names:
+            raise EmsError(f"{key}.files: {pair} is named twice")
+        codes = [_own_code(key, entry, code) for code in (first, second)]
+        names[pair] = ("-".join(codes),)
+        paths[pair] = (place,) if isinstance(place, str) else tuple(place)
+        if first > second:
+            turned |= {names[pair][0]}
+    return Files(names, frozenset(turned)), paths
+
+
+def _own_code(key: str, entry: CorpusEntry, language: str) -> str:
+    codes = entry.codes.get(language, [language])
+    if len(codes) > 1:
+        raise EmsError(f"{key}.codes.{language}: a corpus of `files` has one code of a language")
+    return codes[0]

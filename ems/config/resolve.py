@@ -1,15 +1,22 @@
 """From the checked values of an experiment file to its types: names resolved, mistakes named."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 
 from ems.bench.settings import DrawnProtocol
 from ems.benchmarks import benchmark, benchmarks, has
 from ems.config.benchmarks import check_sets, check_systems
 from ems.config.codes import by_code, known_codes
-from ems.config.experiment import EMBEDDED, UNSEEN, WIKIPEDIA, Corpus, EvalSet, Experiment
+from ems.config.corpora import check_distinct, one_corpus, training_corpora
+from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
-from ems.config.opus import PAPER, pair_files
+from ems.config.known import (
+    Known,
+    check_languages,
+    check_left,
+    check_part,
+    chosen_languages,
+    with_table,
+)
 from ems.config.studies import check_studies
 from ems.config.sweep import swept
 from ems.config.systems import (
@@ -21,7 +28,7 @@ from ems.config.systems import (
     check_starts,
     families,
 )
-from ems.corpora.settings import CorpusEntry, Split
+from ems.corpora.settings import CorpusEntry
 from ems.errors import EmsError
 from ems.evalsets.settings import EvalsetEntry
 from ems.languages import Language, load_languages, load_tatoeba_codes
@@ -32,15 +39,6 @@ from ems.tables.settings import TablesSettings
 from ems.text.settings import check_clean, check_vocabulary
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What the entries of a file name: its languages, where data come from, divided corpora."""
-
-    languages: dict[str, Language]
-    sources: dict[str, str]
-    splits: dict[str, Split]
-
-
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:
     """Return the experiment of a file, its systems as `written`. Raises `EmsError` that names a
     key.
@@ -49,24 +47,20 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     systems |= added
     languages = _languages(file.languages)
-    known = _Known(languages, {**sources, **plain(file.sources)}, file.splits)
+    known = Known(languages, {**sources, **plain(file.sources)}, file.splits)
     _check_splits(file)
-    corpora = _corpora(file.corpora, known)
-    validation = [_corpus(key, entry, known) for key, entry in _validation(file).items()]
+    corpora = training_corpora(file.corpora, known)
+    validation = [one_corpus(key, entry, known) for key, entry in _validation(file).items()]
     every = [*corpora, *validation]
-    _check_distinct(every)
+    check_distinct(every)
     check_sets(file.benchmarks, file.evalsets)
     _check_named("decontaminate.against", file.decontaminate.against, file.evalsets, "evalsets")
     evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
     _check_held_out(every, evalsets)
     check_clean(file.clean)
-    english = any(corpus.kind == "pairs" for corpus in corpora)  # a side of every pair
-    vocabularies = build_vocabularies(file, list(languages), english)
+    vocabularies = build_vocabularies(file, list(languages))
     _check_vocabularies(vocabularies)
-    placed = {
-        key: system.placed(f"systems.{key}", vocabularies, english)
-        for key, system in systems.items()
-    }
+    placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
     _check_corpora(corpora, vocabularies)
     for key, system in placed.items():
         system.check(f"systems.{key}", bool(validation))
@@ -75,7 +69,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     _check_tables(file.tables, {*placed, *groups})
     trained = {system for system, own in placed.items() if own.trained}
     _check_named("export.systems", file.export.systems, trained, "systems that are trained here")
-    _check_languages("segmenters", set(file.segmenters) - {"default"}, _with_table(languages))
+    check_languages("segmenters", set(file.segmenters) - {"default"}, with_table(languages))
     experiment = Experiment(
         name=name,
         seed=file.seed,
@@ -99,6 +93,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         documents=file.documents,
         sweep=sweep,
     )
+    _check_pairs(experiment)
     check_systems(experiment)
     _check_objectives(experiment)
     return experiment
@@ -129,6 +124,14 @@ def _check_tables(tables: TablesSettings, names: Collection[str]) -> None:
     check_studies(tables, names)
 
 
+def _check_pairs(experiment: Experiment) -> None:
+    """Raise `EmsError` for a vocabulary without a corpus to be made of."""
+    for key, vocabulary in experiment.vocabularies.items():
+        if key != SHARED and not experiment.pairs_of("train", key):
+            codes = ", ".join(vocabulary.languages)
+            raise EmsError(f"vocabularies.{key}.languages: no corpus has a pair of {codes}")
+
+
 def _check_objectives(experiment: Experiment) -> None:
     """Raise `EmsError` for a system without a corpus of its vocabulary to learn from."""
     for key, system in experiment.systems.items():
@@ -156,189 +159,19 @@ def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
         if isinstance(entry, LanguageEntry)
     }
     codes = [entry if isinstance(entry, str) else entry.code for entry in entries]
-    _check_languages("languages", set(codes) - set(own), known)
+    check_languages("languages", set(codes) - set(own), known)
     for code in codes:
         if codes.count(code) > 1:
             raise EmsError(f"languages: {code} is named twice")
-    if "en" not in codes:
-        raise EmsError("languages: en is missing; every pair has English on one side")
     if UNSEEN in codes:
         raise EmsError(f"languages: {UNSEEN} stands for all languages that are not here; rename it")
     return {code: own[code] if code in own else known[code] for code in codes}
-
-
-def _check_languages(key: str, codes: Iterable[str], known: Collection[str]) -> None:
-    for code in sorted(codes):
-        if code not in known:
-            raise EmsError(
-                f"{key}: unknown language {code!r}; allowed: {', '.join(known)} "
-                "(a language of your own is an entry `{code: xx, tatoeba_v1: xxx}`)"
-            )
-
-
-def _with_table(languages: Iterable[str]) -> list[str]:
-    """Return the languages of the table, then these, each once."""
-    return list(dict.fromkeys([*load_languages(), *languages]))
 
 
 def _check_named(key: str, names: Iterable[str], known: Collection[str], where: str) -> None:
     for name in names:
         if name not in known:
             raise EmsError(f"{key}: {name} has no entry under {where}")
-
-
-def _chosen(
-    key: str, entry: CorpusEntry | EvalsetEntry, every: list[str], known: Collection[str]
-) -> list[str]:
-    """`languages` of an entry (`every` if absent, or a word for all), less its `without`."""
-    codes = entry.languages if isinstance(entry.languages, list) else every
-    _check_languages(f"{key}.languages", codes, known)
-    _check_languages(f"{key}.without", entry.without, _with_table(known))
-    return [code for code in codes if code not in entry.without]
-
-
-def _check_left(
-    key: str, entry: CorpusEntry | EvalsetEntry, chosen: Collection[str], otherwise: str
-) -> None:
-    """Raise `EmsError` when no language is chosen, because of `without` or `otherwise`."""
-    if not chosen and entry.without:
-        names = ", ".join(entry.without)
-        raise EmsError(f"{key}.without: no language is left without {names}; take one out of it")
-    if not chosen:
-        raise EmsError(f"{key}.languages: {otherwise}")
-
-
-def _corpora(entries: list[CorpusEntry], known: _Known) -> list[Corpus]:
-    """Return the corpora trained on. A `fallback` gives up the pairs that another has (IV-A)."""
-    corpora = [_corpus(f"corpora.{at}", entry, known) for at, entry in enumerate(entries)]
-    others = [c for c, entry in zip(corpora, entries, strict=True) if not entry.fallback]
-    covered = {pair for corpus in others for pair in corpus.pairs}
-    for at, entry in enumerate(entries):
-        if entry.fallback:
-            corpora[at] = _uncovered(f"corpora.{at}", corpora[at], covered)
-    return corpora
-
-
-def _uncovered(key: str, corpus: Corpus, covered: set[str]) -> Corpus:
-    pairs = tuple(pair for pair in corpus.pairs if pair not in covered)
-    if not pairs:
-        raise EmsError(
-            f"{key}.fallback: every pair of {corpus.label} is in another corpus, so nothing of it "
-            "would be used; take the entry out, or set fallback: false"
-        )
-    return replace(corpus, pairs=pairs)
-
-
-def _corpus(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
-    _check_kind(key, entry)
-    if entry.kind == "documents":
-        return _of_documents(key, entry, known)
-    codes = _chosen(key, entry, list(known.languages), known.languages)
-    codes = [code for code in codes if code != "en"]
-    _check_left(key, entry, codes, "found only en; name the other side of each pair")
-    named = _with_table(known.languages)
-    if isinstance(entry.codes, dict):
-        _check_languages(f"{key}.codes", entry.codes, named)
-    files = pair_files(key, entry, codes)
-    _check_cap(f"{key}.max_pairs", entry.max_pairs, named)
-    _check_part(f"{key}.part", entry.name, entry.part, known.splits)
-    mined = _check_mined(key, entry)
-    return Corpus(
-        name=entry.name,
-        version=entry.version,
-        source=entry.source or known.sources["wikimatrix" if mined else "opus"],
-        own=entry.source is not None,
-        pairs=tuple(files),
-        max_pairs=entry.max_pairs,
-        part=entry.part,
-        variants={pair: names for pair, names in files.items() if names != (pair,)},
-        threshold=entry.threshold,
-        vocabularies=tuple(entry.vocabularies),
-    )
-
-
-def _of_documents(key: str, entry: CorpusEntry, known: _Known) -> Corpus:
-    """Return a corpus of documents; its `codes` name the files of a language, and the wikis."""
-    codes = _chosen(key, entry, list(known.languages), known.languages)
-    _check_left(key, entry, codes, "found none; name the languages of the documents")
-    named = _with_table(known.languages)
-    _check_languages(f"{key}.codes", entry.codes, named)
-    _check_cap(f"{key}.max_documents", entry.max_documents, named)
-    _check_part(f"{key}.part", entry.name, entry.part, known.splits)
-    own = entry.source or entry.path
-    shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
-    if not own and shared not in known.sources:
-        raise EmsError(
-            f"{key}: set sources.{shared} to where {entry.name} lies, or give it a source or a path"
-        )
-    return Corpus(
-        name=entry.name,
-        version=entry.version,
-        source=own or known.sources[shared],
-        own=own is not None,
-        pairs=tuple(codes),
-        max_pairs=entry.max_documents,
-        part=entry.part,
-        variants={code: tuple(entry.codes[code]) for code in codes if code in entry.codes},
-        kind=entry.kind,
-        path=entry.path or "",
-        vocabularies=tuple(entry.vocabularies),
-    )
-
-
-def _check_kind(key: str, entry: CorpusEntry) -> None:
-    """Raise `EmsError` for a key of the other kind of corpora, and for two places of one."""
-    of_pairs = {"max_pairs", "format", "threshold", "fallback"}
-    others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
-    for name in sorted(others & entry.model_fields_set):
-        raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
-    if entry.kind == "documents" and entry.codes == PAPER:
-        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; leave it out")
-    if entry.source and entry.path:
-        raise EmsError(f"{key}.path: give the source or the path of a corpus, not both")
-
-
-def _check_cap(key: str, cap: int | dict[str, int] | None, named: Collection[str]) -> None:
-    if isinstance(cap, dict):
-        _check_languages(key, set(cap) - {"default"}, named)
-
-
-def _check_mined(key: str, entry: CorpusEntry) -> bool:
-    """Return whether the entry means LASER's mined file. Raises `EmsError` for one without
-    threshold.
-    """
-    mined = entry.format == "mined"
-    if mined and entry.name != "WikiMatrix":
-        raise EmsError(f"{key}.format: mined is the format of WikiMatrix alone")
-    if mined and entry.threshold is None:
-        raise EmsError(f"{key}.threshold: this key is missing; a mined pair needs a least score")
-    if entry.threshold is not None and not mined:
-        raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
-    return mined
-
-
-def _check_part(key: str, corpus: str, part: str, splits: dict[str, Split]) -> None:
-    """Raise `EmsError` for a part that no split makes, and for a whole beside its own parts."""
-    if part and corpus not in splits:
-        raise EmsError(f"{key}: {part}, but splits does not say how {corpus} is divided")
-    if part and part not in splits[corpus].names:
-        allowed = ", ".join(splits[corpus].names)
-        where = f"splits.{corpus}" + ("" if splits[corpus].first else ".parts")
-        raise EmsError(f"{key}: found {part!r}; allowed values: {allowed} ({where})")
-    if not part and corpus in splits:
-        raise EmsError(f"{key}: this key is missing; {corpus} is divided by splits.{corpus}")
-
-
-def _check_distinct(corpora: list[Corpus]) -> None:
-    names = [(item.label, item.version) for item in corpora]
-    for name in names:
-        if names.count(name) > 1:
-            raise EmsError(f"corpora: {'/'.join(name)} is named twice (validation counts too)")
-    first = {(item.name, item.version): item for item in reversed(corpora)}
-    for item in corpora:
-        for what in ("source", "threshold", "kind"):
-            if getattr(item, what) != getattr(first[item.name, item.version], what):
-                raise EmsError(f"corpora: the parts of {item.name} must have the same {what}")
 
 
 def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None:
@@ -357,7 +190,7 @@ def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None
                 raise EmsError(f"evalsets.{name}.part: {corpus.label} is one of the corpora too")
 
 
-def _evalset(name: str, entry: EvalsetEntry, known: _Known) -> EvalSet:
+def _evalset(name: str, entry: EvalsetEntry, known: Known) -> EvalSet:
     key, record, source = f"evalsets.{name}", benchmark(name), known.sources.get(name, "")
     for field, of in (("part", "parts"), ("dev", "dev"), ("protocol", "protocol")):
         if getattr(entry, field) not in (None, "", False) and not getattr(record, of):
@@ -365,7 +198,7 @@ def _evalset(name: str, entry: EvalsetEntry, known: _Known) -> EvalSet:
             more = ", the benchmark that is a corpus too" if field == "part" else ""
             raise EmsError(f"{key}.{field}: only of {those}{more}")
     if record.parts:
-        _check_part(f"{key}.part", record.corpus, entry.part, known.splits)
+        check_part(f"{key}.part", record.corpus, entry.part, known.splits)
         if entry.part and known.splits[record.corpus].first:
             raise EmsError(f"{key}.part: a benchmark is divided by document, not by position")
     if entry.dev and not (entry.path or source.endswith(".tar.gz")):
@@ -380,7 +213,7 @@ def _evalset(name: str, entry: EvalsetEntry, known: _Known) -> EvalSet:
             "be drawn; lower it"
         )
     languages = _codes(name, entry, known.languages)
-    _check_left(key, entry, languages, "none of the languages is in the benchmark")
+    check_left(key, entry, languages, "none of the languages is in the benchmark")
     return EvalSet(
         version=entry.version,
         languages=languages,
@@ -401,7 +234,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
     key, every = f"evalsets.{name}", entry.languages == "all"
     listed = benchmark(name).unseen and isinstance(entry.languages, list)
     codes = known_codes(name, every or listed, languages)
-    chosen = _chosen(key, entry, list(codes), codes)
+    chosen = chosen_languages(key, entry, list(codes), codes)
     seen = [code for code in codes if code in languages]
     if listed and chosen and not set(chosen) & set(seen):
         raise EmsError(

@@ -51,12 +51,15 @@ def _split(experiment: Experiment, corpus: str, part: str) -> Json:
 
 def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     role, corpus = experiment.corpus(label, version)
+    # the name of a file with English says it itself
+    turned = corpus.turned.intersection(corpus.files(pair)) if not _english(pair) else ()
     return {
         "role": role,
         "corpus": [label, version, pair],
         "files": corpus.files(pair),
         "split": _split(experiment, corpus.name, corpus.part),
         "max_pairs": corpus.cap(pair),
+        **({"turned": sorted(turned)} if turned else {}),
         **({"threshold": corpus.threshold} if corpus.mined else {}),
         **({"kind": corpus.kind} if corpus.documents else {}),
         "seed": experiment.seed,
@@ -66,6 +69,10 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
             "held_against": experiment.held_against(pair),
         },
     }
+
+
+def _english(pair: str) -> bool:
+    return "en" in pair.split("-")
 
 
 def _segment(experiment: Experiment, pair: str) -> Json:

@@ -74,15 +74,11 @@ class SystemSettings:
         parts = {key: plain(getattr(self, key)) for key in Trained.model_fields}
         return replace(self, **dict(checked(trained_model(), merge(parts, overrides))))
 
-    def placed(
-        self, key: str, vocabularies: dict[str, Vocabulary], english: bool
-    ) -> "SystemSettings":
-        """Return the system with its languages. Raises `EmsError` if its vocabulary lacks one, or
-        English is missing where it must be (`english`).
-        """
+    def placed(self, key: str, vocabularies: dict[str, Vocabulary]) -> "SystemSettings":
+        """Return the system with its languages. Raises `EmsError` if its vocabulary lacks one."""
         _check_there(f"{key}.vocabulary", [self.vocabulary], vocabularies)
         known = vocabularies[self.vocabulary].languages
-        codes = _subset(f"{key}.languages", self.languages or known, known, english)
+        codes = _subset(f"{key}.languages", self.languages or known, known)
         return replace(self, languages=codes)
 
     def check(self, key: str, validated: bool) -> None:
@@ -235,9 +231,7 @@ def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) 
             raise EmsError(f"{key}: {name} has no entry under vocabularies; there are: {known}")
 
 
-def build_vocabularies(
-    file: ExperimentFile, languages: Sequence[str], english: bool
-) -> dict[str, Vocabulary]:
+def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
     """Return the vocabulary of all languages, and those of `vocabularies`, by name.
 
     Raises `EmsError` for languages that the experiment does not have, and for one without English
@@ -251,19 +245,17 @@ def build_vocabularies(
     for name, entry in file.vocabularies.items():
         if name == SHARED:
             raise EmsError(f"vocabularies.{SHARED}: that is `vocabulary` itself; rename it")
-        codes = _subset(f"vocabularies.{name}.languages", entry.languages, languages, english)
+        codes = _subset(f"vocabularies.{name}.languages", entry.languages, languages)
         overrides = entry.model_dump(exclude_unset=True, exclude={"languages"})
         settings = VocabularySettings(**merge(plain(file.vocabulary), overrides))
         vocabularies[name] = Vocabulary(codes, settings)
     return vocabularies
 
 
-def _subset(key: str, codes: Sequence[str], known: Sequence[str], english: bool) -> tuple[str, ...]:
+def _subset(key: str, codes: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     for code in codes:
         if code not in known:
             raise EmsError(f"{key}: found {code!r}; the languages here are {', '.join(known)}")
-    if english and "en" not in codes:
-        raise EmsError(f"{key}: en is missing; every pair has English on one side")
     return tuple(codes)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ems.batches import batched
-from ems.corpora.packed import BLOCK, Budget, open_member, open_zip, read_lines_of
+from ems.corpora.packed import Budget, count_lines_of, open_member, open_zip, read_lines_of
 from ems.errors import EmsError
 
 SHOWN = 10  # names of members in an error
@@ -31,7 +31,7 @@ def count_pairs(path: Path, corpus: str, pair: str) -> int:
     """
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        counts = [_count_lines(side) for side in sides]
+        counts = [count_lines_of(side) for side in sides]
     if counts[0] != counts[1]:
         raise EmsError(
             f"{path}: the two sides must have equal line counts, but {names[0]} has {counts[0]:,} "
@@ -114,11 +114,3 @@ def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
             raise EmsError(f"{path}: expected the member {missing[0]}, found {present}")
         budget = Budget(path)
         yield [stack.enter_context(open_member(archive, name, budget)) for name in names]
-
-
-def _count_lines(side: BinaryIO) -> int:
-    count, last = 0, b"\n"
-    while block := side.read(BLOCK):
-        count += block.count(b"\n")
-        last = block[-1:]
-    return count + (last != b"\n")  # a last line without LF counts

@@ -1,4 +1,4 @@
-"""Read archives and compressed files (.zip, .gz, .bz2) that others made as streams, within limits.
+"""Read archives and packed files (.zip, .gz, .bz2, .xz, .zst) that others made, within limits.
 
 Sizes in headers are never believed: every byte that comes out is counted against the limits before
 anyone sees it. A zip's table of contents, which Python reads whole, and the length of a line are
@@ -9,6 +9,8 @@ deflated: Python unpacks the other methods without a bound.
 import bz2
 import gzip
 import io
+import lzma
+import math
 import stat
 import struct
 import tarfile
@@ -34,7 +36,7 @@ REFUSED = "it is not unpacked: check where it came from"
 # What the readers raise for a damaged archive: RuntimeError (RecursionError too) for an unknown
 # version or flag of a zip and for headers within headers, ValueError and KeyError for odd numbers
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, OSError)
-DAMAGED += (RuntimeError, ValueError, KeyError, OverflowError)
+DAMAGED += (RuntimeError, ValueError, KeyError, OverflowError, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Limits:
 
 
 LIMITS = Limits()
+OWN = Limits(1 << 42, math.inf)  # of the user's own files, which are never unpacked to disk
 
 
 class Budget:
@@ -121,6 +124,15 @@ def read_lines_of(stream: BinaryIO, where: str) -> Iterator[bytes]:
         yield line
 
 
+def count_lines_of(stream: BinaryIO) -> int:
+    """Return the number of lines that are left in a stream; a last one without LF counts."""
+    count, last = 0, b"\n"
+    while block := stream.read(BLOCK):
+        count += block.count(b"\n")
+        last = block[-1:]
+    return count + (last != b"\n")
+
+
 def first_bytes(archive: Path) -> bytes:
     """Return the first 512 bytes of a file. Raises `EmsError` if it cannot be read."""
     try:
@@ -131,18 +143,42 @@ def first_bytes(archive: Path) -> bytes:
 
 
 def decompressed(archive: Path) -> BinaryIO:
-    """Open a .gz, a .bz2 or a plain file to read its content; its first bytes say which it is."""
+    """Open a packed or plain file to read its content; its first bytes say which it is."""
     start = first_bytes(archive)
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.open(archive, "rb")
-    return bz2.open(archive, "rb") if start.startswith(b"BZh") else open(archive, "rb")
+    openers = {
+        b"\x1f\x8b": gzip.open,
+        b"BZh": bz2.open,
+        b"\xfd7zXZ\0": lzma.open,
+        b"\x28\xb5\x2f\xfd": _open_zstd,
+    }
+    chosen = next((openers[magic] for magic in openers if start.startswith(magic)), open)
+    return chosen(archive, "rb")
 
 
-def open_packed(archive: Path) -> BinaryIO:
-    """Open the content of a .gz, a .bz2 or a plain file as a stream, within the limits."""
+def _open_zstd(archive: Path, mode: str) -> BinaryIO:
+    """Open a .zst. Its reader refuses windows of more than 128 MB, and a file that is cut short."""
+    try:
+        from backports import zstd  # Python 3.14 has it as compression.zstd
+    except ImportError:
+        raise EmsError(
+            f"{archive}: unpacking it needs backports.zstd: pip install -e '.[files]'"
+        ) from None
+
+    class File(zstd.ZstdFile):
+        def read(self, size: int = -1) -> bytes:
+            try:
+                return super().read(size)
+            except zstd.ZstdError as error:
+                raise OSError(str(error)) from None
+
+    return File(archive, mode)
+
+
+def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
+    """Open the content of a packed or plain file as a stream, within the limits."""
     if not first_bytes(archive):
         raise Damaged(archive, "is empty")
-    return guarded(decompressed(archive), archive, Budget(archive))
+    return guarded(decompressed(archive), archive, Budget(archive, limits))
 
 
 # --- zip

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ems.errors import EmsError
 from ems.settings import (
+    UNIQUE,
     Code,
     Name,
     Part,
@@ -17,18 +18,35 @@ from ems.settings import (
     number,
 )
 
+OWN_VERSION = "own"  # of a corpus of `files` that names none
 Lines = Annotated[int, Field(ge=1, le=1_000_000_000)]  # no file of OPUS has half as many
+TwoFiles = Annotated[list[Place], Field(min_length=2, max_length=2), *UNIQUE]
 
 
 class CorpusEntry(Settings):
     """A corpus: its language pairs, or its documents of single languages."""
 
     name: Name = Field(description="The name of the corpus.")
-    version: ShortName = Field(description="Its version.")
+    version: ShortName | None = Field(
+        None, description=f"Its version (default: {OWN_VERSION}, of a corpus of `files` alone)."
+    )
     kind: Literal["pairs", "documents"] = Field(
         "pairs",
-        description="Language pairs with English, or documents of single languages: text files "
-        "with one sentence a line and a blank line after each document.",
+        description="Language pairs, or documents of single languages: text files with one "
+        "sentence a line and a blank line after each document.",
+    )
+    files: Annotated[dict[str, by_type(Place, TwoFiles)], Field(min_length=1)] | None = Field(
+        None,
+        description="Your own text, read where it lies: `{de-en: data/mine.de-en.tsv.gz}`. A .tsv "
+        "file has two columns in the order of the languages of its key, a .jsonl file the keys "
+        "`de` and `en` (or these in `translation`), a folder the parquet files of a Hugging Face "
+        "dataset; `[a.de, a.en]` are two files with as many lines. Each may be packed: .gz, .bz2, "
+        ".xz or .zst.",
+    )
+    pairs: by_type(Literal["all"], listing(str, least=1)) | None = Field(
+        None,
+        description="The language pairs that are used, `[de-fr, pl-uk]`; all: every pair of its "
+        "languages (default: the pairs with English, or all in an experiment without English).",
     )
     source: Place | None = Field(
         None,
@@ -42,8 +60,9 @@ class CorpusEntry(Settings):
     )
     languages: listing(str, least=1) | None = Field(
         None,
-        description="Languages whose pair with English is used, or whose documents are (default: "
-        "all of the experiment; of a release in ems/languages/opus.tsv those that it has).",
+        description="Languages whose pairs are used (see `pairs`), or whose documents are "
+        "(default: all of the experiment; of a release in ems/languages/opus.tsv those that it "
+        "has).",
     )
     without: list[str] = Field([], description="Languages that are left out.")
     vocabularies: listing(str) = Field(
@@ -55,12 +74,13 @@ class CorpusEntry(Settings):
     codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field(
         {},
         description="The codes of a language in this corpus, `{zh: [zh_cn, zh_tw]}` (default: "
-        "those of ems/languages/opus_codes.tsv); paper: only the codes that EMS used.",
+        "those of ems/languages/opus_codes.tsv); paper: only the codes that EMS used. With "
+        "`files`: the one code of a language in JSON or parquet, `{en: [eng_Latn]}`.",
     )
     max_pairs: by_type(Lines, dict[str, Lines]) | None = Field(
         None,
         description="The most pairs of each file of a language pair; `{default: N, ru: M}` sets "
-        "it for some languages.",
+        "it for some languages, `{de-fr: N}` for a pair.",
     )
     max_documents: by_type(Lines, dict[str, Lines]) | None = Field(
         None,

@@ -65,7 +65,7 @@ def pair_sizes(experiment: Experiment) -> list[PairSize]:
 def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: bool) -> PairSize:
     known = {} if corpus.documents else opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(pair)]
-    kilobytes = 0 if shared else None
+    kilobytes = 0 if shared or corpus.paths else None  # the user's own are read in place
     if corpus.own or None in files:
         return PairSize(role, corpus, pair, kilobytes=kilobytes, shared=shared)
     used = sum(_used(corpus, pair, split, file.pairs) for file in files)

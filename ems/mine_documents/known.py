@@ -5,7 +5,7 @@ first round of their languages, and the same search mines there. The report has 
 translations among the pairs with a hidden sentence, and the share among pairs drawn at random.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -20,19 +20,27 @@ Tokens = list[np.ndarray]
 def translations(store: PairStore | None, first: str, second: str) -> tuple[Tokens, Tokens]:
     """Return the tokens of up to HIDDEN sentences in two languages, translations of one another.
 
-    Of two languages without English these are sentences with the same English translation. There
-    are none without a `store`.
+    Of two languages that no pair has these are sentences with the same translation into a third
+    one, English if it can be. There are none without a `store`.
     """
     pairs = {group: at for at, group in enumerate(store.groups)} if store else {}
     if tuple(sorted((first, second))) in pairs:
         known = list(_sides(store, first, second))[:HIDDEN]
-    elif all(tuple(sorted((code, "en"))) in pairs for code in (first, second)):
-        english = {text.tobytes(): own for text, own in _sides(store, "en", second)}
-        both = ((own, english.get(text.tobytes())) for text, own in _sides(store, "en", first))
+    elif pivot := _pivot(pairs, first, second):
+        shared = {text.tobytes(): own for text, own in _sides(store, pivot, second)}
+        both = ((own, shared.get(text.tobytes())) for text, own in _sides(store, pivot, first))
         known = [(own, other) for own, other in both if other is not None][:HIDDEN]
     else:
         known = []
     return [own for own, _ in known], [other for _, other in known]
+
+
+def _pivot(pairs: Collection[tuple[str, ...]], first: str, second: str) -> str:
+    """Return a language that has pairs with both, English if it does; "" for none."""
+    for code in dict.fromkeys(["en", *(code for pair in pairs for code in pair)]):
+        if all(tuple(sorted((side, code))) in pairs for side in (first, second)):
+            return code
+    return ""
 
 
 def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:

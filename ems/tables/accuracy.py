@@ -1,7 +1,7 @@
 """Tables of classification.
 
 A column "en-de" is learnt in English and tested in German: the papers' right arrow; "de-en" is
-their left one. Where all is learnt in English, English itself stands first and is not averaged. A
+their left one. Where all is learnt in one language, that one stands first and is not averaged. A
 second line under each of ours says how much the seeds differ. Where a class may be frequent
 (benchmarks that no paper of ours prints) the accuracy of the most frequent class stands under ours.
 """
@@ -23,22 +23,23 @@ from ems.tables.scores import Scores
 from ems.tables.table import Block, balanced_blocks
 
 PRECISION, MAJORITY = "average precision", "most frequent class"
-FROM_ENGLISH = "learnt in English; Avg. without English"
+NAMES = {ENGLISH: "English"}
 
 
 def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
     """Return directions, the paper's first and as it has them, then their mean.
 
-    Where all is learnt in English, English stands first and is not averaged, and the targets name
-    the columns.
+    Where all is learnt in one language, that one stands first and is not averaged, and the targets
+    name the columns.
     """
     there = labels_of(systems)
     paper = [name for values in models.values() for name in values if name != AVERAGE]
     languages = in_table_one_order({part for name in there for part in _parts(name)[:2]})
-    others = sorted(there, key=lambda name: _place(name, languages))
+    source = _source(there)
+    others = sorted(there, key=lambda name: _place(name, languages, source))
     names = [name for name in dict.fromkeys([*paper, *others]) if name in there]
-    own = f"{ENGLISH}-{ENGLISH}"
-    names = sorted(names, key=lambda name: name != own)  # stable: English first
+    own = f"{source}-{source}"
+    names = sorted(names, key=lambda name: name != own)  # stable: it comes first
     shown = {name: _parts(name)[1] if own in there else name for name in names}
     columns = [Column(heading, [name], name) for name, heading in shown.items()]
     return [*columns, average([name for name in names if name != own], models)]
@@ -64,12 +65,19 @@ def _parts(name: str) -> tuple[str, str, str]:
     return source, target, space + domain
 
 
-def _place(name: str, languages: list[str]) -> tuple[int, str, bool]:
-    """Return where a direction stands: by the language beside English, its domain, from English
+def _source(names: set[str]) -> str:
+    """Return the language that is on a side of every direction, English if it is one of two."""
+    sides = [set(_parts(name)[:2]) for name in sorted(names)]
+    shared = set.intersection(*sides) if sides else set()
+    return ENGLISH if ENGLISH in shared or not shared else min(shared)
+
+
+def _place(name: str, languages: list[str], pivot: str) -> tuple[int, str, bool]:
+    """Return where a direction stands: by the language beside the pivot, its domain, from the pivot
     first.
     """
     source, target, domain = _parts(name)
-    return languages.index(target if source == ENGLISH else source), domain, source != ENGLISH
+    return languages.index(target if source == pivot else source), domain, source != pivot
 
 
 def _about(systems: Sequence[Scores], title: str) -> list[str]:
@@ -79,8 +87,11 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
         seeds = f", mean of {span(counts)} seeds, and under it their standard deviation"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
-    own = f"{ENGLISH}-{ENGLISH}" in labels_of(systems) and not ranked
-    ways = f", {FROM_ENGLISH}" if own else ""
+    labels = labels_of(systems)
+    source = _source(labels)
+    name = NAMES.get(source, source)
+    own = f"{source}-{source}" in labels and not ranked
+    ways = f", learnt in {name}; Avg. without {name}" if own else ""
     part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""
     return [
         f"{title}{ways}. Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}. "

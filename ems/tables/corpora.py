@@ -46,7 +46,10 @@ REPORT = named(
 )
 REASONS = {  # as ems.text.filters names them, in the order in which they are asked -> as shown
     "cap": "Cap",
+    "malformed": "No pair",
     "undecodable": "Not UTF-8",
+    "nul": "NUL",
+    "too_long": "Over 1 MB",
     "both_empty": "Both empty",
     "one_empty": "One empty",
     "empty": "Empty",
@@ -201,7 +204,8 @@ def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
     sums = {reason: sum(entry.removed.get(reason, 0) for entry in train) for reason in reasons}
     other = [f"{reason.replace('_', ' ')} {count:,}" for reason, count in sums.items()]
     return [
-        "Sentence pairs for training, by the language that is not English. Decontaminated: pairs "
+        "Sentence pairs for training, by the language that is not English; a pair without English "
+        "by both. Decontaminated: pairs "
         f"with a sentence of {', '.join(report.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
         *_documents_notes(train),
@@ -252,6 +256,8 @@ def write_decontamination_table(report: Path, out: Path) -> None:
         "Sentences of each corpus that are in a benchmark, by side, and the pairs they are in "
         f"(EMS v2 section IV-B). Compared by the key: {data.key}."
     ]
+    if any(entry.documents is None and PIVOT not in entry.sides for entry in data.entries):
+        notes.append("Of a pair without English both sides are other sides.")
     if any(PART in entry.corpus for entry in data.entries):
         notes.append(f"A name such as NTREX{PART}train is a part of the corpus before the {PART}.")
     columns = ["Corpus", "Role", "Benchmark", "Read", "English side", "Other side", "Pairs"]

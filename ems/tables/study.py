@@ -144,7 +144,7 @@ def _columns(study: Study, scores: Sequence[Scores]) -> list[Column]:
         scored = study.shown[of]
         own = sorted(label for label in labels_of(scores) if label.startswith(f"{scored} "))
         ways = {label: label.split()[1].split("-") for label in own}
-        seen = [label for label in own if UNSEEN not in ways[label] and {*ways[label]} != {ENGLISH}]
+        seen = [label for label in own if UNSEEN not in ways[label] and len({*ways[label]}) > 1]
         other = _is_other(study, of)
         for name in study.settings.columns[of]:
             way, paper = name.replace("-", "->"), record_of(of)

@@ -1,6 +1,7 @@
 """Raw pairs -> clean pairs that no evaluation set contains, with every loss counted; documents too.
 
-One streaming pass per corpus and language pair: cap, tidy, drop empty sides, decontaminate, filter.
+One streaming pass per corpus and language pair: cap, drop what is no pair, tidy, drop empty sides,
+decontaminate, filter.
 What went in is what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B:
 evaluation sentences out). A pair goes if *either* side is an evaluation sentence of *any* set and
 language; with `scope: pair` only those of the pair's own languages count.
@@ -16,6 +17,7 @@ from typing import Any
 from ems.batches import BATCH
 from ems.config import Corpus, Experiment
 from ems.corpora.moses import count_pairs, read_pairs
+from ems.corpora.own import BAD, Bad, count_rows, read_rows
 from ems.corpora.split import lines_of_part, span_of_part
 from ems.corpora.wikimatrix import read_mined
 from ems.errors import EmsError
@@ -28,9 +30,9 @@ from ems.text.capped import capped
 from ems.text.clean_documents import clean_documents
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
+from ems.text.own_rows import check_form, unchanged, without_bad
 from ems.text.tsv import Pair
 
-PIVOT = "en"  # on one side of every pair
 COUNTED = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
 ENTRY = named(  # of the report on a pair of a corpus, or on a language of its documents
     "*.json",
@@ -43,7 +45,7 @@ ENTRY = named(  # of the report on a pair of a corpus, or on a language of its d
             "files": mapping(COUNT),
             "archives": mapping(TEXT),
         },
-        {"documents": record(COUNTED)},
+        {"documents": record(COUNTED), "sha256": mapping(TEXT)},
     ),
 )
 
@@ -55,36 +57,50 @@ class Source:
     label: str
     version: str
     pair: str
-    archives: tuple[Path, ...]  # one for each of the pair's files, in their order
+    archives: tuple[Path, ...]  # one for each of the pair's files, in their order; or its own files
     documents: Path | None = None  # for a corpus that is divided by document
 
 
 @dataclass(frozen=True)
 class Archive:
-    """One file of a corpus, the language pair that it is named after, and its pairs.
+    """One file of a corpus (of the user's own maybe several), the language pair that it is named
+    after, and its pairs.
 
-    None stands for a side that is not UTF-8, where such a side need not be.
+    None stands for a side that is not UTF-8, where such a side need not be; `Bad` on both sides for
+    a row of the user's file that is no pair.
     """
 
     corpus: Corpus
-    path: Path
+    paths: tuple[Path, ...]
     name: str
+
+    @property
+    def path(self) -> Path:
+        """The file, or the first of several."""
+        return self.paths[0]
 
     def count(self) -> int:
         """Return the number of pairs; of a mined file, those above the threshold."""
+        if self.corpus.paths:
+            return count_rows(list(self.paths))
         if self.corpus.mined:
             return sum(1 for _ in read_mined(self.path, self.corpus.threshold))
         return count_pairs(self.path, self.corpus.name, self.name)
 
-    def pairs(self, undecodable: str) -> Iterator[tuple[str | None, str | None]]:
+    def pairs(self, undecodable: str) -> Iterator[tuple[Any, Any]]:
         """Stream the pairs."""
+        if self.corpus.paths:
+            rows = read_rows(list(self.paths), tuple(self.name.split("-")))
+            return ((row, row) if isinstance(row, Bad) else row for row in rows)
         if self.corpus.mined:
             return read_mined(self.path, self.corpus.threshold)
         return read_pairs(self.path, self.corpus.name, self.name, undecodable)
 
     @property
     def place(self) -> str:
-        """Where it lies among the corpora: "A/v1/moses/de-en.txt.zip"."""
+        """Where it lies among the corpora, "A/v1/moses/de-en.txt.zip"; of the user's, its path."""
+        if self.corpus.paths:
+            return ", ".join(map(str, self.paths))
         folder = "mined/" if self.corpus.mined else "" if self.corpus.documents else "moses/"
         return f"{self.corpus.name}/{self.corpus.version}/{folder}{self.path.name}"
 
@@ -99,8 +115,9 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     """
     role, corpus = experiment.corpus(source.label, source.version)
     archives = _archives(corpus, source)
-    more = {}
-    with atomic_path(out) as temporary:
+    more: dict[str, Any] = {}
+    own = source.archives if corpus.paths else ()
+    with atomic_path(out) as temporary, unchanged(own) as sha256:
         if corpus.documents:
             cleaned = clean_documents(
                 experiment, corpus, source.pair, list(source.archives), keys, temporary
@@ -109,11 +126,15 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         else:
             lines = [archive.count() for archive in archives]
             report = _clean_pairs(experiment, source, archives, lines, keys, temporary)
+        if corpus.paths:
+            more = {"sha256": sha256}
+            check_form(source.archives[0], report)
         if not report.kept and report.read:
             _check_may_be_empty(corpus, source, report)
     log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
+    _log_examples(report)
     entry = {
-        **vars(report),
+        **{key: value for key, value in vars(report).items() if key != "examples"},
         "corpus": source.label,
         "version": source.version,
         "role": role,
@@ -137,7 +158,8 @@ def _clean_pairs(
 ) -> Report:
     """Write the clean pairs of a corpus to `out`; return what happened to them."""
     filters = Filters(**dict(experiment.clean))
-    report = Report(0, Counter(dict.fromkeys(filters.reasons(), 0)), {})
+    bad = BAD if archives[0].corpus.paths else ()
+    report = Report(0, Counter(dict.fromkeys([*bad, *filters.reasons()], 0)), {})
     pairs = _read(experiment, source, archives, lines, report)
     known = read_eval_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
@@ -147,6 +169,12 @@ def _clean_pairs(
     return report
 
 
+def _log_examples(report: Report) -> None:
+    for reason, examples in report.examples.items():
+        shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
+        log.info("removed as %s: %s", reason, shown)
+
+
 def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Path) -> None:
     """Write the decontamination report of an experiment from those of its corpora and pairs."""
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
@@ -154,13 +182,15 @@ def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Pa
 
 def _archives(corpus: Corpus, source: Source) -> list[Archive]:
     names = corpus.files(source.pair)
+    if corpus.paths:
+        return [Archive(corpus, source.archives, names[0])]
     if len(names) != len(source.archives):
         raise EmsError(
             f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
             f"{', '.join(map(str, source.archives))}"
         )
     places = zip(source.archives, names, strict=True)
-    return [Archive(corpus, path, name) for path, name in places]
+    return [Archive(corpus, (path,), name) for path, name in places]
 
 
 def _check_may_be_empty(corpus: Corpus, source: Source, report: Report) -> None:
@@ -186,7 +216,7 @@ def _read(
     """Stream the pairs of all archives under their caps; count in `report` what is read and cut."""
     streams, before = [], 0
     for archive, count in zip(archives, lines, strict=True):
-        swapped = archive.name.startswith(f"{PIVOT}-") != source.pair.startswith(f"{PIVOT}-")
+        swapped = archive.name in archive.corpus.turned
         pairs = _numbered(archive.pairs(experiment.clean.undecodable), swapped, before)
         pairs, left = _of_part(experiment, source, archive, pairs, count)
         report.read += left
@@ -199,7 +229,8 @@ def _read(
         before += count
     total = report.read - report.removed["cap"]
     progress = Progress(f"decontaminate {source.label} {source.pair}", total, "pairs")
-    return _counted(chain.from_iterable(streams), progress)
+    rows = _counted(chain.from_iterable(streams), progress)
+    return without_bad(rows, report) if archives[0].corpus.paths else rows
 
 
 def _numbered(

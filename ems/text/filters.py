@@ -17,7 +17,7 @@ whole documents there (ems.text.clean_documents).
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, compress
+from itertools import chain, compress, islice
 
 from ems.batches import batched
 from ems.text.normalise import Tidy, keys_function, tidy, tidy_lines, without_format
@@ -26,6 +26,7 @@ from ems.text.settings import CleanSettings
 from ems.text.tsv import Pair
 
 DROP = "drop"
+EXAMPLES, SHOWN = 3, 80  # of rows removed for a reason, and their characters on a side
 Test = Callable[..., bool]  # of the sides of a row: whether it goes
 
 
@@ -81,7 +82,8 @@ class Report:
 
     `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`, so a pair
     that two sets hold counts for both but once in `removed["evaluation"]`; `changed` counts the
-    sides of which a filter took something away.
+    sides of which a filter took something away. `examples` are the first rows removed for each
+    reason, for the log: (line, text).
     """
 
     read: int
@@ -89,6 +91,13 @@ class Report:
     by_benchmark: dict[str, Counter[str]]
     kept: int = 0
     changed: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    def remove(self, reason: str, count: int, rows: Iterable[tuple[int, str]]) -> None:
+        """Count rows removed for a reason; the first of them are examples."""
+        self.removed[reason] += count
+        if count and len(examples := self.examples.setdefault(reason, [])) < EXAMPLES:
+            examples += islice(rows, EXAMPLES - len(examples))
 
 
 def clean_pairs(
@@ -150,8 +159,15 @@ def _tidier(filters: Filters, report: Report) -> Tidy:
 def _kept(batch: list[Pair], reason: str, stays: list[bool], report: Report) -> list[Pair]:
     """Return the pairs that stay, and count the others."""
     kept = list(compress(batch, stays))
-    report.removed[reason] += len(batch) - len(kept)
+    gone = (row for row, stay in zip(batch, stays, strict=True) if not stay)
+    report.remove(reason, len(batch) - len(kept), map(_example, gone))
     return kept
+
+
+def _example(row: Pair) -> tuple[int, str]:
+    *texts, origin = row  # a line; of documents (document, line)
+    line = origin[-1] if isinstance(origin, tuple) else origin
+    return line, " | ".join("?" if text is None else text[:SHOWN] for text in texts)
 
 
 def _decontaminated(

@@ -21,7 +21,8 @@ class CleanSettings(Settings):
     """
 
     undecodable: Literal["error", "drop"] = Field(
-        "error", description="What to do with a side that is not UTF-8."
+        "error",
+        description="What to do with a side that is not UTF-8; such a row of `files` always goes.",
     )
     format_characters: Literal["keep", "drop"] = Field(
         "keep",

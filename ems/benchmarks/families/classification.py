@@ -5,7 +5,8 @@ source language's validation part chooses its epoch, and its weight decay where 
 Of the target only the test part is read, so en-de and en-fr are one classifier tested twice.
 
 The `data` module of a benchmark has its `CLASSES`, `read_part` and, where they differ from the
-default, `DOMAINS`, `FROM_ENGLISH` (English is the only source and is tested on too) and `DRAWN`:
+default, `DOMAINS`, `FROM_ENGLISH` (English, or the `source` that the probe's settings name instead,
+is the only source and is tested on too) and `DRAWN`:
 the train part is drawn with an equal share of each class ("train"), or all parts are drawn from one
 pool ("parts").
 
@@ -218,18 +219,22 @@ def mean_accuracy(rows: list[Score], direction: str = "") -> float:
 
 
 def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
-    """Return (source, target, domain) with English on one side, or as the only source."""
-    english = [code for code in task.spoken if task.evalset.languages[code] == ENGLISH]
-    others = [code for code in task.spoken if code not in english]
-    if not english or not others:
+    """Return (source, target, domain) with English, or the `source` of the settings, on one side or
+    as the only source.
+    """
+    source = getattr(reader.settings, "source", None) or ENGLISH
+    first = [code for code in task.spoken if task.evalset.languages[code] == source]
+    others = [code for code in task.spoken if code not in first]
+    if not first or not others:
+        known = ", ".join(task.spoken.values()) or "none"
         raise EmsError(
-            f"evalsets.{task.benchmark}.languages: {task.system} is scored on "
-            f"{', '.join(task.spoken.values()) or 'none'}; a direction needs en and another one"
+            f"evalsets.{task.benchmark}.languages: {task.system} is scored on {known}; a direction "
+            f"needs {source} and another one"
         )
-    pairs = [(english[0], other) for other in others]
+    pairs = [(first[0], other) for other in others]
     both_ways = getattr(reader.settings, "both_ways", False)
     if getattr(reader.data, "FROM_ENGLISH", False) and not both_ways:
-        pairs = [(english[0], english[0]), *pairs]
+        pairs = [(first[0], first[0]), *pairs]
     else:
         pairs = [way for pair in pairs for way in (pair, pair[::-1])]
     domains = getattr(reader.data, "DOMAINS", ("",))

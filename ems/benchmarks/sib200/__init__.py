@@ -1,10 +1,11 @@
-"""SIB-200: the topic of a sentence, learnt in English."""
+"""SIB-200: the topic of a sentence, learnt in English or another language."""
 
 from pydantic import Field
 
 from ems.bench.settings import ProbeSettings
 from ems.benchmarks.record import Benchmark, Shown
 from ems.papers import ZERO_SHOT
+from ems.settings import OwnCode
 
 
 class Probe(ProbeSettings):
@@ -14,6 +15,9 @@ class Probe(ProbeSettings):
         None,
         description="Learns from the other languages too, and tests them in English, as MLDoc does "
         "(default: from English alone, in which it is tested as well).",
+    )
+    source: OwnCode | None = Field(
+        None, description="The language that it learns from, instead of English."
     )
 
 

@@ -5,6 +5,7 @@ from ems.benchmarks.record import Benchmark, Shown
 BENCHMARK = Benchmark(
     title="word order",
     sets=(),
+    pivot="en",
     tables={
         "wordorder": Shown(
             place=190,

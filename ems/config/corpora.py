@@ -1,0 +1,168 @@
+"""The corpora of an experiment: which pairs and files an entry means, with its mistakes named."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ems.config.experiment import WIKIPEDIA, Corpus
+from ems.config.known import (
+    Known,
+    check_languages,
+    check_left,
+    check_part,
+    chosen_languages,
+    with_table,
+)
+from ems.config.opus import PAPER, chosen_pairs, own_files, pair_files, pair_name, split_pair
+from ems.corpora.settings import OWN_VERSION, CorpusEntry
+from ems.errors import EmsError
+
+
+def training_corpora(entries: list[CorpusEntry], known: Known) -> list[Corpus]:
+    """Return the corpora trained on. A `fallback` gives up the pairs that another has (IV-A)."""
+    corpora = [one_corpus(f"corpora.{at}", entry, known) for at, entry in enumerate(entries)]
+    others = [c for c, entry in zip(corpora, entries, strict=True) if not entry.fallback]
+    covered = {pair for corpus in others for pair in corpus.pairs}
+    for at, entry in enumerate(entries):
+        if entry.fallback:
+            corpora[at] = _uncovered(f"corpora.{at}", corpora[at], covered)
+    return corpora
+
+
+def _uncovered(key: str, corpus: Corpus, covered: set[str]) -> Corpus:
+    pairs = tuple(pair for pair in corpus.pairs if pair not in covered)
+    if not pairs:
+        raise EmsError(
+            f"{key}.fallback: every pair of {corpus.label} is in another corpus, so nothing of it "
+            "would be used; take the entry out, or set fallback: false"
+        )
+    return replace(corpus, pairs=pairs)
+
+
+def one_corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
+    _check_kind(key, entry)
+    if entry.kind == "documents":
+        return _of_documents(key, entry, known)
+    named = with_table(known.languages)
+    if isinstance(entry.codes, dict):
+        check_languages(f"{key}.codes", entry.codes, named)
+    if entry.files is None:
+        files, paths = pair_files(key, entry, _pairs(key, entry, known)), {}
+    else:
+        files, paths = own_files(key, entry, list(known.languages))
+    _check_cap(f"{key}.max_pairs", entry.max_pairs, named)
+    check_part(f"{key}.part", entry.name, entry.part, known.splits)
+    if entry.files and entry.part and known.splits[entry.name].documents:
+        raise EmsError(f"splits.{entry.name}: `files` are divided by position (first, rest)")
+    mined = _check_mined(key, entry)
+    return Corpus(
+        name=entry.name,
+        version=entry.version or OWN_VERSION,
+        source=entry.source or ("" if paths else known.sources["wikimatrix" if mined else "opus"]),
+        own=entry.source is not None or bool(paths),
+        pairs=tuple(files.names),
+        max_pairs=_by_pair(entry.max_pairs),
+        part=entry.part,
+        variants={pair: names for pair, names in files.names.items() if names != (pair,)},
+        turned=files.turned,
+        paths=paths,
+        threshold=entry.threshold,
+        vocabularies=tuple(entry.vocabularies),
+    )
+
+
+def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[tuple[str, str]]:
+    """Return the language pairs that an entry means, of those of the experiment."""
+    codes = chosen_languages(key, entry, list(known.languages), known.languages)
+    pairs = chosen_pairs(key, entry, codes, list(known.languages))
+    only = ", ".join(codes) or "none"
+    check_left(key, entry, pairs, f"found only {only}; name the other side of each pair")
+    return pairs
+
+
+def _of_documents(key: str, entry: CorpusEntry, known: Known) -> Corpus:
+    """Return a corpus of documents; its `codes` name the files of a language, and the wikis."""
+    codes = chosen_languages(key, entry, list(known.languages), known.languages)
+    check_left(key, entry, codes, "found none; name the languages of the documents")
+    named = with_table(known.languages)
+    check_languages(f"{key}.codes", entry.codes, named)
+    _check_cap(f"{key}.max_documents", entry.max_documents, named)
+    check_part(f"{key}.part", entry.name, entry.part, known.splits)
+    own = entry.source or entry.path
+    shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
+    if not own and shared not in known.sources:
+        raise EmsError(
+            f"{key}: set sources.{shared} to where {entry.name} lies, or give it a source or a path"
+        )
+    return Corpus(
+        name=entry.name,
+        version=entry.version,
+        source=own or known.sources[shared],
+        own=own is not None,
+        pairs=tuple(codes),
+        max_pairs=entry.max_documents,
+        part=entry.part,
+        variants={code: tuple(entry.codes[code]) for code in codes if code in entry.codes},
+        kind=entry.kind,
+        path=entry.path or "",
+        vocabularies=tuple(entry.vocabularies),
+    )
+
+
+def _check_kind(key: str, entry: CorpusEntry) -> None:
+    """Raise `EmsError` for a key of the other kind of corpora, and for two places of one."""
+    of_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
+    others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
+    for name in sorted(others & entry.model_fields_set):
+        raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
+    elsewhere = {"source", "pairs", "languages", "without", "format", "threshold"}
+    for name in sorted(elsewhere & entry.model_fields_set) if entry.files else ():
+        raise EmsError(f"{key}.{name}: `files` says where each pair lies; leave this key out")
+    if entry.version is None and not entry.files:
+        raise EmsError(f"{key}.version: this key is missing")
+    if entry.files and entry.codes == PAPER:
+        raise EmsError(f"{key}.codes: found {PAPER}, but these files are yours; leave it out")
+    if entry.kind == "documents" and entry.codes == PAPER:
+        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; leave it out")
+    if entry.source and entry.path:
+        raise EmsError(f"{key}.path: give the source or the path of a corpus, not both")
+
+
+def _check_cap(key: str, cap: int | dict[str, int] | None, named: Collection[str]) -> None:
+    if isinstance(cap, dict):
+        pairs = [name for name in cap if "-" in name]
+        check_languages(key, set(cap) - {"default", *pairs}, named)
+        for pair in pairs:
+            split_pair(key, pair, list(named))
+
+
+def _by_pair(cap: int | dict[str, int] | None) -> int | dict[str, int] | None:
+    """Return the caps with the codes of pairs sorted."""
+    if not isinstance(cap, dict):
+        return cap
+    return {pair_name(*name.split("-")) if "-" in name else name: cap[name] for name in cap}
+
+
+def _check_mined(key: str, entry: CorpusEntry) -> bool:
+    """Return whether the entry means LASER's mined file. Raises `EmsError` for one without
+    threshold.
+    """
+    mined = entry.format == "mined"
+    if mined and entry.name != "WikiMatrix":
+        raise EmsError(f"{key}.format: mined is the format of WikiMatrix alone")
+    if mined and entry.threshold is None:
+        raise EmsError(f"{key}.threshold: this key is missing; a mined pair needs a least score")
+    if entry.threshold is not None and not mined:
+        raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
+    return mined
+
+
+def check_distinct(corpora: list[Corpus]) -> None:
+    names = [(item.label, item.version) for item in corpora]
+    for name in names:
+        if names.count(name) > 1:
+            raise EmsError(f"corpora: {'/'.join(name)} is named twice (validation counts too)")
+    first = {(item.name, item.version): item for item in reversed(corpora)}
+    for item in corpora:
+        for what in ("source", "threshold", "kind", "paths"):
+            if getattr(item, what) != getattr(first[item.name, item.version], what):
+                raise EmsError(f"corpora: the parts of {item.name} must have the same {what}")

@@ -1,0 +1,255 @@
+"""Laws of pairs without English: which pairs a corpus gives, and what an experiment without English
+can be scored on; and the whole workflow of one, on text of one's own in every form.
+"""
+
+import csv
+import json
+
+import pytest
+import yaml
+from conftest import copy_project
+from experiments_made import REAL, Settings, edited, hashes
+from mirror_made import translations, write_flores, write_sib, write_tatoeba
+from own_made import write_form
+
+from ems.files import read_json
+
+THREE = REAL | {
+    "languages": ["de", "fr", "ja"],
+    "corpora": [{"name": "WikiMatrix", "version": "v1"}],
+    "validation": None,
+    "evalsets": {"flores200": {"version": "v1"}},
+    "decontaminate": {"against": ["flores200"]},
+    "benchmarks": ["flores200"],
+}
+WIKI = THREE["corpora"][0]
+FOUR = THREE | {"languages": ["en", "de", "fr", "ja"]}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, THREE)
+
+
+@pytest.mark.parametrize(
+    ("value", "entry", "pairs"),
+    [
+        (THREE, {}, ("de-fr", "de-ja", "fr-ja")),
+        (THREE, {"without": ["ja"]}, ("de-fr",)),
+        (THREE, {"languages": ["ja", "de"]}, ("de-ja",)),
+        (THREE, {"pairs": ["ja-fr", "fr-de"]}, ("fr-ja", "de-fr")),
+        (FOUR, {}, ("de-en", "en-fr", "en-ja")),
+        (FOUR, {"pairs": "all", "without": ["ja"]}, ("de-en", "en-fr", "de-fr")),
+        (FOUR, {"pairs": ["fr-de"]}, ("de-fr",)),
+    ],
+)
+def test_a_corpus_gives_the_pairs_that_are_named_or_those_with_english(
+    project, value, entry, pairs
+):
+    experiment = project.load(value | {"corpora": [WIKI | entry]})
+    assert sorted(experiment.corpora[0].pairs) == sorted(pairs)
+
+
+def test_the_order_of_a_key_of_files_says_which_side_is_which(project):
+    files = {"fr-de": "x.tsv", "ja-fr": ["a.ja", "a.fr"]}
+    corpus = {"name": "Mine", "files": files, "codes": {"ja": ["jpn"]}}
+    own = project.load(THREE | {"corpora": [corpus]}).corpora[0]
+    assert (own.version, own.own, own.pairs) == ("own", True, ("de-fr", "fr-ja"))
+    assert own.files("de-fr") == ("fr-de",)
+    assert own.files("fr-ja") == ("jpn-fr",)
+    assert own.turned == {"fr-de", "jpn-fr"}
+    assert own.paths == {"de-fr": ("x.tsv",), "fr-ja": ("a.ja", "a.fr")}
+
+
+@pytest.mark.parametrize(
+    ("cap", "of"),
+    [
+        (7, (7, 7, 7)),
+        ({"default": 9, "fr": 5}, (5, 9, 5)),
+        ({"default": 9, "fr": 5, "ja": 3}, (5, 3, 3)),
+        ({"fr-de": 2, "fr": 5}, (2, None, 5)),
+    ],
+)
+def test_a_cap_is_of_a_pair_or_of_its_smaller_side(project, cap, of):
+    corpus = project.load(THREE | {"corpora": [WIKI | {"max_pairs": cap}]}).corpora[0]
+    assert tuple(map(corpus.cap, ("de-fr", "de-ja", "fr-ja"))) == of
+
+
+MINE = {"name": "Mine", "files": {"de-fr": "x.tsv"}}
+MISTAKES = [
+    (WIKI | {"pairs": ["de-de"]}, "corpora.0.pairs: found 'de-de', expected two languages"),
+    (WIKI | {"pairs": ["de"]}, "corpora.0.pairs: found 'de', expected two languages, like de-fr"),
+    (WIKI | {"pairs": ["de-pl"]}, "corpora.0.pairs: de-pl has 'pl', but the languages here are de"),
+    (WIKI | {"pairs": ["de-fr", "fr-de"]}, "corpora.0.pairs: de-fr is named twice"),
+    (WIKI | {"pairs": ["de-fr"], "without": ["ja"]}, "corpora.0.without: `pairs` has the pairs"),
+    (WIKI | {"languages": ["ja"]}, "corpora.0.languages: found only ja; name the other side"),
+    ({"name": "WikiMatrix"}, "corpora.0.version: this key is missing"),
+    (MINE | {"files": {"de-fr": "x", "fr-de": "y"}}, "corpora.0.files: de-fr is named twice"),
+    (MINE | {"files": {"de-fr": ["x"]}}, "corpora.0.files.de-fr: ['x'] is too short"),
+    (MINE | {"files": {}}, "corpora.0.files: {} should be non-empty"),
+    (MINE | {"source": "x"}, "corpora.0.source: `files` says where each pair lies"),
+    (MINE | {"codes": {"de": ["a", "b"]}}, "corpora.0.codes.de: a corpus of `files` has one code"),
+    (WIKI | {"max_pairs": {"de-xx": 3}}, "corpora.0.max_pairs: de-xx has 'xx'"),
+    (WIKI | {"max_pairs": {"de-fr-ja": 3}}, "corpora.0.max_pairs: found 'de-fr-ja'"),
+]
+
+
+@pytest.mark.parametrize(("entry", "message"), MISTAKES)
+def test_a_mistake_in_pairs_or_files_is_one_line(project, entry, message):
+    assert message in project.error(THREE | {"corpora": [entry]})
+
+
+NEEDS_ENGLISH = {
+    "tatoeba": {"version": "v1", "languages": ["de"]},
+    "ntrex": {"version": "v1"},
+    "bucc2018": {"version": "v1"},
+    "sib200": {"version": "v1"},
+    "xnli": {"version": "v1"},
+}
+
+
+@pytest.mark.parametrize("name", NEEDS_ENGLISH)
+def test_a_benchmark_that_needs_english_says_so_in_one_line(project, name):
+    value = THREE | {"benchmarks": ["flores200", name]}
+    value["evalsets"] = THREE["evalsets"] | {name: NEEDS_ENGLISH[name]}
+    message = project.error(value)
+    assert f"systems.a: {name} needs en, found only de, fr, ja: add the language" in message
+    assert message.count("\n") == 0
+
+
+def test_a_benchmark_learnt_in_another_language_needs_that_one(project):
+    value = THREE | {"benchmarks": ["sib200"], "probes": {"sib200": {"source": "fr"}}}
+    value["evalsets"] = THREE["evalsets"] | {"sib200": {"version": "v1"}}
+    assert project.load(value).probes["sib200"].source == "fr"
+    assert "sib200 needs pl" in project.error(edited(value, "probes.sib200.source", "pl"))
+
+
+def test_a_pair_is_cleaned_again_when_its_sides_change_places(project):
+    """In JSON both orders of codes may name the same file."""
+    corpora = [MINE | {"codes": {"de": [one], "fr": [other]}} for one, other in ("ab", "ba")]
+    first, second = (hashes(project.load(THREE | {"corpora": [each]})) for each in corpora)
+    assert first["clean Mine de-fr"] != second["clean Mine de-fr"]
+
+
+# --- the whole workflow
+
+CODES = ("de", "fr", "nl", "sw")
+FLORES = {"de": "deu_Latn", "fr": "fra_Latn", "nl": "nld_Latn", "sw": "swh_Latn"}
+FILES = {  # pair -> the form and how it is packed
+    "de-fr": ("tsv", ".gz"),
+    "nl-de": ("two", ".xz"),
+    "fr-nl": ("jsonl", ".zst"),
+    "de-sw": ("parquet", ""),
+    "sw-fr": ("translation", ""),
+}
+VALUE = """
+description: four languages, and English is none of them
+seed: 1
+languages: [de, fr, nl, sw]
+sources: {flores200: mirror/flores200, sib200: mirror/sib200, tatoeba: mirror/tatoeba}
+splits: {Mine: {first: {validation: 40}, rest: train}}
+corpora: [{name: Mine, part: train, files: FILES}]
+validation: {name: Mine, part: validation, files: FILES}
+evalsets: {flores200: {version: v1}, sib200: {version: v1}, tatoeba: {version: v1}}
+decontaminate: {against: [flores200, sib200, tatoeba]}
+segmenters: {default: none}
+vocabulary: {size: 300, sample_lines: 2000, character_coverage: 1.0}
+model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
+objectives: {head: {language_width: 4}, contrastive: {width: 8}}
+train: {steps: 20, batch_pairs: 8, validate_every: 10, threads: 1, device: cpu}
+systems: {ems: {}, char-ngram: {kind: char-ngram}}
+benchmarks: [flores200, sib200]
+probes: {sib200: {source: fr, seeds: 2, epochs: 3, hidden: []}}
+tables: {printed: []}
+"""
+
+
+def items(name, count):
+    """Translations with a name in them, so that no two sets share one."""
+    drawn = translations(count, CODES, seed=name, least=3)
+    return [{code: f"{text} {name}" for code, text in item.items()} for item in drawn]
+
+
+def write_mirror(mirror):
+    """FLORES-200, SIB-200 and Tatoeba in the four languages. A sentence of FLORES-200."""
+    flores, sib, tatoeba = (items(name, 21) for name in ("flores", "sib", "tatoeba"))
+    topics = read_topics()
+    for code, name in FLORES.items():
+        write_flores(mirror, name, [item[code] for item in flores])
+        examples = [(topics[at % len(topics)], item[code]) for at, item in enumerate(sib)]
+        write_sib(mirror, name, dict.fromkeys(("train", "dev", "test"), examples))
+    for name, code in (("deu", "de"), ("fra", "fr"), ("nld", "nl"), ("swh", "sw")):
+        write_tatoeba(
+            mirror, name, [(item[code], f"english {at}") for at, item in enumerate(tatoeba)]
+        )
+    return flores[3]
+
+
+def read_topics():
+    from ems.benchmarks.sib200.data import CLASSES
+
+    return list(CLASSES)
+
+
+def pairs_of(project, leak):
+    """The user's files: 160 pairs each, one of them with a sentence of a benchmark."""
+    files = {}
+    for pair, (form, suffix) in FILES.items():
+        codes = pair.split("-")
+        rows = [tuple(item[code] for code in codes) for item in items(pair, 160)]
+        rows[100] = tuple(leak[code] for code in codes)
+        folder = project.folder / "own" / pair
+        place = write_form(folder, form, codes, rows, suffix)
+        files[pair] = json.loads(json.dumps(place).replace(f"{project.folder}/", ""))
+    return files
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    project = copy_project(tmp_path_factory.mktemp("any"))
+    project.files = pairs_of(project, write_mirror(project.folder / "mirror"))
+    project.select("any", yaml.safe_load(VALUE.replace("FILES", json.dumps(project.files))))
+    project.snakemake("all")
+    return project
+
+
+def test_the_workflow_without_english_goes_to_the_tables(run):
+    tables = {path.stem: path for path in (run.folder / "results/tables").glob("*.csv")}
+    assert {"flores", "sib200", "corpora", "decontamination", "filters", "models"} <= set(tables)
+    scores = read_json(run.folder / "results/any/scores/ems/flores200.json", {})
+    ways = {(row["source"], row["target"]) for row in scores["rows"]}
+    assert len(ways) == 12
+    assert {code for way in ways for code in way} == set(FLORES.values())
+    topics = read_json(run.folder / "results/any/scores/ems/sib200.json", {})
+    assert {(row["source"], row["target"]) for row in topics["rows"]} == {
+        ("fr", code) for code in CODES
+    }
+    languages = [row[0] for row in csv.reader(tables["corpora"].read_text().splitlines())]
+    assert languages[1:6] == ["de-fr", "de-nl", "de-sw", "fr-nl", "fr-sw"]
+
+
+def test_each_form_is_read_decontaminated_and_recorded(run):
+    report = read_json(run.folder / "results/any/reports/decontamination.json", {})
+    train = {entry["pair"]: entry for entry in report["corpora"] if entry["role"] == "train"}
+    assert set(train) == {"de-fr", "de-nl", "de-sw", "fr-nl", "fr-sw"}
+    for entry in train.values():
+        assert entry["read"] == 120 == entry["kept"] + entry["removed"]["evaluation"]
+        assert entry["removed"]["evaluation"] == 1
+        assert all((run.folder / path).is_file() for path in entry["sha256"])
+    names = {"own/nl-de/mine.nl.xz", "own/nl-de/mine.de.xz"}
+    assert set(train["de-nl"]["sha256"]) == names
+    lines = (run.folder / "results/any/text/clean/Mine+train/own/de-nl.tsv").read_text()
+    assert all(line.split("\t")[0].endswith("nl-de") for line in lines.splitlines())
+
+
+def test_a_changed_file_is_cleaned_again_and_a_missing_one_is_named(run):
+    path = run.folder / run.files["sw-fr"]
+    path.write_text(path.read_text() + '{"translation": {"sw": "moja", "fr": "un"}}\n')
+    plan = run.snakemake("-n", "results/any/reports/decontamination.json")
+    assert plan.count("rule decontaminate:") == 2  # both parts of that pair
+    path.unlink()
+    said = run.run("ems", "check", expect=1)
+    message = said.stdout + said.stderr
+    assert (
+        f"corpora.0.files: 1 of the 1 files expected are not there: {run.files['sw-fr']}" in message
+    )
