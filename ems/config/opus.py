@@ -1,14 +1,15 @@
 """Which files of a corpus an entry of an experiment means: its languages and their codes.
 
-Of a corpus whose files are known (ems/languages/opus.py) an entry takes what is there: it needs no
-list of languages, and a language that it names must be there. Of any other corpus every language
-that is named, or is in the experiment, is expected under its own code.
+Of a release of OPUS (ems/languages/opus.py) an entry takes what is there: it needs no list of
+languages, and a language that it names must be there. Of any other corpus, and of one with a
+`source` of its own, every language that is named, or is in the experiment, is expected under its
+own code.
 """
 
 from ems.corpora.settings import CorpusEntry
 from ems.errors import EmsError
 from ems.languages import load_languages
-from ems.languages.opus import OpusFile, opus_codes, opus_files
+from ems.languages.opus import OpusFile, opus_codes, opus_files, other_codes
 
 PAPER = "paper"  # the value of `codes` that means: what EMS used
 Files = dict[str, tuple[str, ...]]
@@ -28,7 +29,7 @@ def pair_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
     Raises `EmsError` for a language that the entry names and the corpus lacks, for a code that it
     lacks, and for a file that two languages would be made of.
     """
-    known = opus_files(entry.name, entry.version)
+    known = {} if entry.source else opus_files(entry.name, entry.version)
     _check_codes(key, entry, known)
     files = {code: _files(entry, code, known) for code in languages}
     missing = [code for code in languages if not files[code]]
@@ -44,7 +45,13 @@ def pair_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
 
 def _files(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
     names = tuple(pair_name("en", code) for code in _codes(entry, language, known))
-    return tuple(name for name in names if name in known) if known else names
+    if not known:
+        return names
+    chosen = entry.codes == PAPER or language in entry.codes
+    others = () if chosen else other_codes(entry.name, language)
+    return tuple(name for name in names if name in known) or tuple(
+        name for name in (pair_name("en", code) for code in others) if name in known
+    )
 
 
 def _codes(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
@@ -73,8 +80,12 @@ def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> No
             if known and pair_name("en", code) not in known:
                 raise EmsError(
                     f"{key}.codes.{language}: {name} has no file {pair_name('en', code)}; "
-                    f"it has: {', '.join(known)}"
+                    f"it has: {_with_english(known)}"
                 )
+
+
+def _with_english(known: dict[str, OpusFile]) -> str:
+    return ", ".join(name for name in known if "en" in name.split("-"))
 
 
 def _check_shared(key: str, files: Files) -> None:

@@ -43,7 +43,7 @@ class CorpusEntry(Settings):
     languages: listing(str, least=1) | None = Field(
         None,
         description="Languages whose pair with English is used, or whose documents are (default: "
-        "all of the experiment; of a release in ems/languages/opus.tsv those that it has).",
+        "all of the experiment; of a release of OPUS those that it has).",
     )
     without: list[str] = Field([], description="Languages that are left out.")
     vocabularies: listing(str) = Field(
