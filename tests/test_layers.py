@@ -35,6 +35,7 @@ LAYERS = [
     {"export"},
     {"sources"},
     {"plan", "downloads", "job_modules"},
+    {"start"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -46,8 +46,7 @@ def catalogue() -> dict[str, Known]:
     """Return the corpora of the catalogue by name."""
     rows = read_table(Path(__file__).with_suffix(".tsv"))
     return {
-        row.pop("name"): Known(tuple(row.pop("versions").split()), **row)
-        for row in map(dict, rows)
+        row.pop("name"): Known(tuple(row.pop("versions").split()), **row) for row in map(dict, rows)
     }
 
 

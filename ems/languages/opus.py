@@ -16,6 +16,7 @@ says which database it was. No stage's hash depends on it, but on the files that
 import lzma
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from ems.files import read_table
@@ -108,3 +109,24 @@ def other_codes(corpus: str, language: str) -> tuple[str, ...]:
     if (corpus, language) in _codes():
         return ()
     return tuple(row.code for row in _codes().get((ANY, language), ()))
+
+
+def opus_pair(corpus: str, version: str, first: str, second: str) -> tuple[str, ...]:
+    """Return the files that a release has of a pair of languages: those of their codes in it, or
+    if there are none those of `other_codes` too.
+    """
+    known = opus_files(corpus, version)
+    codes = [opus_codes(corpus, language) for language in (first, second)]
+    others = [other_codes(corpus, language) for language in (first, second)]
+    more = [(*own, *other) for own, other in zip(codes, others, strict=True)]
+    return _known(codes, known) or _known(more, known)
+
+
+def _known(codes: list[tuple[str, ...]], known: dict[str, OpusFile]) -> tuple[str, ...]:
+    names = dict.fromkeys("-".join(sorted(both)) for both in product(*codes))
+    return tuple(name for name in names if name in known)
+
+
+def opus_language_codes() -> list[tuple[str, str, str]]:
+    """Return (corpus, language, code) of every line of opus_codes.tsv."""
+    return [(*key, row.code) for key, rows in _codes().items() for row in rows]
