@@ -4,9 +4,10 @@ Snakemake sees only shell text and files, so each rule carries both hashes in it
 run with another setting or an edited package is seen (DESIGN "When something reruns").
 
 The source of a stage is everything that its package imports within `ems` and within the project's
-`extensions/`, by reading the imports, and data files (DATA). Left out are what can only change messages (NEUTRAL),
-since rewording one must not retrain a model, and what counts by the values that follow from it: the
-declarations of settings (SETTINGS), and the table of what OPUS has, which is packed. Bytes are hashed, so a changed comment reruns a stage too.
+`extensions/`, by reading the imports, and data files (DATA). Left out are what can only change
+messages (NEUTRAL), since rewording one must not retrain a model, and what counts by the values that
+follow from it: the declarations of settings (SETTINGS), and the table of what OPUS has, which is
+packed. Bytes are hashed, so a changed comment reruns a stage too.
 """
 
 import ast

@@ -106,16 +106,12 @@ def _reasons(languages: list[Named], pairs: list[Pair], picks: list[Pick], budge
         head = ("", "corpus", "version", "takes", "of", "MB", "why", "licence")
         lines += aligned([head, *map(_cells, shown)], "lllrrrll")
         if small := len(own) - len(shown):
-            lines.append(
-                f"-  {small} more, each with less than a hundredth of that, or not counted"
-            )
+            lines.append(f"-  {small} more, each with less than a hundredth, or not counted")
         lines.append("")
     taken = [pick for pick in picks if pick.most]
     total = sum(pick.most for pick in taken)
     megabytes = sum(pick.offer.kilobytes for pick in taken) / 1000
-    lines.append(
-        f"{total:,} sentence pairs of a budget of {budget:,}; {megabytes:,.0f} MB to fetch"
-    )
+    lines.append(f"{total:,} sentence pairs, budget {budget:,}; {megabytes:,.0f} MB to fetch")
     if PIVOT not in names:
         lines.append("without English; most languages have more text with it (--languages en,...)")
     return "\n".join(lines) + "\n"

@@ -52,15 +52,22 @@ def _offer(corpus: str, first: str, second: str) -> Offer:
     return Offer(corpus, version, files, pairs, sum(known[file].kilobytes for file in files))
 
 
-@cache
 def partners(language: str) -> dict[str, int]:
     """Return the languages that OPUS has together with one -> the number of corpora."""
-    counts: dict[str, int] = {}
-    for corpus in opus_releases():
-        files = opus_files(corpus, opus_releases()[corpus][-1])
-        pairs = {frozenset(language_of(corpus, code) for code in file.split("-")) for file in files}
-        for other in {other for pair in pairs if language in pair for other in pair - {language}}:
-            counts[other] = counts.get(other, 0) + 1
+    return _partners().get(language, {})
+
+
+@cache
+def _partners() -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {}
+    for corpus, versions in opus_releases().items():
+        files = opus_files(corpus, versions[-1])
+        codes = {code for file in files for code in file.split("-")}
+        known = {code: language_of(corpus, code) for code in codes}
+        for pair in {tuple(known[code] for code in file.split("-")) for file in files}:
+            for first, second in (pair, pair[::-1]):
+                with_first = counts.setdefault(first, {})
+                with_first[second] = with_first.get(second, 0) + 1
     return counts
 
 
@@ -100,13 +107,17 @@ def as_json(found: list[Offer]) -> str:
 def as_text(first: Named, second: Named, found: list[Offer], every: bool) -> str:
     """Return the offers as a table; without `every` small corpora share a line at the end."""
     counted = sum(offer.pairs or 0 for offer in found)
-    shown = [offer for offer in found if every or (offer.pairs or counted) * 1000 > counted]
+    shown = [offer for offer in found if every or _is_large(offer, counted)]
     head = ("corpus", "version", "class", "sentence pairs", "MB", "files", "licence")
     title = f"{first} and {second}: {counted:,} sentence pairs in {len(found)} corpora of OPUS"
     lines = [title, ""]
     lines += aligned([head, *map(_cells, shown)], "lllrrll")
     lines += ["", *_notes(first, second, found, shown)]
     return "\n".join(lines) + "\n"
+
+
+def _is_large(offer: Offer, counted: int) -> bool:
+    return offer.pairs is None or offer.pairs * 1000 > counted
 
 
 def _cells(offer: Offer) -> tuple[str, ...]:

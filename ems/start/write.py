@@ -50,7 +50,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
 
 
 def _ratio(languages: list[Named], taken: list[Pick]) -> int:
-    """Return how much longer one side may be: less for mined text, more where a letter is a word."""
+    """Return how much longer one side may be: less for mined text, more for Chinese."""
     dense = any(language.language.script in DENSE for language in languages)
     return 5 if not dense and any(pick.offer.noise == MINED for pick in taken) else 9
 
