@@ -30,8 +30,9 @@ def write_benchmarks(mirror, experiment):
 
 
 @pytest.fixture
-def served(project):
-    """Serve the mirror folder of the project, and take everything from there."""
+def served(fresh):
+    """Serve the mirror folder of a project, which takes everything from there."""
+    project = fresh
     web, running = server(project.folder / "mirror")
     with running:
         path = project.folder / "config.yaml"
