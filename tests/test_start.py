@@ -156,6 +156,15 @@ def test_what_is_left_out_has_its_reason():
 TITLES = {"LinguaTools-WikiTitles", "WikiTitles"}
 
 
+def test_a_huge_corpus_is_not_fetched_for_a_little_of_it():
+    (pair,) = pairs = [("de", "fr")]
+    picks = choose(pairs, 50_000)
+    reasons = {pick.offer.corpus: pick.reason for pick in picks}
+    assert reasons["DGT"] == reasons["Europarl"] == "too large for the share"
+    assert sum(pick.most for pick in picks) == 50_000
+    assert any(pick.offer.corpus == "DGT" for pick in taken(choose(pairs, 5_000_000), pair))
+
+
 def test_of_mined_corpora_the_smallest_download_that_is_enough_is_taken():
     picks = taken(choose([("en", "yo")], 100_000), ("en", "yo"), "mined")
     assert [pick.offer.corpus for pick in picks] == ["CCAligned"]

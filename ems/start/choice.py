@@ -4,8 +4,10 @@
    text that is not mined.
 2. In a pair the classes of NOISE come in their order: clean text first, then fair, unrated, strings
    (at most a tenth), and what the web was mined for only if these do not fill the share.
-3. In a class the corpora share evenly, so that no domain drowns the others. Of mined corpora one is
-   taken, that with the smallest download which fills the rest, and the next only if it does not.
+3. In a class the corpora share evenly, so that no domain drowns the others; one that has over HUGE
+   times what is wanted is not fetched for so little, if the others have enough. Of mined corpora
+   one is taken, that with the smallest download which fills the rest, and the next only if it does
+   not.
 4. Left out are names and titles, which are no sentences, a corpus beside the one that it repeats,
    one of fewer than LEAST pairs (LEAST_UNRATED if it is not rated), and one that OPUS does not
    count.
@@ -19,6 +21,7 @@ from ems.start.search import Offer, offers
 
 LEAST = 500  # pairs that are worth an entry
 LEAST_UNRATED = 5000
+HUGE = 10
 STRINGS = 10  # labels of programs are at most a tenth of a share
 Pair = tuple[str, str]
 
@@ -97,8 +100,14 @@ def _of_pair(pair: Pair, usable: list[Offer], share: int) -> list[Pick]:
 
 def _even(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
     """Return the picks of a class whose corpora share evenly."""
-    parts = shares([offer.pairs for offer in of_class], left)
-    return [_pick(pair, offer, most) for offer, most in zip(of_class, parts, strict=True)]
+    small = [offer for offer in of_class if offer.pairs <= HUGE * left]
+    huge = [offer for offer in of_class if offer not in small]
+    if sum(offer.pairs for offer in small) < left:
+        small, huge = of_class, []
+    parts = shares([offer.pairs for offer in small], left)
+    picks = [_pick(pair, offer, most) for offer, most in zip(small, parts, strict=True)]
+    full = "the share is full" if left < LEAST else "too large for the share"
+    return [*picks, *(Pick(pair, offer, 0, full) for offer in huge)]
 
 
 def _mined(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
