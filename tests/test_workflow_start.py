@@ -60,7 +60,7 @@ def test_what_init_writes_runs_from_a_server_of_opuss_names(served):
     served.run("ems", "init", "--languages", "en,gd", "--budget", "20k")
     path = served.folder / "configs/mine.yaml"
     value = yaml.safe_load(path.read_text())
-    value["vocabulary"] |= {"size": 700, "sample_lines": 2000}  # of made-up words there are few
+    value["vocabulary"] |= {"size": 400, "sample_lines": 2000}  # of made-up words there are few
     path.write_text(yaml.safe_dump(value, sort_keys=False))
     experiment = load(served, "mine")
     write_served(served.folder / "mirror", experiment, partial(made_up, 2600))
@@ -79,6 +79,6 @@ def test_starter_runs_from_a_server_of_opuss_names(served):
     write_benchmarks(served.folder / "mirror", experiment)
     path = served.folder / "configs/starter.yaml"
     value = yaml.safe_load(path.read_text())
-    value["vocabulary"] |= {"size": 700, "sample_lines": 9000}
+    value["vocabulary"] |= {"size": 400, "sample_lines": 9000}
     path.write_text(yaml.safe_dump(value, sort_keys=False))
     assert to_shards(served, "starter")

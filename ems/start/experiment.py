@@ -63,12 +63,12 @@ def make_experiment(languages: list[Named], budget: int, out: Path, command: str
     language that OPUS has nothing of.
     """
     check_name("--out", out.stem)
-    if out.exists():
-        raise EmsError(f"--out {out}: there already; choose another name, or delete it first")
     pairs = language_pairs(languages)
     picks = choose(pairs, budget)
     _check_covered(languages, picks)
     text = experiment_text(out.stem, languages, picks, command)
+    if out.exists() and out.read_bytes() != text.encode():
+        raise EmsError(f"--out {out}: another one is there; choose another name, or delete it")
     _check(out.stem, text)
     write_text(out, text)
     return _reasons(languages, pairs, picks, budget)
