@@ -7,7 +7,7 @@ export PATH
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test fuzz setup report lint pull lock clean
+.PHONY: all test fuzz setup interop report lint pull lock clean
 
 all: setup
 	snakemake all
@@ -31,6 +31,18 @@ setup: .venv/installed
 	python -m pip install --quiet --no-deps -e .
 	touch $@
 
+# Tools that use EMS, for the tests of docs/interop.md, each in an environment of its own. OpusFilter loads
+# EMS, so it sees the packages of .venv.
+interop: .interop/opuscleaner/installed .interop/opusfilter/installed
+.interop/%/installed: envs/%.txt .venv/installed
+	python -m venv --without-pip $(@D)
+	if [ $* = opusfilter ]; then \
+	  cd $(@D)/lib/python*/site-packages && \
+	  python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_path("purelib"))' > ems.pth; \
+	fi
+	python -m pip --python $(@D)/bin/python install --quiet -r $<
+	touch $@
+
 report: setup
 	snakemake --report results/report.html
 
@@ -50,7 +62,7 @@ lock: setup
 	python -m pip install --quiet uv
 	uv lock --quiet
 	{ sed -n '/^#/p;/^[^#]/q' envs/requirements.lock; uv export --quiet --frozen --no-hashes --no-emit-project \
-	  --no-annotate --no-header --all-extras --no-extra bench $$(sed -nE 's/^name = "((nvidia|cuda|triton).*)"/--no-emit-package \1/p' uv.lock); \
+	  --no-annotate --no-header --all-extras --no-extra bench --no-extra mteb $$(sed -nE 's/^name = "((nvidia|cuda|triton).*)"/--no-emit-package \1/p' uv.lock); \
 	} > envs/requirements.lock.new
 	mv envs/requirements.lock.new envs/requirements.lock
 	rm uv.lock

@@ -69,7 +69,7 @@ rule models:
 
 rule exports:
     input:
-        expand(f"{RESULTS}/exports/{{system}}/README.md", system=EXPORT.systems),
+        expand(f"{RESULTS}/exports/{{system}}/README.md", system=EXPERIMENT.export.systems),
 
 
 # A rule that asks for no memory is not worth a job of a cluster, or needs the internet, which its nodes often lack.

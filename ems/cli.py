@@ -6,6 +6,8 @@ the first writes the log and the costs; the others print what went wrong.
 """
 
 import logging
+import select
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from ems.commands import COMMANDS
 from ems.costs import measured
 from ems.damaged import Damaged
 from ems.errors import FAILED, EmsError
-from ems.files import unreadable
+from ems.files import standard_output, unreadable
 from ems.flags import SHARED, Flag, Mark, parse
 from ems.orphan import stop_with_snakemake
 from ems.outputs import Place, Writes, check_outputs
@@ -24,6 +26,7 @@ log = logging.getLogger("ems")
 
 # what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
 OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
+STANDARD_OUTPUT = 1
 LESS_MEMORY = "close other programs; a training needs less with a lower train.batch_pairs"
 
 
@@ -31,7 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one stage and return its exit status.
 
     0, 1 after an error that was printed as one line, 75 for a training that was stopped from
-    outside and saved, or 130 after Ctrl-C. Exits with 2 after a wrong use of the flags.
+    outside and saved, or 130 after Ctrl-C. Exits with 2 after a wrong use of the flags, and as
+    other programs do by SIGPIPE when nobody reads standard output any more (`| head`).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
@@ -42,7 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
         _check(values, named["log"], arguments)
         with measured(name, None if torchrun.rank() else named["costs"]):
             own = {flag.name: value for flag, value in values.items() if flag not in SHARED}
-            COMMANDS[name](**own)
+            with standard_output():
+                COMMANDS[name](**own)
     except (Exception, KeyboardInterrupt) as error:
         return _report(error, named.get("experiment") or "")
     return 0
@@ -86,6 +91,8 @@ def _check_text(arguments: list[str]) -> None:
 
 def _report(error: BaseException, experiment: str) -> int:
     """Log an error and return the exit status."""
+    if isinstance(error, BrokenPipeError):
+        _end_with_reader()
     if isinstance(error, EmsError):
         prefix = "error: " if error.status == FAILED else ""
         log.error("%s%s", prefix, _message(error, experiment))
@@ -103,6 +110,15 @@ def _report(error: BaseException, experiment: str) -> int:
     else:  # a bug: say in the log too where it happened
         log.error("error: %r", error, exc_info=error)
     return FAILED
+
+
+def _end_with_reader() -> None:
+    """End this process by SIGPIPE if the reader of standard output has gone."""
+    poll = select.poll()
+    poll.register(STANDARD_OUTPUT, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
 
 
 def _message(error: EmsError, experiment: str) -> str:

@@ -159,7 +159,7 @@ class SentenceEncoder:
         name = self.segmenters[language] if language else next(iter(self.segmenters.values()))
         segment = segmenter(name, language or "")
         words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
-        encoded = encode_lines(self.vocabulary, words, language or "")
+        encoded = encode_lines(self.vocabulary, words, language or "", torch.get_num_threads())
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
 
     def _check_alike(self) -> None:

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -71,7 +72,7 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
         for stale in _stale(target):
             remove(stale)
     except OSError as error:
-        raise _cannot_write(target, error) from error
+        raise cannot_write(target, error) from error
     try:
         yield temporary
         _sync_all([*temporary.rglob("*"), temporary])
@@ -80,7 +81,7 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
     except OSError as error:
         if error.filename and not str(error.filename).startswith(str(temporary)):
             raise
-        raise _cannot_write(target, error) from error
+        raise cannot_write(target, error) from error
     finally:
         remove(temporary)
 
@@ -137,7 +138,7 @@ def kind_of(path: Path) -> str:
     except FileNotFoundError:
         return "nothing"
     except (OSError, ValueError) as error:
-        raise _cannot_write(path, error) from None
+        raise cannot_write(path, error) from None
     return KINDS.get(stat.S_IFMT(mode), "a file")
 
 
@@ -173,10 +174,25 @@ def _replace(temporary: Path, target: Path) -> None:
     remove(old)
 
 
-def _cannot_write(target: Path, error: OSError | ValueError) -> EmsError:
+def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
+    """Return an error in words of what could not be written, and what to do."""
     advice = ADVICE.get(getattr(error, "errno", None), f"{SPACE}, or check the disk")
     reason = getattr(error, "strerror", None) or error
     return EmsError(f"cannot write {target}: {reason}; {advice}, then run the same command again")
+
+
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """Yield standard output, and flush it. Raises `EmsError` if it cannot be written (disk full),
+    but `BrokenPipeError` if its reader has gone (`| head`).
+    """
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise cannot_write("standard output", error) from error
 
 
 def remove(path: Path) -> None:

@@ -1,12 +1,16 @@
 """Measure a trained model in use: text to vectors, scores of pairs, mining of two large texts.
 
-    python perf/use_throughput.py [--demo] [--model FOLDER] [--pairs FILE.tsv] [--no-peer]
-        [--mine-lines 1000000] [--threads 2] [--out FILE]
+    python perf/use_throughput.py --model FOLDER --pairs FILE.tsv [--exported FOLDER] [--no-peer]
+        [--demo] [--repeats 3] [--mine-lines 1000000] [--mine-seconds 600] [--threads 2]
 
-Ours goes from text to vectors by `Encoder`, in float32, bfloat16 and int8. The peer is
-sentence-transformers on `--exported`, the same model as `ems export` wrote it. `ems score` runs as
-a user runs it, start included. Mining is `ems mine` without its encoding: two texts of
-planted vectors at d = 128, and its peak of RssAnon. Each is a process of its own.
+Ours goes from text to vectors by `Encoder`, in float32, bfloat16 and int8. The peers are
+sentence-transformers and onnxruntime on `--exported`, the same model as `ems export --onnx --int8`
+wrote it (without the flag it is exported first). The static table is made up: random vectors for
+the pieces of the model's vocabulary, exported too. The time of loading is that of `python -c`, and
+`ems score` runs as a user runs it, start included. Mining is `ems mine` without its encoding: two
+texts of planted vectors at d = 128, and its peak of RssAnon; lines that are not compared within
+`--mine-seconds` get the neighbours of others, so that the memory is that of all. Each is a process
+of its own (`use_steps.py` has them).
 """
 
 import argparse
@@ -15,24 +19,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
-import numpy as np
 import torch
-from eval_steps import planted
 from measured import figures, require_peer, say
 from pairs_made import ROOT
+from safetensors.torch import save_file
+from use_steps import PEERS, PRECISIONS, RUNS, Figures, Options, write_planted
 
-from ems.bench.margin import pairs_of
-from ems.files import write_json
-from ems.use.encoder import Encoder
-from ems.use.mining import Search, Vectors, compared
-from ems.use.stream import LINES
+from ems.encode import SentenceEncoder
+from ems.files import ENCODER, VOCABULARY, read_json, sha256_file, visible_files, write_json
+from ems.model.encoder import Encoder
+from ems.sizes import Sizes
 
-PRECISIONS = ("float32", "bfloat16", "int8")
-WIDTH = 128
+LOADS = {
+    "ours": ("model", "from ems import Encoder; Encoder({!r}, 'cpu')"),
+    "st": (
+        "exported",
+        "from sentence_transformers import SentenceTransformer as S; S({!r}, device='cpu')",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -44,74 +52,91 @@ class Scale:
     mined: int
 
 
-FULL = Scale(100_000, 50_000, 1_000_000)
+FULL = Scale(20_000, 50_000, 1_000_000)
 DEMO = Scale(300, 300, 500)
-Options = argparse.Namespace
 
 
-def encoded_by_us(options: Options) -> dict[str, float]:
-    """Sentences per second of one precision, tokenising included."""
-    encoder = Encoder(options.model, "cpu", options.inside.removeprefix("ours-"))
-    return _speed(encoder.encode, options)
+# --- models
 
 
-def encoded_by_peer(options: Options) -> dict[str, float]:
-    """The same of sentence-transformers."""
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(str(options.exported), device="cpu")
-    return _speed(lambda lines: model.encode(lines, batch_size=64), options)
-
-
-def _speed(encode: Callable[[list[str]], object], options: Options) -> dict[str, float]:
-    lines = options.lines.read_text("utf-8").split("\n")[: options.scale.lines]
-    encode(lines[:64])
-    started = time.monotonic()
-    encode(lines)
-    return {"per_s": len(lines) / (time.monotonic() - started)}
+def export(model: Path, out: Path, *flags: str) -> Path:
+    """Export a model as a user does."""
+    command = [sys.executable, "-m", "ems", "export", "--model", str(model), "--out", str(out)]
+    done = subprocess.run([*command, *flags], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"export of {model} failed: {done.stderr}")
+    return out
 
 
-def mined(options: Options) -> dict[str, float]:
-    """Seconds of mining two sides of vectors, and the share of planted pairs among the pairs."""
-    sides = [Vectors(sorted(options.folder.glob(f"{at}-*")), WIDTH) for at in (0, 1)]
-    count = len(sides[0])
-    started = time.monotonic()
-    with compared(*sides, Search(), "", options.folder / "state") as found:
-        pairs = pairs_of(*found)
-    right = (pairs.first + pairs.second == count - 1).sum() / len(pairs.first)
-    return {"seconds": time.monotonic() - started, "lines": count, "right": 100 * float(right)}
+def made_table(model: Path, folder: Path) -> Path:
+    """A model of random weights with the vocabulary of `model`, no layers and no positions."""
+    about = read_json(model / "model.json", {})
+    about["model"] |= {"layers": 0, "positions": "none"}
+    about.pop("training", None)
+    folder.mkdir()
+    (folder / VOCABULARY).write_bytes((model / VOCABULARY).read_bytes())
+    pieces = SentenceEncoder(model, "cpu").vocabulary.get_piece_size()
+    torch.manual_seed(1)
+    save_file(Encoder(Sizes(**about["model"]), pieces).state_dict(), folder / ENCODER)
+    about["sha256"] = {name: sha256_file(folder / name) for name in (ENCODER, VOCABULARY)}
+    write_json(folder / "model.json", about)
+    return folder
 
 
-RUNS = {f"ours-{name}": encoded_by_us for name in PRECISIONS}
-RUNS |= {"st": encoded_by_peer, "mine": mined}
+# --- measurements
 
 
-def write_planted(folder: Path, count: int) -> None:
-    """Write both sides, in files as an encoding leaves them, in opposite orders."""
-    for at, side in enumerate(planted(count, WIDTH)):
-        for number, start in enumerate(range(0, count, LINES)):
-            side[start : start + LINES].astype(np.float32).tofile(folder / f"{at}-{number:05}")
-
-
-def measure(name: str, options: Options) -> dict[str, float]:
+def measure(name: str, options: Options) -> Figures:
     """The figures of one run in a fresh process, with its peak of RssAnon."""
-    words = [sys.executable, __file__, "--inside", name, f"--threads={options.threads}"]
-    places = {key: vars(options)[key] for key in ("model", "lines", "exported", "folder")}
-    words += [f"--{key}={value}" for key, value in places.items() if value]
+    words = [sys.executable, str(Path(__file__)), "--inside", name]
+    kept = ("model", "lines", "exported", "static", "folder", "pairs", "threads", "repeats")
+    places = {key: vars(options)[key] for key in (*kept, "mine_seconds") if vars(options)[key]}
+    words += [f"--{key.replace('_', '-')}={value}" for key, value in places.items()]
     results, anon_mb = figures(words + ["--demo"] * options.demo, name)
-    say(f"{name:16}{json.dumps(results)} {anon_mb:,.0f} MB")
+    say(f"{name:20}{json.dumps(results)} {anon_mb:,.0f} MB")
     return results | {"rss_anon_mb": anon_mb}
+
+
+def load_seconds(name: str, options: Options) -> float:
+    """The median of the seconds that a process takes to import a library and load its model."""
+    place, code = LOADS[name]
+    taken = []
+    for _ in range(options.repeats):
+        started = time.monotonic()
+        command = [sys.executable, "-c", code.format(str(vars(options)[place]))]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        taken.append(time.monotonic() - started)
+    return median(taken)
 
 
 def scored(options: Options) -> float:
     """Rows per second of `ems score` as a filter."""
-    count = options.scale.pairs
-    rows = options.pairs.read_text("utf-8").split("\n")[:count]
+    rows = options.pairs.read_text("utf-8").splitlines()[: options.scale.pairs]
     content = "".join(f"{row}\n" for row in rows)
     command = [sys.executable, "-m", "ems", "score", "--model", str(options.model)]
     started = time.monotonic()
     subprocess.run(command, input=content, text=True, stdout=-3, stderr=-3, check=True)
     return len(rows) / (time.monotonic() - started)
+
+
+def compared(rows: dict[str, Figures], options: Options) -> Figures:
+    """The figures of the last line."""
+    speed = {name: row["per_s"] for name, row in rows.items() if "per_s" in row}
+    own = speed["ours-float32"]
+    last = {"load_s": load_seconds("ours", options), "encode_per_s": own}
+    last |= {f"{name}_vs_float": speed[f"ours-{name}"] / own for name in PRECISIONS[1:]}
+    if options.peer:
+        size = sum(path.stat().st_size for path in visible_files(options.exported))
+        last |= {"folder_mb": size / 1e6, "load_st_s": load_seconds("st", options)}
+        last |= {"encode_vs_st": own / speed["st"]}
+        last |= {"encode_vs_onnxruntime": own / speed["onnxruntime-float32"]}
+        last |= {"int8_vs_onnxruntime": speed["ours-int8"] / speed["onnxruntime-int8"]}
+        last |= {"static_per_s": speed["static"]}
+        last |= {"static_vs_st": speed["static"] / speed["st-static"]}
+    mined, million = rows["mine"], rows["mine"]["lines"] == FULL.mined
+    last |= {"score_rows_per_s": scored(options), "mine_s": mined["seconds"]}
+    last |= {"mine_lines": mined["lines"], "mine_compared_pct": mined["compared"]}
+    return last | {"mine_1m_peak_mb" if million else "mine_peak_mb": mined["rss_anon_mb"]}
 
 
 def options_of() -> Options:
@@ -121,10 +146,12 @@ def options_of() -> Options:
     parser.add_argument("--exported", type=Path, help="the same as `ems export` wrote it")
     parser.add_argument("--pairs", type=Path, help="TSV of pairs")
     parser.add_argument("--out", type=Path, default=ROOT / "results/perf/use_throughput.json")
-    parser.add_argument("--no-peer", dest="peer", action="store_false", help="without the peer")
+    parser.add_argument("--no-peer", dest="peer", action="store_false", help="without the peers")
     parser.add_argument("--mine-lines", type=int, help="(default: 1,000,000)")
+    parser.add_argument("--mine-seconds", type=float, default=600, help="of comparing, about")
+    parser.add_argument("--repeats", type=int, default=3, help="of which the median is taken")
     parser.add_argument("--threads", type=int, default=2)
-    for name in ("lines", "folder"):
+    for name in ("lines", "folder", "static"):
         parser.add_argument(f"--{name}", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--inside", choices=RUNS, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -139,21 +166,24 @@ def main() -> None:
         torch.set_num_threads(options.threads)
         say(json.dumps(RUNS[options.inside](options)))
         return
-    peer = options.peer and options.exported is not None
-    if peer:
-        require_peer(["sentence_transformers"], "peers")
+    if options.peer:
+        require_peer(
+            ["sentence_transformers", "onnxruntime", "onnx"], "export", "sentence-transformers"
+        )
     with tempfile.TemporaryDirectory() as name:
         options.folder, options.lines = Path(name), Path(name) / "lines.txt"
         options.lines.write_text(options.pairs.read_text("utf-8").replace("\t", "\n"), "utf-8")
+        if options.peer:
+            table = made_table(options.model, Path(name) / "table")
+            options.static = export(table, Path(name) / "static")
+            flags = ("--onnx", "--int8")
+            options.exported = options.exported or export(
+                options.model, Path(name) / "exported", *flags
+            )
         write_planted(options.folder, options.scale.mined)
-        names = [name for name in RUNS if name != "st" or peer]
+        names = [name for name in RUNS if options.peer or name not in PEERS]
         rows = {name: measure(name, options) for name in names}
-        last = {"encode_per_s": rows["ours-float32"]["per_s"]}
-        last |= {"encode_vs_st": last["encode_per_s"] / rows["st"]["per_s"]} if peer else {}
-        for name in PRECISIONS[1:]:
-            last[f"{name}_vs_float"] = rows[f"ours-{name}"]["per_s"] / last["encode_per_s"]
-        last |= {"score_rows_per_s": scored(options), "mine_s": rows["mine"]["seconds"]}
-        last |= {"mine_lines": rows["mine"]["lines"], "mine_peak_mb": rows["mine"]["rss_anon_mb"]}
+        last = compared(rows, options)
     write_json(options.out, {"torch": torch.__version__, "measured": rows, **last})
     say(" ".join(f"{name}={value:.2f}" for name, value in last.items()))
 

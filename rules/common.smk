@@ -72,6 +72,14 @@ SYSTEMS = EXPERIMENT.tabled  # others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
     dict.fromkeys(EXPERIMENT.systems[name].vocabulary for name in SYSTEMS if name in TRAINED)
 )
+EXPORT_FLAGS = [  # of `ems export`, for every folder of the experiment
+    *(
+        f"--{flag.replace('_', '-')}"
+        for flag in ("onnx", "int8", "without_segmenters")
+        if getattr(EXPERIMENT.export, flag)
+    ),
+    *(["--dimensions", str(EXPERIMENT.export.dimensions)] if EXPERIMENT.export.dimensions else []),
+]
 
 
 def one_of(names):

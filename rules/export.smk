@@ -1,15 +1,5 @@
-# A trained system as a folder for sentence-transformers and onnxruntime, checked in another process.
-EXPORT = EXPERIMENT.export
-
-
-def export_flags():
-    """The flags of what every exported folder of the experiment has."""
-    named = [name for name in ("onnx", "int8", "without_segmenters") if getattr(EXPORT, name)]
-    flags = [f"--{name.replace('_', '-')}" for name in named]
-    return [*flags, *(["--dimensions", str(EXPORT.dimensions)] if EXPORT.dimensions else [])]
-
-
-# Its card has the scores, so they are made first.
+# A trained system as a folder for sentence-transformers and onnxruntime, checked in another process. Its card
+# has the scores, so they are made first.
 rule export:
     input:
         model=f"{MODEL}/model.json",
@@ -23,7 +13,7 @@ rule export:
         system=one_of(TRAINED),
     params:
         code=source_of(["ems.export"]),
-        flags=export_flags(),
+        flags=EXPORT_FLAGS,
         model=lambda wildcards, input: str(Path(input.model).parent),
         out=folder_of_output,
         experiment=EXPERIMENT.name,

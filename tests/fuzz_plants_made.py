@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 INPUT = Path("text/lines.de")
-replace, save, opened = os.replace, np.save, io.open
+replace, opened = os.replace, io.open
 
 
 def _fail(message):
@@ -24,8 +24,18 @@ def _fail(message):
 def _change_the_input(target):
     """As many bytes as before, and the same time."""
     info, content = INPUT.stat(), INPUT.read_bytes()
-    INPUT.write_bytes(bytes(reversed(content)))
+    INPUT.write_bytes(bytes(sorted(content)))
     os.utime(INPUT, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def _changed(change):
+    """Write other vectors in place of those that are there."""
+
+    def rewrite(target):
+        if target.suffix == ".npy":
+            np.save(target, change(np.load(target)))
+
+    return rewrite
 
 
 def _write_and_fail(target):
@@ -50,12 +60,10 @@ WRITING = {  # what happens when an output is there
     "change the input": _change_the_input,
     "write and fail": _write_and_fail,
     "run what a name says": lambda target: os.system("touch pwned"),
+    "leave out a row": _changed(lambda array: array[1:]),
+    "write what is no number": _changed(lambda array: array * float("nan")),
 }
-SAVING = {  # what is written in place of the vectors
-    "leave out a row": lambda array: array[1:],
-    "write what is no number": lambda array: array * float("nan"),
-}
-FAULTS = [*READING, *WRITING, *SAVING]
+FAULTS = [*READING, *WRITING]
 
 
 def plant(fault):
@@ -72,7 +80,5 @@ def plant(fault):
 
     if fault in READING:
         io.open = builtins.open = open_and_more
-    elif fault in WRITING:
-        os.replace = replace_and_more
     else:
-        np.save = lambda target, array, *rest: save(target, SAVING[fault](array), *rest)
+        os.replace = replace_and_more

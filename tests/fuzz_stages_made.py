@@ -82,12 +82,13 @@ inspect --index shards/index.json --pair de-en --row 3 --vocabulary vocab/vocabu
 verify --index shards/index.json
 train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model --state
     state/ems --times costs/train/ems.times.jsonl --out models/ems --costs costs/train/ems.json
-mine {x} --system coherent --shards shards/index.json --model models/ems --out mined
+mine-documents {x} --system coherent --shards shards/index.json --model models/ems --out mined
 validate --model models/ems --shards shards/dev/de-en
 bench {x} --system ems --benchmark tatoeba --model models/ems --evalset
     tatoeba=data/evalsets/tatoeba/toy --out scores/ems/tatoeba.json
 bench {x} --system char-ngram --benchmark tatoeba --evalset tatoeba=data/evalsets/tatoeba/toy
     --out scores/char-ngram/tatoeba.json
+export {x} --model models/ems --out exports/ems --without-segmenters
 eval --model models/ems --bench tatoeba --evalset tatoeba=data/evalsets/tatoeba/toy --out
     by-hand
 compare scores/ems scores/char-ngram --out comparison/comparison.csv

@@ -28,6 +28,7 @@ BOUNDS = {
     "--k": (1, 1000),
     "--dimensions": (0, 65536),
     "--faiss-above": (0, 1 << 40),
+    "--port": (0, 65535),
 }
 NO_NUMBERS = [
     "-1",

@@ -13,12 +13,14 @@ from conftest import SHARED, needs
 from experiments_made import MINIMAL, Settings
 from mirror_made import write_tatoeba
 from models_made import write_model
+from safetensors import SafetensorError
 
 from ems.cli import main
 from ems.corpora.demo.free import read_free
 from ems.encode import SentenceEncoder
 from ems.export import onnx, tokenizer
 from ems.export.tokenizer import make_tokenizer
+from ems.model import tensors
 from ems.text.subwords import UNK
 
 TEXT = [text for sentence in read_free() for text in sentence.values()]
@@ -152,6 +154,16 @@ def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
     run(model, tmp_path / "out", "--onnx", "--verify", lines, expect=1)
     assert "the onnx vectors are not ours" in capfd.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_one_clear_error_and_leaves_no_folder(tmp_path, monkeypatch, capfd):
+    full = SafetensorError("Error while serializing: I/O error: No space left on device")
+    monkeypatch.setattr(tensors, "save_file", lambda *of: (_ for _ in ()).throw(full))
+    model = made_model(tmp_path / "model", "mean")
+    run(model, tmp_path / "out" / "ems", expect=1)
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert re.search(r"error: cannot write .*model\.safetensors.*No space left", last)
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_dimensions_that_were_not_trained_are_refused(tmp_path, capfd):

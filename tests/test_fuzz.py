@@ -5,10 +5,12 @@ that says what was expected or found, and writes nothing but what it was asked t
 """
 
 import pytest
-from fuzz_commands_made import subcommands
+from fuzz_commands_made import ENDLESS, subcommands
 from fuzz_made import Campaign, rebuilt
 from fuzz_plants_made import FAULTS
 from fuzz_stages_made import COMMANDS, RESUMED
+
+from ems.commands import COMMANDS as EVERY_COMMAND
 
 CASES = {"commands": 80, "files": 80, "configs": 80, "trainings": 8, "plans": 4, "workflows": 1}
 PASSING = {"commands": 0.2, "files": 0.2, "configs": 0.1, "trainings": 0.2}  # with status 0
@@ -40,6 +42,7 @@ def test_the_campaign_notices_a_planted_fault(campaign, fault):
 
 def test_every_subcommand_has_a_good_command_to_start_from():
     absent = {"demo-mirror", "import-released", "pdf"}
+    assert set(EVERY_COMMAND) > ENDLESS
     assert set(subcommands()) - absent == {words[1] for words in COMMANDS}
 
 

@@ -28,6 +28,7 @@ LAYERS = [
     {"train"},
     {"bench", "trained"},
     {"mine_documents", "use"},
+    {"interop"},
     {"benchmarks.families"},
     {"benchmarks.score"},
     {"tables"},

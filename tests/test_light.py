@@ -15,6 +15,7 @@ import pytest
 from conftest import ROOT
 from models_made import write_model
 from packaging.requirements import Requirement
+from serve_made import Served
 
 from ems.encode import SentenceEncoder
 from ems.model.settings import EncoderSettings
@@ -128,6 +129,15 @@ def test_a_fresh_environment_of_the_light_package_encodes_scores_mines_and_searc
     assert "is not installed; this command needs the whole pipeline: pip install" in told
     missing = ems("encode", "--source", "no.txt", "--out", "x.npy", status=1).stderr
     assert "no.txt: no such file" in missing.splitlines()[-1]
+
+
+def test_a_fresh_environment_of_the_light_package_serves_the_page(fresh, model, tmp_path):
+    (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
+    words = ("--model", model, "--index", "lines.txt")
+    with Served(tmp_path, *words, python=fresh, env={"PATH": os.environ["PATH"]}) as server:
+        assert server.ask("GET", "/")[2].startswith(b"<!doctype html>")
+        found = server.json("GET", "/search?k=1&q=Ne%20ru%20so.")[1]["results"]
+        assert [hit["line"] for hit in found] == ["Ne ru so."]
 
 
 def test_the_readme_uses_an_exported_folder_with_the_light_package(fresh, model, tmp_path):

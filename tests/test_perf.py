@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,7 +22,9 @@ PEERS = {
     "train_throughput": ("bench", "datasets"),
     "eval_throughput": ("peers", "transformers"),
     "mine_throughput": ("faiss", "faiss"),
+    "use_throughput": ("export", "onnxruntime"),
 }
+FLAGS = {"use_throughput": ("--model=none", "--pairs=none")}  # that must be there
 
 
 def start(name, out, *flags, **environment):
@@ -58,7 +61,7 @@ def test_a_peer_that_cannot_be_imported_is_one_line_before_anything_is_measured(
     needs(runs("moses"), "the segmenter moses cannot run here")
     extra, module = PEERS[name]
     (tmp_path / f"{module}.py").write_text("raise RuntimeError('broken\\nhere')\n")
-    done = start(name, tmp_path / "out.json", PYTHONPATH=str(tmp_path))
+    done = start(name, tmp_path / "out.json", *FLAGS.get(name, ()), PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert "broken here" in line
@@ -154,14 +157,35 @@ def test_the_throughput_of_use_ends_in_its_figures(tmp_path):
     pairs = [(f"kalo mi {at}", f"ne ru so {at}") for at in range(300)]
     model = write_model(tmp_path / "model", ["de", "en"], [line for pair in pairs for line in pair])
     (tmp_path / "pairs.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
-    command = [sys.executable, str(ROOT / "perf" / "use_throughput.py"), "--demo", "--no-peer"]
-    flags = {"model": model, "pairs": tmp_path / "pairs.tsv", "out": tmp_path / "out.json"}
-    command += [f"--{name}={value}" for name, value in flags.items()]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    names = ["encode_per_s", "bfloat16_vs_float", "int8_vs_float", "score_rows_per_s"]
-    last = figures(done.stdout.splitlines()[-1], [*names, "mine_s", "mine_lines", "mine_peak_mb"])
+    peer = installed("sentence_transformers", "onnxruntime", "onnx")
+    flags = [f"--model={model}", f"--pairs={tmp_path / 'pairs.tsv'}"]
+    lines, measures = demo(
+        "use_throughput", tmp_path / "out.json", *flags, *([] if peer else ["--no-peer"])
+    )
+    names = ["load_s", "encode_per_s", "bfloat16_vs_float", "int8_vs_float"]
+    if peer:
+        names += ["folder_mb", "load_st_s", "encode_vs_st", "encode_vs_onnxruntime"]
+        names += ["int8_vs_onnxruntime", "static_per_s", "static_vs_st"]
+    of_mining = ["mine_s", "mine_lines", "mine_compared_pct", "mine_peak_mb"]
+    last = figures(lines[-1], [*names, "score_rows_per_s", *of_mining])
     assert all(value > 0 for value in last.values())
-    measured = json.loads((tmp_path / "out.json").read_text())["measured"]
-    assert measured["mine"]["right"] == 100
-    assert last["mine_lines"] == measured["mine"]["lines"] == 500
+    measured = measures["measured"]
+    assert measured["mine"]["right"] == last["mine_compared_pct"] == 100
+    assert last["mine_lines"] == measured["mine"]["lines"] == measured["mine"]["pairs"] == 500
+    rates = {name: row["per_s"] for name, row in measured.items() if name != "mine"}
+    assert len(rates) == (9 if peer else 4)
+    of = measures["int8_vs_float"], rates["ours-int8"] / rates["ours-float32"]
+    assert of[0] == pytest.approx(of[1])
+    if peer:
+        assert measures["encode_vs_st"] == pytest.approx(rates["ours-float32"] / rates["st"])
+
+
+def test_lines_that_a_search_has_no_time_for_get_neighbours_of_others(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    from use_steps import mined, write_planted
+
+    monkeypatch.setattr("ems.use.mining.LEAST", 8192)
+    write_planted(tmp_path, 20_000)
+    hurried = mined(SimpleNamespace(folder=tmp_path, mine_seconds=0))
+    assert hurried["compared"] == pytest.approx(100 * 8192 / 20_000)
+    assert (hurried["lines"], hurried["right"]) == (20_000, 100)

@@ -15,9 +15,9 @@ from train_made import LANGUAGES, contents, rows, train_until
 
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
+from ems.model import tensors
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
-from ems.train import checkpoint
 from ems.train.identity import claimed
 from ems.train.validate import validate
 
@@ -123,7 +123,7 @@ def test_every_file_at_rest_is_safetensors_json_or_the_vocabulary(toy, never_kil
 def failing(error):
     """A save_file that writes some bytes and fails as a full disk does."""
 
-    def save(tensors, path):
+    def save(of, path, metadata):
         Path(path).write_bytes(b"half")
         raise error
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_written_leaves_what_was_there_and_nothing_half_written(
 ):
     state = train_until(toy, tmp_path, step)
     before = saved(state)
-    monkeypatch.setattr(checkpoint, "save_file", failing(error))
+    monkeypatch.setattr(tensors, "save_file", failing(error))
     with pytest.raises(EmsError, match=rf"cannot write .*{name}.*No space left"):
         toy.train(tmp_path)
     assert saved(state) == before

@@ -248,16 +248,25 @@ def test_what_another_text_or_another_form_has_left_is_not_used(ems, model):
     assert len(np.load(ems.folder / "out.npy")) == 61
 
 
-def test_a_full_disk_is_an_error_and_leaves_no_half_file(model, tmp_path):
-    ems = Cli(tmp_path)
-    write(ems.folder / "lines.txt", LINES * 100)
-    words = f"-m ems.cli encode --model {model} --source lines.txt --out out.npy"
-    command = f"ulimit -f 100; trap '' XFSZ; exec {sys.executable} {words}"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "encode --source lines.txt --out out.npy",
+        "mine --source lines.txt --target lines.txt --out out.tsv",
+        "score --source pairs.tsv --out out.txt",
+        "score --source pairs.tsv --margin ratio --out out.txt",
+    ],
+)
+def test_a_full_disk_is_an_error_and_leaves_no_half_file(model, tmp_path, words):
+    write(tmp_path / "lines.txt", LINES * 50)
+    write(tmp_path / "pairs.tsv", [f"{line}\t{line}" for line in LINES * 50])
+    words = f"-m ems.cli {words} --model {model}"
+    command = f"ulimit -f 20; trap '' XFSZ; exec {sys.executable} {words}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert "cannot write" in done.stderr.splitlines()[-1]
     assert "ulimit -f" in done.stderr.splitlines()[-1]
-    assert not (tmp_path / "out.npy").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"lines.txt", "pairs.tsv"}
 
 
 # --- score

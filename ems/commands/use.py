@@ -1,4 +1,4 @@
-"""Commands that use an encoder: encode lines, score and mine pairs, search."""
+"""Commands that use an encoder: encode lines, score and mine pairs, search, serve."""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,7 @@ Model = Annotated[
 ]
 Language = Annotated[str | None, "language of the lines, for a model that segments by language"]
 Other = Annotated[str | None, "language of the other side"]
+QueryLanguage = Annotated[str | None, "language of the queries"]
 Source = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
 Pairs = Annotated[Path, "TSV with a pair per line, .gz, or - for stdin", Mark.STREAM]
 Out = Annotated[Path, "file to write", Mark.STREAM, Writes()]
@@ -116,7 +117,7 @@ def search(
     build: Annotated[bool, "writing of the index, for many searches"] = False,
     k: Annotated[int, "lines to show", Bounds(1, 1000)] = 5,
     language: Language = None,
-    query_language: Annotated[str | None, "language of the queries"] = None,
+    query_language: QueryLanguage = None,
     half: Annotated[bool, "index of float16"] = False,
     bad: Bad = "error",
     device: Device = "auto",
@@ -136,12 +137,48 @@ def search(
     asked = [query] if query else []
     if queries:
         with opened(queries) as reader:
-            asked += [text_of(line.removesuffix(b"\n")) for line in reader]
+            asked += [text_of(line) for line in reader]
     if not asked:
         return
     with engine.index_of(encoder, corpus, bad == "skip") as folder:
-        found = engine.search(encoder, corpus, folder, asked, query_language, k)
+        found = engine.Index(encoder, index, folder).search(asked, query_language, k)
     for number, hits in enumerate(found, start=1):
         about = f"{number}\t" if queries else ""
         for hit in hits:
             sys.stdout.write(f"{about}{hit.score:.4f}\t{hit.number}\t{hit.line}\n")
+
+
+def serve(
+    model: Model,
+    index: Annotated[Path | None, "text to search in; its index is the folder NAME.index"] = None,
+    build: Annotated[bool, "writing of the index, for the next times"] = False,
+    host: Annotated[str, "address to listen on"] = "127.0.0.1",
+    port: Annotated[int, "port; 0: any free one", Bounds(0, 65535)] = 8000,
+    language: Language = None,
+    query_language: QueryLanguage = None,
+    bad: Bad = "error",
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Serve a page to search a text, and vectors as OpenAI's API gives them, until stopped."""
+    import time
+    from contextlib import ExitStack
+
+    from ems.use import search as engine
+    from ems.use import serve as server
+    from ems.use.answers import Service
+    from ems.use.encoder import Encoder
+    from ems.use.files import Text
+
+    if build and not index:
+        raise EmsError("--build: expected a text under --index, found none")
+    with server.stopped_by_signals(), ExitStack() as stack:
+        encoder, opened = Encoder(model, device, precision), None
+        if index:
+            corpus = Text(index, language)
+            if build:
+                engine.build(encoder, corpus, engine.place_of(index), False, bad == "skip")
+            folder = stack.enter_context(engine.index_of(encoder, corpus, bad == "skip"))
+            opened = engine.Index(encoder, index, folder)
+        service = Service(encoder, opened, language, query_language, int(time.time()))
+        server.serve(service, host, port)

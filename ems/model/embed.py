@@ -6,7 +6,7 @@ import torch
 from ems.model.encoder import Encoder
 from ems.progress import Progress
 
-BATCH_TOKENS = 8192  # tokens encoded at once
+BATCH_TOKENS = 4096  # encoded at once; of 8192 a CPU gets the memory anew for each batch
 
 
 @torch.inference_mode()

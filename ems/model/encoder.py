@@ -19,6 +19,7 @@ from ems.sizes import Sizes
 
 ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
 ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf
+SHORT = 48  # tokens up to which plain products are faster than PyTorch's fused attention on a CPU
 SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % more on average
 
 
@@ -49,14 +50,16 @@ class Attention(nn.Module):
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
     """Return scaled dot-product attention (n, heads, L, d / heads).
 
-    A CPU computes it in float32, since PyTorch's kernel takes three times as long in 16 bits, and
-    with dropout by plain products, as PyTorch would, but with our dropout.
+    A CPU computes it in float32, since PyTorch's kernel takes three times as long in 16 bits. With
+    dropout it does so by plain products, as PyTorch would, but with our dropout; without gradients
+    too if sentences are short.
     """
     parts = (query, key, value)
     slow = query.device.type == "cpu" and query.dtype.itemsize == 2
     with torch.autocast("cpu", enabled=False) if slow else nullcontext():
         parts = tuple(part.float() for part in parts) if slow else parts
-        if dropout and query.device.type == "cpu":
+        short = not torch.is_grad_enabled() and query.shape[2] <= SHORT
+        if (dropout or short) and query.device.type == "cpu":
             return _attend_plainly(*parts, mask, dropout)
         return functional.scaled_dot_product_attention(*parts, attn_mask=mask, dropout_p=dropout)
 

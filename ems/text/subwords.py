@@ -206,14 +206,17 @@ def _required(sample: Path, marked: list[str], coverage: float) -> dict[str, str
 
 
 def encode_lines(
-    processor: sentencepiece.SentencePieceProcessor, lines: list[str], language: str
+    processor: sentencepiece.SentencePieceProcessor,
+    lines: list[str],
+    language: str,
+    threads: int = 1,
 ) -> list[list[int]]:
     """Return the ids of each line: those of its characters, if the vocabulary marks the language.
 
-    A space is a character; there is none at the start.
+    A space is a character; there is none at the start. The ids are the same with any `threads`.
     """
     if not by_characters(processor, language):
-        return processor.encode(lines, num_threads=1)
+        return processor.encode(lines, num_threads=threads)
     texts = (processor.normalize(line).removeprefix(SPACE) for line in lines)
     return [_characters(processor, text) for text in texts]
 

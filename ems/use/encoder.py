@@ -64,6 +64,10 @@ class Encoder:
             vectors = scaled(vectors)
         return vectors.astype(np.float16 if half else np.float32, copy=False)
 
+    def token_counts(self, lines: Sequence[str], language: str | None = None) -> list[int]:
+        """Count the tokens of each line, also those beyond what the model reads of a long one."""
+        return self._lines.token_counts(list(lines), language)
+
     def width(self, language: str | None = None, dimensions: int = 0) -> int:
         """Return the numbers of a vector, d."""
         return self.encode(["a"], language, dimensions=dimensions).shape[1]

@@ -122,14 +122,14 @@ class _Scores:
 
 
 def written(values: Sequence[float], raw: list[bytes | None], threshold: float | None) -> bytes:
-    """Return a score a line, or the rows whose score is at least the threshold."""
+    """Return a score a line, or the rows, as they are, whose score is at least the threshold."""
     if threshold is None:
         texts = (
             BAD_SCORE if row is None else f"{v:.6f}" for v, row in zip(values, raw, strict=True)
         )
         return "".join(f"{text}\n" for text in texts).encode()
     pairs = zip(values, raw, strict=True)
-    return b"".join(row + b"\n" for value, row in pairs if row is not None and value >= threshold)
+    return b"".join(row for value, row in pairs if row is not None and value >= threshold)
 
 
 def _row_of(line: bytes) -> tuple[str, str, bytes]:
@@ -144,9 +144,12 @@ def score(
     threshold: float | None,
     skip: bool,
 ) -> None:
-    """Write the cosine of each pair of a TSV, a line a row, or the rows that reach a threshold."""
+    """Write the cosine of each pair of a TSV, a line a row, or the rows that reach a threshold.
+
+    A pair of which one side has no text scores 0.
+    """
     languages = (source.language, target_language)
-    vectors = _Vectors(encoder, languages, Form(normalise=True))
+    vectors = _Vectors(encoder, languages, Form(normalise=True), blank=False)
     key = ["score", encoder.identity, languages, threshold]
     transform = Transform("score", _row_of, _Scores(vectors, threshold), key, skip, "pairs")
     if out == STREAM:

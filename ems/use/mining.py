@@ -25,7 +25,7 @@ from ems.text.pieces import Advance, Piece, done_pieces
 from ems.use import stream
 from ems.use.encoder import Encoder
 from ems.use.files import Form, Text, encoding, written
-from ems.use.pairs import above, cosines
+from ems.use.pairs import above, cosines, with_text
 
 PARTS, LEAST = 32, 4 * ROWS  # of a search: parts at most, rows of one at least
 UNIT = Form(normalise=True)
@@ -89,7 +89,8 @@ class Side:
 
     def lines(self, rows: np.ndarray) -> Iterator[str]:
         """Return the text of some lines, with a space for a tab."""
-        lines = stream.lines_at(self.text, len(self.vectors[0]), rows)
+        starts = stream.starts_of(self.text, len(self.vectors[0]))
+        lines = stream.lines_at(self.text, starts, rows)
         return (line.replace("\t", " ") for line in lines)
 
 
@@ -218,16 +219,11 @@ def mine(
         key = [encoder.identity, stream.contents(*(side.text for side in sides))]
         with compared(first, second, search, key, state / "compared") as found:
             pairs = above(pairs_of(*found, search.margin, wanted.one_to_one), wanted.threshold)
-            pairs = _with_text(pairs, first, second)
+            pairs = with_text(pairs, first.with_text(), second.with_text())
             with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
                 writer.writelines(_rows(pairs, sides, wanted.numbers))
     stream.log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
     return len(pairs.score)
-
-
-def _with_text(pairs: Mined, first: Vectors, second: Vectors) -> Mined:
-    kept = first.with_text()[pairs.first] & second.with_text()[pairs.second]
-    return Mined(pairs.first[kept], pairs.second[kept], pairs.score[kept])
 
 
 def _rows(pairs: Mined, sides: list[Side], numbers: bool) -> Iterator[str]:
@@ -257,6 +253,9 @@ def score_by_margin(
         texts = encoded(encoder, source, [target_language], state / "pairs", skip, "score")
         with texts as side:
             first, second = side.vectors
+            if not len(first):
+                stream.write(out, [])
+                return
             key = [encoder.identity, stream.contents(side.text)]
             with compared(first, second, search, key, state / "compared") as found:
                 blocks = zip(first.blocks(), second.blocks(), strict=True)
@@ -268,5 +267,4 @@ def score_by_margin(
 def _scored(text: Path, values: list[float], threshold: float | None) -> Iterator[bytes]:
     with open(text, "rb") as reader:
         for line, value in zip(reader, values, strict=True):
-            raw = line.removesuffix(b"\n")
-            yield written([value], [raw if stream.usable(raw) else None], threshold)
+            yield written([value], [line if stream.usable(line) else None], threshold)

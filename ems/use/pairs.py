@@ -26,8 +26,8 @@ def score(
     """Return how alike the sentences of each pair are, float64[N].
 
     absolute: their cosine; ratio and distance: beside the mean cosine of both to their `neighbours`
-    nearest sentences of the other side. `encoder` is an `Encoder`, or what makes one. Raises
-    `EmsError` for sides of different lengths.
+    nearest sentences of the other side. A side without text has cosine 0 with all others. `encoder`
+    is an `Encoder`, or what makes one. Raises `EmsError` for sides of different lengths.
     """
     _check(source, target, margin)
     first, second = _vectors(encoder, (source, source_language), (target, target_language))
@@ -52,19 +52,28 @@ def mine(
 
     `first` and `second` are their places in `source` and `target`, int64[P], and `score` float64[P]
     is their margin (Artetxe and Schwenk, ACL 2019): at least `threshold`. With `one_to_one` each
-    sentence is in one pair. The search is exact: its time grows with len(source) x len(target).
+    sentence is in one pair; one without text is in none. The search is exact: its time grows with
+    len(source) x len(target).
     """
     _check((), (), margin)
     first, second = _vectors(encoder, (source, source_language), (target, target_language))
     if not (len(first) and len(second)):
         return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     pairs = pairs_of(*nearest(first, second, neighbours, what=""), margin, one_to_one)
-    return above(pairs, threshold)
+    return with_text(above(pairs, threshold), first.any(axis=1), second.any(axis=1))
 
 
 def above(pairs: Mined, threshold: float) -> Mined:
     """Return the pairs whose score is at least the threshold."""
-    kept = pairs.score >= threshold
+    return _kept(pairs, pairs.score >= threshold)
+
+
+def with_text(pairs: Mined, first: np.ndarray, second: np.ndarray) -> Mined:
+    """Return the pairs of sentences with text, which first bool[N] and second bool[M] say."""
+    return _kept(pairs, first[pairs.first] & second[pairs.second])
+
+
+def _kept(pairs: Mined, kept: np.ndarray) -> Mined:
     return Mined(pairs.first[kept], pairs.second[kept], pairs.score[kept])
 
 
@@ -85,5 +94,9 @@ def _check(source: Sequence[str], target: Sequence[str], margin: str) -> None:
 def _vectors(
     encoder: Encoder | str | Path, *sides: tuple[Sequence[str], str | None]
 ) -> list[np.ndarray]:
+    """Return vectors of length 1 of both sides, zeros for sentences without text."""
     model = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
-    return [model.encode(lines, language, normalise=True) for lines, language in sides]
+    vectors = [model.encode(lines, language, normalise=True) for lines, language in sides]
+    for own, (lines, _) in zip(vectors, sides, strict=True):
+        own[[not line.strip() for line in lines]] = 0
+    return vectors

@@ -23,6 +23,7 @@ from ems.use.encoder import Encoder
 from ems.use.files import Form, Text, encode
 
 VECTORS, ABOUT = "vectors.npy", "index.json"
+AGAIN = "make it again with --build"
 INDEX = record({"model": TEXT, "bytes": COUNT, "sha256": TEXT, "lines": COUNT})
 
 
@@ -76,37 +77,52 @@ def index_of(encoder: Encoder, corpus: Text, skip: bool) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def search(
-    encoder: Encoder,
-    corpus: Text,
-    folder: Path,
-    queries: Sequence[str],
-    language: str | None,
-    k: int,
-) -> list[list[Hit]]:
-    """Return the k nearest lines of each query, the nearest first; of equals the first.
+class Index:
+    """An index that is open for many searches.
 
     Raises `EmsError` for an index of another model, or of another text.
     """
-    lines = _check(encoder, corpus.path, folder)
-    if not (lines and queries):
-        return [[] for _ in queries]
-    vectors = np.load(folder / VECTORS, mmap_mode="r")
-    asked = encoder.encode(queries, language, normalise=True)
-    found, _ = nearest(asked, vectors, k, what="")
-    texts = stream.lines_at(corpus.path, lines, found.index.ravel())
-    return [
-        [Hit(score, at + 1, next(texts)) for score, at in zip(*row, strict=True)]
-        for row in zip(found.similarity.tolist(), found.index.tolist(), strict=True)
-    ]
+
+    def __init__(self, encoder: Encoder, corpus: Path, folder: Path) -> None:
+        self.encoder, self.corpus, self.folder = encoder, corpus, folder
+        self._state = _state(corpus)
+        self.lines = _check(encoder, corpus, folder)
+        self._vectors = np.load(folder / VECTORS, mmap_mode="r")
+        self._starts = stream.starts_of(corpus, self.lines)
+
+    def search(self, queries: Sequence[str], language: str | None, k: int) -> list[list[Hit]]:
+        """Return the k nearest lines of each query, the nearest first; of equals the first.
+
+        Raises `EmsError` if the text has changed since it was opened.
+        """
+        if _state(self.corpus) != self._state:
+            raise _changed(self.corpus, self.folder)
+        if not (self.lines and queries):
+            return [[] for _ in queries]
+        asked = self.encoder.encode(queries, language, normalise=True)
+        found, _ = nearest(asked, self._vectors, k, what="")
+        texts = stream.lines_at(self.corpus, self._starts, found.index.ravel())
+        return [
+            [Hit(score, at + 1, next(texts)) for score, at in zip(*row, strict=True)]
+            for row in zip(found.similarity.tolist(), found.index.tolist(), strict=True)
+        ]
+
+
+def _state(corpus: Path) -> tuple[int, int, int]:
+    """Return what changes when a file is written or replaced."""
+    state = corpus.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _changed(corpus: Path, folder: Path) -> EmsError:
+    return EmsError(f"{folder}: {corpus} has changed since; {AGAIN}")
 
 
 def _check(encoder: Encoder, corpus: Path, folder: Path) -> int:
-    """Return the lines of an index. Raises `EmsError` as `search` does."""
+    """Return the lines of an index. Raises `EmsError` as `Index` does."""
     about = read_json(folder / ABOUT, INDEX)
-    again = "make it again with --build"
     if about["model"] != encoder.identity:
-        raise EmsError(f"{folder}: the index of another model, or of another device; {again}")
+        raise EmsError(f"{folder}: the index of another model, or of another device; {AGAIN}")
     if about["bytes"] != corpus.stat().st_size or about["sha256"] != sha256_file(corpus):
-        raise EmsError(f"{folder}: {corpus} has changed since; {again}")
+        raise _changed(corpus, folder)
     return about["lines"]

@@ -27,7 +27,14 @@ import numpy as np
 import torch
 
 from ems.errors import EmsError
-from ems.files import atomic_path, check_readable, read_json, sha256_file, write_json
+from ems.files import (
+    atomic_path,
+    check_readable,
+    read_json,
+    sha256_file,
+    standard_output,
+    write_json,
+)
 from ems.progress import Progress, log
 from ems.shapes import SOME, TEXT, listing, record
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
@@ -44,12 +51,13 @@ class BadLine(Exception):
     """A line that cannot be used; the message says why."""
 
 
-Parse = Callable[[bytes], Any]  # a line without its end -> what is made of it; raises `BadLine`
+Parse = Callable[[bytes], Any]  # a line with its end -> what is made of it; raises `BadLine`
 Make = Callable[[list[Any], Any], bytes]  # parsed lines (None: bad), progress -> what is written
 
 
 def text_of(line: bytes) -> str:
-    """Return a line as text. Raises `BadLine`."""
+    """Return a line as text, without its end. Raises `BadLine`."""
+    line = line.removesuffix(b"\n")
     if len(line) > LONGEST:
         raise BadLine(f"longer than {LONGEST:,} bytes")
     if b"\0" in line:
@@ -62,7 +70,7 @@ def text_of(line: bytes) -> str:
 
 def pair_of(line: bytes) -> tuple[str, str]:
     """Return the first two columns of a row. Raises `BadLine`."""
-    columns = line.removesuffix(b"\r").split(b"\t")
+    columns = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
     if len(columns) < 2:
         raise BadLine("one column, expected two or more")
     return text_of(columns[0]), text_of(columns[1])
@@ -100,7 +108,7 @@ class Transform:
         items, bad = [], []
         for number, line in enumerate(lines, start=first):
             try:
-                items.append(self.parse(line.removesuffix(b"\n")))
+                items.append(self.parse(line))
             except BadLine as fault:
                 if not self.skip:
                     raise EmsError(
@@ -143,13 +151,12 @@ class _Counted:
 def to_stdout(transform: Transform, source: Path) -> None:
     """Write what is made of a text to standard output, piece by piece."""
     progress = Progress(transform.what, None, transform.unit)
-    first, bad, out = 1, [], sys.stdout.buffer
+    first, bad = 1, []
     with opened(source) as reader:
         for lines in _blocks(reader):
             rows, more = transform.block(lines, first, _name(source), None)
             bad += more
-            out.write(rows)
-            out.flush()
+            emit([rows])
             first += len(lines)
             progress.add(len(lines))
     progress.close()
@@ -280,19 +287,30 @@ def scratch(out: Path) -> Iterator[Path]:
 def write(out: Path, parts: Iterable[bytes]) -> None:
     """Write bytes to a file, whole or not at all, or to standard output."""
     if out == STREAM:
-        sys.stdout.buffer.writelines(parts)
-        sys.stdout.buffer.flush()
+        emit(parts)
         return
     with atomic_path(out) as temporary, open(temporary, "wb") as writer:
         writer.writelines(parts)
 
 
-def lines_at(path: Path, lines: int, rows: np.ndarray) -> Iterator[str]:
-    """Yield some rows, from 0, of a text of so many lines, without their ends."""
+def emit(parts: Iterable[bytes]) -> None:
+    """Write bytes to standard output. Raises `EmsError` for a full disk."""
+    with standard_output() as out:
+        out.buffer.writelines(parts)
+
+
+def starts_of(path: Path, lines: int) -> np.ndarray:
+    """Return the bytes at which the lines of a text begin, and its end, int64[lines + 1]."""
     starts = np.zeros(lines + 1, np.int64)
     with open(path, "rb") as reader:
         for number, line in enumerate(reader, start=1):
             starts[number] = starts[number - 1] + len(line)
+    return starts
+
+
+def lines_at(path: Path, starts: np.ndarray, rows: np.ndarray) -> Iterator[str]:
+    """Yield some rows, from 0, of a text whose lines have these `starts_of`, without their ends."""
+    with open(path, "rb") as reader:
         for start, end in zip(starts[rows].tolist(), starts[rows + 1].tolist(), strict=True):
             reader.seek(start)
             yield reader.read(end - start).rstrip(b"\r\n").decode("utf-8", "replace")

@@ -1,0 +1,246 @@
+"""Laws of envs/mteb_offline.py: MTEB's own tasks give the figures that docs/mteb.md defines, of our
+vectors, and our score file's where the definition is the same; sentence-transformers does too."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, SHARED, made_once, needs
+from models_made import write_model
+from sklearn.metrics import f1_score
+
+from ems.cli import main
+from ems.corpora.demo.free import read_free
+from ems.languages import load_languages
+from ems.scores import read_score_file
+
+SCRIPT = ROOT / "envs/mteb_offline.py"
+TEXT = [text for sentence in read_free() for text in sentence.values()]
+SIZES = {"layers": 1, "width": 32, "heads": 2, "feed_forward": 48, "max_tokens": 40}
+SETS = ("tatoeba", "ntrex", "bucc2018", "sib200")
+CLOSE = 0.1  # percent, of figures of the same definition
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The script as a module; MTEB need not be installed."""
+    spec = importlib.util.spec_from_file_location("mteb_offline", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def make_environment(folder):
+    """An environment that has this one's packages and those of the extra `mteb`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    site = next((folder / "env/lib").glob("python*")) / "site-packages"
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "ours.pth").write_text("".join(f"{path}\n" for path in [str(ROOT), *ours]))
+    install = [folder / "env/bin/python", "-m", "pip", "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, *project["optional-dependencies"]["mteb"]], check=False)
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """A python that has MTEB: this one, or one of an environment made for it."""
+    if find_spec("mteb"):
+        return Path(sys.executable)
+    python = made_once(tmp_path_factory, "mteb", make_environment) / "env/bin/python"
+    done = subprocess.run([python, "-c", "import mteb"], capture_output=True)
+    needs(done.returncode == 0, "mteb (pip install '.[mteb]')")
+    return python
+
+
+@pytest.fixture(scope="module")
+def folders(demo_mirror):
+    """Where the four sets of the demo lie, as words of a command."""
+    return ["--experiment", "demo", "--evalset", *(f"{name}={demo_mirror / name}" for name in SETS)]
+
+
+def export_of(folder, languages, text, pieces):
+    """A model of random weights: (as we have it, as it is exported)."""
+    model, out = folder / "models/ems", folder / "out"
+    write_model(model, languages, text, pieces, sizes=SIZES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        assert main(["export", "--model", str(model), "--out", str(out)]) == 0
+    return model, out
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A model that knows the demo's languages."""
+    languages = ["en", "de", "fr", "es", "ru", "zh", "ja", "ar"]
+    return export_of(tmp_path_factory.mktemp("exported"), languages, TEXT, 2500)
+
+
+def evaluate(model, out, *words):
+    """The score files of `ems eval` in a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        command = ["eval", "--model", str(model), "--out", str(out), "--no-cache", *words]
+        assert main(command) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def report(python, exported, folders, tmp_path_factory):
+    """(the script's JSON, its printed tables, our score files), of all four benchmarks."""
+    folder = tmp_path_factory.mktemp("report")
+    _, model = exported
+    scores = evaluate(model, folder / "scores", "--bench", ",".join(SETS), *folders)
+    words = ["--model", model, "--scores", scores, "--out", folder / "mteb.json", *folders]
+    done = subprocess.run(
+        [python, SCRIPT, *words], cwd=ROOT, env=os.environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads((folder / "mteb.json").read_text()), done.stdout, scores
+
+
+def subsets(report):
+    return [(name, key, subset) for name in SETS for key, subset in report[0][name].items()]
+
+
+def test_mteb_gives_the_figures_that_its_definitions_give_of_our_vectors(report):
+    for name, key, subset in subsets(report):
+        for metric in ("accuracy", "f1"):
+            values = subset["mteb"][metric], subset["ours"][metric]
+            assert abs(values[0] - values[1]) < CLOSE, (name, key, metric, values)
+            assert 0 <= values[0] < 100
+    assert {name: len(report[0][name]) for name in SETS} == {
+        "tatoeba": 8,
+        "ntrex": 46,  # 14 with English; MTEB does not have every other direction
+        "bucc2018": 4,
+        "sib200": 6,  # MTEB's SIB-200 has neither arb_Arab nor zho_Hans
+    }
+    for name in SETS:
+        assert len({subset["mteb"]["f1"] for of, _, subset in subsets(report) if of == name}) > 3
+
+
+def test_mteb_s_accuracy_of_translations_is_our_score_file_s_precision_at_1(report):
+    for name, count in (("tatoeba", 8), ("ntrex", 14)):
+        rows = read_score_file(report[2] / f"{name}.json").rows
+        ours = {(row.source, row.target): row.value for row in rows}
+        same = [one for of, _, one in subsets(report) if of == name]
+        same = [one for one in same if one["score_file"] is not None]
+        assert len(same) == count
+        for one in same:
+            assert one["score_file"] == ours[one["source"], one["target"]]
+            assert abs(one["mteb"]["accuracy"] - one["score_file"]) < CLOSE
+        assert len({one["score_file"] for one in same}) > 3
+        assert any(one["mteb"]["f1"] < one["mteb"]["accuracy"] for one in same)
+
+
+def test_the_tables_have_a_row_for_each_subset_and_the_mean(report):
+    tables = report[1].split("\n\n")
+    for name, table in zip(SETS, tables, strict=False):
+        _, _, mean, *rows = table.strip().split("\n")
+        assert len(rows) == len(report[0][name])
+        values = [one["mteb"]["f1"] for one in report[0][name].values()]
+        assert f"| mean of {len(rows)} | {np.mean(values):.2f} |" in mean
+
+
+def test_generated_sentences_are_not_taken_for_those_of_the_hub(report):
+    assert not any(subset["hub"] for _, _, subset in subsets(report))
+
+
+LOADED = """
+import sys, json
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import mteb, mteb_offline as m
+from ems.commands.common import experiment_of
+of = {}
+for name, folder in (("tatoeba", "tatoeba_v1"), ("sib200", "sib200")):
+    known = mteb.get_task(m.TASKS[name]).metadata.eval_langs
+    read = m.read_subsets(experiment_of("small62"), name, Path(sys.argv[2]) / folder, known)
+    m.load_task(name, read)
+    of[name] = [subset.hub for subset in read]
+print(json.dumps(of))
+"""
+
+
+def test_the_real_sentences_are_those_of_the_hub_to_the_character(python):
+    needs(SHARED.is_dir(), "the real benchmarks do not lie beside the project")
+    command = [python, "-c", LOADED, SCRIPT.parent, SHARED]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    of = json.loads(done.stdout)
+    assert len(of["tatoeba"]) == 112
+    assert len(of["sib200"]) == 60
+    assert all(of["tatoeba"] + of["sib200"])
+
+
+def test_f1_of_mined_pairs_is_that_of_scikit_learn(script):
+    draw = np.random.default_rng(1)
+    queries = draw.normal(size=(50, 4)).astype(np.float32)
+    candidates = (queries + draw.normal(size=(50, 4))).astype(np.float32)
+    answers = [int(np.argmax([q @ c for c in candidates])) for q in queries]
+    expected = f1_score(range(50), answers, average="weighted", zero_division=0)
+    figures = script.mined_figures(queries, candidates)
+    assert figures["f1"] == pytest.approx(100 * expected)
+    assert 0 < figures["f1"] < figures["accuracy"] < 100
+    one_for_all = np.array([[1, 0], [0, 1], [0, 1]], np.float32)
+    of_one = script.mined_figures(np.array([[1, 0]] * 3, np.float32), one_for_all)
+    assert of_one == pytest.approx({"accuracy": 100 / 3, "f1": 100 * (2 / 4) / 3})
+
+
+def test_sentence_transformers_reaches_our_precision_on_tatoeba(exported, folders, tmp_path):
+    """`ems eval` of the exported folder loads it with sentence-transformers."""
+    same_hits(exported, tmp_path, folders, 8)
+
+
+def test_sentence_transformers_reaches_our_precision_in_112_languages(tmp_path):
+    needs(SHARED.is_dir(), "the real Tatoeba does not lie beside the project")
+    text = []
+    (tmp_path / "tatoeba").mkdir()
+    for path in sorted((SHARED / "tatoeba_v1").glob("tatoeba.*-eng.*")):
+        text += (lines := path.read_text(encoding="utf-8").split("\n")[:80])
+        (tmp_path / "tatoeba" / path.name).write_text("".join(f"{line}\n" for line in lines))
+    both = export_of(tmp_path, list(load_languages()), text, 4000)
+    words = ["--experiment", "small62", "--evalset", f"tatoeba={tmp_path / 'tatoeba'}"]
+    same_hits(both, tmp_path, words, 112)
+
+
+def same_hits(both, tmp_path, words, languages):
+    """Both folders find the same sentences, in so many languages."""
+    rows = []
+    for at, model in enumerate(both):
+        evaluate(model, tmp_path / str(at), "--bench", "tatoeba", *words)
+        rows.append(read_score_file(tmp_path / str(at) / "tatoeba.json").rows)
+    assert len(rows[0]) == 2 * languages
+    for ours, theirs in zip(*rows, strict=True):
+        assert ours.direction == theirs.direction
+        assert abs(ours.value - theirs.value) <= CLOSE
+    assert np.ptp([row.value for row in rows[0]]) > 1
+
+
+def test_wrong_words_are_one_line(script, exported, folders, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(script, "find_spec", lambda name: None)
+
+    def refused(*words):
+        out = str(tmp_path / "x.json")
+        assert script.main([*map(str, words), "--out", out, *folders]) == 1
+        assert not Path(out).exists()
+        return capsys.readouterr().err
+
+    model = ("--model", exported[1])
+    assert refused(*model) == (
+        "error: mteb is not installed; in this project's folder: pip install '.[mteb]'\n"
+    )
+    assert "found 'xsim'; allowed: tatoeba, ntrex, bucc2018, sib200\n" in refused(
+        *model, "--bench", "tatoeba,xsim"
+    )
+    monkeypatch.setattr(script, "find_spec", lambda name: True)
+    assert "expected a folder that `ems export` wrote" in refused("--model", exported[0])

@@ -1,0 +1,529 @@
+"""Laws of the server: what it answers is what the commands and the encoder give, what it refuses is
+a clear error, and a flood or a signal finds it in order."""
+
+import base64
+import json
+import os
+import random
+import signal
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+import pytest
+from cli_made import Cli
+from conftest import needs
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from models_made import write_model
+from serve_made import MOST, Served, ask, ask_json
+
+from ems.errors import EmsError
+from ems.use import serve
+from ems.use.answers import INPUTS, LENGTH, LINES, SHOWN, Service
+from ems.use.encoder import Encoder
+
+DRAW = random.Random(5)
+SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]
+WORDS = ["".join(DRAW.choices(SYLLABLES, k=DRAW.randint(1, 4))) for _ in range(60)]
+TEXT = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(1, 9))) for _ in range(50)]
+TEXT += ["مرحبا بالعالم", "नमस्ते दुनिया", "<b>kalo</b>", "ka " * SHOWN, ""]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return write_model(tmp_path_factory.mktemp("serve") / "toy", ["de", "en"], TEXT[:53] * 6)
+
+
+@pytest.fixture(scope="module")
+def encoder(model):
+    return Encoder(model)
+
+
+def written(folder, lines=TEXT):
+    """A text of lines."""
+    (folder / "corpus.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return folder / "corpus.txt"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, model):
+    folder = tmp_path_factory.mktemp("served")
+    with Served(folder, "--model", model, "--index", written(folder)) as server:
+        yield server
+
+
+def embeddings(server, texts, **more):
+    """Status and answer of a request for vectors."""
+    return server.json("POST", "/v1/embeddings", {"input": texts, "model": "toy"} | more)
+
+
+# --- search
+
+
+@pytest.mark.parametrize("query", ["kalo ne", TEXT[7], "दुनिया", "a&k=1 #%?+"])
+def test_a_search_finds_what_the_command_finds(served, model, tmp_path, query):
+    words = ("search", "--model", model, "--index", written(tmp_path), "-k", "7", query)
+    expected, _ = Cli(tmp_path).run(*[word.replace("-k", "--k") for word in map(str, words)])
+    status, answer = served.json("GET", f"/search?k=7&q={quote(query, safe='')}")
+    rows = [f"{hit['score']:.4f}\t{hit['number']}\t{hit['line']}" for hit in answer["results"]]
+    cut = [row[: len(own) - 1] if own.endswith("…") else row for own, row in shown(rows, expected)]
+    assert [row.rstrip("…") for row in rows] == cut
+    assert (status, answer["query"], answer["k"], answer["lines"]) == (200, query, 7, len(TEXT))
+    assert answer["seconds"] >= 0
+
+
+def shown(rows, expected):
+    return list(zip(rows, expected.split("\n")[:-1], strict=True))
+
+
+def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, model, tmp_path):
+    _, answer = served.json("GET", f"/search?k={LINES}&q=ka")
+    assert len(answer["results"]) == len(TEXT)
+    assert max(len(hit["line"]) for hit in answer["results"]) == SHOWN + 1
+    with Served(tmp_path, "--model", model, "--index", written(tmp_path, [])) as empty:
+        assert empty.json("GET", "/search?q=ka")[1]["results"] == []
+
+
+def test_a_query_may_stand_in_the_address_as_plain_utf8(served):
+    """curl sends it so; http.server reads it as Latin-1."""
+    with socket.create_connection(address_of(served.url), MOST) as connection:
+        connection.sendall("GET /search?q=नमस्ते HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["query"] == "नमस्ते"
+
+
+def address_of(url):
+    return urlsplit(url).hostname, urlsplit(url).port
+
+
+# --- vectors
+
+
+@pytest.mark.parametrize("dimensions", [None, 1, 5, 16])
+@pytest.mark.parametrize("texts", ["Kalo", TEXT, ["\0 ka\nlo\r\n", ""]], ids=["one", "all", "odd"])
+def test_vectors_are_those_of_the_encoder_bit_by_bit(served, encoder, texts, dimensions):
+    lines = [texts] if isinstance(texts, str) else texts
+    expected = encoder.encode(lines, normalise=True, dimensions=dimensions or 0)
+    more = {"encoding_format": "base64", "dimensions": dimensions, "user": "me"}
+    status, answer = embeddings(served, texts, **more)
+    rows = [base64.b64decode(each["embedding"]) for each in answer["data"]]
+    assert status == 200
+    assert b"".join(rows) == np.ascontiguousarray(expected).tobytes()
+    _, plain = embeddings(served, texts, dimensions=dimensions)
+    numbers = np.array([each["embedding"] for each in plain["data"]], np.float32)
+    assert numbers.tobytes() == b"".join(rows)
+    np.testing.assert_allclose(np.linalg.norm(numbers, axis=1), 1, atol=1e-6)
+
+
+def test_the_answer_has_the_shape_of_the_api_and_nothing_else(served, encoder):
+    _, answer = embeddings(served, TEXT[:3])
+    tokens = sum(encoder.token_counts(TEXT[:3]))
+    assert list(answer) == ["object", "data", "model", "usage"]
+    assert (answer["object"], answer["model"]) == ("list", "toy")
+    assert answer["usage"] == {"prompt_tokens": tokens, "total_tokens": tokens}
+    assert [(each["object"], each["index"]) for each in answer["data"]] == [
+        ("embedding", at) for at in range(3)
+    ]
+    assert {tuple(each) for each in answer["data"]} == {("object", "index", "embedding")}
+    assert tokens > 3
+    status, models = served.json("GET", "/v1/models")
+    assert (status, models["object"]) == (200, "list")
+    (own,) = models["data"]
+    assert own == {"id": "toy", "object": "model", "created": own["created"], "owned_by": "ems"}
+
+
+def test_the_client_of_openai_gets_the_vectors_and_the_errors(served, encoder):
+    needs(find_spec("openai"), "openai is not installed: pip install '.[dev]'")
+    import openai
+
+    http = openai.DefaultHttpxClient(trust_env=False)
+    client = openai.OpenAI(base_url=f"{served.url}v1", api_key="none", http_client=http)
+    expected = encoder.encode(TEXT, normalise=True)
+    for form in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
+        answer = client.embeddings.create(input=TEXT, model="toy", **form)
+        rows = [each.embedding for each in answer.data]
+        if isinstance(rows[0], str):  # asked for by name, it stays as it came
+            rows = [np.frombuffer(base64.b64decode(row), "<f4") for row in rows]
+        assert np.array(rows, np.float32).tobytes() == expected.tobytes()
+    assert (
+        len(client.embeddings.create(input="a", model="toy", dimensions=4).data[0].embedding) == 4
+    )
+    assert [each.id for each in client.models.list()] == ["toy"]
+    with pytest.raises(openai.BadRequestError, match="found token ids"):
+        client.embeddings.create(input=[1, 2], model="toy")
+    with pytest.raises(openai.NotFoundError, match="does not exist") as error:
+        client.embeddings.create(input="a", model="other")
+    assert (error.value.code, error.value.param) == ("model_not_found", "model")
+
+
+def test_a_language_is_that_of_the_request_or_of_the_flag(model, tmp_path):
+    describe = (model / "model.json").read_text()
+    own = tmp_path / "toy"
+    own.mkdir()
+    for name in ("model.safetensors", "vocabulary.model"):
+        (own / name).symlink_to(model / name)
+    (own / "model.json").write_text(describe.replace('"de": "none"', '"de": "sacremoses"'))
+    expected = Encoder(own)
+    with Served(tmp_path, "--model", own) as server:
+        status, answer = embeddings(server, ["Kalo."])
+        assert (status, "expected the language" in answer["error"]["message"]) == (400, True)
+        for code in ("de", "en"):
+            _, answer = embeddings(server, ["Kalo, kalo."], language=code)
+            row = np.array(answer["data"][0]["embedding"], np.float32)
+            assert (row == expected.encode(["Kalo, kalo."], code, normalise=True)[0]).all()
+    words = ("--model", own, "--language", "de")
+    index = ("--index", written(tmp_path, TEXT[:9]), "--query-language", "en")
+    with Served(tmp_path, *words, *index) as server:
+        assert server.json("GET", "/search?q=ka")[0] == 200
+        assert embeddings(server, "Kalo.")[0] == 200
+
+
+# --- what is refused
+
+REFUSED = {  # method, path, body: status, parameter, words of the message
+    ("GET", "/nothing", None): (404, None, "no such address"),
+    ("GET", "/v1/embeddings", None): (405, None, "expected POST"),
+    ("POST", "/search?q=a", b""): (405, None, "expected GET"),
+    ("POST", "/", b"a" * 100_000): (405, None, "expected GET"),
+    ("OPTIONS", "/v1/embeddings", None): (405, None, "expected POST"),
+    ("DELETE", "/v1/models", None): (405, None, "expected GET"),
+    ("BREW", "/", None): (501, None, "Unsupported method"),
+    ("GET", "/search", None): (400, "q", "expected a query"),
+    ("GET", "/search?q=%20", None): (400, "q", "expected a query"),
+    ("GET", "/search?q=%ff", None): (400, None, "in UTF-8"),
+    ("GET", f"/search?q={'a' * (LENGTH + 1)}", None): (400, "q", "at most 32,768 characters"),
+    ("GET", f"/search?q={'a' * 70_000}", None): (414, None, ""),
+    ("GET", f"/search?{'&a=1' * 50}", None): (400, None, "expected q and k"),
+    **{
+        ("GET", f"/search?q=a&k={k}", None): (400, "k", f"from 1 to {LINES}")
+        for k in ("", "0", LINES + 1, "-1", "1.5", "9" * 99, "%D9%A1")
+    },
+    ("POST", "/v1/embeddings", b""): (400, None, "a body of JSON"),
+    ("POST", "/v1/embeddings", b"{"): (400, None, "a body of JSON"),
+    ("POST", "/v1/embeddings", b"\xff"): (400, None, "a body of JSON"),
+    ("POST", "/v1/embeddings", b"[" * 100_000): (400, None, "a body of JSON"),
+    ("POST", "/v1/embeddings", b"9" * 9999): (400, None, "a body of JSON"),
+    ("POST", "/v1/embeddings", b"[]"): (400, None, "a JSON object"),
+    ("POST", "/v1/embeddings", b'{"input": "a"}'): (400, "model", "name of a model"),
+    ("POST", "/v1/embeddings", b'{"input": "a", "model": "x"}'): (404, "model", "here is 'toy'"),
+    ("POST", "/v1/embeddings", b'{"input": "\\ud800", "model": "toy"}'): (400, "input", "Unicode"),
+}
+REFUSED_INPUTS = [  # what the request has beside the model: the parameter, words of the message
+    ({}, "input", "a string or a list of strings"),
+    ({"input": []}, "input", "a string or a list of strings"),
+    ({"input": {}}, "input", "a string or a list of strings"),
+    ({"input": [1, 2]}, "input", "found token ids"),
+    ({"input": [[1, 2]]}, "input", "found token ids"),
+    ({"input": ["a", None]}, "input", "only strings"),
+    ({"input": ["a"] * (INPUTS + 1)}, "input", "at most 2,048 texts"),
+    ({"input": ["a", "a" * (LENGTH + 1)]}, "input", "at most 32,768 characters"),
+    ({"input": "a", "encoding_format": "int8"}, "encoding_format", "float or base64"),
+    ({"input": "a", "encoding_format": []}, "encoding_format", "float or base64"),
+    ({"input": "a", "model": 3}, "model", "a text"),
+    ({"input": "a", "language": 3}, "language", "a text"),
+    ({"input": "a", "language": "xx"}, None, "was trained for de, en"),
+    *(
+        ({"input": "a", "dimensions": value}, "dimensions", "a whole number")
+        for value in (0, -1, True, 1.5, "4", 1 << 30)
+    ),
+    ({"input": "a", "dimensions": 17}, None, "at most 16"),
+]
+REFUSED |= {
+    ("POST", "/v1/embeddings", json.dumps({"model": "toy"} | more).encode()): (400, *rest)
+    for more, *rest in REFUSED_INPUTS
+}
+
+
+@pytest.mark.parametrize("request_", REFUSED, ids=lambda request: str(request)[:60])
+def test_a_bad_request_is_an_error_in_the_shape_of_the_api(served, request_):
+    expected, param, words = REFUSED[request_]
+    status, answer = served.json(*request_)
+    error = answer["error"]
+    assert (status, error["param"]) == (expected, param)
+    assert words in error["message"]
+    assert len(error["message"]) < 500
+    assert list(answer) == ["error"]
+    assert list(error) == ["message", "type", "param", "code"]
+    assert error["type"] == ("invalid_request_error" if status < 500 else "server_error")
+
+
+def test_what_is_just_within_the_limits_is_answered(served):
+    assert len(embeddings(served, ["a"] * INPUTS)[1]["data"]) == INPUTS
+    assert embeddings(served, "a" * LENGTH)[0] == 200
+    body = json.dumps({"input": "a", "model": "toy"}).encode()
+    assert served.json("POST", "/v1/embeddings", body.ljust(serve.BODY))[0] == 200
+    status, answer = served.json("POST", "/v1/embeddings", body.ljust(serve.BODY + 1))
+    assert (status, "at most 4,194,304 bytes" in answer["error"]["message"]) == (413, True)
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "", "1_0", "9" * 30, "１".encode()])
+def test_a_length_that_is_none_is_an_error(served, length):
+    assert served.json("POST", "/v1/embeddings", b"", **{"Content-Length": length})[0] == 400
+
+
+def test_a_body_without_a_length_is_an_error(served):
+    status, answer = served.json("POST", "/v1/embeddings", **{"Transfer-Encoding": "chunked"})
+    assert (status, "Content-Length" in answer["error"]["message"]) == (411, True)
+
+
+def test_an_answer_that_is_not_allowed_says_what_is(served):
+    status, headers, _ = served.ask("PUT", "/")
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    status, headers, content = served.ask("HEAD", "/v1/models")
+    assert (status, content) == (200, b"")
+    assert int(headers["Content-Length"]) > 50
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::"])
+def test_a_name_that_leads_here_is_no_name_of_this_machine(served, host):
+    for path in ("/", "/search?q=a", "/v1/models"):
+        status, answer = served.json("GET", path, Host=host)
+        assert (status, "expected localhost" in answer["error"]["message"]) == (403, True)
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1:80", "[::1]:80", "[::1]"])
+def test_every_name_of_the_loopback_is_one(served, host):
+    assert served.json("GET", "/v1/models", Host=host)[0] == 200
+
+
+def test_on_another_address_any_name_is_one_and_the_log_warns(model, tmp_path):
+    with Served(tmp_path, "--model", model, "--host", "0.0.0.0") as server:
+        assert "no password" in server.log.read_text()
+        port = urlsplit(server.url).port
+        answer = ask(f"http://127.0.0.1:{port}/", "GET", "/v1/models", Host="a.example")
+        assert answer[0] == 200
+
+
+def test_no_other_origin_may_read_and_no_other_script_may_run(served):
+    for path in ("/", "/v1/models", "/nothing"):
+        _, headers, content = served.ask("GET", path, Origin="https://evil.example")
+        assert not [name for name in headers if name.lower().startswith("access-control")]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Server"] == "ems"
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'; frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert ("script-src 'sha256-" in policy) == (path == "/") == content.startswith(b"<!doc")
+
+
+def test_the_log_does_not_say_what_was_asked(served):
+    served.ask("GET", "/search?q=secretword")
+    embeddings(served, "secretword")
+    log = served.log.read_text()
+    assert "GET /search 200" in log
+    assert "secretword" not in log
+
+
+PARTS = [
+    *("GET", "POST", " ", "/", "/search", "?q=", "ka", "&k=", "3", "/v1/embeddings", " HTTP/1.1"),
+    *("\r\n", "Host: localhost", "Host: ", "Content-Length: ", "9", "\r\n\r\n", "Expect: x", ":"),
+    *("{}", '{"input": "a", "model": "toy"}', " HTTP/9.9", " HTTP/1.0", "\0", "é", "[", "//", "\n"),
+]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(parts=st.lists(st.one_of(st.sampled_from(PARTS), st.text(max_size=5)), max_size=14))
+def test_whatever_arrives_is_answered_or_dropped(served, parts):
+    with socket.create_connection(address_of(served.url), MOST) as connection:
+        connection.sendall("".join(parts).encode("utf-8", "replace"))
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    content = answer.split(b"\r\n\r\n", 1)[-1]
+    assert not content or content.startswith((b"<!doctype", b"{"))
+    assert served.process.poll() is None
+    assert "Traceback" not in served.log.read_text()
+
+
+# --- many at once
+
+
+def test_answers_are_the_same_whoever_else_asks(served):
+    def one(at):
+        if at % 2:
+            return served.json("GET", f"/search?q={TEXT[at % 7]}")[1]["results"]
+        return embeddings(served, TEXT[at % 7 :], encoding_format="base64")
+
+    alone = [one(at) for at in range(14)]
+    with ThreadPoolExecutor(40) as pool:
+        assert list(pool.map(one, range(14 * 15))) == alone * 15
+
+
+def threads_of(process):
+    return len(os.listdir(f"/proc/{process.pid}/task"))
+
+
+def test_a_flood_starts_no_more_threads_and_is_over_when_it_ends(served):
+    served.json("GET", "/search?q=ka")
+    flood = [socket.create_connection(address_of(served.url), MOST) for _ in range(100)]
+    try:
+        for connection in flood:
+            connection.sendall(b"GET / HTTP/1.1\r\n")
+        assert threads_of(served.process) < serve.CONNECTIONS + 15
+    finally:
+        for connection in flood:
+            connection.close()
+    assert served.json("GET", "/search?q=ka")[0] == 200
+
+
+class Slow:
+    """An encoder that waits before the vectors of `wait`, and fails at those of `fail`."""
+
+    model = "slow"
+
+    def __init__(self):
+        self.asked, self.let = threading.Event(), threading.Event()
+
+    def encode(self, lines, *_, **__):
+        if "fail" in lines:
+            raise ZeroDivisionError
+        if "wait" in lines:
+            self.asked.set()
+            assert self.let.wait(MOST)
+        return np.ones((len(lines), 2), np.float32)
+
+    def token_counts(self, lines, language):
+        return [1] * len(lines)
+
+
+@pytest.fixture
+def slow():
+    """A server in this process with a slow encoder."""
+    encoder = Slow()
+    server = serve.Server(Service(encoder), socket.AF_INET, ("127.0.0.1", 0))
+    running = threading.Thread(target=server.serve_forever, args=[0.01])
+    running.start()
+    yield encoder, server
+    server.shutdown()
+    running.join()
+    server.server_close()
+
+
+WAIT = {"input": "wait", "model": "slow"}
+
+
+def test_what_has_arrived_is_answered_after_the_end(slow):
+    encoder, server = slow
+    idle = socket.create_connection(server.server_address, MOST)
+    with ThreadPoolExecutor(2) as pool, idle:
+        answer = pool.submit(ask_json, server.url, "POST", "/v1/embeddings", WAIT)
+        assert encoder.asked.wait(MOST)
+        server.shutdown()
+        closed = pool.submit(server.server_close)
+        assert idle.recv(9) == b""  # what has not arrived is not waited for
+        encoder.let.set()
+        closed.result(MOST)
+        assert answer.result(MOST)[0] == 200
+
+
+def test_a_request_that_does_not_arrive_makes_room(slow, monkeypatch):
+    _, server = slow
+    monkeypatch.setattr(serve, "READING", 0.2)
+    idle = [socket.create_connection(server.server_address, MOST) for _ in range(20)]
+    assert len(idle) > serve.CONNECTIONS
+    assert ask_json(server.url, "GET", "/v1/models")[0] == 200
+    for connection in idle:
+        connection.close()
+
+
+def test_an_error_within_is_an_error_outside_and_the_server_goes_on(slow, caplog):
+    _, server = slow
+    bad = {"input": "fail", "model": "slow"}
+    status, answer = ask_json(server.url, "POST", "/v1/embeddings", bad)
+    assert (status, answer["error"]["type"]) == (500, "server_error")
+    assert "ZeroDivisionError" in caplog.text
+    assert "Zero" not in answer["error"]["message"]
+    assert ask_json(server.url, "GET", "/v1/models")[0] == 200
+
+
+def test_a_caller_who_leaves_is_no_error(slow, caplog):
+    encoder, server = slow
+    with socket.create_connection(server.server_address) as connection:
+        body = json.dumps(WAIT).encode()
+        head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+        connection.sendall(f"{head}\r\n\r\n".encode() + body)
+        assert encoder.asked.wait(MOST)
+    encoder.let.set()
+    assert ask_json(server.url, "GET", "/v1/models")[0] == 200
+    assert "rror" not in caplog.text
+
+
+# --- start and end
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_status_0_and_leaves_nothing(model, tmp_path, number):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    words = ("--model", model, "--index", written(tmp_path))
+    server = Served(tmp_path, *words, env={**os.environ, "TMPDIR": str(scratch)})
+    assert list(scratch.glob("ems-*"))
+    with socket.create_connection(address_of(server.url)):  # idle, as a browser keeps one
+        server.json("GET", "/search?q=ka")
+        assert server.stop(number) == 0
+    assert not list(scratch.iterdir())
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_an_index_is_built_once_and_only_for_its_text(model, tmp_path):
+    words = ("--model", model, "--index", written(tmp_path))
+    with Served(tmp_path, *words, "--build") as server:
+        first = server.json("GET", "/search?q=ka")[1]["results"]
+    assert (tmp_path / "corpus.txt.index" / "index.json").is_file()
+    with Served(tmp_path, *words) as server:
+        assert server.json("GET", "/search?q=ka")[1]["results"] == first
+        assert "encode" not in server.log.read_text().partition("\n")[2]
+        written(tmp_path, TEXT[1:])
+        status, answer = server.json("GET", "/search?q=ka")
+        assert (status, "has changed since" in answer["error"]["message"]) == (503, True)
+    assert "has changed since; make it again with --build" in Cli(tmp_path).error("serve", *words)
+
+
+def test_without_a_text_there_are_vectors_and_the_page_says_so(model, tmp_path):
+    with Served(tmp_path, "--model", model) as server:
+        status, answer = server.json("GET", "/search?q=ka")
+        assert (status, "start ems serve with --index" in answer["error"]["message"]) == (404, True)
+        page = server.ask("GET", "/")[2].decode()
+        assert "No text to search in" in page
+        assert '<form role="search" hidden>' in page
+        assert embeddings(server, "ka")[0] == 200
+
+
+def test_the_page_shows_names_as_text(model, tmp_path):
+    corpus = written(tmp_path).rename(tmp_path / "<i>&{{K}}.txt")
+    with Served(tmp_path, "--model", model, "--index", corpus) as server:
+        page = server.ask("GET", "/")[2].decode()
+    assert f"{len(TEXT)} lines of &lt;i&gt;&amp;" in page
+    assert "<i>" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--index gone.txt", "gone.txt: no such file"),
+        ("--build", "--build: expected a text under --index, found none"),
+        ("--host 192.0.2.1", "cannot listen there"),
+        ("--host no.such.host.invalid", "cannot listen there"),
+        ("--language xx", "was trained for de, en"),
+        ("--query-language xx", "was trained for de, en"),
+    ],
+)
+def test_a_start_that_fails_is_one_line(model, tmp_path, words, message):
+    before = signal.getsignal(signal.SIGTERM)
+    assert message in Cli(tmp_path).error("serve", "--model", model, "--port", "0", *words.split())
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_port_in_use_is_one_line(served, model, tmp_path):
+    port = urlsplit(served.url).port
+    message = Cli(tmp_path).error("serve", "--model", model, "--port", port)
+    assert f"--port {port}: cannot listen there (Address already in use)" in message
+
+
+def test_a_service_without_a_language_that_it_needs_does_not_start(encoder):
+    with pytest.raises(EmsError, match="was trained for"):
+        Service(encoder, query_language="xx")
