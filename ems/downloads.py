@@ -133,16 +133,16 @@ def as_text(experiment: Experiment) -> str:
         {"corpus": "total", "version": "", "role": "", "licence": "", **total},
     ]
     lines = [f"{experiment.name}: what it downloads", ""]
-    lines += _aligned([head, *map(_corpus_cells, rows)], "lllrrrrrl")
+    lines += aligned([head, *map(_corpus_cells, rows)], "lllrrrrrl")
     if known["evalsets"]:
         lines += ["", "Besides, for evaluation sets that are drawn of whole files of a corpus", ""]
         head = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
-        lines += _aligned([head, *map(_evalset_cells, known["evalsets"])], "lllrrr")
+        lines += aligned([head, *map(_evalset_cells, known["evalsets"])], "lllrrr")
     if known["languages"]:
         lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
         head = ("language", "used", "at most", "Table I", "difference")
         rows = [*known["languages"], _language("total", counted, known["table_1_total"])]
-        lines += _aligned([head, *map(_language_cells, rows)], "lrrrr")
+        lines += aligned([head, *map(_language_cells, rows)], "lrrrr")
     notes = list(_notes(total))
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
@@ -197,7 +197,7 @@ def _notes(total: Json) -> Iterator[str]:
         yield f"? of {count} language pairs, or languages of documents, the size is not known"
 
 
-def _aligned(rows: list[tuple[str, ...]], sides: str) -> list[str]:
+def aligned(rows: list[tuple[str, ...]], sides: str) -> list[str]:
     """Return rows as lines with columns as wide as their widest cell; `sides`: l(eft), r(ight)."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

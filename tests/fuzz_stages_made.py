@@ -110,6 +110,8 @@ timed learning {x} --sources models/ems/losses.jsonl --times costs/train/ems.tim
     figures/timed.svg
 check {x}
 corpora list {x}
+corpora search cy pl
+init --languages en,cy --budget 20k --out configs/welsh.yaml
 """  # what is indented goes on the line above
 STATE, EXPERIMENT = "state/stopped", "--experiment toy"
 

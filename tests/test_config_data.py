@@ -39,20 +39,20 @@ def test_a_corpus_has_the_experiments_languages_less_those_that_it_is_without(pr
 
 
 TATOEBA = {"name": "Tatoeba", "version": "v2021-08-07", "fallback": True}
-BIBLE, NUSAX = ({"name": name, "version": "v1"} for name in ("bible-uedin", "NusaX"))
+STRINGS, NUSAX = ({"name": name, "version": "v1"} for name in ("Mozilla-I10n", "NusaX"))
 
 
 @pytest.mark.parametrize(
     ("corpora", "pairs"),
     [
-        ([TATOEBA, {**BIBLE, "languages": ["de"]}], [("en-ja",), ("de-en",)]),
-        ([{**BIBLE, "languages": ["de"]}, TATOEBA], [("de-en",), ("en-ja",)]),  # in any order
-        ([TATOEBA, {**BIBLE, "without": ["de"]}], [("de-en",), ("en-ja",)]),
-        ([{**TATOEBA, "fallback": False}, BIBLE], [("de-en", "en-ja")] * 2),
+        ([TATOEBA, {**STRINGS, "languages": ["de"]}], [("en-ja",), ("de-en",)]),
+        ([{**STRINGS, "languages": ["de"]}, TATOEBA], [("de-en",), ("en-ja",)]),  # in any order
+        ([TATOEBA, {**STRINGS, "without": ["de"]}], [("de-en",), ("en-ja",)]),
+        ([{**TATOEBA, "fallback": False}, STRINGS], [("de-en", "en-ja")] * 2),
         ([TATOEBA], [("de-en", "en-ja")]),
         # two fallbacks do not push each other out
         (
-            [TATOEBA, {**BIBLE, "fallback": True}, {**NUSAX, "languages": ["de"]}],
+            [TATOEBA, {**STRINGS, "fallback": True}, {**NUSAX, "languages": ["de"]}],
             [("en-ja",), ("en-ja",), ("de-en",)],
         ),
     ],
@@ -64,7 +64,7 @@ def test_a_fallback_is_used_for_the_pairs_that_no_other_corpus_has(project, corp
 
 
 def test_a_fallback_without_a_pair_of_its_own_is_a_mistake(project):
-    corpora = [TATOEBA, {**BIBLE, "fallback": True}, NUSAX]
+    corpora = [TATOEBA, {**STRINGS, "fallback": True}, NUSAX]
     message = project.error(REAL | {"corpora": corpora, "validation": None})
     assert "corpora.0.fallback: every pair of Tatoeba is in another corpus" in message
 

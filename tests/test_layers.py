@@ -36,6 +36,7 @@ LAYERS = [
     {"export"},
     {"sources"},
     {"plan", "downloads", "job_modules"},
+    {"start"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -1,17 +1,21 @@
 """Laws of what OPUS has: codes of a language, files of a corpus, what an entry makes of them."""
 
+import gzip
+import itertools
+import lzma
 import sqlite3
+from types import SimpleNamespace
 
 import pytest
-from experiments_made import REAL, Settings, edited
+from experiments_made import REAL, Settings, edited, one_line
 
 from ems.config import stage_settings
-from ems.corpora.catalogue import catalogue
-from ems.corpora.opus_database import update_facts
+from ems.corpora.catalogue import NOISE, catalogue, versions_of
+from ems.corpora.opus_database import packaged_database, update_table
 from ems.errors import EmsError
 from ems.languages import load_languages
 from ems.languages import opus as facts
-from ems.languages.opus import opus_codes, opus_files
+from ems.languages.opus import OpusFile, opus_codes, opus_files, opus_releases
 
 TED = {"name": "TED2020", "version": "v1"}
 SUBTITLES = {"name": "OpenSubtitles", "version": "v2018"}
@@ -31,34 +35,49 @@ def corpus(project, entry, **more):
 
 
 def test_every_code_of_the_table_is_a_file_of_its_corpus_and_of_a_known_language():
-    counted = {name: known.counted for name, known in catalogue().items()}
-    for (name, language), codes in facts._codes().items():
+    releases = {name: [opus_files(name, v) for v in of] for name, of in opus_releases().items()}
+    files = itertools.chain(*itertools.chain(*releases.values()))
+    codes = set(itertools.chain(*(file.split("-") for file in files)))
+    for corpus, language, code in facts.opus_language_codes():
         assert language in load_languages()
-        for code in codes:
-            if code.code != facts.NOTHING:
-                file = "-".join(sorted(("en", code.code)))
-                assert file in opus_files(name, counted[name]), (name, language, code)
+        if corpus == facts.ANY:
+            assert code in codes
+        elif code != facts.NOTHING:
+            file = "-".join(sorted(("en", code)))
+            assert any(file in files for files in releases[corpus]), (corpus, language, code)
 
 
-def test_each_counted_release_has_files_named_in_the_order_of_their_codes_and_no_other_has():
-    counted = {(name, known.counted) for name, known in catalogue().items() if known.counted}
-    assert set(facts._files()) == counted
-    assert all(
-        known.versions and known.counted in ("", *known.versions) for known in catalogue().values()
-    )
-    for name, file in [item for files in facts._files().values() for item in files.items()]:
-        assert name.split("-") == sorted(name.split("-"))
-        assert "en" in name.split("-")
-        assert file.pairs > 0
+def test_files_are_named_in_the_order_of_their_codes_and_a_release_is_counted_or_not():
+    for corpus, versions in opus_releases().items():
+        for version in versions:
+            files = opus_files(corpus, version)
+            assert files
+            assert all(name.split("-") == sorted(name.split("-")) for name in files)
+            counts = {file.pairs is None for file in files.values()}
+            assert len(counts) == 1
+            assert counts == {True} or all(file.pairs > 0 for file in files.values())
 
 
 def test_the_counts_are_those_of_the_reference():
     """A few that were looked up by hand with `opus_get --list --local_db`."""
     assert opus_files("Europarl", "v8")["en-fr"].pairs == 2_051_014
     assert opus_files("OpenSubtitles", "v2018")["en-fr"].kilobytes == 1_265_813
-    assert len(opus_files("Europarl", "v8")) == 20
-    assert len(opus_files("UNPC", "v1.0")) == 5
-    assert opus_files("Europarl", "v7") == {}
+    english = {"Europarl": 20, "UNPC": 5}
+    for name, count in english.items():
+        files = opus_files(name, opus_releases()[name][-1])
+        assert sum("en" in file.split("-") for file in files) == count
+    assert opus_releases()["Europarl"] == ("v3", "v7", "v8")
+    assert opus_files("Ubuntu", "v14.10")["en-fr"].pairs is None
+    assert opus_files("Europarl", "v99") == opus_files("Eurpoarl", "v8") == {}
+
+
+def test_what_the_catalogue_adds_to_opus_is_not_in_it_and_is_rated():
+    for name, known in catalogue().items():
+        assert known.noise in NOISE
+        assert not set(known.versions) & set(opus_releases().get(name, ()))
+        assert versions_of(name)
+        assert not known.repeats or known.repeats in catalogue()
+        assert "see" not in known.licence
 
 
 def test_a_language_has_the_codes_of_the_table_or_its_own():
@@ -96,8 +115,32 @@ def test_the_codes_of_an_entry_win_over_the_tables(project):
     assert chosen.files("en-nb") == ("en-no",)
     paper = corpus(project, {**SUBTITLES, "codes": "paper"})
     assert paper.pairs == ("de-en", "en-zh", "en-ja")
-    own = {"name": "bible-uedin", "version": "v1", "languages": ["de"], "codes": {"de": ["xx"]}}
-    assert corpus(project, own).files("de-en") == ("en-xx",)  # what is not listed is believed
+    own = {"name": "bible-uedin", "version": "v1", "source": "x", "codes": {"de": ["xx"]}}
+    assert corpus(project, own).files("de-en") == ("en-xx",)  # what is not OPUS's is believed
+
+
+def test_a_corpus_without_a_file_of_a_languages_own_code_has_that_of_its_other_codes(project):
+    aligned = corpus(project, {"name": "CCAligned", "version": "v1"})
+    assert aligned.files("en-zh") == ("en-zh_CN", "en-zh_TW")
+    assert aligned.files("en-nb") == ("en-no",)
+    assert corpus(project, {"name": "CCMatrix", "version": "v1"}).files("en-zh") == ("en-zh",)
+    one = {"name": "CCAligned", "version": "v1", "codes": {"zh": ["zh_TW"]}}
+    assert corpus(project, one).files("en-zh") == ("en-zh_TW",)
+
+
+def test_an_unknown_corpus_or_version_says_what_may_be_meant(project):
+    def value(name, version, **more):
+        entry = {"name": name, "version": version, "languages": ["de"], **more}
+        return BASE | {"corpora": [entry], "validation": None}
+
+    named = "corpora.0.name: unknown corpus 'CCAlinged'; did you mean CCAligned or MultiCCAligned?"
+    assert named in project.error(value("CCAlinged", "v1"))
+    newer = "corpora.0.version: unknown version 'v2' of NLLB; allowed: v1 (a newer one"
+    assert newer in project.error(value("NLLB", "v2"))
+    known = [("NLLB", "v1", {}), ("XLEnt", "v1.1", {}), ("NLLB", "v2", {"source": HOST})]
+    for name, version, more in known:
+        (entry,) = project.load(value(name, version, **more)).corpora
+        assert (entry.name, entry.version, entry.pairs) == (name, version, ("de-en",))
 
 
 def test_a_corpus_whose_files_are_not_listed_is_expected_to_have_all_languages(project):
@@ -120,7 +163,7 @@ def test_caps_may_differ_by_language(project):
 
 WIKI = {"name": "WikiMatrix", "version": "v1"}
 FIRST = {"WikiMatrix": {"first": {"validation": 1000}, "rest": "train"}}
-TICO = {"name": "tico-19", "version": "v2020-10-28"}
+NTREX = {"name": "NTREX", "version": "v1"}
 DIVIDED = {"first": {"a": 1}, "rest": "b", "documents": "d"}
 
 
@@ -142,7 +185,7 @@ MISTAKES = [
     ),
     (entry(TED, codes={"xx": ["a"]}), "corpora.0.codes: unknown language 'xx'"),
     (entry(TED, codes="papers"), "corpora.0.codes: found 'papers'", "paper"),
-    (entry(TICO, codes="paper"), "corpora.0.codes: found paper, but EMS used no tico-19"),
+    (entry(NTREX, codes="paper"), "corpora.0.codes: found paper, but EMS used no NTREX"),
     (
         entry(TED, codes={"de": ["zh_cn"]}),
         "corpora.0: the file en-zh_cn would be both de and zh; say which codes are whose",
@@ -223,50 +266,112 @@ def test_what_a_job_reads_of_codes_caps_and_scores_is_in_its_settings(project):
 # --- the table of files, made again
 
 
+HOST = "https://object.pouta.csc.fi"
+COLUMNS = "source, target, corpus, preprocessing, version, alignment_pairs, size, latest, url"
+
+
 def database(path, rows):
-    columns = "source, target, corpus, preprocessing, version, size, alignment_pairs, url"
+    """OpusTools' database of (code, code, corpus, form, version, pairs, KB, latest[, address])."""
     with sqlite3.connect(path) as link:
-        link.execute(f"CREATE TABLE opusfile (id INTEGER PRIMARY KEY, {columns})")
-        marks = ", ".join("?" * 8)
-        link.executemany(f"INSERT INTO opusfile ({columns}) VALUES ({marks})", rows)
+        link.execute(f"CREATE TABLE opusfile (id INTEGER PRIMARY KEY, {COLUMNS})")
+        for row in rows:
+            first, second, corpus, form, version = row[:5]
+            url = f"{HOST}/OPUS-{corpus}/{version}/{form}/{first}-{second}.txt.zip"
+            values = row if len(row) == 9 else (*row, url)
+            link.execute(f"INSERT INTO opusfile ({COLUMNS}) VALUES ({','.join('?' * 9)})", values)
     return path
 
 
-def releases():
-    for name, known in catalogue().items():
-        if known.counted:
-            yield ("en", "fr", name, "moses", known.counted, 70, 700, "u")
+ROWS = [
+    ("cmn", "en", "Tatoeba", "moses", "v9", 500, 50, "True"),
+    ("de", "fr", "Tatoeba", "moses", "v9", 7, 1, "True"),
+    ("de", "en", "Tatoeba", "moses", "v9", 600, 60, "True"),
+    ("de", "en", "Tatoeba", "xml", "v9", 500, 50, "True"),
+    ("de", "en", "Tatoeba", "moses", "v10", 5, 6, "False"),
+    ("en", "xx", "Tatoeba", "moses", "v9", 0, 1, "True"),  # no pair in it
+    ("en", "cs", "Tatoeba", "moses", "v9", 9, 50, "True"),  # in the wrong order
+    ("de", "en", "Old", "moses", "v1", "", 50, "True"),  # none of the release is counted
+    ("de", "fr", "Old", "moses", "v1", 0, 51, "True"),
+    (
+        "de",
+        "en",
+        "Moved",
+        "moses",
+        "v1",
+        9,
+        50,
+        "True",
+        f"{HOST}/OPUS-Other/v1/moses/de-en.txt.zip",
+    ),
+]
 
 
-def test_the_table_is_made_of_the_moses_files_with_english_of_the_counted_releases(tmp_path):
-    more = [
-        ("cmn", "en", "Tatoeba", "moses", "v2022-03-03", 50, 500, "u"),
-        ("de", "fr", "Tatoeba", "moses", "v2022-03-03", 50, 500, "u"),
-        ("de", "en", "Tatoeba", "xml", "v2022-03-03", 50, 500, "u"),
-        ("de", "en", "Tatoeba", "moses", "v2", 50, 500, "u"),
-        ("en", "xx", "Tatoeba", "moses", "v2022-03-03", 1, 0, "u"),  # no pair in it
-        ("en", "", "Tatoeba", "mono", "v2022-03-03", 50, None, "u"),
-        ("en", "cs", "Tatoeba", "moses", "v2022-03-03", 50, 9, "u"),  # in the wrong order
-        ("en", "en", "Tatoeba", "moses", "v2022-03-03", 50, 9, "u"),
-    ]
-    path = database(tmp_path / "opus.db", [*releases(), *more])
-    count = update_facts(path, tmp_path / "opus.tsv")
-    lines = (tmp_path / "opus.tsv").read_text().splitlines()
-    assert lines[0] == "corpus\tversion\tfile\tpairs\tkilobytes"
-    assert [line for line in lines if line.startswith("Tatoeba")] == [
-        "Tatoeba\tv2022-03-03\tcmn-en\t500\t50",
-        "Tatoeba\tv2022-03-03\ten-fr\t700\t70",
-    ]
-    assert count == len(lines) - 1 == len(list(releases())) + 1
+@pytest.fixture
+def remade(tmp_path, monkeypatch):
+    """The table of ROWS, in place of OPUS's."""
+    path = tmp_path / "opus.db"
+    database(path, ROWS)
+    packed = tmp_path / "opusdata.db.gz"
+    with (
+        open(packed, "wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=86_400 * 365) as writer,
+    ):
+        writer.write(path.read_bytes())
+    out = tmp_path / "opus.tsv.xz"
+    assert update_table(packed, out) == 6
+    monkeypatch.setattr(facts, "TABLE", out)
+    forget()
+    yield packed
+    monkeypatch.undo()
+    forget()
+
+
+def forget():
+    facts._lines.cache_clear()
+    facts.opus_files.cache_clear()
+
+
+def test_the_table_is_made_of_the_moses_files_at_their_address_that_have_pairs(remade):
+    assert facts.opus_date() == "1971-01-01"  # the day in the packed file
+    assert opus_releases() == {"Old": ("v1",), "Tatoeba": ("v10", "v9")}  # the newest last
+    assert opus_files("Tatoeba", "v9") == {
+        "cmn-en": OpusFile(500, 50),
+        "de-en": OpusFile(600, 60),
+        "de-fr": OpusFile(7, 1),
+    }
+    assert opus_files("Old", "v1") == {"de-en": OpusFile(None, 50), "de-fr": OpusFile(None, 51)}
+    unpacked = remade.with_name("opus.db")
+    again = remade.with_name("again.xz")
+    update_table(unpacked, again)
+    lines = [lzma.decompress(path.read_bytes()).split(b"\n")[1:] for path in (again, facts.TABLE)]
+    assert lines[0] == lines[1]
+
+
+def test_a_pair_without_english_has_its_files_too():
+    assert facts.opus_pair("MultiCCAligned", "v1.1", "cy", "pl") == ("cy-pl",)
+    assert facts.opus_pair("MultiCCAligned", "v1.1", "zh", "de") == ("de-zh_CN", "de-zh_TW")
+    assert facts.opus_pair("TED2020", "v1", "ku", "en") == ()  # its ku is another language
 
 
 def test_what_is_no_such_database_is_one_clear_line(tmp_path):
+    out = tmp_path / "out.xz"
     with pytest.raises(EmsError, match=r"gone\.db: no such file; it is opusdata"):
-        update_facts(tmp_path / "gone.db", tmp_path / "out.tsv")
+        update_table(tmp_path / "gone.db", out)
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 99)
-    with pytest.raises(EmsError, match=r"expected OpusTools' SQLite database .*unpack"):
-        update_facts(tmp_path / "text.db", tmp_path / "out.tsv")
-    path = database(tmp_path / "empty.db", [])
-    with pytest.raises(EmsError, match="no Moses files of Europarl v8 with English"):
-        update_facts(path, tmp_path / "out.tsv")
-    assert not (tmp_path / "out.tsv").exists()
+    with pytest.raises(EmsError, match=r"expected OpusTools' SQLite database"):
+        update_table(tmp_path / "text.db", out)
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"x" * 9999)[:30])
+    with pytest.raises(EmsError, match=r"cut\.gz: cannot be unpacked"):
+        update_table(tmp_path / "cut.gz", out)
+    with pytest.raises(EmsError, match="no Moses zips of OPUS in it"):
+        update_table(database(tmp_path / "empty.db", []), out)
+    assert not out.exists()
+
+
+def test_without_a_database_that_of_the_package_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install '.[opustools]', or give" in one_line(packaged_database)
+    (tmp_path / "opusdata.db.gz").touch()
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    assert packaged_database() == tmp_path / "opusdata.db.gz"

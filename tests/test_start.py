@@ -1,175 +1,266 @@
-"""Laws of `train.start_from` and `iterations`: a training starts from exactly those weights, its
-hash depends on how they were trained, and what cannot be is an error before anything starts."""
+"""Laws of `ems corpora search` and `ems init`: what is chosen by the rule, and a file that runs."""
+
+import json
 
 import pytest
-from experiments_made import changed, one_line
-from safetensors.torch import load_file
-from train_made import Toy, contents
+import yaml
+from cli_made import Cli
+from experiments_made import one_line
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ems.config import stage_hash, stage_settings
-from ems.train.batches import Data
-from ems.train.job import Places, train
-from ems.train.step import Trainer
+from ems.config import load_experiment, load_site
+from ems.corpora.catalogue import NOISE, UNRATED, about
+from ems.languages import load_languages, load_tatoeba_codes
+from ems.languages.opus import opus_files, opus_pair, opus_releases
+from ems.start.choice import LEAST, choose, shares
+from ems.start.experiment import language_pairs, read_budget, read_languages
+from ems.start.names import find_language, language_of, named_languages, relatives
+from ems.start.recipe import SIZES, size_for, steps_for, validation_of, vocabulary_size
+from ems.start.search import nearest, offers, partners, search
+from ems.start.write import experiment_text
 
-SHORT = {"steps": 4, "validate_every": 4, "checkpoint_every": 2}
-NEXT = {"systems": {"ems": {}, "next": {"train": {"start_from": "ems"}}}, "train": SHORT}
-CHAIN = {"systems": {"ems": {}, "next": {"train": {"start_from": "ems"}, "iterations": 3}}}
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return Toy(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(scope="module")
-def first(toy, tmp_path_factory):
-    return run(toy, tmp_path_factory.mktemp("first"), "ems")
+BASQUE = [("en", "cy"), ("en", "eu"), ("en", "yo")]  # little, more, least
+BUDGET = 600_000
 
 
-def run(toy, folder, name, start=None, **changes):
-    """Train one of the systems of NEXT into `folder`."""
-    data = Data(toy.store("training"), toy.store("validation"), toy.vocabulary)
-    places = Places(folder / "model", folder / "state", start=start)
-    train(toy.experiment(**changed(NEXT, changes)), name, data, places)
-    return folder / "model"
+@pytest.fixture
+def ems(tmp_path):
+    return Cli(tmp_path)
 
 
-def test_without_a_step_the_model_is_the_one_that_it_starts_from(toy, first, tmp_path):
-    out = run(toy, tmp_path, "next", first, systems={"next": {"train": {"steps": 0}}})
-    for name in ("model.safetensors", "heads.safetensors"):
-        ours, theirs = load_file(out / name), load_file(first / name)
-        assert ours.keys() == theirs.keys()
-        assert all(ours[key].equal(theirs[key]) for key in ours)
+# --- names
 
 
-def test_heads_of_other_sizes_begin_anew(toy, first, tmp_path):
-    wider = {"objectives": {"contrastive": {"width": 12}}, "train": {"steps": 0}}
-    out = run(toy, tmp_path, "next", first, systems={"next": wider})
-    assert load_file(out / "heads.safetensors")["contrastive.outer.weight"].shape == (12, 16)
-    assert (out / "model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
+def test_a_language_is_found_by_its_name_and_by_the_codes_that_are_used_of_it():
+    for word in ("Welsh", "welsh", " cy", "cym", "CY"):
+        assert find_language(word).code == "cy"
+    codes = {"zh_CN": "zh", "zh-TW": "zh", "cmn": "zh", "pt_BR": "pt", "no": "nb", "nn": "nn"}
+    codes |= {"jp": "ja", "pes": "fa", "swh": "sw", "fil": "tl", "sh": "sh", "prs": "prs"}
+    assert {word: find_language(word).code for word in codes} == codes
+    assert "unknown language 'Wlsh'; did you mean Welsh" in one_line(find_language, "Wlsh")
 
 
-def test_it_goes_on_from_there_and_a_killed_run_resumes_to_equal_bytes(
-    toy, first, tmp_path, monkeypatch
-):
-    whole = run(toy, tmp_path / "whole", "next", first)
-    assert (
-        load_file(whole / "model.safetensors").keys()
-        == load_file(first / "model.safetensors").keys()
+def test_every_language_of_ours_and_of_the_benchmarks_has_a_name():
+    assert set(load_languages()) <= set(named_languages())
+    for code, language in named_languages().items():
+        assert language.language.iso1 == code
+        assert not (code in load_languages() and language.flores200)
+    own = {language.language.tatoeba_v1 for language in named_languages().values()}
+    assert set(load_tatoeba_codes()) - own == {"ber"}  # a group of languages
+    flores = [each.language.flores200 for each in named_languages().values()]
+    assert len(set(flores) - {""}) > 190
+    welsh = find_language("cy").language
+    assert (welsh.tatoeba_v1, welsh.flores200, welsh.script) == ("cym", "cym_Latn", "Latin")
+
+
+def test_a_code_of_a_corpus_is_the_language_that_it_means_there():
+    assert language_of("CCAligned", "zh_CN") == language_of("Tatoeba", "cmn") == "zh"
+    assert language_of("GlobalVoices", "jp") == "ja"
+    assert language_of("QED", "hau") == "ha"
+    assert language_of("TED2020", "ku") == ""  # Sorani
+    assert language_of("X", "zz") == "zz"
+
+
+def test_the_relatives_of_a_language_share_its_macrolanguage():
+    assert [each.code for each in relatives(find_language("prs"))] == ["fa", "pes"]
+    assert "swh" in {each.code for each in relatives(find_language("sw"))}
+    assert relatives(find_language("cy")) == []
+
+
+# --- search
+
+
+def test_a_search_shows_what_an_entry_of_corpora_takes():
+    found = {offer.corpus: offer for offer in search(find_language("cy"), find_language("pl"))}
+    aligned = found["MultiCCAligned"]
+    assert (aligned.files, aligned.noise) == (("cy-pl",), "mined")
+    assert aligned.pairs == opus_files("MultiCCAligned", aligned.version)["cy-pl"].pairs
+    assert found["Ubuntu"].pairs is None
+    order = [list(NOISE).index(offer.noise) for offer in offers("en", "de")]
+    assert order == sorted(order)
+    for offer in offers("zh", "en"):
+        assert offer.files == opus_pair(offer.corpus, offer.version, "en", "zh")
+        assert offer.version == opus_releases()[offer.corpus][-1]
+
+
+def test_what_is_not_there_is_one_line_with_what_is():
+    dari, manx = find_language("prs"), find_language("gv")
+    assert partners("prs")
+    text = one_line(search, dari, manx)
+    assert "OPUS has no text of Dari (prs) and Manx (gv)" in text
+    assert "it has Dari (prs) with " in text
+    assert "nearest to it OPUS has Persian (fa)" in text
+    assert "found Manx (gv) twice" in one_line(search, manx, manx)
+    assert nearest(find_language("eu")) == ""
+
+
+def test_the_command_lists_a_language_with_english_or_a_pair(ems):
+    text = ems.run("corpora", "search", "Welsh")[0]
+    assert text.startswith("Welsh (cy) and English (en): ")
+    assert "CCAligned" in text
+    rows = json.loads(ems.run("corpora", "search", "cy", "pl", "--json")[0])
+    assert {row["corpus"]: row["licence"] for row in rows}["QED"] == "research only"
+    small = {row["corpus"] for row in rows if row["sentence_pairs"] and row["sentence_pairs"] < 300}
+    text = ems.run("corpora", "search", "cy", "pl")[0]
+    every = ems.run("corpora", "search", "cy", "pl", "--all")[0]
+    assert small
+    assert all(name not in text and name in every for name in small)
+    assert "expected a language, found none" in ems.error("corpora", "search")
+
+
+# --- the rule
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=9), st.integers(0, 10**6))
+def test_shares_are_even_and_leave_nothing_that_could_be_used(have, budget):
+    parts = shares(have, budget)
+    assert all(0 <= part <= most for part, most in zip(parts, have, strict=True))
+    assert min(budget, sum(have)) - len(have) < sum(parts) <= budget
+    short = [part for part, most in zip(parts, have, strict=True) if part < most]
+    assert not short or max(parts) - min(short) <= len(have)
+
+
+def taken(picks, pair, *noises):
+    return [p for p in picks if p.pair == pair and p.most and p.offer.noise in (noises or NOISE)]
+
+
+def test_a_pair_takes_clean_text_before_mined_text_and_no_more_than_its_share():
+    picks = choose(BASQUE, BUDGET)
+    sums = {pair: sum(pick.most for pick in taken(picks, pair)) for pair in BASQUE}
+    assert sum(sums.values()) <= BUDGET
+    assert all(sums[pair] > 0 for pair in BASQUE)
+    for pair in BASQUE:
+        mined = taken(picks, pair, "mined")
+        better = [p for p in picks if p.pair == pair and p.offer.noise in ("clean", "fair")]
+        left = [p for p in better if not p.most and p.reason == "the share is full"]
+        assert not (mined and left)
+        assert sum(pick.most for pick in mined) <= BUDGET / len(BASQUE)
+        strings = sum(pick.most for pick in taken(picks, pair, "strings"))
+        assert strings <= sums[pair] / 9
+    assert taken(picks, ("en", "yo"), "mined")  # else nothing was seen
+
+
+def test_what_is_left_out_has_its_reason():
+    picks = choose([("en", "pl")], 10**9)
+    reasons = {pick.offer.corpus: pick.reason for pick in picks if not pick.most}
+    assert reasons["XLEnt"] == "names, no sentences"
+    assert reasons["NeuLab-TedTalks"] == "repeats TED2020"
+    assert reasons["Ubuntu"] == "not counted"
+    assert reasons["ELRA-W0301"] == "fewer than 5,000 pairs"
+    assert all(pick.most >= LEAST for pick in picks if pick.most)
+    assert {pick.offer.corpus for pick in picks} == {each.corpus for each in offers("en", "pl")}
+    assert all(about(name).noise != "names" for name in set(reasons) - {"XLEnt"} - TITLES)
+
+
+TITLES = {"LinguaTools-WikiTitles", "WikiTitles"}
+
+
+def test_a_huge_corpus_is_not_fetched_for_a_little_of_it():
+    (pair,) = pairs = [("de", "fr")]
+    picks = choose(pairs, 50_000)
+    reasons = {pick.offer.corpus: pick.reason for pick in picks}
+    assert reasons["DGT"] == reasons["Europarl"] == "too large for the share"
+    assert sum(pick.most for pick in picks) == 50_000
+    assert any(pick.offer.corpus == "DGT" for pick in taken(choose(pairs, 5_000_000), pair))
+
+
+def test_of_mined_corpora_the_smallest_download_that_is_enough_is_taken():
+    picks = taken(choose([("en", "yo")], 100_000), ("en", "yo"), "mined")
+    assert [pick.offer.corpus for pick in picks] == ["CCAligned"]
+    sw = [p for p in choose([("en", "sw")], 400_000) if p.offer.noise == "mined"]
+    (one,) = [pick for pick in sw if pick.most]
+    enough = [pick.offer for pick in sw if pick.offer.pairs >= one.most]
+    assert len(enough) > 1
+    assert one.offer.kilobytes == min(offer.kilobytes for offer in enough)
+
+
+def test_each_pair_validates_on_one_corpus_and_trains_on_what_is_left_of_it():
+    picks = [pick for pick in choose(BASQUE, BUDGET) if pick.most]
+    chosen = validation_of(picks)
+    assert sorted(pair for pairs in chosen.values() for pair in pairs) == sorted(BASQUE)
+    noises = {about(name).noise for name in chosen}
+    assert noises <= {"clean", "fair"}
+    assert UNRATED in NOISE
+
+
+def test_sizes_grow_with_the_text():
+    counts = [10**n for n in range(3, 10)]
+    assert [size_for(n).width for n in counts] == sorted(size_for(n).width for n in counts)
+    assert size_for(10**9) == SIZES[-1]
+    assert all(isinstance(steps_for(size_for(n), n), int) for n in counts)
+    vocabularies = [vocabulary_size(*of) for of in ((2, 10**4), (9, 10**7), (60, 10**8))]
+    assert vocabularies == [3000, 26_000, 60_000]
+
+
+BUDGETS = {"5M": 5_000_000, "1.5m": 1_500_000, "20k": 20_000, "1000": 1000}
+
+
+@pytest.mark.parametrize(("text", "pairs"), BUDGETS.items())
+def test_a_budget_is_a_number_of_pairs(text, pairs):
+    assert read_budget(text) == pairs
+
+
+@pytest.mark.parametrize("text", ["", "5X", "-5M", "5 M", "1e6", "999", "2000M", "٥M", "9" * 40])
+def test_anything_else_is_no_budget(text):
+    assert "expected sentence pairs from 1,000 to 1,000,000,000" in one_line(read_budget, text)
+
+
+def test_languages_are_read_once_each_with_english_first():
+    assert [each.code for each in read_languages("cy, Polish,pl,en,cym")] == ["en", "cy", "pl"]
+    assert "expected two or more" in one_line(read_languages, "cy,Welsh")
+    assert language_pairs(read_languages("de,en,fr")) == [("en", "de"), ("en", "fr")]
+    assert language_pairs(read_languages("de,fr,it")) == [("de", "fr"), ("de", "it"), ("fr", "it")]
+
+
+# --- the file
+
+
+@pytest.mark.parametrize("languages", ["en,cy,uk,pl", "sw,yo,en", "en,zh,ja,ka,gd,ckb"])
+def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, languages):
+    out = ems.run("init", "--languages", languages, "--budget", "300k")[0]
+    assert "experiment mine is fine" in ems.run("check", "--experiment", "mine")[1]
+    experiment = load_experiment(
+        "mine", load_site(tmp_path / "config.yaml", {"experiment": "mine"}), tmp_path / "configs"
     )
-    assert contents(whole)["model.safetensors"] != contents(first)["model.safetensors"]
-    step, own = [], Trainer.step
-
-    def dies(self, batch):
-        step.append(batch)
-        if len(step) == 4:
-            raise KeyboardInterrupt
-        return own(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "step", dies)
-        with pytest.raises(KeyboardInterrupt):
-            run(toy, tmp_path / "killed", "next", first)
-    assert contents(run(toy, tmp_path / "killed", "next", first)) == contents(whole)
-
-
-def test_the_folder_is_given_where_the_setting_is_and_there_alone(toy, first, tmp_path):
-    message = one_line(lambda: run(toy, tmp_path, "next"))
-    assert (
-        message == "systems.next.train.start_from: ems; give its model folder, `ems train --start`"
-    )
-    message = one_line(lambda: run(toy, tmp_path, "ems", first))
-    assert message.endswith("systems.ems has no train.start_from; set it to a system")
+    assert set(experiment.languages) == {each.code for each in read_languages(languages)}
+    assert set(experiment.segmenters.values()) == {"unicode"}
+    assert experiment.vocabulary.byte_fallback
+    assert experiment.export.systems == ["ems"]
+    picks = choose(language_pairs(read_languages(languages)), 300_000)
+    expected = {(pick.offer.corpus, pick.offer.version) for pick in picks if pick.most}
+    assert {(corpus.name, corpus.version) for corpus in experiment.corpora} == expected
+    for pick in picks:
+        if pick.most:
+            (corpus,) = [each for each in experiment.corpora if each.name == pick.offer.corpus]
+            pair = "-".join(sorted(pick.pair))
+            assert corpus.files(pair) == pick.offer.files
+            assert corpus.cap(pair) == (pick.most // len(pick.offer.files) if pick.capped else None)
+    assert f"{sum(pick.most for pick in picks):,} sentence pairs, budget 300,000" in out
+    validated = [pair for corpus in experiment.validation for pair in corpus.pairs]
+    assert sorted(validated) == sorted({"-".join(sorted(pick.pair)) for pick in picks})
 
 
-@pytest.mark.parametrize("sizes", [{"width": 8}, {"layers": 2}])
-def test_an_encoder_of_other_sizes_is_an_error(sizes, toy, first, tmp_path):
-    message = one_line(lambda: run(toy, tmp_path, "next", first, model=sizes))
-    assert "other sizes" in message
-    assert message.endswith("set the same layers, width, heads, feed_forward and max_tokens")
+def test_without_english_the_file_has_the_pairs_between_the_languages():
+    languages = read_languages("cy,pl,uk")
+    text = experiment_text("x", languages, choose(language_pairs(languages), 10**5), "ems init")
+    value = yaml.safe_load(text)
+    assert all(set(entry) <= ENTRY for entry in value["corpora"])
+    pairs = {pair for entry in value["corpora"] for pair in entry["pairs"]}
+    assert pairs == {"cy-pl", "cy-uk", "pl-uk"}
+    assert set(value["evalsets"]) == {"flores200"}  # the others are scored with English
 
 
-# --- settings
+ENTRY = {"name", "version", "part", "pairs", "max_pairs"}
 
 
-def test_the_hash_depends_on_how_the_other_was_trained_and_not_on_its_name(toy):
-    ours = toy.experiment(**NEXT)
-    longer = toy.experiment(**changed(NEXT, {"systems": {"ems": {"train": {"steps": 9}}}}))
-    assert stage_hash(ours, "train", system="next") != stage_hash(longer, "train", system="next")
-    other = {"ems": {}, "base": {}, "next": {"train": {"start_from": "base"}}}
-    renamed = toy.experiment(**{**NEXT, "systems": other})
-    assert stage_hash(ours, "train", system="next") == stage_hash(renamed, "train", system="next")
-    settings = stage_settings(ours, "train", system="next")
-    assert settings["start"] == stage_hash(ours, "train", system="ems")
-    assert "start" not in stage_settings(ours, "train", system="ems")
-
-
-def test_iterations_make_a_chain_that_starts_where_the_system_does(toy):
-    ours = toy.experiment(**CHAIN)
-    starts = {
-        name: system.train.start_from for name, system in ours.systems.items() if system.trained
-    }
-    assert starts == {"ems": None, "next-1": "ems", "next-2": "next-1", "next-3": "next-2"}
-    hashes = [stage_hash(ours, "train", system=name) for name in starts]
-    assert len(set(hashes)) == 4
-    more = toy.experiment(**changed(CHAIN, {"systems": {"next": {"iterations": 5}}}))
-    assert [stage_hash(more, "train", system=name) for name in starts] == hashes
-
-
-def test_a_start_that_is_an_entry_with_each_is_that_of_the_same_vocabulary(toy):
-    names = {"de": {"languages": ["en", "de"]}, "fr": {"languages": ["en", "fr"]}}
-    systems = {
-        "base": {"each": ["de", "fr"]},
-        "next": {"each": ["de", "fr"], "train": {"start_from": "base"}, "iterations": 2},
-    }
-    expanded = toy.experiment(vocabularies=names, systems={"ems": {}, **systems}).systems
-    assert expanded["next-fr-1"].train.start_from == "base-fr"
-    assert expanded["next-de-2"].train.start_from == "next-de-1"
-
-
-MISTAKES = {
-    "itself": (
-        {"ems": {"train": {"start_from": "ems"}}},
-        "ems is no other system that is trained here",
-    ),
-    "unknown": (
-        {"ems": {"train": {"start_from": "x"}}},
-        "x is no other system that is trained here",
-    ),
-    "a baseline": (
-        {"ems": {"train": {"start_from": "x"}}, "x": {"kind": "char-ngram"}},
-        "x is no other system that is trained here; there: none",
-    ),
-    "a circle": (
-        {"ems": {"train": {"start_from": "b"}}, "b": {"train": {"start_from": "ems"}}},
-        "systems.ems.train.start_from: a circle, ems from b from ems; change one of them",
-    ),
-    "other sizes": (
-        {"ems": {}, "b": {"model": {"layers": 3}, "train": {"start_from": "ems"}}},
-        "systems.b.train.start_from: ems has model.layers 1, but this system 3; say the same",
-    ),
-    "fewer languages": (
-        {"ems": {"languages": ["en", "de"]}, "b": {"train": {"start_from": "ems"}}},
-        "systems.b.train.start_from: ems does not know fr; leave it out",
-    ),
-    "iterations of a name": (
-        {"ems": {"train": {"start_from": "b"}, "iterations": 2}, "b": {}, "ems-1": {}},
-        "systems.ems.iterations: makes ems-1, which is another system's name",
-    ),
-    "iterations of a baseline": (
-        {"ems": {}, "x": {"kind": "char-ngram", "iterations": 2}},
-        "systems.x.iterations: x is not trained here; leave it out",
-    ),
-    "coherence without a start": (
-        {"ems": {"objectives": {"xtr": {"weight": 0}, "coherence": {"weight": 1}}}},
-        "systems.ems: train.start_from: this key is missing",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_what_cannot_be_is_an_error_of_one_line(name, toy):
-    systems, expected = MISTAKES[name]
-    if "coherence" in name:
-        systems["ems"]["objectives"]["contrastive"] = {"weight": 0, "width": 8}
-    assert expected in one_line(lambda: toy.experiment(systems=systems))
+def test_a_file_that_is_there_stays_and_a_language_without_text_is_named(ems, tmp_path):
+    ems.run("init", "--languages", "en,cy", "--budget", "20k")
+    before = (tmp_path / "configs/mine.yaml").read_text()
+    assert "another one is there" in ems.error("init", "--languages", "en,pl")
+    ems.run("init", "--languages", "en,cy", "--budget", "20k")  # the same again
+    assert (tmp_path / "configs/mine.yaml").read_text() == before
+    message = ems.error("init", "--languages", "en,prs,nan", "--out", "configs/x.yaml")
+    assert "OPUS has no text of Min Nan Chinese (nan) with en, prs" in message
+    assert "nearest to it OPUS has Chinese (zh)" in message
+    assert not (tmp_path / "configs/x.yaml").exists()

@@ -38,25 +38,55 @@ def check(experiment: common.OtherExperiment = None) -> None:
 
 
 def corpora(
-    action: Annotated[Literal["list", "update"], Mark.POSITIONAL],
+    action: Annotated[Literal["list", "search", "update"], Mark.POSITIONAL],
+    language: Annotated[str, "search: language, a name or code", Mark.POSITIONAL] = "",
+    other: Annotated[str, "search: the other side (default: English)", Mark.POSITIONAL] = "",
     experiment: common.OtherExperiment = None,
-    json: Annotated[bool, "list: JSON"] = False,
+    json: Annotated[bool, "list, search: JSON"] = False,
     csv: Annotated[bool, "list: CSV with a row per corpus and pair"] = False,
-    db: Annotated[Path | None, "update: OpusTools' database, opusdata.db"] = None,
-    out: Annotated[Path, "update: table to write", Writes()] = Path("ems/languages/opus.tsv"),
+    all: Annotated[bool, "search: small corpora too"] = False,
+    db: Annotated[Path | None, "update: OpusTools' database (default: the package's)"] = None,
+    out: Annotated[Path, "update: table to write", Writes()] = Path("ems/languages/opus.tsv.xz"),
 ) -> None:
-    """List what an experiment downloads, or update the table of OPUS's files."""
+    """List what an experiment downloads, search OPUS, or update the table of OPUS's files."""
+    if bool(language) != (action == "search"):
+        expected = "a language" if action == "search" else "nothing more"
+        raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
     if action == "list":
         from ems.downloads import as_csv, as_json, as_text
 
         form = as_json if json else as_csv if csv else as_text
         sys.stdout.write(form(common.experiment_of(experiment)))
-        return
-    from ems.corpora.opus_database import update_facts
+    elif action == "search":
+        _search(language, other, json, all)
+    else:
+        from ems.corpora.opus_database import packaged_database, update_table
 
-    if db is None:
-        raise EmsError("ems corpora update: give OpusTools' database, --db FILE")
-    common.log.info("%s: %s files", out, update_facts(db, out))
+        common.log.info("%s: %s files", out, f"{update_table(db or packaged_database(), out):,}")
+
+
+def _search(language: str, other: str, json: bool, every: bool) -> None:
+    from ems.start import search
+    from ems.start.names import find_language
+
+    first, second = find_language(language), find_language(other or search.PIVOT)
+    found = search.search(first, second)
+    text = search.as_json(found) if json else search.as_text(first, second, found, every)
+    sys.stdout.write(text)
+
+
+def init(
+    languages: Annotated[str, "languages by name or code: cy,uk,Polish"],
+    budget: Annotated[str, "most sentence pairs of all corpora, like 800k"] = "5M",
+    out: Annotated[Path, "experiment to write", Writes()] = Path("configs/mine.yaml"),
+) -> None:
+    """Write an experiment for some languages, of what OPUS has of them."""
+    from ems.start.experiment import make_experiment, read_budget, read_languages
+
+    pairs, chosen = read_budget(budget), read_languages(languages)
+    command = f"ems init --languages {','.join(each.code for each in chosen)} --budget {budget}"
+    sys.stdout.write(make_experiment(chosen, pairs, out, command))
+    common.log.info("%s is written; next: ems check --experiment %s", out, out.stem)
 
 
 def demo_mirror(out: common.OutFolder) -> None:

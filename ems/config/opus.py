@@ -1,9 +1,9 @@
 """Which files of a corpus an entry of an experiment means: its language pairs and their codes.
 
-Of a corpus whose files are known (ems/languages/opus.py) an entry takes what is there: it needs no
-list of languages, and a language that it names must be there. These are the files with English. Of
-any other corpus, and of pairs without English, every pair that is named, or that the experiment's
-languages make, is expected under its languages' own codes.
+Of a release of OPUS (ems/languages/opus.py) an entry takes what is there: it needs no list of
+languages, and a pair that it names must be there. Of any other corpus, and of one with a `source`
+of its own, every pair that is named, or that the experiment's languages make, is expected under its
+languages' own codes.
 """
 
 from itertools import combinations, product
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ems.corpora.settings import CorpusEntry
 from ems.errors import EmsError
 from ems.languages import load_languages
-from ems.languages.opus import OpusFile, opus_codes, opus_files
+from ems.languages.opus import OpusFile, opus_codes, opus_files, other_codes
 
 PAPER = "paper"  # the value of `codes` that means: what EMS used
 ALL = "all"  # the value of `pairs` that means: every pair of the languages
@@ -84,7 +84,7 @@ def pair_files(key: str, entry: CorpusEntry, pairs: list[Pair]) -> Files:
     Raises `EmsError` for a pair that the entry names and the corpus lacks, for a code that it
     lacks, and for a file that two pairs would be made of.
     """
-    known = opus_files(entry.name, entry.version)
+    known = {} if entry.source else opus_files(entry.name, entry.version)
     _check_codes(key, entry, known)
     files = {pair: _files(entry, pair, known) for pair in pairs}
     missing = [pair for pair in pairs if not files[pair]]
@@ -100,10 +100,23 @@ def pair_files(key: str, entry: CorpusEntry, pairs: list[Pair]) -> Files:
 def _files(entry: CorpusEntry, pair: Pair, known: dict[str, OpusFile]) -> dict[str, bool]:
     """Return the names of a pair's files, and whether its second language is first there."""
     codes = [_codes(entry, language, known) for language in pair]
-    files = {pair_name(*both): both != tuple(sorted(both)) for both in product(*codes)}
-    if not known or ENGLISH not in pair:
-        return files
-    return {name: turned for name, turned in files.items() if name in known}
+    if not known:
+        return _named(codes)
+    more = [(*own, *_others(entry, code)) for own, code in zip(codes, pair, strict=True)]
+    return _known(codes, known) or _known(more, known)
+
+
+def _known(codes: list[tuple[str, ...]], known: dict[str, OpusFile]) -> dict[str, bool]:
+    return {name: turned for name, turned in _named(codes).items() if name in known}
+
+
+def _named(codes: list[tuple[str, ...]]) -> dict[str, bool]:
+    return {pair_name(*both): both != tuple(sorted(both)) for both in product(*codes)}
+
+
+def _others(entry: CorpusEntry, language: str) -> tuple[str, ...]:
+    chosen = entry.codes == PAPER or language in entry.codes
+    return () if chosen else other_codes(entry.name, language)
 
 
 def _codes(entry: CorpusEntry, language: str, known: dict[str, OpusFile]) -> tuple[str, ...]:
@@ -142,11 +155,15 @@ def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> No
         return
     for language, codes in chosen.items():
         for code in codes:
-            if known and pair_name(ENGLISH, code) not in known:
+            if known and not any(code in file.split("-") for file in known):
                 raise EmsError(
                     f"{key}.codes.{language}: {name} has no file {pair_name(ENGLISH, code)}; "
-                    f"it has: {', '.join(known)}"
+                    f"it has: {_with_english(known)}"
                 )
+
+
+def _with_english(known: dict[str, OpusFile]) -> str:
+    return ", ".join(name for name in known if ENGLISH in name.split("-"))
 
 
 def _check_shared(key: str, files: dict[Pair, dict[str, bool]]) -> None:

@@ -1,54 +1,114 @@
-"""Make ems/languages/opus.tsv from OpusTools' database: `ems corpora update --db FILE`.
+"""Make ems/languages/opus.tsv.xz from OpusTools' database: `ems corpora update`.
 
-The database is an SQLite file, `opusdata.db.gz` in OpusTools' wheel (unpack it first). Its table
-`opusfile` has a row per file; ours are the Moses zips with English of the releases that the column
-`counted` of catalogue.tsv names. A file whose codes are not sorted is left out: News-Commentary v16
-has a stray en-cs (883 pairs) beside its cs-en.
+The database is SQLite, `opusdata.db.gz` in the package opustools, packed or unpacked. Its table
+`opusfile` has a row per file; ours are the Moses zips. Left out are files whose codes are not
+sorted (News-Commentary v16 has a stray en-cs beside its cs-en), files at another address than their
+name says, and files without a pair in a release that is counted. The newest release of a corpus
+stands behind the others.
 """
 
+import gzip
+import importlib.util
+import lzma
+import shutil
 import sqlite3
+import tempfile
+from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
-from ems.corpora.catalogue import catalogue
 from ems.errors import EmsError
-from ems.files import write_text
+from ems.files import atomic_path
+from ems.progress import log
 
-HEADER = ("corpus", "version", "file", "pairs", "kilobytes")
+HOST = "https://object.pouta.csc.fi"
+GZIP = b"\x1f\x8b"
 QUERY = """
-    SELECT source || '-' || target, alignment_pairs, size FROM opusfile
-    WHERE corpus = ? AND version = ? AND preprocessing = 'moses' AND alignment_pairs > 0
-      AND (source = 'en' OR target = 'en') AND source < target
-    ORDER BY 1
+    SELECT corpus, version, source, target, CAST(alignment_pairs AS INTEGER), size FROM opusfile
+    WHERE preprocessing = 'moses' AND source < target
+      AND url = ? || '/OPUS-' || corpus || '/' || version || '/moses/' || source || '-' || target
+        || '.txt.zip'
+    ORDER BY corpus, latest = 'True', version, source, target
 """
+Row = tuple[str, str, str, str, int, int]  # corpus, version, two codes, pairs, KB
 
 
-def update_facts(database: Path, out: Path) -> int:
-    """Write the table of all counted releases to `out`; return the number of files.
+def packaged_database() -> Path:
+    """Return the database of the package opustools. Raises `EmsError` if it is not installed."""
+    package = importlib.util.find_spec("opustools")
+    path = Path(package.origin).parent / "opusdata.db.gz" if package and package.origin else None
+    if path is None or not path.is_file():
+        raise EmsError(
+            "the package opustools with its database is not installed: pip install "
+            "'.[opustools]', or give the database, --db opusdata.db.gz"
+        )
+    return path
 
-    Raises `EmsError` for a file that is no such database, and for a release that it does not have.
+
+def update_table(database: Path, out: Path) -> int:
+    """Write the table of all Moses zips to `out`; return their number.
+
+    Raises `EmsError` for a file that is no such database, or has no Moses zips.
     """
     if not database.is_file():
-        raise EmsError(f"{database}: no such file; it is opusdata.db.gz of OpusTools, unpacked")
-    rows = [HEADER]
+        raise EmsError(f"{database}: no such file; it is opusdata.db.gz of OpusTools")
+    with tempfile.TemporaryDirectory() as folder:
+        unpacked, day = _unpacked(database, Path(folder) / "opusdata.db")
+        rows = _rows(database, unpacked)
+    lines = [f"OpusTools\t{day}", *map(_line, _releases(rows))]
+    count = sum(line.count(",") + line.count(":") for line in lines[1:])
+    packed = lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
+    with atomic_path(out) as temporary:
+        temporary.write_bytes(packed)
+    return count
+
+
+def _unpacked(database: Path, path: Path) -> tuple[Path, str]:
+    """Return the database as SQLite wants it, at `path` if it was packed, and its day: the one in
+    the header of the packed file, or that of the file.
+    """
+    with open(database, "rb") as reader:
+        start = reader.read(8)
+    seconds = database.stat().st_mtime
+    if start.startswith(GZIP):
+        seconds = int.from_bytes(start[4:], "little")
+        log.info("%s: unpacking", database)
+        try:
+            with gzip.open(database) as reader, open(path, "wb") as writer:
+                shutil.copyfileobj(reader, writer)
+        except (EOFError, OSError) as error:
+            raise EmsError(f"{database}: cannot be unpacked ({error}); fetch it again") from None
+        database = path
+    return database, f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
+
+
+def _rows(database: Path, unpacked: Path) -> list[Row]:
     try:
-        with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as link:
-            for name, known in catalogue().items():
-                if known.counted:
-                    rows += _release(link, name, known.counted, database)
+        with closing(sqlite3.connect(f"{unpacked.resolve().as_uri()}?mode=ro", uri=True)) as link:
+            rows = link.execute(QUERY, (HOST,)).fetchall()
     except sqlite3.Error as error:
-        raise EmsError(
-            f"{database}: expected OpusTools' SQLite database ({error}); unpack opusdata.db.gz"
-        ) from None
-    write_text(out, "".join("\t".join(map(str, row)) + "\n" for row in rows))
-    return len(rows) - 1
+        raise EmsError(f"{database}: expected OpusTools' SQLite database ({error})") from None
+    if not rows:
+        raise EmsError(f"{database}: no Moses zips of OPUS in it; is it the whole database?")
+    return rows
 
 
-def _release(link: sqlite3.Connection, corpus: str, version: str, database: Path) -> list[tuple]:
-    files = link.execute(QUERY, (corpus, version)).fetchall()
-    if not files:
-        raise EmsError(
-            f"{database}: no Moses files of {corpus} {version} with English; is it the whole "
-            "database, and is that the release's name there (the column counted of catalogue.tsv)?"
-        )
-    return [(corpus, version, *file) for file in files]
+def _releases(rows: list[Row]) -> Iterator[list[Row]]:
+    """Yield the files of each release in order; of one that is counted those that have a pair."""
+    releases: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
+    for row in rows:
+        releases.setdefault(row[:2], {})[row[2:4]] = row
+    for files in releases.values():
+        counted = [row for row in files.values() if row[4]]
+        yield counted or list(files.values())
+
+
+def _line(files: list[Row]) -> str:
+    """Return the line of a release: "Books\tv1\tde:en,fr\t51467 1582\t3948 115"."""
+    groups: dict[str, list[str]] = {}
+    for _, _, first, second, _, _ in files:
+        groups.setdefault(first, []).append(second)
+    names = " ".join(f"{first}:{','.join(seconds)}" for first, seconds in groups.items())
+    pairs = " ".join(str(row[4]) for row in files) if files[0][4] else "?"
+    return "\t".join((*files[0][:2], names, pairs, " ".join(str(row[5]) for row in files)))

@@ -61,8 +61,7 @@ class CorpusEntry(Settings):
     languages: listing(str, least=1) | None = Field(
         None,
         description="Languages whose pairs are used (see `pairs`), or whose documents are "
-        "(default: all of the experiment; of a release in ems/languages/opus.tsv those that it "
-        "has).",
+        "(default: all of the experiment; of a release of OPUS those that it has).",
     )
     without: list[str] = Field([], description="Languages that are left out.")
     vocabularies: listing(str) = Field(

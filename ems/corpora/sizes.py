@@ -1,6 +1,6 @@
 """What an experiment is going to download, without a network: files, sentence pairs, KB.
 
-Counts are those of ems/languages/opus.tsv; what it does not list (a corpus of one's own, another
+Counts are those of ems/languages/opus.py; what OPUS does not count (a corpus of one's own, a newer
 release) is None, never 0. LASER's mined files only have an upper bound: OPUS's release is the same
 corpus at the lower threshold of 1.04. Of evaluation sets only those that are drawn from whole
 corpora are listed: the others are small.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ems.benchmarks import benchmark
 from ems.config import Corpus, Experiment, Split, pair_name
 from ems.config.experiment import other_language
-from ems.corpora.catalogue import catalogue
+from ems.corpora.catalogue import licence_of
 from ems.corpora.split import span_of_part
 from ems.languages.opus import opus_files
 from ems.settings import Json
@@ -45,8 +45,7 @@ class PairSize:
         """The licence of the corpus by the catalogue."""
         if self.corpus.dumped:
             return "CC BY-SA 4.0"
-        known = None if self.corpus.own else catalogue().get(self.corpus.name)
-        return known.licence if known else "yours"
+        return "yours" if self.corpus.own else licence_of(self.corpus.name)
 
 
 def pair_sizes(experiment: Experiment) -> list[PairSize]:
@@ -66,7 +65,7 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
     known = {} if corpus.documents else opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(pair)]
     kilobytes = 0 if shared or corpus.paths else None  # the user's own are read in place
-    if corpus.own or None in files:
+    if corpus.own or None in files or None in [file.pairs for file in files]:
         return PairSize(role, corpus, pair, kilobytes=kilobytes, shared=shared)
     used = sum(_used(corpus, pair, split, file.pairs) for file in files)
     if corpus.mined:
@@ -98,7 +97,8 @@ def set_sizes(experiment: Experiment) -> list[Json]:
         known = opus_files(corpus, evalset.version)
         files = [known.get(pair_name("en", code)) for code in evalset.languages]
         place = {"evalset": name, "corpus": corpus, "version": evalset.version}
-        lines = None if None in files else sum(file.pairs for file in files)
+        counts = [file.pairs if file else None for file in files]
+        lines = None if None in counts else sum(counts)
         kilobytes = None if None in files else sum(file.kilobytes for file in files)
         sizes.append({**place, "files": len(files), "lines": lines, "kilobytes": kilobytes})
     return sizes

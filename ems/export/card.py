@@ -16,7 +16,7 @@ import numpy as np
 import yaml
 
 from ems.benchmarks import benchmark, has, module
-from ems.corpora.catalogue import catalogue
+from ems.corpora.catalogue import licence_of, versions_of
 from ems.errors import EmsError
 from ems.export.folder import Exported
 from ems.export.segmenters import Loss
@@ -300,5 +300,4 @@ def _corpora(exported: Exported, path: Path) -> str:
 def _licence(corpus: str) -> str:
     """Return the licence of a corpus by the catalogue."""
     name = corpus.partition(" ")[0].partition(PART)[0]
-    known = catalogue().get(name)
-    return known.licence if known else UNKNOWN
+    return licence_of(name) if versions_of(name) else UNKNOWN

@@ -1,0 +1,85 @@
+"""The sizes of an experiment by the number of its sentence pairs, and what validates it."""
+
+from dataclasses import dataclass
+
+from ems.start.choice import Pick
+
+HELD_OUT = 500  # pairs of a language that validate
+WORTH = 4  # a file has at least so many times the pairs that are held out of it
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model and its training, for up to `pairs` sentence pairs; `epochs` is how often each is
+    seen, up to `most` steps.
+    """
+
+    pairs: int
+    layers: int
+    width: int
+    heads: int
+    batch: int
+    rate: float
+    epochs: float
+    most: int
+
+
+SIZES = (
+    Size(500_000, 1, 128, 4, 256, 0.002, 5, 10_000),
+    Size(10_000_000, 2, 256, 4, 256, 0.001, 2, 40_000),
+    Size(50_000_000, 4, 512, 8, 512, 0.0007, 1, 100_000),
+    Size(10**12, 6, 1024, 16, 608, 0.0003, 3, 800_000),  # EMS v2, IV-B
+)
+
+
+def size_for(pairs: int) -> Size:
+    """Return the size for so many sentence pairs."""
+    return next(size for size in SIZES if pairs <= size.pairs)
+
+
+def steps_for(size: Size, pairs: int) -> int:
+    """Return the steps of a training, in full hundreds."""
+    return max(300, min(size.most, round(size.epochs * pairs / size.batch / 100) * 100))
+
+
+def vocabulary_size(languages: int, pairs: int) -> int:
+    """Return the number of subwords: more for more languages, and fewer where there is little text
+    to learn them from.
+    """
+    return max(3000, min(8000 + 2000 * languages, 60_000, pairs // 10 // 100 * 100))
+
+
+def validation_of(picks: list[Pick]) -> dict[str, list[tuple[str, str]]]:
+    """Return the corpora whose first pairs are held out -> the pairs of languages that each
+    validates: one for each, of the cleanest class, and as few corpora as do.
+    """
+    left = {pick.pair for pick in picks if pick.most}
+    chosen: dict[str, list[tuple[str, str]]] = {}
+    while left:
+        able: dict[str, list[Pick]] = {}
+        for pick in picks:
+            if pick.most and pick.pair in left:
+                able.setdefault(pick.offer.corpus, []).append(pick)
+        name = max(able, key=lambda corpus: _worth(able[corpus]))
+        large = [pick.pair for pick in able[name] if _is_large(pick)]
+        chosen[name] = large or [pick.pair for pick in able[name]]
+        left -= set(chosen[name])
+    return chosen
+
+
+def _worth(picks: list[Pick]) -> tuple[int, int, int]:
+    """Return what makes a corpus a good one to validate on: many pairs of languages, human
+    translation, size.
+    """
+    large = [pick for pick in picks if _is_large(pick)]
+    human = sum(pick.offer.noise in ("clean", "fair") for pick in large)
+    return human, len(large), sum(pick.most for pick in picks)
+
+
+def _is_large(pick: Pick) -> bool:
+    return pick.most >= WORTH * HELD_OUT
+
+
+def held_out(picks: list[Pick]) -> int:
+    """Return how many pairs of each file of a corpus are held out."""
+    return min(HELD_OUT, *(pick.offer.pairs // len(pick.offer.files) // WORTH for pick in picks))

@@ -1,0 +1,84 @@
+"""Laws of what `ems init` writes: it runs from a server with OPUS's names to the token shards."""
+
+import json
+from functools import partial
+
+import pytest
+import yaml
+from conftest import SHARED
+from experiments_made import shipped
+from mirror_made import write_flores, write_sib, write_tatoeba
+from served_made import made_up, server, shared_pairs, write_served
+
+from ems.config import load_experiment, load_site
+
+TEXT = 60  # lines of an evaluation set
+
+
+def write_benchmarks(mirror, experiment):
+    """The three open benchmarks of an experiment, as published, of made-up sentences."""
+    for name in ("tatoeba", "flores200", "sib200"):
+        for code in experiment.evalsets[name].languages:
+            lines = made_up(TEXT, f"{name} {code}", "en", "de")
+            if name == "tatoeba":
+                write_tatoeba(mirror, code, lines)
+            elif name == "flores200":
+                write_flores(mirror, code, [own for own, _ in lines])
+            else:
+                examples = [("travel", own) for own, _ in lines]
+                write_sib(mirror, code, dict.fromkeys(("train", "dev", "test"), examples))
+
+
+@pytest.fixture
+def served(fresh):
+    """Serve the mirror folder of a project, which takes everything from there."""
+    project = fresh
+    web, running = server(project.folder / "mirror")
+    with running:
+        path = project.folder / "config.yaml"
+        site = yaml.safe_load(path.read_text())
+        sets = ("tatoeba", "flores200", "sib200")
+        site["sources"] = {"opus": web.address, **{name: f"{web.address}/{name}" for name in sets}}
+        path.write_text(yaml.safe_dump(site))
+        yield project
+
+
+def load(project, name):
+    site = load_site(project.folder / "config.yaml", {"experiment": name})
+    return load_experiment(name, site, project.folder / "configs")
+
+
+def to_shards(project, name):
+    """Run an experiment up to its shards; what each pair of each corpus kept."""
+    project.snakemake("-j2", "--config", f"experiment={name}", "--", "text")
+    index = project.folder / f"results/{name}/shards/shared/index.json"
+    return json.loads(index.read_text())
+
+
+@pytest.mark.slow
+def test_what_init_writes_runs_from_a_server_of_opuss_names(served):
+    served.run("ems", "init", "--languages", "en,gd", "--budget", "20k")
+    path = served.folder / "configs/mine.yaml"
+    value = yaml.safe_load(path.read_text())
+    value["vocabulary"] |= {"size": 400, "sample_lines": 2000}  # of made-up words there are few
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+    experiment = load(served, "mine")
+    write_served(served.folder / "mirror", experiment, partial(made_up, 2600))
+    write_benchmarks(served.folder / "mirror", experiment)
+    assert to_shards(served, "mine")
+    report = json.loads((served.folder / "results/mine/reports/decontamination.json").read_text())
+    assert report
+
+
+@pytest.mark.slow
+def test_starter_runs_from_a_server_of_opuss_names(served):
+    """With the text of ../shared where a developer has it."""
+    experiment = shipped("starter")
+    text = shared_pairs if SHARED.is_dir() else made_up
+    write_served(served.folder / "mirror", experiment, partial(text, 3000))
+    write_benchmarks(served.folder / "mirror", experiment)
+    path = served.folder / "configs/starter.yaml"
+    value = yaml.safe_load(path.read_text())
+    value["vocabulary"] |= {"size": 400, "sample_lines": 9000}
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+    assert to_shards(served, "starter")
