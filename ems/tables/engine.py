@@ -147,7 +147,8 @@ def write_systems(
     """Write a table of some score files as .tex, .md and .csv beside `out`.
 
     `printed` names models of the papers, `order` the systems that come first; `families` are
-    systems that share a row; `names` are the rows of files of several experiments. Raises `EmsError` for scores that cannot share a table.
+    systems that share a row; `names` are the rows of files of several experiments. Raises
+    `EmsError` for scores that cannot share a table.
     """
     files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
     if len(files) == 1 or not any(files.values()):

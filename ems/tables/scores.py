@@ -93,10 +93,10 @@ def read_scores(
     """Read score files of `benchmark`, one row per system: those of `order` first, then as given.
 
     `families` are systems that share a row. `names` are those of the rows, where the files are of
-    several experiments: each may have other languages, and train on a language that another does
-    not. `seen` keeps the languages that the systems were
-    trained on, or the others. Raises `EmsError` when there are no files, one is malformed or of
-    another metric, they cannot share a table, or no language is kept.
+    several experiments: one may have languages that another lacks or does not train on. `seen`
+    keeps the languages that the systems were trained on, or the others. Raises `EmsError` when
+    there are no files, one is malformed or of another metric, they cannot share a table, or no
+    language is kept.
     """
     if not paths:
         raise EmsError(
