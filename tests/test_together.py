@@ -1,4 +1,4 @@
-"""Laws of several experiments side by side: what shares a table, whose a copy is, what DVC reads."""
+"""Laws of experiments side by side: what shares a table, whose a copy is, what DVC reads."""
 
 import csv
 import json
