@@ -116,7 +116,8 @@ rule tables_pdf:
         "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"
 
 
-# The numbers that `dvc metrics` and `dvc plots` show.
+# The numbers that `dvc metrics` and `dvc plots` show. Losses go into files beside its output: Snakemake would put one
+# of its own into a folder, which `dvc plots` cannot read.
 rule metrics:
     input:
         scores=[path for name in EXPERIMENT.benchmarks for path in scores(EXPERIMENT, name)],
@@ -125,8 +126,6 @@ rule metrics:
         ],
     output:
         f"{RESULTS}/metrics/scores.json",
-        directory(f"{RESULTS}/metrics/training"),
-        directory(f"{RESULTS}/metrics/validation"),
     log:
         f"{LOGS}/metrics.log",
     params:
