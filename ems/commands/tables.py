@@ -70,12 +70,12 @@ def follow(
     sink: Annotated[Literal["dvclive", "trackio", "wandb"], "tracker to send the rows to"],
     losses: Annotated[Path, "losses.jsonl of a model, which may not be there yet with --state"],
     state: Annotated[Path | None, "state folder of a training that runs"] = None,
-    folder: Annotated[Path, "where dvclive writes", Writes("folder")] = Path("results/dvclive"),
+    out: Annotated[Path, "where dvclive writes", Writes("folder")] = Path("results/dvclive"),
 ) -> None:
     """Send the loss log of a training to a tracker of experiments."""
     from ems.follow import follow as send
 
-    common.log.info("%s: %s rows to %s", losses, send(sink, losses, state, folder), sink)
+    common.log.info("%s: %s rows to %s", losses, send(sink, losses, state, out), sink)
 
 
 def figure(
