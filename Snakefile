@@ -31,14 +31,23 @@ onstart:
     workflow.scheduler.job_rate_limiter = None
 
 
-rule all:
-    default_target: True
+# What the experiment keeps in its own folder.
+rule tables:
     input:
-        expand("results/tables/{table}.tex", table=TABLES),
-        expand("results/figures/{figure}.svg", figure=FIGURES),
+        expand(f"{RESULTS}/tables/{{table}}.tex", table=TABLES),
+        expand(f"{RESULTS}/figures/{{figure}}.svg", figure=FIGURES),
+        f"{RESULTS}/metrics/scores.json",
         f"{COSTS}/summary/costs.tex",
         expand(f"{COSTS}/summary/{{timed}}.tex", timed=TIMED_TABLES),
         expand(f"{COSTS}/summary/{{timed}}.svg", timed=TIMED_FIGURES),
+
+
+rule all:
+    default_target: True
+    input:
+        rules.tables.input,
+        expand("results/tables/{table}.tex", table=TABLES),
+        expand("results/figures/{figure}.svg", figure=FIGURES),
 
 
 # The stages as targets: what dvc.yaml calls, and handy by themselves.

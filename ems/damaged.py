@@ -128,7 +128,7 @@ def _of_results(name: str, *parts: str) -> _Remedy | None:
             return _of_results(name, "models", times.removesuffix(TIMES))
         case ["text" | "vocab", _, *_]:
             return _Remedy(path, (path,), name, next_run="text")
-        case ["scores" | "reports", _, *_]:
+        case ["scores" | "reports" | "tables" | "figures", _, *_]:
             return _Remedy(path, (path,), name)
         case ["costs" | "state", _, *_]:
             return _Remedy(path)

@@ -154,6 +154,16 @@ class ScoreFile(Result):
     system: str = ""
     version: str = ""
     data_sha256: str = ""
+    data_files: Mapping[str, str] = field(default_factory=dict)
+
+    def same_data(self, other: "ScoreFile") -> bool:
+        """Return True if the files of data that both were scored on have the same content; an
+        experiment of fewer languages reads fewer files.
+        """
+        if self.data_sha256 == other.data_sha256:
+            return True
+        both = self.data_files.keys() & other.data_files.keys()
+        return bool(both) and all(self.data_files[of] == other.data_files[of] for of in both)
 
     def setting(self, key: str, shape: Shape = COUNT) -> Any:
         """Return a setting of the protocol. Raises `Damaged` when the file does not have such a
@@ -176,7 +186,7 @@ _HEADER = {
     "protocol": mapping(_SETTING),
     "rows": _ROWS,  # there may be thousands: `_score` checks them faster
 }
-_OPTIONAL = {"parallel": _TRUTH, "details": {"type": "object"}}
+_OPTIONAL = {"parallel": _TRUTH, "details": {"type": "object"}, "data_files": mapping(TEXT)}
 _NAMES = ("source", "target")
 _NOTHING = {
     **dict.fromkeys((*_NAMES, "value", "count", "seed")),

@@ -306,4 +306,4 @@ def tables_for_pdf(wildcards):
         check_latex()
     except EmsError as error:
         raise WorkflowError(str(error)) from None
-    return [f"results/tables/{table}.tex" for table in TABLES]
+    return [f"{RESULTS}/tables/{table}.tex" for table in TABLES]

@@ -1,4 +1,5 @@
-# Scores -> LaTeX and figures, of the selected experiment; ems says which it has, and of which files.
+# Scores -> LaTeX and figures, of the selected experiment; ems says which it has, and of which files. Each experiment
+# keeps its own in its folder; results/tables and results/figures have copies of the selected one's.
 OUTPUTS = outputs_of(EXPERIMENT)
 SOURCES = made_of(OUTPUTS["table"], EXPERIMENT)
 TABLES = [name for name in SOURCES if name not in ASKED]
@@ -12,9 +13,9 @@ rule table:
     input:
         lambda wildcards: SOURCES[wildcards.table],
     output:
-        tex="results/tables/{table}.tex",
-        csv=shown("results/tables/{table}.csv", "Tables", {"table": "{table}"}),
-        md="results/tables/{table}.md",
+        tex=f"{RESULTS}/tables/{{table}}.tex",
+        csv=shown(f"{RESULTS}/tables/{{table}}.csv", "Tables", {"table": "{table}"}),
+        md=f"{RESULTS}/tables/{{table}}.md",
     log:
         f"{LOGS}/table/{{table}}.log",
     wildcard_constraints:
@@ -32,11 +33,11 @@ rule figure:
         lambda wildcards: FIGURES[wildcards.figure],
     output:
         svg=shown(
-            "results/figures/{figure}.svg",
+            f"{RESULTS}/figures/{{figure}}.svg",
             "Figures",
             lambda wildcards: {"figure": OUTPUTS["figure"][wildcards.figure].shown.caption},
         ),
-        png="results/figures/{figure}.png",
+        png=f"{RESULTS}/figures/{{figure}}.png",
     log:
         f"{LOGS}/figure/{{figure}}.log",
     wildcard_constraints:
@@ -105,7 +106,7 @@ rule tables_pdf:
     input:
         tables_for_pdf,
     output:
-        "results/tables.pdf",
+        f"{RESULTS}/tables.pdf",
     log:
         f"{LOGS}/tables_pdf.log",
     params:
@@ -113,3 +114,62 @@ rule tables_pdf:
         captions=captions(EXPERIMENT, TABLES),
     shell:
         "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"
+
+
+# The numbers that `dvc metrics` and `dvc plots` show. Losses go into files beside its output: Snakemake would put one
+# of its own into a folder, which `dvc plots` cannot read.
+rule metrics:
+    input:
+        scores=[path for name in EXPERIMENT.benchmarks for path in scores(EXPERIMENT, name)],
+        losses=[
+            f"{RESULTS}/models/{system}/losses.jsonl" for system in SYSTEMS if system in TRAINED
+        ],
+    output:
+        f"{RESULTS}/metrics/scores.json",
+    log:
+        f"{LOGS}/metrics.log",
+    params:
+        code=source_of(["ems.tables.metrics"]),
+        out=folder_of_output,
+    shell:
+        "ems metrics --scores {input.scores:q} --losses {input.losses:q} --out {params.out:q}"
+        " --log {log:q}"
+
+
+# Copies of the selected experiment's outputs. Another selection makes the copies again, and nothing else.
+rule selected_table:
+    input:
+        multiext(f"{RESULTS}/tables/{{table}}", ".tex", ".csv", ".md"),
+    output:
+        multiext("results/tables/{table}", ".tex", ".csv", ".md"),
+    log:
+        f"{LOGS}/selected/{{table}}-table.log",
+    wildcard_constraints:
+        table=one_of(SOURCES),
+    params:
+        experiment=EXPERIMENT.name,
+        code=source_of(["ems.tables.selected"]),
+        out=folder_of_output,
+    shell:
+        "ems select --experiment {params.experiment:q} --sources {input:q} --out {params.out:q}"
+        " --log {log:q}"
+
+
+use rule selected_table as selected_figure with:
+    input:
+        multiext(f"{RESULTS}/figures/{{figure}}", ".svg", ".png"),
+    output:
+        multiext("results/figures/{figure}", ".svg", ".png"),
+    log:
+        f"{LOGS}/selected/{{figure}}-figure.log",
+    wildcard_constraints:
+        figure=one_of(FIGURES),
+
+
+use rule selected_table as selected_pdf with:
+    input:
+        f"{RESULTS}/tables.pdf",
+    output:
+        "results/tables.pdf",
+    log:
+        f"{LOGS}/selected/pdf.log",

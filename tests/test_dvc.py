@@ -1,5 +1,6 @@
 """`dvc repro` on the tiny experiment with a real local remote: what reruns, comes back, stays."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -80,7 +81,7 @@ def _flip(project, old, new, *arguments):
 def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy):
     """Back through DVC's caches, and there once more without the run cache and with none left."""
     first, weights = copy.tables(), _model(copy).read_bytes()
-    assert _flip(copy, "0.003", "0.03") == {"train", "tables", "export"}
+    assert _flip(copy, "0.003", "0.03") == {"train", "tables", "selected", "export"}
     other = copy.tables()
     assert _model(copy).read_bytes() != weights
     assert other != first
@@ -130,12 +131,46 @@ def test_each_experiment_has_entries_in_the_lock_and_one_repro_makes_all_of_it(c
     copy.edit("configs/other.yaml", "[en, de, zh, ja]", "[en, de]")
     copy.edit("configs/other.yaml", "  ems: {}\n", "")
     copy.edit("configs/other.yaml", "  base: ems\n", "  base: untrained\n")
+    before = copy.tables()
     copy.edit("config.yaml", "experiment: tiny\n", "experiment: other\n")
     _repro(copy)
+    assert copy.tables() != before
     stages = yaml.safe_load((copy.folder / "dvc.lock").read_text())["stages"]
     assert {"train@tiny", "train@other"} <= set(stages)
     assert "Data and pipelines are up to date" in _repro(copy)  # no stage writes to an earlier one
     assert "Nothing to be done" in copy.snakemake("all")
+    copy.edit("config.yaml", "experiment: other\n", "experiment: tiny\n")
+    assert _ran(_repro(copy)) <= {"selected"}  # or its copies come back from the cache
+    assert copy.tables() == before
+
+
+def test_an_experiment_of_dvc_runs_with_another_setting_and_shows_what_came_of_it(copy):
+    """What docs/running.md says of `dvc exp run` and of what is compared after it."""
+    copy.run("git", "add", "--all")
+    copy.run("git", "commit", "--quiet", "--message", "tables")
+
+    def shown(*words):
+        return json.loads(copy.run("dvc", *words, "--json").stdout)
+
+    scores = "results/tiny/metrics/scores.json"
+    before = shown("metrics", "show")[""]["data"][scores]["data"]
+    assert set(before["ems"]) == {"tatoeba", "validation"}
+    done = copy.run("dvc", "exp", "run", "-S", "configs/tiny.yaml:train.learning_rate=0.03")
+    assert _ran(done.stdout + done.stderr) == {"train", "tables", "selected", "export"}
+    assert shown("params", "diff")["configs/tiny.yaml"] == {
+        "train.learning_rate": {"old": 0.003, "new": 0.03}
+    }
+    changed = shown("metrics", "diff")["diff"][scores]
+    assert changed["ems.validation.total"]["old"] == before["ems"]["validation"]["total"]
+    assert changed["ems.validation.total"]["diff"] != 0
+    plots = shown("plots", "diff", "HEAD")
+    assert plots.get("errors", []) == []
+    curves = {name: plot for name, plot in plots["data"].items() if plot}
+    names = ("training/ems", "validation/ems", "validation/untrained")
+    assert set(curves) == {f"results/tiny/metrics/{name}.csv" for name in names}
+    assert {tuple(of["revisions"]) for plot in curves.values() for of in plot} == {
+        ("HEAD", "workspace")
+    }
 
 
 def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path):
@@ -168,6 +203,7 @@ ENTRIES = {
         *(module for name in tables() for module in table_modules(name)),
         *(module for name in figures() for module in figure_modules(name)),
     ],
+    "selected": ["ems.tables.selected"],
     "export": ["ems.export"],
 }
 
@@ -188,7 +224,7 @@ def test_the_deps_of_a_stage_cover_the_source_that_it_runs(stage):
     assert deps - FETCHERS == used - FETCHERS
 
 
-BY_HAND = {"tables_pdf"}  # needs LaTeX, so no stage makes it
+BY_HAND = {"tables_pdf", "selected_pdf"}  # they need LaTeX, so no stage makes them
 
 
 def test_every_rule_of_the_workflow_may_run_in_exactly_one_stage():

@@ -33,7 +33,7 @@ LAYERS = [
     {"benchmarks.score"},
     {"tables"},
     {"benchmarks.table"},
-    {"export"},
+    {"export", "follow"},
     {"sources"},
     {"plan", "downloads", "job_modules"},
     {"start"},

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import planned
 
+TATOEBA = "results/tables/tatoeba.tex"
+
 
 def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run):
     results = tiny_run.folder / "results"
@@ -74,15 +76,22 @@ def test_another_experiment_is_one_word_away_and_nothing_leaks(finished):
         text = text.replace(old, new)
     (finished.folder / "configs/other.yaml").write_text(text)
     before = finished.tables()
+    own = (finished.folder / "results/tiny/tables/tatoeba.csv").read_bytes()
     finished.snakemake("--config", "experiment=other", "--", "results/tables/tatoeba.tex")
+    assert (finished.folder / "results/tiny/tables/tatoeba.csv").read_bytes() == own
+    first, *_ = (finished.folder / "results/tables/tatoeba.tex").read_text().splitlines()
+    assert first == "% Experiment other: a copy of results/other/tables/tatoeba.tex"
     table = (finished.folder / "results/tables/tatoeba.csv").read_text()
     assert "another" in table
     assert "\nems," not in table
     model = json.loads((finished.folder / "results/other/models/another/model.json").read_text())
     assert model["training"]["system"]["train"]["steps"] == 5
     output = finished.snakemake("all")
-    assert set(re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE)) == {"table", "all"}
+    made = re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE)
+    assert sorted(made) == ["all", "selected_table"]
     assert finished.tables() == before
+    plan = planned(finished.snakemake("-n", "--config", "experiment=other", "--", TATOEBA))
+    assert plan == {"selected_table": 1, "total": 1}
 
 
 def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished):

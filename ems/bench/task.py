@@ -17,7 +17,7 @@ from ems.corpora.content import check_file
 from ems.errors import EmsError
 from ems.evalsets.lines import MISSING
 from ems.evalsets.sets import data_files
-from ems.provenance import digest
+from ems.provenance import DIGITS, digest
 from ems.retrieval import normalised
 from ems.settings import Settings
 
@@ -112,6 +112,7 @@ class Task:
             "system": self.system,
             "system_hash": stage_hash(self.experiment, "bench", **names),
             "data_sha256": digest(contents),
+            "data_files": {name: sha256[:DIGITS] for name, sha256 in contents.items()},
             "versions": {name: version_of(name) for name in ("ems", "numpy", "torch")},
         }
 

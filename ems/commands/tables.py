@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ems.commands import common
 from ems.errors import EmsError
@@ -17,13 +17,65 @@ Sources = Annotated[list[Path], "files that it is made of"]
 
 def table(
     table: Annotated[str, "name of the table", Mark.POSITIONAL],
-    experiment: common.ExperimentName,
-    sources: Sources,
     out: OutTable,
+    experiment: common.OtherExperiment = None,
+    sources: Sources = (),
+    experiments: Annotated[str, "experiments that share the table, like small62,mine"] = "",
     expect: common.Expected = "",
 ) -> None:
-    """Write a LaTeX table."""
-    _make("table", table, experiment, expect, sources, out)
+    """Write a table of an experiment, or of the systems of several."""
+    if not experiments:
+        _make("table", table, experiment, expect, sources, out)
+        return
+    from ems.settings import check_name
+    from ems.tables.together import write_together
+
+    if experiment or sources or expect:
+        raise EmsError(
+            "--experiments: expected no --experiment, --sources or --expect beside it; it reads "
+            "the score files of each experiment"
+        )
+    names = dict.fromkeys(name.strip() for name in experiments.split(","))
+    for name in names:
+        check_name("--experiments", name)
+    files = write_together(table, [common.experiment_of(name) for name in names], out)
+    common.log.info("%s from %s", out, ", ".join(map(str, files)))
+
+
+def select(
+    experiment: common.ExperimentName,
+    sources: Annotated[list[Path], "tables and figures of the experiment"],
+    out: Annotated[Path, "folder of the selected experiment's", Writes("folder")],
+) -> None:
+    """Copy tables and figures, and write into them whose they are."""
+    from ems.tables.selected import write_selected
+
+    write_selected(sources, out, experiment)
+    common.log.info("%s of %s: %s files", out, experiment, len(sources))
+
+
+def metrics(
+    out: Annotated[Path, "folder to write into", Writes("folder", names=("scores.json",))],
+    scores: Annotated[list[Path], "score files"] = (),
+    losses: Annotated[list[Path], "loss logs, each in the folder of its model"] = (),
+) -> None:
+    """Write scores and losses as `dvc metrics` and `dvc plots` read them."""
+    from ems.tables.metrics import write_metrics
+
+    write_metrics(scores, losses, out)
+    common.log.info("%s: %s score files, %s loss logs", out, len(scores), len(losses))
+
+
+def follow(
+    sink: Annotated[Literal["dvclive", "trackio", "wandb"], "tracker to send the rows to"],
+    losses: Annotated[Path, "losses.jsonl of a model, which may not be there yet with --state"],
+    state: Annotated[Path | None, "state folder of a training that runs"] = None,
+    out: Annotated[Path, "where dvclive writes", Writes("folder")] = Path("results/dvclive"),
+) -> None:
+    """Send the loss log of a training to a tracker of experiments."""
+    from ems.follow import follow as send
+
+    common.log.info("%s: %s rows to %s", losses, send(sink, losses, state, out), sink)
 
 
 def figure(
@@ -68,19 +120,28 @@ def timed(
 def _make(
     kind: str,
     name: str,
-    experiment: str,
+    experiment: str | None,
     expected: str,
     sources: list[Path],
     out: Path,
     times: dict[str, Path] | None = None,
 ) -> None:
-    """Make a table, a figure or a timed output. Raises `EmsError` for an unknown name."""
+    """Make a table, a figure or a timed output, of its own files where there are no `sources`.
+
+    Raises `EmsError` for an unknown name.
+    """
     from ems.tables import registry
 
-    settings = common.planned(experiment, expected, "tables")
+    name_of = experiment or common.site_settings().experiment
+    settings = common.planned(name_of, expected, "tables")
     outputs = registry.outputs_of(settings)[kind]
     if name not in outputs:
         raise EmsError(f"unknown {kind} {name!r}; allowed: {', '.join(outputs)}")
+    sources = sources or [Path(file) for file in outputs[name].sources(settings)]
+    if not sources:
+        raise EmsError(
+            f"configs/{settings.name}.yaml: expected what {kind} {name} is made of, found none"
+        )
     outputs[name].make(registry.Request(settings, sources, out, times))
     common.log.info("%s from %s", out, ", ".join(map(str, sources)))
 

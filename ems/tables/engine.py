@@ -142,11 +142,13 @@ def write_systems(
     printed: Sequence[str] = (),
     order: Iterable[str] = (),
     families: Families | None = None,
+    names: Mapping[Path, str] | None = None,
 ) -> None:
     """Write a table of some score files as .tex, .md and .csv beside `out`.
 
     `printed` names models of the papers, `order` the systems that come first; `families` are
-    systems that share a row. Raises `EmsError` for scores that cannot share a table.
+    systems that share a row; `names` are the rows of files of several experiments. Raises
+    `EmsError` for scores that cannot share a table.
     """
     files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
     if len(files) == 1 or not any(files.values()):
@@ -154,7 +156,7 @@ def write_systems(
     order = list(order)
     sections = {
         table.benchmarks[name]: read_scores(
-            paths, name, table.metric, table.label, order, families, table.seen
+            paths, name, table.metric, table.label, order, families, table.seen, names
         )
         for name, paths in files.items()
         if paths or len(files) == 1

@@ -86,6 +86,15 @@ def read_losses(path: Path) -> list[Entry]:
     return [_entry(row) for row in _rows(path)]
 
 
+def read_numbers(path: Path) -> Iterator[tuple[Entry, dict[str, float]]]:
+    """Yield each row of losses.jsonl with all its numbers by name, the learning rate among them;
+    P@1 by language is in the entry alone. Raises `EmsError` as `read_losses` does.
+    """
+    for row in _rows(path):
+        numbers = {name: value for name, value in row.values.items() if type(value) in (int, float)}
+        yield _entry(row), {k: v for k, v in numbers.items() if k not in ("step", "pairs")}
+
+
 def read_times(path: Path) -> dict[int, float]:
     """Return step -> seconds of training until then; the last time of a step that is there twice,
     at which its validation was done too. Raises `EmsError` that names a malformed line.

@@ -61,12 +61,13 @@ Make = Callable[[Request], None]
 @dataclass(frozen=True)
 class Output:
     """A table or figure: its words, the files that it is made of (none: the experiment does not
-    have it), and what makes it.
+    have it), what makes it, and the benchmark that declares it, if one does.
     """
 
     shown: Shown
     sources: Sources
     make: Make
+    benchmark: str = ""
 
 
 # --- files
@@ -228,7 +229,7 @@ def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
             made, files, request.out, request.printed, order, request.families
         )
 
-    return Output(shown, sources, make)
+    return Output(shown, sources, make, name)
 
 
 def _figure_of_benchmark(name: str, figure: str, shown: Shown) -> Output:

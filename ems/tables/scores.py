@@ -7,6 +7,7 @@ SHA-256 and protocol in each file, each system once, each label the same languag
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 
 from ems.errors import EmsError
@@ -87,12 +88,15 @@ def read_scores(
     order: Iterable[str] = (),
     families: Families | None = None,
     seen: bool | None = None,
+    names: Mapping[Path, str] | None = None,
 ) -> list[Scores]:
     """Read score files of `benchmark`, one row per system: those of `order` first, then as given.
 
-    `families` are systems that share a row. `seen` keeps the languages that the systems were
-    trained on, or the others. Raises `EmsError` when there are no files, one is malformed or of
-    another metric, they cannot share a table, or no language is kept.
+    `families` are systems that share a row. `names` are those of the rows, where the files are of
+    several experiments: one may have languages that another lacks or does not train on. `seen`
+    keeps the languages that the systems were trained on, or the others. Raises `EmsError` when
+    there are no files, one is malformed or of another metric, they cannot share a table, or no
+    language is kept.
     """
     if not paths:
         raise EmsError(
@@ -100,16 +104,19 @@ def read_scores(
             f"{benchmark}.json, or leave the table out of the experiment"
         )
     files = [read_score_file(Path(path), benchmark, metric) for path in paths]
+    if names is not None:
+        files = [replace(file, system=names[file.path]) for file in files]
     _check_each_system_once(files)
     for header in ("version", "data_sha256", "protocol"):
-        _check_same_data(files, header)
+        if header != "data_sha256" or names is None or not _share_data(files):
+            _check_same_data(files, header)
     systems = {
         file.system: Scores(
             file, file.system, tuple((label(file, s), _language(file, s), s) for s in file.rows)
         )
         for file in files
     }
-    _check_same_languages(systems.values())
+    _check_same_languages(systems.values(), unseen=names is None)
     missing = {
         name: Scores(files[0], name, absent=(f"{name}/{files[0].path.name}",))
         for name in order
@@ -178,6 +185,10 @@ def _check_each_system_once(files: list[ScoreFile]) -> None:
         first[file.system] = file
 
 
+def _share_data(files: list[ScoreFile]) -> bool:
+    return all(one.same_data(other) for one, other in combinations(files, 2))
+
+
 def _check_same_data(files: list[ScoreFile], header: str) -> None:
     values = [getattr(file, header) for file in files]
     if any(value != values[0] for value in values):
@@ -189,11 +200,15 @@ def _check_same_data(files: list[ScoreFile], header: str) -> None:
         )
 
 
-def _check_same_languages(systems: Iterable[Scores]) -> None:
-    """Raise `EmsError` for a label that is one language in one file and another in the next."""
+def _check_same_languages(systems: Iterable[Scores], unseen: bool) -> None:
+    """Raise `EmsError` for a label that is one language in one file and another in the next;
+    without `unseen`, UNSEEN is no other language.
+    """
     first: dict[str, Scores] = {}
     for system in systems:
         for label, language in system.languages.items():
+            if language == UNSEEN and not unseen:
+                continue
             before = first.setdefault(label, system)
             if before.languages[label] != language:
                 raise EmsError(

@@ -1,0 +1,216 @@
+"""Laws of experiments side by side: what shares a table, whose a copy is, what DVC reads."""
+
+import csv
+import json
+import re
+
+import pytest
+import yaml
+from conftest import ROOT
+from scores_made import write_scores
+from tables_made import csv_rows
+
+from ems.cli import main
+from ems.errors import EmsError
+from ems.scores import read_score_file
+from ems.tables.compare import write_comparison
+from ems.tables.metrics import write_metrics
+from ems.tables.selected import write_selected
+
+FILES = {"deu": "1" * 16, "fra": "2" * 16}
+LOG = [
+    {"part": "validation", "step": 0, "pairs": 0, "xtr": 5.0, "total": 5.0, "p1": 1.5},
+    {"part": "train", "step": 2, "pairs": 64, "xtr": 3.0, "total": 3.0, "lr": 0.1},
+    {"part": "train", "step": 4, "pairs": 128, "xtr": 2.0, "total": 2.0, "lr": 0.2},
+    {"part": "validation", "step": 4, "pairs": 128, "xtr": 2.5, "total": 2.5, "p1": 40.5},
+]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The experiments `one` and `two` with scores of their systems; both have `ems`."""
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
+    value = yaml.safe_load((ROOT / "configs/tiny.yaml").read_text())
+    del value["sweep"]
+    for name, systems in (("one", ["ems", "first"]), ("two", ["ems", "second"])):
+        value["systems"] = {system: {} for system in systems}
+        (tmp_path / f"configs/{name}.yaml").write_text(yaml.safe_dump(value))
+    for name, system, mean in (
+        *(("one", "ems", 50.0), ("one", "first", 60.0)),
+        *(("two", "ems", 70.0), ("two", "second", 80.0)),
+    ):
+        write_scores(tmp_path / f"results/{name}/scores", system, {"deu": mean, "fra": mean})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def together(*words):
+    return main(["table", "tatoeba", "--experiments", "one,two", "--out", "both.tex", *words])
+
+
+def rescore(project, name, system, values, **changes):
+    write_scores(project / f"results/{name}/scores", system, values, version="v1", **changes)
+
+
+# --- a table of several experiments
+
+
+def test_systems_of_both_stand_in_one_table_and_names_that_clash_tell_the_experiment(project):
+    assert together() == 0
+    rows = csv_rows(project / "both.tex")
+    assert {name: row["deu"] for name, row in rows.items()} == {
+        "one: ems": "50.0",
+        "first": "60.0",
+        "two: ems": "70.0",
+        "second": "80.0",
+    }
+    assert r"\textbf{80.0}" in (project / "both.tex").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"version": "v2"}, "version"),
+        ({"protocol": {"k": 4}}, "protocol"),
+        ({"data_sha256": "ab"}, "data_sha256"),
+        ({"data_sha256": "ab", "data_files": FILES | {"fra": "3" * 16}}, "data_sha256"),
+    ],
+)
+def test_scores_of_other_data_are_refused(project, capsys, change, named):
+    for system in ("ems", "first"):
+        rescore(project, "one", system, {"deu": 1.0, "fra": 1.0}, data_files=FILES)
+    write_scores(project / "results/two/scores", "second", {"deu": 1.0, "fra": 1.0}, **change)
+    assert together() == 1
+    assert f"cannot share a table; {named}:" in capsys.readouterr().err
+    assert not (project / "both.tex").exists()
+
+
+def test_an_experiment_of_fewer_languages_shares_a_table_and_its_means_are_dashes(project):
+    for system in ("ems", "first"):
+        rescore(project, "one", system, {"deu": 1.0, "fra": 3.0}, data_files=FILES)
+    fewer = {"data_sha256": "ab", "data_files": {"deu": FILES["deu"]}}
+    for system in ("ems", "second"):
+        rescore(project, "two", system, {"deu": 5.0}, **fewer)
+    assert together() == 0
+    rows = csv_rows(project / "both.tex")
+    assert [rows["second"][name] for name in ("deu", "fra", "Avg.")] == ["5.0", "", ""]
+    assert rows["one: ems"]["Avg."] == "2.0"
+    compared = write_comparison(
+        *(project / f"results/{name}/scores/ems" for name in ("one", "two"))
+    )
+    assert re.search(r"deu \| +1\.0 \| +5\.0", compared)
+
+
+def test_a_language_that_only_one_trains_on_is_in_its_row_alone(project):
+    rescore(project, "two", "second", {"deu": 5.0, "fra": 6.0}, languages={"fra": "und"})
+    assert together() == 0
+    rows = csv_rows(project / "both.tex")
+    assert (rows["second"]["fra"], rows["first"]["fra"]) == ("", "60.0")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["corpora", "--experiments", "one,two"], "expected a table of systems, found 'corpora'"),
+        (
+            ["flores", "--experiments", "one,two"],
+            "expected an experiment that has the table flores",
+        ),
+        (["tatoeba", "--experiments", "one,../two"], "found '../two', expected letters"),
+        (["tatoeba", "--experiments", "one,three"], "three.yaml does not exist"),
+        (["tatoeba", "--experiments", "one", "--experiment", "two"], "expected no --experiment"),
+        (["flores", "--experiment", "one"], "expected what table flores is made of, found none"),
+    ],
+)
+def test_what_cannot_be_a_table_of_several_is_one_line(project, capsys, words, message):
+    assert main(["table", *words, "--out", "both.tex"]) == 1
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_missing_score_file_comes_with_the_command_that_makes_it(project, capsys):
+    (project / "Snakefile").touch()
+    path = project / "results/two/scores/second/tatoeba.json"
+    path.unlink()
+    assert together() == 1
+    target = "snakemake --config experiment=two -- results/two/scores/second/tatoeba.json"
+    assert target in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_without_sources_a_table_is_made_of_the_experiments_own_files(project):
+    assert main(["table", "tatoeba", "--experiment", "two", "--out", "own.tex"]) == 0
+    assert list(csv_rows(project / "own.tex")) == ["ems", "second"]
+
+
+def test_the_same_content_is_the_same_data_whatever_else_was_read(project):
+    def file(**changes):
+        return read_score_file(write_scores(project, "x", {"deu": 1.0}, **changes))
+
+    whole = file(data_sha256="a", data_files=FILES)
+    assert whole.same_data(file(data_sha256="b", data_files={"deu": FILES["deu"], "ita": "9"}))
+    assert not whole.same_data(file(data_sha256="b", data_files={"deu": "9"}))
+    assert not whole.same_data(file(data_sha256="b", data_files={"ita": "9"}))
+    assert not whole.same_data(file(data_sha256="b"))
+    assert whole.same_data(file(data_sha256="a"))
+
+
+# --- copies of the selected experiment
+
+
+def test_a_copy_says_whose_it_is_and_a_csv_is_the_same_bytes(tmp_path):
+    content = {".tex": "% note\n", ".md": "| a |\n", ".csv": "a,b\n", ".svg": "<svg/>\n"}
+    paths = [tmp_path / f"own/t{suffix}" for suffix in (*content, ".png")]
+    (tmp_path / "own").mkdir()
+    for path in paths:
+        path.write_bytes(content.get(path.suffix, "\x89PNG").encode())
+    write_selected(paths, tmp_path / "copy", "a--b")
+    copies = {path.suffix: (tmp_path / "copy" / path.name).read_bytes() for path in paths}
+    line = f"Experiment a--b: a copy of {tmp_path}/own/t".encode()
+    assert copies[".tex"] == b"% " + line + b".tex\n% note\n"
+    assert copies[".md"] == line + b".md\n\n| a |\n"
+    assert copies[".svg"].startswith(b"<svg/>\n<!-- Experiment a- -b: a copy of ")
+    assert b"--" not in copies[".svg"].strip()[11:-3]  # not allowed in a comment
+    assert [copies[s] for s in (".csv", ".png")] == [p.read_bytes() for p in paths[2::2]]
+
+
+# --- what DVC reads
+
+
+def test_metrics_are_the_means_of_the_scores_and_the_rows_of_the_loss_log(tmp_path):
+    languages = {"deu": "de", "fra": "fr", "gsw": "und"}
+    scores = [
+        write_scores(tmp_path, "ems", {"deu": 50.0, "fra": (60.0, 71.0)}),
+        write_scores(tmp_path, "ems", dict.fromkeys(languages, 8.0), languages, benchmark="ntrex"),
+    ]
+    log = tmp_path / "models/ems/losses.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(json.dumps(row) + "\n" for row in LOG))
+    write_metrics(scores, [log], tmp_path / "out")
+    assert json.loads((tmp_path / "out/scores.json").read_text()) == {
+        "ems": {
+            "tatoeba": 57.75,
+            "ntrex": {"2 trained languages": 8.0, "1 unseen languages": 8.0},
+            "validation": {"total": 2.5, "p1": 40.5},
+        }
+    }
+    (training,) = (tmp_path / "out/training").iterdir()
+    rows = list(csv.DictReader(training.read_text().splitlines()))
+    assert [(row["step"], row["total"], row["lr"]) for row in rows] == [
+        ("2", "3.0", "0.1"),
+        ("4", "2.0", "0.2"),
+    ]
+    validation = (tmp_path / "out/validation/ems.csv").read_text().splitlines()
+    assert validation == ["step,xtr,total,p1", "0,5.0,5.0,1.5", "4,2.5,2.5,40.5"]
+
+
+def test_an_experiment_without_training_has_metrics_and_no_rows(tmp_path):
+    write_metrics([], [], tmp_path)
+    assert json.loads((tmp_path / "scores.json").read_text()) == {}
+    assert [*(tmp_path / "training").iterdir(), *(tmp_path / "validation").iterdir()] == []
+
+
+def test_a_malformed_log_is_an_error_that_names_the_line(tmp_path):
+    path = tmp_path / "losses.jsonl"
+    path.write_text('{"part": "train"}\n')
+    with pytest.raises(EmsError, match="line 1: expected"):
+        write_metrics([], [path], tmp_path)
