@@ -5,6 +5,7 @@ are `text<TAB>line`, one sentence a line, with an empty line after each document
 """
 
 import io
+import re
 from collections.abc import Iterator
 from itertools import compress, islice
 from pathlib import Path
@@ -35,6 +36,11 @@ def codes_of(path: Path) -> tuple[str, ...]:
             "en.tsv; rename it"
         )
     return codes
+
+
+def is_pairs(folder: Path) -> bool:
+    """Return whether a folder holds nothing but pair files, or nothing but the reports on some."""
+    return all(re.fullmatch(r"\w+-\w+\.(tsv|json)", path.name) for path in folder.iterdir())
 
 
 def unit_of(codes: tuple[str, ...]) -> str:
