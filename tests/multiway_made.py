@@ -1,4 +1,4 @@
-"""Multi-parallel text: rows of several corpora that share their English, and its brute-force join."""
+"""Multi-parallel text: corpora that share their English, and the brute-force join of it."""
 
 import random
 from itertools import combinations

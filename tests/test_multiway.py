@@ -7,11 +7,12 @@ from itertools import chain
 
 import pytest
 import yaml
-from conftest import copy_project
+from conftest import copy_project, planned
 from experiments_made import MINIMAL, Settings, changed_jobs, edited, hashes
 from mirror_made import translations, write_flores
 from multiway_made import (
     CODES,
+    CORPORA,
     brute_force,
     draw_rows,
     groups_of,
@@ -20,6 +21,7 @@ from multiway_made import (
 )
 from own_made import write_form
 
+from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.shards.index import TRAIN, read_index
@@ -142,9 +144,7 @@ def test_the_languages_that_are_rare_come_first(join):
 def test_the_line_of_a_pair_counts_through_the_files_of_its_first_language(join):
     rows = draw_rows(2)
     out, reports = join(2)
-    texts = {
-        code: [row[1] for corpus in ("One", "Two") for row in rows[corpus, code]] for code in CODES
-    }
+    texts = {code: [row[1] for name in CORPORA for row in rows[name, code]] for code in CODES}
     seen = 0
     for name, each in read_pairs(out).items():
         code = name.split("-")[0]
@@ -152,7 +152,7 @@ def test_the_line_of_a_pair_counts_through_the_files_of_its_first_language(join)
         seen += len(each)
         files = read_json(reports / f"{name}.json", {})["files"]
         pair = "-".join(sorted((code, "en")))
-        assert files == {f"{corpus}/v1/{pair}.tsv": 400 for corpus in ("One", "Two")}
+        assert files == {f"{corpus}/v1/{pair}.tsv": 400 for corpus in CORPORA}
     assert seen > 300
 
 
@@ -247,7 +247,9 @@ def test_further_pairs_change_no_hash_of_another_stage(project):
     ],
 )
 def test_the_join_runs_again_when_what_it_reads_changes(project, path, new, changes):
-    assert ("multiway" in changed_jobs(project, VALUE, edited(VALUE, path, new))) == changes
+    values = VALUE, edited(VALUE, path, new)
+    before, after = (stage_hash(project.load(value), "multiway") for value in values)
+    assert (before != after) == changes
 
 
 # --- the whole workflow
@@ -285,13 +287,11 @@ def run(tmp_path_factory):
         write_flores(project.folder / "mirror", name, [item[code] for item in items[:10]])
     files = {}
     for code in ("de", "fr", "sw"):
-        # in French an evaluation sentence stands with English that is none
-        rows = [(f"no {item['en']}" if code == "fr" else item["en"], item[code]) for item in items]
+        # in French evaluation sentences stand with English that is none
+        other = "no " if code == "fr" else ""
+        rows = [(other * (at < 10) + item["en"], item[code]) for at, item in enumerate(items)]
         place = write_form(project.folder / "own" / code, "tsv", ("en", code), rows)
         files[f"en-{code}"] = place.replace(f"{project.folder}/", "")
-        if code == "fr":
-            rows[10:] = [(item["en"], item["fr"]) for item in items[10:]]
-            write_form(project.folder / "own" / code, "tsv", ("en", code), rows)
     project.items = items
     project.select("multi", yaml.safe_load(RUN.replace("FILES", json.dumps(files))))
     project.snakemake("all")
@@ -302,9 +302,8 @@ def test_further_pairs_of_the_workflow_hold_no_evaluation_sentence(run):
     pairs = read_pairs(run.folder / "results/multi/text/segmented/Multiway/en")
     texts = {name: {row[:2] for row in rows} for name, rows in pairs.items()}
     assert set(texts) == {"de-fr", "de-sw", "fr-sw"}
-    kept = {(item[a], item[b]) for item in run.items[10:] for a, b in [("de", "fr")]}
-    assert texts["de-fr"] <= {tuple(map(str.lower, pair)) for pair in kept}
-    evaluation = {item[code].lower() for item in run.items[:10] for code in FLORES}
+    assert texts["de-fr"] <= {(item["de"], item["fr"]) for item in run.items[10:]}
+    evaluation = {item[code] for item in run.items[:10] for code in FLORES}
     assert evaluation.isdisjoint(text for rows in texts.values() for row in rows for text in row)
     assert sum(map(len, texts.values())) > 200
 
@@ -333,13 +332,14 @@ def test_a_further_pair_is_found_again(run):
     first, second, line = pairs["de-sw"][3]
     assert "corpus Multiway en, pair de-sw" in shown
     assert f"line {line} of results/multi/text/segmented/Mine/own/de-en.tsv" in shown
-    assert first in shown and second in shown
+    assert first in shown
+    assert second in shown
 
 
 def test_nothing_is_made_again_and_a_cap_joins_again(run):
     assert "Nothing to be done" in run.snakemake("all")
     run.edit("configs/multi.yaml", "most: 2", "most: 1")
     plan = run.snakemake("-n", "results/multi/shards/shared/index.json")
-    assert "rule multiway:" in plan and "rule shard_multiway:" in plan
-    assert "rule segment:" not in plan and "rule vocabulary:" not in plan
+    rules = {"multiway", "shard_multiway", "segment", "vocabulary"} & planned(plan).keys()
+    assert rules == {"multiway", "shard_multiway"}
     run.edit("configs/multi.yaml", "most: 1", "most: 2")

@@ -78,6 +78,8 @@ def join_pairs(
     size of what is sorted at once in bytes. Raises `EmsError` when there is no further pair.
     """
     settings, counts = experiment.multiway, Counts()
+    if not settings.through:
+        raise EmsError("multiway.through: this key is missing; name the language in common")
     with atomic_path(reports, is_pairs) as report, atomic_path(out, is_pairs) as folder:
         report.mkdir()
         folder.mkdir()
