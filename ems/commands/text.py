@@ -108,15 +108,14 @@ def multiway(
     sources: Annotated[list[Path], "segmented pair files with the language in common"],
     out: Annotated[Path, "folder of pair files to write", Writes("whole folder", ours=is_pairs)],
     reports: Annotated[Path, "folder of their reports", Writes("whole folder", ours=is_pairs)],
-    part_bytes: Annotated[int, Bounds(0, 2**40), Mark.HIDDEN] = 0,
     expect: common.Expected = "",
 ) -> None:
     """Make further pairs of sentences with a translation in common."""
-    from ems.text.multiway import PART, join_pairs
+    from ems.text.multiway import join_pairs
 
     settings = common.planned(experiment, expect, "multiway")
-    counts = join_pairs(settings, sources, out, reports, part_bytes or PART)
-    common.log.info("%s: %s pairs of %s that there are", out, f"{counts['kept']:,}", counts["read"])
+    counts = join_pairs(settings, sources, out, reports)
+    common.log.info("%s: %s of %s pairs", out, f"{counts['kept']:,}", f"{counts['read']:,}")
 
 
 def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":
