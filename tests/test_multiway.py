@@ -25,8 +25,10 @@ from ems.config import stage_hash
 from ems.errors import EmsError
 from ems.files import read_json
 from ems.shards.index import TRAIN, read_index
+from ems.shards.several import write_several
 from ems.text import multiway
-from ems.text.multiway import is_pairs, join_pairs
+from ems.text.multiway import join_pairs
+from ems.text.tsv import is_pairs
 
 ALL = 1000  # of a sentence: more than there are here
 VALUE = MINIMAL | {
@@ -206,10 +208,22 @@ def test_text_without_translations_in_common_is_an_error(join):
 
 def test_a_folder_with_other_files_is_not_replaced(join, tmp_path):
     (tmp_path / "out/pairs").mkdir(parents=True)
-    (tmp_path / "out/pairs/thesis.txt").write_text("years of work")
+    own = tmp_path / "out/pairs/de-fr.tsv"
+    own.write_text("years\tof work\t1\n")
     with pytest.raises(EmsError, match="nothing was written"):
         join(1)
-    assert not is_pairs(tmp_path / "out/pairs")
+    assert own.read_text() == "years\tof work\t1\n"
+    own.unlink()
+    assert all(map(is_pairs, join(1)))
+
+
+def test_a_pair_file_that_changed_is_not_encoded(join, tmp_path):
+    out, _ = join(1)
+    path = out / "de-ja.tsv"
+    path.write_text(path.read_text() + "one\ttwo\t3\n")
+    (tmp_path / "vocabulary").write_bytes(b"")
+    with pytest.raises(EmsError, match=r"de-ja\.tsv: its SHA-256 is not the one in"):
+        write_several(out, tmp_path / "vocabulary", tmp_path / "shards")
 
 
 # --- settings

@@ -78,7 +78,7 @@ def report(
     from ems.text.clean import ENTRY, merge_reports
 
     settings = common.planned(experiment, expect, "evalkeys")
-    every = [sorted(path.glob("*.json")) if path.is_dir() else [path] for path in entries]
+    every = [sorted(path.glob("*-*.json")) if path.is_dir() else [path] for path in entries]
     files = [path for each in every for path in each]
     merge_reports(settings, [read_json(path, ENTRY) for path in files], out)
     common.log.info("%s: %s corpora and pairs", out, len(files))

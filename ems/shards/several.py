@@ -63,12 +63,17 @@ def write_several(
     """
     from ems.shards.writer import PAIRS, close_folder, write_file_shard
     from ems.text.pieces import cut, done_pieces
+    from ems.text.tsv import LIST as FILES
     from ems.text.tsv import codes_of
 
     check_target(out, is_several)
-    paths = sorted(source.glob("*.tsv"))
+    files = read_json(source / FILES, mapping(TEXT, BELOW))
+    paths = [source / name for name in sorted(files)]
     paths = [path for path in paths if not languages or {*codes_of(path)} <= {*languages}]
     cuts = {path: cut(path, pairs or PAIRS, size=None) for path in paths}
+    for path, (_, found) in cuts.items():
+        if found != files[path.name]:
+            raise Damaged(path, f"its SHA-256 is not the one in {source / FILES}")
     named = [(path, piece.name, piece) for path, (pieces, _) in cuts.items() for piece in pieces]
     pieces = [replace(piece, number=at) for at, (_, _, piece) in enumerate(named)]
     sha256 = sha256_file(vocabulary)

@@ -31,7 +31,7 @@ from ems.files import atomic_path, write_json
 from ems.progress import Progress
 from ems.text.normalise import keys_function
 from ems.text.seen import Seen
-from ems.text.tsv import check_count, codes_of, is_pairs, read_columns
+from ems.text.tsv import check_count, codes_of, is_pairs, read_columns, write_list
 
 PART = 1 << 27  # bytes of the pairs whose rows are sorted at once: half a GB of memory
 PARTS = 512  # files that are open at once, at most
@@ -100,6 +100,8 @@ def join_pairs(
         shutil.rmtree(rows)
         for pair in sorted(counts.read):
             write_json(report / f"{'-'.join(pair)}.json", _entry(pair, lines, counts, settings))
+        write_list(folder)
+        write_list(report)
     return {"read": counts.read.total(), "kept": counts.kept.total()}
 
 
