@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ems.benchmarks import benchmark
 from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, load_site
-from ems.config.experiment import WIKIPEDIA
+from ems.config.experiment import MULTIWAY, WIKIPEDIA
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.corpora.own import check_needs, own_files
@@ -165,7 +165,10 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
         case ("text", "sample" | "vocabulary", vocabulary):
             return vocabulary in experiment.vocabularies
         case ("text", "shards", vocabulary, name):
-            return vocabulary in experiment.vocabularies and name in _cleaned(corpora)
+            known = name in _cleaned(corpora) or (name == MULTIWAY and experiment.multiway.through)
+            return vocabulary in experiment.vocabularies and bool(known)
+        case ("text", "multiway"):
+            return bool(experiment.multiway.through)
         case ("text", _, name):
             return name in _cleaned(corpora)
     return True

@@ -11,7 +11,7 @@ from snakemake.logging import logger
 from ems.bench.encoders import model_files
 from ems.benchmarks import benchmark, benchmarks, sets_of
 from ems.config import EMBEDDED, SHARED, stage_hash
-from ems.config.experiment import WIKIPEDIA
+from ems.config.experiment import MULTIWAY, WIKIPEDIA
 from ems.corpora.locations import text_file
 from ems.corpora.own import own_files
 from ems.errors import EmsError

@@ -1,6 +1,10 @@
 # Raw pairs -> decontaminated pairs -> segmented, lower-cased pairs; one job per corpus and language pair.
 CLEAN = f"{RESULTS}/text/clean/{{label}}/{{version}}/{{pair}}"
 SEGMENTED = f"{RESULTS}/text/segmented/{{label}}/{{version}}/{{pair}}.tsv"
+# of pairs that share a translation: all language pairs in one job
+THROUGH = f"{MULTIWAY}/{EXPERIMENT.multiway.through or 'none'}"
+MULTIWAY_PAIRS = f"{RESULTS}/text/segmented/{THROUGH}"
+MULTIWAY_REPORTS = f"{RESULTS}/text/clean/{THROUGH}"
 
 
 rule decontaminate:
@@ -33,6 +37,7 @@ rule decontaminate:
 rule decontamination_report:
     input:
         per_pair(f"{CLEAN}.json", "train", "validation"),
+        MULTIWAY_REPORTS if EXPERIMENT.multiway.through else [],
     output:
         f"{RESULTS}/reports/decontamination.json",
     log:
@@ -71,3 +76,25 @@ rule segment:
     shell:
         "ems segment {params.settings:q} --source {input:q} --state {params.state:q}"
         " --workers {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+
+
+rule multiway:
+    input:
+        [
+            SEGMENTED.format(label=corpus.label, version=corpus.version, pair=pair)
+            for corpus, pair in EXPERIMENT.joined()
+        ],
+    output:
+        pairs=directory(MULTIWAY_PAIRS),
+        reports=directory(MULTIWAY_REPORTS),
+    log:
+        log=f"{LOGS}/multiway.log",
+        costs=f"{COSTS}/text/multiway.json",
+    resources:
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        runtime=lambda wildcards, attempt: 240 * attempt,
+    params:
+        **stage("multiway", ["ems.text.multiway"]),
+    shell:
+        "ems multiway {params.settings:q} --sources {input:q} --out {output.pairs:q}"
+        " --reports {output.reports:q} --costs {log.costs:q} --log {log.log:q}"

@@ -3,6 +3,7 @@
 VOCABULARY = f"{RESULTS}/vocab/{{vocabulary}}/vocabulary.model"
 VOCABULARY_REPORT = f"{RESULTS}/reports/vocabulary/{{vocabulary}}.json"
 SHARD = f"{RESULTS}/shards/{{vocabulary}}/{{label}}/{{version}}/{{pair}}"
+MULTIWAY_SHARDS = f"{RESULTS}/shards/{{vocabulary}}/{THROUGH}"
 INDEX = f"{RESULTS}/shards/{{vocabulary}}/index.json"
 
 
@@ -83,11 +84,37 @@ rule shard:
         " --costs {log.costs:q} --log {log.log:q}"
 
 
+rule shard_multiway:
+    input:
+        pairs=MULTIWAY_PAIRS,
+        vocabulary=rules.vocabulary.output[0],
+    output:
+        directory(MULTIWAY_SHARDS),
+    log:
+        log=f"{LOGS}/shard/{{vocabulary}}/{MULTIWAY}.log",
+        costs=f"{COSTS}/text/shards/{{vocabulary}}/{MULTIWAY}.json",
+    threads: 1  # more share the files: --set-threads shard_multiway=8
+    resources:
+        mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
+        runtime=lambda wildcards, attempt: 480 * attempt,
+    params:
+        code=source_of(["ems.shards.several", "ems.shards.writer"]),
+        languages=lambda wildcards: EXPERIMENT.vocabularies[wildcards.vocabulary].languages,
+        state=f"{RESULTS}/state/shards/{{vocabulary}}/{MULTIWAY}",
+    shell:
+        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
+        " --languages {params.languages:q} --state {params.state:q} --workers {threads}"
+        " --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+
+
 # One file for training to depend on, instead of all shards: the scheduler looks at each input of a
 # waiting job again and again.
 rule shard_index:
     input:
         training=per_pair(SHARD, "train"),
+        multiway=lambda wildcards: (
+            MULTIWAY_SHARDS if EXPERIMENT.multiway_pairs(wildcards.vocabulary) else []
+        ),
         validation=per_pair(SHARD, "validation"),
     output:
         INDEX,
@@ -96,5 +123,5 @@ rule shard_index:
     params:
         code=source_of(["ems.shards.index"]),
     shell:
-        "ems index --training {input.training:q} --validation {input.validation:q}"
+        "ems index --training {input.training:q} {input.multiway:q} --validation {input.validation:q}"
         " --out {output:q} --log {log:q}"

@@ -61,6 +61,8 @@ SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 def hashes(experiment):
     """The hash of every job of an experiment."""
     by_stage = {stage: stage_hash(experiment, stage) for stage in ("evalkeys", "shards", "tables")}
+    if experiment.multiway.through:
+        by_stage["multiway"] = stage_hash(experiment, "multiway")
     for name in experiment.vocabularies:
         by_stage[f"vocabulary {name}"] = stage_hash(experiment, "vocabulary", vocabulary=name)
     for _, corpus in experiment.all_corpora():

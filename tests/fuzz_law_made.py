@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 
 Listing = dict[str, Entry]
 PROJECT = "outer/project"
-OUTPUTS = ("out", "log", "costs", "state", "times", "scalars")
+OUTPUTS = ("out", "reports", "log", "costs", "state", "times", "scalars")
 GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project

@@ -34,6 +34,12 @@ TOY = {  # laid over configs/tiny.yaml
         "char-ngram": {"kind": "char-ngram"},
     },
 }
+MULTI = {  # laid over the toy
+    "languages": [*LANGUAGES, "fr"],
+    "corpora": TOY["corpora"][:1],
+    "multiway": {"through": "en", "most": 2},
+    "systems": {"ems": {}},
+}
 MODEL = {"width": 16, "feed_forward": 24, "max_tokens": 20}
 TRAIN = {"steps": 6, "batch_pairs": 8, "warmup_steps": 2}
 TRAIN |= {"validate_every": 3, "checkpoint_every": 3}
@@ -67,6 +73,8 @@ report {x} --entries text/clean/de-en.json text/dev/de-en.json --out
 segment {x} --source text/clean/de-en.tsv --out text/segmented/de-en.tsv
 segment {x} --source text/clean/de.tsv --out text/segmented/de.tsv
 segment {x} --source text/clean/en.tsv --out text/segmented/en.tsv
+multiway --experiment multi --sources text/multi/de-en.tsv text/multi/en-fr.tsv --out text/further
+    --reports reports/further
 sample {x} --sources text/segmented/de-en.tsv --out vocab/sample.txt
 vocabulary {x} --sample vocab/sample.txt --out vocab/vocabulary.model
 vocabulary-report {x} --vocabulary vocab/vocabulary.model --sample vocab/sample.txt --out
@@ -76,6 +84,8 @@ shards --source text/segmented/de-en.tsv --vocabulary vocab/vocabulary.model --o
 shards --source text/dev/de-en.tsv --vocabulary vocab/vocabulary.model --out shards/dev/de-en
 shards --source text/segmented/de.tsv --vocabulary vocab/vocabulary.model --out shards/train/de
 shards --source text/segmented/en.tsv --vocabulary vocab/vocabulary.model --out shards/train/en
+shards --source text/further --vocabulary vocab/vocabulary.model --languages de fr --out
+    shards/further
 index --training shards/train/de-en shards/train/de shards/train/en --validation shards/dev/de-en
     --out shards/index.json
 inspect --index shards/index.json --pair de-en --row 3 --vocabulary vocab/vocabulary.model
@@ -138,7 +148,7 @@ def write_settings(project: Path) -> None:
     site = yaml.safe_load((ROOT / "config.yaml").read_text()) | {"experiment": "toy"}
     site["downloads"] = {"per_host": 4, "retries": 0}
     shutil.copytree(ROOT / "configs", project / "configs")
-    files = {"configs/toy.yaml": toy, "config.yaml": site}
+    files = {"configs/toy.yaml": toy, "configs/multi.yaml": toy | MULTI, "config.yaml": site}
     for name, value in files.items():
         (project / name).write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
 
@@ -159,3 +169,7 @@ def write_mirror(mirror: Path) -> None:
     write_tatoeba(mirror, "deu", pairs)
     lines = [item["de"] for item in translations(7, LANGUAGES, 4)]
     write_lines(mirror.parent / "text" / "lines.de", lines)
+    for pair in (("de", "en"), ("en", "fr")):
+        rows = enumerate(translations(12, MULTI["languages"], 5), start=1)
+        lines = [f"{item[pair[0]]}\t{item[pair[1]]}\t{at}" for at, item in rows]
+        write_lines(mirror.parent / "text/multi" / f"{'-'.join(pair)}.tsv", lines)

@@ -31,7 +31,8 @@ ORDER = ["input", "output", "log", "retries", "group", "threads", "wildcard_cons
 ORDER += ["resources", "params", "shell"]
 
 
-ON_A_CLUSTER = "wikipedia decontaminate segment vocabulary_sample vocabulary shard mine train bench"
+ON_A_CLUSTER = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard "
+ON_A_CLUSTER += "shard_multiway mine train bench"
 
 
 def test_only_these_rules_ask_a_cluster_for_memory() -> None:

@@ -28,6 +28,9 @@ def check(experiment: common.OtherExperiment = None) -> None:
     settings = run.experiment
     swept = len(settings.systems) - len(settings.listed)
     corpora = ", ".join(f"{role} {c.label}/{c.version}" for role, c in settings.all_corpora())
+    if through := settings.multiway.through:
+        corpora += f", further pairs through {through} of {len(settings.multiway_pairs()):,} "
+        corpora += f"language pairs, at most {settings.multiway.most} of a sentence"
     common.log.info(
         "experiment %s is fine: %s languages, %s, systems %s",
         settings.name,

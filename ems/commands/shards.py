@@ -8,19 +8,32 @@ from ems.errors import EmsError
 from ems.flags import Bounds, Mark
 from ems.outputs import Writes
 from ems.shards.index import is_shards
+from ems.shards.several import is_several
+
+
+def _ours(folder: Path) -> bool:
+    return is_shards(folder) or is_several(folder)
 
 
 def shards(
-    source: Annotated[Path, "segmented pair file"],
+    source: Annotated[Path, "segmented pair file, or folder of them"],
     vocabulary: common.Vocabulary,
-    out: Annotated[Path, "folder to write", Writes("whole folder", ours=is_shards)],
+    out: Annotated[Path, "folder to write", Writes("whole folder", ours=_ours)],
+    languages: Annotated[list[str], "of a folder: languages of its pairs (default: all)"] = (),
     state: common.State = None,
     workers: common.Workers = 1,
     piece_lines: common.PieceLines = None,
 ) -> None:
-    """Encode a pair file into token shards."""
+    """Encode pair files into token shards."""
+    from ems.shards.several import write_several
     from ems.shards.writer import PAIRS, write_shards
 
+    if source.is_dir():
+        folders = write_several(source, vocabulary, out, state, workers, piece_lines, languages)
+        common.log.info("%s: %s language pairs", out, f"{len(folders):,}")
+        return
+    if languages:
+        raise EmsError(f"--languages: {source} is one pair file; give a folder of them, or neither")
     manifest = write_shards(source, vocabulary, out, state, workers, piece_lines or PAIRS)
     common.log.info("%s: %s", out, manifest)
 
@@ -32,8 +45,10 @@ def index(
 ) -> None:
     """List the shards of an experiment."""
     from ems.shards.index import write_index
+    from ems.shards.several import folders_in
 
-    roles = {"train": training, "validation": list(validation)}
+    folders = [folder for each in training for folder in folders_in(each)]
+    roles = {"train": folders, "validation": list(validation)}
     common.log.info("%s: %s shards", out, write_index(roles, out))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from ems.commands import common
 from ems.flags import Bounds, Mark
 from ems.outputs import Writes
+from ems.text.tsv import is_pairs
 
 if TYPE_CHECKING:
     from ems.config import Experiment
@@ -68,7 +69,7 @@ def clean(
 
 def report(
     experiment: common.ExperimentName,
-    entries: Annotated[list[Path], "reports of `ems clean`"],
+    entries: Annotated[list[Path], "reports of `ems clean`, and folders of `ems multiway`"],
     out: common.OutFile,
     expect: common.Expected = "",
 ) -> None:
@@ -77,8 +78,10 @@ def report(
     from ems.text.clean import ENTRY, merge_reports
 
     settings = common.planned(experiment, expect, "evalkeys")
-    merge_reports(settings, [read_json(path, ENTRY) for path in entries], out)
-    common.log.info("%s: %s corpora and pairs", out, len(entries))
+    every = [sorted(path.glob("*-*.json")) if path.is_dir() else [path] for path in entries]
+    files = [path for each in every for path in each]
+    merge_reports(settings, [read_json(path, ENTRY) for path in files], out)
+    common.log.info("%s: %s corpora and pairs", out, len(files))
 
 
 def segment(
@@ -98,6 +101,21 @@ def segment(
     settings = common.planned(experiment, expect, "segment", pair="-".join(codes))
     names = tuple(settings.segmenters[code] for code in codes)
     segment_tsv(source, out, codes, names, state, workers, piece_lines or LINES)
+
+
+def multiway(
+    experiment: common.ExperimentName,
+    sources: Annotated[list[Path], "segmented pair files with the language in common"],
+    out: Annotated[Path, "folder of pair files to write", Writes("whole folder", ours=is_pairs)],
+    reports: Annotated[Path, "folder of their reports", Writes("whole folder", ours=is_pairs)],
+    expect: common.Expected = "",
+) -> None:
+    """Make further pairs of sentences with a translation in common."""
+    from ems.text.multiway import join_pairs
+
+    settings = common.planned(experiment, expect, "multiway")
+    counts = join_pairs(settings, sources, out, reports)
+    common.log.info("%s: %s of %s pairs", out, f"{counts['kept']:,}", f"{counts['read']:,}")
 
 
 def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":

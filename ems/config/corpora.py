@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from ems.config.experiment import WIKIPEDIA, Corpus
+from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
 from ems.config.known import (
     Known,
     check_languages,
@@ -156,7 +156,36 @@ def _check_mined(key: str, entry: CorpusEntry) -> bool:
     return mined
 
 
+def check_multiway(experiment: Experiment) -> None:
+    """Raise `EmsError` for further pairs that cannot be made, or that could not be trusted."""
+    through = experiment.multiway.through
+    if not through:
+        return
+    if through not in experiment.languages:
+        known = ", ".join(experiment.languages)
+        raise EmsError(f"multiway.through: found {through!r}, but the languages here are {known}")
+    if not experiment.multiway_pairs():
+        pairs = ", ".join(dict.fromkeys(pair for _, pair in experiment.joined())) or "none"
+        raise EmsError(
+            f"multiway.through: expected corpora of {through} with two other languages, found "
+            f"{pairs}; take multiway out"
+        )
+    if experiment.decontaminate.scope != "any":
+        raise EmsError(
+            "multiway: a further pair was never compared with the evaluation sentences of its own "
+            "pair; set decontaminate.scope: any"
+        )
+    for corpus in experiment.corpora:
+        if corpus.vocabularies:
+            raise EmsError(
+                f"multiway: {corpus.label} is for the vocabularies {', '.join(corpus.vocabularies)}"
+                " alone, and further pairs are made of the corpora that all share; take one out"
+            )
+
+
 def check_distinct(corpora: list[Corpus]) -> None:
+    if MULTIWAY in {item.name for item in corpora}:
+        raise EmsError(f"corpora: {MULTIWAY} is the name of the pairs that `multiway` makes")
     names = [(item.label, item.version) for item in corpora]
     for name in names:
         if names.count(name) > 1:

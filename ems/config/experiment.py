@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Literal
 
 from ems.bench.settings import DocumentSettings, ProbeSettings
 from ems.config.studies import study_rows
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
-from ems.corpora.settings import Split
+from ems.corpora.settings import MultiwaySettings, Split
 from ems.errors import EmsError
 from ems.export.settings import ExportSettings
 from ems.languages import UNSEEN, Language
@@ -17,6 +18,7 @@ from ems.tables.settings import TablesSettings
 from ems.text.settings import CleanSettings, DecontaminateSettings, VocabularySettings
 
 WIKIPEDIA = "Wikipedia"  # the corpus of documents that are made of dumps
+MULTIWAY = "Multiway"  # the corpus of further pairs; its version is the language they share
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
 
 
@@ -140,6 +142,7 @@ class Experiment:
     probes: dict[str, ProbeSettings]
     documents: DocumentSettings
     sweep: tuple[Point, ...] = ()
+    multiway: MultiwaySettings = field(default_factory=MultiwaySettings)
 
     def all_corpora(self) -> list[tuple[str, Corpus]]:
         """(role, corpus) of every corpus: those trained on, then those validated on."""
@@ -172,6 +175,22 @@ class Experiment:
             for corpus, pair in every
             if corpus.vocabularies or not own.issuperset(pair.split("-"))
         ]
+
+    def joined(self) -> list[tuple[Corpus, str]]:
+        """(corpus, pair) of the training pairs that further pairs are made of, sorted; the order
+        of the corpora changes nothing.
+        """
+        if not (through := self.multiway.through):
+            return []
+        own = [(c, pair) for c, pair in self.pairs_of("train") if through in pair.split("-")]
+        pairs = [(corpus, pair) for corpus, pair in own if not corpus.documents]
+        return sorted(pairs, key=lambda item: (item[1], item[0].label, item[0].version))
+
+    def multiway_pairs(self, vocabulary: str = SHARED) -> list[str]:
+        """The language pairs that further pairs may be of, of the languages of a vocabulary."""
+        known = {*self.vocabularies[vocabulary].languages} - {self.multiway.through}
+        codes = {code for _, pair in self.joined() for code in pair.split("-")} & known
+        return ["-".join(pair) for pair in combinations(sorted(codes), 2)]
 
     def of_vocabulary(self, name: str) -> "Experiment":
         """Return the experiment with the languages of one of its vocabularies, as if it had no

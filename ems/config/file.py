@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from ems.bench.settings import DocumentSettings
 from ems.benchmarks import benchmarks, has
 from ems.benchmarks.record import Benchmark
-from ems.corpora.settings import CorpusEntry, Split
+from ems.corpora.settings import CorpusEntry, MultiwaySettings, Split
 from ems.evalsets.settings import EvalsetEntry
 from ems.export.settings import ExportSettings
 from ems.model.settings import EncoderSettings
@@ -158,6 +158,7 @@ class ExperimentFile(Settings):
         "by position."
     )
     corpora: Corpora = Field(description="The corpora to train on.")
+    multiway: MultiwaySettings = Field(default_factory=MultiwaySettings)
     validation: by_type(CorpusEntry, Corpora, None) = Field(
         description="Pairs or documents for the validation loss, pairs for P@1 and as translations "
         "that mining is to find, or a list of such corpora; none of them is trained on."

@@ -6,7 +6,12 @@ from ems.bench.settings import DrawnProtocol
 from ems.benchmarks import benchmark, benchmarks, has
 from ems.config.benchmarks import check_sets, check_systems
 from ems.config.codes import by_code, known_codes
-from ems.config.corpora import check_distinct, one_corpus, training_corpora
+from ems.config.corpora import (
+    check_distinct,
+    check_multiway,
+    one_corpus,
+    training_corpora,
+)
 from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.known import (
@@ -92,7 +97,9 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         probes=dict(file.probes),
         documents=file.documents,
         sweep=sweep,
+        multiway=file.multiway,
     )
+    check_multiway(experiment)
     _check_pairs(experiment)
     check_systems(experiment)
     _check_objectives(experiment)

@@ -75,6 +75,14 @@ def _english(pair: str) -> bool:
     return "en" in pair.split("-")
 
 
+def _multiway(experiment: Experiment) -> Json:
+    return {
+        **plain(experiment.multiway),
+        "key": experiment.decontaminate.key,
+        "joined": [[c.label, c.version, pair] for c, pair in experiment.joined()],
+    }
+
+
 def _segment(experiment: Experiment, pair: str) -> Json:
     return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
 
@@ -166,6 +174,7 @@ _STAGES = {
     "evalkeys": _evalkeys,
     "clean": _clean,
     "segment": _segment,
+    "multiway": _multiway,
     "vocabulary": _vocabulary,
     "shards": lambda experiment: {},
     "mine": _mine,

@@ -8,6 +8,7 @@ from ems.errors import EmsError
 from ems.settings import (
     UNIQUE,
     Code,
+    CodeOrNone,
     Name,
     Part,
     Place,
@@ -96,6 +97,23 @@ class CorpusEntry(Settings):
         False,
         description="Uses only the language pairs that no other corpus has (the paper's rule for "
         "Tatoeba, IV-A).",
+    )
+
+
+class MultiwaySettings(Settings):
+    """Further pairs of multi-parallel text: sentences that have a translation in common."""
+
+    through: CodeOrNone = Field(
+        "",
+        description="The language of the translation in common, like en: of the pairs of corpora "
+        "with it (default: none, and no further pairs are made).",
+    )
+    most: int = Field(
+        4,
+        ge=1,
+        le=1000,
+        description="The most further pairs of one sentence of `through`; language pairs that "
+        "have few so far come first.",
     )
 
 

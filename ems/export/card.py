@@ -16,6 +16,7 @@ import numpy as np
 import yaml
 
 from ems.benchmarks import benchmark, has, module
+from ems.config.experiment import MULTIWAY
 from ems.corpora.catalogue import licence_of, versions_of
 from ems.errors import EmsError
 from ems.export.folder import Exported
@@ -300,4 +301,6 @@ def _corpora(exported: Exported, path: Path) -> str:
 def _licence(corpus: str) -> str:
     """Return the licence of a corpus by the catalogue."""
     name = corpus.partition(" ")[0].partition(PART)[0]
+    if name == MULTIWAY:
+        return "those of the others, whose sentences these are"
     return licence_of(name) if versions_of(name) else UNKNOWN

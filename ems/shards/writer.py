@@ -62,7 +62,7 @@ def write_shards(
     """
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
-    work = partial(_write_shard, (vocabulary, vocabulary_sha256), languages)
+    work = partial(write_shard, (vocabulary, vocabulary_sha256), languages)
     what, unit = f"encode {source.stem}", unit_of(languages)
     end_line = BOUNDARY if len(languages) == 1 else None
     pieces, sha256 = cut(source, pairs, size=None, end_line=end_line)
@@ -70,19 +70,19 @@ def write_shards(
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
             do_only(what, work, pieces[0], folder / pieces[0].name, unit)
-            return _close(folder, source)
+            return close_folder(folder, source)
     state = state or out.with_name(f".{out.name}.state")
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
     key |= {"languages": languages, "code": source_hash("ems.shards.writer")}
     with done_pieces(what, work, pieces, state, key, workers, unit) as results:
         folder = results[0].parent
-        manifest = _close(folder, source)
+        manifest = close_folder(folder, source)
         with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest
 
 
-def _close(folder: Path, source: Path) -> dict[str, Any]:
+def close_folder(folder: Path, source: Path) -> dict[str, Any]:
     """Take out the shards without a pair, and write the manifest of the folder."""
     paths = sorted(folder.glob(f"*/{MANIFEST}"))
     manifests = {path.parent: read_json(path, PART) for path in paths}
@@ -126,7 +126,7 @@ def _encoder(vocabulary: Vocabulary, language: str) -> WordEncoder:
     return WordEncoder(processor, language)
 
 
-def _write_shard(
+def write_shard(
     vocabulary: Vocabulary,
     languages: tuple[str, ...],
     piece: Piece,
@@ -163,6 +163,11 @@ def _write_shard(
         "sha256": {path.name: sha256_file(path) for path in sorted(folder.iterdir())},
     }
     write_json(folder / MANIFEST, manifest)
+
+
+def write_file_shard(vocabulary: Vocabulary, piece: Piece, folder: Path, advance: Advance) -> None:
+    """Encode a piece of a file that is named after its languages."""
+    write_shard(vocabulary, codes_of(piece.source), piece, folder, advance)
 
 
 Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines

@@ -2,7 +2,8 @@
 what decontamination removed (section IV-B: "we removed the sentences that appear in any evaluation
 dataset").
 
-A row is the language that is not English; a pair without English keeps its own name, "de-fr".
+A row is the language that is not English; a pair without English keeps its own name, "de-fr". The
+further pairs of multi-parallel text are one row, "through en".
 Documents of one language are rows of their own, "de (documents)", whose counts are sentences.
 Printed counts stay as printed ("4.9M"): they are rounded.
 """
@@ -14,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ems.config.experiment import MULTIWAY
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.files import read_json
@@ -92,9 +94,13 @@ class Entry:
 
     @property
     def language(self) -> str:
-        """Return the side that is not English, or the whole pair where neither or both are."""
+        """Return the side that is not English, or the whole pair where neither or both are;
+        "through en" of pairs that share a translation.
+        """
         if self.documents is not None:
             return f"{self.pair}{OF_DOCUMENTS}"
+        if self.corpus.startswith(f"{MULTIWAY} "):  # a thousand language pairs, maybe
+            return self.corpus.replace(MULTIWAY, "through", 1)
         others = [side for side in self.sides if side != PIVOT]
         return others[0] if len(others) == 1 else self.pair
 

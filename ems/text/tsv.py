@@ -12,9 +12,10 @@ from pathlib import Path
 from ems.batches import batched
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import read_json, unreadable
-from ems.shapes import COUNT, mapping, record
+from ems.files import read_json, sha256_file, unreadable, write_json
+from ems.shapes import COUNT, TEXT, mapping, record
 
+LIST = "files.json"  # of a folder of pair files, or of their reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
 _COUNTS = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
 COUNTED = record(_COUNTS, {"documents": record(_COUNTS)})  # of the report beside
@@ -35,6 +36,20 @@ def codes_of(path: Path) -> tuple[str, ...]:
             "en.tsv; rename it"
         )
     return codes
+
+
+def is_pairs(folder: Path) -> bool:
+    """Return whether a folder holds the files that its list names, and nothing else."""
+    try:
+        listed = read_json(folder / LIST, mapping(TEXT))
+    except EmsError:
+        return False
+    return {path.name for path in folder.iterdir()} <= {LIST, *listed}
+
+
+def write_list(folder: Path) -> None:
+    """Write the list of the files in a folder, with their SHA-256."""
+    write_json(folder / LIST, {path.name: sha256_file(path) for path in sorted(folder.iterdir())})
 
 
 def unit_of(codes: tuple[str, ...]) -> str:

@@ -1,0 +1,359 @@
+"""Laws of further pairs: the join is the brute-force join, capped and balanced, whatever memory it
+has; and a workflow that learns from them.
+"""
+
+import json
+from itertools import chain
+
+import pytest
+import yaml
+from conftest import copy_project, planned
+from experiments_made import MINIMAL, Settings, changed_jobs, edited, hashes
+from mirror_made import translations, write_flores
+from multiway_made import (
+    CODES,
+    CORPORA,
+    brute_force,
+    draw_rows,
+    groups_of,
+    read_pairs,
+    write_rows,
+)
+from own_made import write_form
+
+from ems.config import stage_hash
+from ems.errors import EmsError
+from ems.files import read_json
+from ems.shards.index import TRAIN, read_index
+from ems.shards.several import write_several
+from ems.text import multiway
+from ems.text.multiway import join_pairs
+from ems.text.tsv import is_pairs
+
+ALL = 1000  # of a sentence: more than there are here
+VALUE = MINIMAL | {
+    "languages": ["en", *CODES],
+    "corpora": [
+        {"name": "One", "version": "v1", "source": "nowhere"},
+        {"name": "Two", "version": "v1", "source": "nowhere"},
+    ],
+    "multiway": {"through": "en", "most": ALL},
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, VALUE)
+
+
+@pytest.fixture
+def join(project, tmp_path):
+    """Join the rows of a seed; the folders of pairs and of reports."""
+
+    def joined(seed, most=ALL, name="out", key="folded", rows=None, **options):
+        value = VALUE | {"multiway": {"through": "en", "most": most}, "decontaminate": {"key": key}}
+        paths = write_rows(tmp_path, rows or draw_rows(seed))
+        folders = tmp_path / name / "pairs", tmp_path / name / "reports"
+        join_pairs(project.load(value), paths, *folders, **options)
+        return folders
+
+    return joined
+
+
+def contents(folders):
+    return {
+        (path.parent.name, path.name): path.read_bytes()
+        for path in chain(*(folder.iterdir() for folder in folders))
+    }
+
+
+@pytest.mark.parametrize("key", ["folded", "plain"])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_cap_the_join_is_the_brute_force_join(join, seed, key):
+    rows = draw_rows(seed, letters=key == "plain")  # which takes "- ?" for a sentence
+    out, reports = join(seed, key=key, rows=rows)
+    expected, made = brute_force(rows, key)
+    pairs = {name: [row[:2] for row in rows] for name, rows in read_pairs(out).items()}
+    assert {name: set(rows) for name, rows in pairs.items()} == expected
+    assert min(map(len, expected.values())) > 100
+    for name, rows in pairs.items():
+        report = read_json(reports / f"{name}.json", {})
+        assert len(rows) == len(set(rows)) == report["kept"]
+        assert report["read"] == made[name] == report["kept"] + sum(report["removed"].values())
+        assert report["removed"]["cap"] == 0 < report["removed"]["identical"]
+        assert report["removed"]["duplicates"] > 0
+
+
+def test_nothing_is_paired_with_itself(join):
+    out, _ = join(4, most=3)
+    pairs = read_pairs(out)
+    rows = [row for name in pairs for row in pairs[name]]
+    assert all(one != two for one, two, _ in rows)
+    assert all(len(set(name.split("-"))) == 2 and "en" not in name.split("-") for name in pairs)
+    assert len(rows) > 100
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_sentence_has_no_more_pairs_than_the_cap_and_all_that_it_allows(join, most):
+    """Each English sentence has texts of its own here, so a pair says whose it is."""
+    rows = {
+        (corpus, code): [
+            (english, f"{code} {corpus if turn % 2 else ''} {english}")
+            for turn, (english, _) in enumerate(texts)
+        ]
+        for (corpus, code), texts in draw_rows(1).items()
+    }
+    out, reports = join(1, most, rows=rows)
+    keys = multiway.keys_function("folded")
+    owner, expected = {}, {}
+    for key, texts in groups_of(rows).items():
+        sizes = [len(each) for each in texts.values()]
+        expected[key] = min(most, (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2)
+        owner |= {(keys([text])[0], code): key for code in texts for text in texts[code]}
+    found = dict.fromkeys(expected, 0)
+    for name, each in read_pairs(out).items():
+        removed = read_json(reports / f"{name}.json", {})["removed"]
+        assert removed["cap"] > removed["duplicates"] >= 0
+        for one, two, _ in each:
+            first, second = name.split("-")
+            key = owner[keys([one])[0], first]
+            assert key == owner[keys([two])[0], second]
+            found[key] += 1
+    assert max(expected.values()) == most
+    # two texts that differ in case alone are two pairs of one key
+    assert found == expected
+
+
+def test_language_pairs_are_balanced(join):
+    items = list(translations(60, ("en", *CODES), seed=1, least=5))
+    rows = {("One", code): [(item["en"], item[code]) for item in items] for code in CODES}
+    out, _ = join(1, 1, rows=rows)
+    sizes = [len(each) for each in read_pairs(out).values()]
+    assert len(sizes) == 3
+    assert max(sizes) - min(sizes) <= 1
+    assert sum(sizes) > 50
+
+
+def test_the_languages_that_are_rare_come_first(join):
+    items = list(translations(60, ("en", *CODES), seed=1, least=5))
+    rows = {("One", code): [(item["en"], item[code]) for item in items] for code in CODES}
+    rows["One", "ja"] = rows["One", "ja"][:12]
+    out, _ = join(1, 2, rows=rows)
+    sizes = {name: len(each) for name, each in read_pairs(out).items()}
+    assert sizes["de-ja"] == sizes["fr-ja"] == 12
+
+
+def test_the_line_of_a_pair_counts_through_the_files_of_its_first_language(join):
+    rows = draw_rows(2)
+    out, reports = join(2)
+    texts = {code: [row[1] for name in CORPORA for row in rows[name, code]] for code in CODES}
+    seen = 0
+    for name, each in read_pairs(out).items():
+        code = name.split("-")[0]
+        assert all(texts[code][int(line) - 1] == one for one, _, line in each)
+        seen += len(each)
+        files = read_json(reports / f"{name}.json", {})["files"]
+        pair = "-".join(sorted((code, "en")))
+        assert files == {f"{corpus}/v1/{pair}.tsv": 400 for corpus in CORPORA}
+    assert seen > 300
+
+
+@pytest.mark.parametrize("most", [2, ALL])
+def test_memory_changes_nothing(join, monkeypatch, most):
+    whole = contents(join(3, most))
+    monkeypatch.setattr(multiway, "HELD", 100)
+    monkeypatch.setattr(multiway, "_sentences", counted := Counted(multiway._sentences))
+    assert contents(join(3, most, name="small", part=300)) == whole
+    assert counted.parts > 100
+    assert sum(map(len, whole.values())) > 10_000
+
+
+class Counted:
+    """A function that remembers how many parts it was given."""
+
+    def __init__(self, function):
+        self.function, self.parts = function, 0
+
+    def __call__(self, parts):
+        self.parts += len(parts)
+        return self.function(parts)
+
+
+@pytest.mark.parametrize("where", ["_choose", "_distinct", "_entry"])
+def test_a_run_that_ends_early_leaves_nothing_and_the_next_gives_the_same(
+    join, monkeypatch, tmp_path, where
+):
+    whole = contents(join(3, 2, name="whole"))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(multiway, where, stop)
+        with pytest.raises(KeyboardInterrupt):
+            join(3, 2)
+    assert not list((tmp_path / "out").iterdir())
+    left = tmp_path / "out" / ".pairs.1.part" / "rows"  # of a run that was killed
+    left.mkdir(parents=True)
+    (left / "000").write_text("half a ro")
+    assert contents(join(3, 2)) == whole
+    assert len(list((tmp_path / "out").iterdir())) == 2
+
+
+def test_text_without_translations_in_common_is_an_error(join):
+    rows = {("One", code): [(f"{code} alone", "x")] for code in CODES}
+    with pytest.raises(EmsError, match="no two sentences of these 3 files share a translation"):
+        join(1, rows=rows)
+
+
+def test_a_folder_with_other_files_is_not_replaced(join, tmp_path):
+    (tmp_path / "out/pairs").mkdir(parents=True)
+    own = tmp_path / "out/pairs/de-fr.tsv"
+    own.write_text("years\tof work\t1\n")
+    with pytest.raises(EmsError, match="nothing was written"):
+        join(1)
+    assert own.read_text() == "years\tof work\t1\n"
+    own.unlink()
+    assert all(map(is_pairs, join(1)))
+
+
+def test_a_pair_file_that_changed_is_not_encoded(join, tmp_path):
+    out, _ = join(1)
+    path = out / "de-ja.tsv"
+    path.write_text(path.read_text() + "one\ttwo\t3\n")
+    (tmp_path / "vocabulary").write_bytes(b"")
+    with pytest.raises(EmsError, match=r"de-ja\.tsv: its SHA-256 is not the one in"):
+        write_several(out, tmp_path / "vocabulary", tmp_path / "shards")
+
+
+# --- settings
+
+MISTAKES = [
+    ("multiway.through", "fi", "multiway.through: found 'fi', but the languages here are en, de"),
+    ("multiway.through", "de", "multiway.through: expected corpora of de with two other languages"),
+    ("multiway.most", 0, "multiway.most: 0 is less than"),
+    ("multiway.first", 1, "multiway.first: unknown key"),
+    ("decontaminate.scope", "pair", "multiway: a further pair was never compared"),
+    ("corpora.0.name", "Multiway", "corpora: Multiway is the name of the pairs that `multiway`"),
+]
+
+
+@pytest.mark.parametrize(("path", "new", "message"), MISTAKES)
+def test_a_mistake_is_one_line(project, path, new, message):
+    assert message in project.error(edited(VALUE, path, new))
+
+
+def test_further_pairs_change_no_hash_of_another_stage(project):
+    without = edited(VALUE, "multiway", {})
+    assert changed_jobs(project, without, VALUE) == set()
+    assert hashes(project.load(VALUE)).keys() - hashes(project.load(without)).keys() == {"multiway"}
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "changes"),
+    [
+        ("multiway.most", 3, True),
+        ("decontaminate.key", "plain", True),
+        ("corpora.1.without", ["ja"], True),
+        ("corpora", VALUE["corpora"][::-1], False),
+        ("seed", 9, False),
+        ("train.steps", 11, False),
+    ],
+)
+def test_the_join_runs_again_when_what_it_reads_changes(project, path, new, changes):
+    values = VALUE, edited(VALUE, path, new)
+    before, after = (stage_hash(project.load(value), "multiway") for value in values)
+    assert (before != after) == changes
+
+
+# --- the whole workflow
+
+FLORES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn", "sw": "swh_Latn"}
+RUN = """
+description: further pairs of three languages with English
+seed: 1
+languages: [en, de, fr, sw]
+sources: {flores200: mirror/flores200}
+splits: {}
+corpora: [{name: Mine, files: FILES}]
+multiway: {through: en, most: 2}
+validation: null
+evalsets: {flores200: {version: v1}}
+decontaminate: {against: [flores200]}
+segmenters: {default: none}
+vocabulary: {size: 300, sample_lines: 2000, character_coverage: 1.0}
+vocabularies: {two: {languages: [en, de, fr]}}
+model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
+objectives: {head: {language_width: 4}, xtr: {weight: 1}, contrastive: {weight: 1, width: 8}}
+train: {steps: 6, batch_pairs: 16, threads: 1, device: cpu}
+systems: {ems: {}, narrow: {vocabulary: two}}
+benchmarks: [flores200]
+tables: {printed: []}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A workflow of 120 sentences in four languages, ten of which are evaluation sentences."""
+    project = copy_project(tmp_path_factory.mktemp("multiway"))
+    items = list(translations(120, FLORES, seed=1, least=4))
+    for code, name in FLORES.items():
+        write_flores(project.folder / "mirror", name, [item[code] for item in items[:10]])
+    files = {}
+    for code in ("de", "fr", "sw"):
+        # in French evaluation sentences stand with English that is none
+        other = "no " if code == "fr" else ""
+        rows = [(other * (at < 10) + item["en"], item[code]) for at, item in enumerate(items)]
+        place = write_form(project.folder / "own" / code, "tsv", ("en", code), rows)
+        files[f"en-{code}"] = place.replace(f"{project.folder}/", "")
+    project.items = items
+    project.select("multi", yaml.safe_load(RUN.replace("FILES", json.dumps(files))))
+    project.snakemake("all")
+    return project
+
+
+def test_further_pairs_of_the_workflow_hold_no_evaluation_sentence(run):
+    pairs = read_pairs(run.folder / "results/multi/text/segmented/Multiway/en")
+    texts = {name: {row[:2] for row in rows} for name, rows in pairs.items()}
+    assert set(texts) == {"de-fr", "de-sw", "fr-sw"}
+    assert texts["de-fr"] <= {(item["de"], item["fr"]) for item in run.items[10:]}
+    evaluation = {item[code] for item in run.items[:10] for code in FLORES}
+    assert evaluation.isdisjoint(text for rows in texts.values() for row in rows for text in row)
+    assert sum(map(len, texts.values())) > 200
+
+
+def test_further_pairs_are_trained_on_and_counted(run):
+    results = run.folder / "results/multi"
+    report = read_json(results / "reports/decontamination.json", {})["corpora"]
+    further = {entry["pair"]: entry for entry in report if entry["corpus"] == "Multiway"}
+    assert set(further) == {"de-fr", "de-sw", "fr-sw"}
+    kept = sum(entry["kept"] for entry in further.values())
+    for vocabulary, names in (("shared", {"de-fr", "de-sw", "fr-sw"}), ("two", {"de-fr"})):
+        shards = read_index(results / "shards" / vocabulary / "index.json")[TRAIN]
+        own = [shard.parent.name for shard in shards if "Multiway" in shard.parts]
+        assert set(own) == names
+    rows = (run.folder / "results/tables/corpora.csv").read_text().splitlines()
+    (row,) = [line.split(",") for line in rows if line.startswith("through en")]
+    assert int(row[4]) == kept
+    said = run.run("ems", "check").stderr
+    assert "further pairs through en of 3 language pairs, at most 2 of a sentence" in said
+
+
+def test_a_further_pair_is_found_again(run):
+    index = "results/multi/shards/shared/index.json"
+    shown = run.run("ems", "inspect", "--index", index, "--pair", "de-sw", "--row", "3").stdout
+    pairs = read_pairs(run.folder / "results/multi/text/segmented/Multiway/en")
+    first, second, line = pairs["de-sw"][3]
+    assert "corpus Multiway en, pair de-sw" in shown
+    assert f"line {line} of results/multi/text/segmented/Mine/own/de-en.tsv" in shown
+    assert first in shown
+    assert second in shown
+
+
+def test_nothing_is_made_again_and_a_cap_joins_again(run):
+    assert "Nothing to be done" in run.snakemake("all")
+    run.edit("configs/multi.yaml", "most: 2", "most: 1")
+    plan = run.snakemake("-n", "results/multi/shards/shared/index.json")
+    rules = {"multiway", "shard_multiway", "segment", "vocabulary"} & planned(plan).keys()
+    assert rules == {"multiway", "shard_multiway"}
+    run.edit("configs/multi.yaml", "most: 1", "most: 2")
