@@ -159,7 +159,7 @@ def _clean_pairs(
 ) -> Report:
     """Write the clean pairs of a corpus to `out`; return what happened to them."""
     _, corpus = experiment.corpus(source.label, source.version)
-    filters = Filters(**dict(experiment.cleaning(corpus)))
+    filters = Filters.model_construct(**dict(experiment.cleaning(corpus)))
     bad = BAD if archives[0].corpus.paths else ()
     report = Report(0, Counter(dict.fromkeys([*bad, *filters.reasons()], 0)), {})
     pairs = _read(experiment, source, archives, lines, report)
