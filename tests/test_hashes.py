@@ -40,7 +40,8 @@ NTREX, OF_GERMAN, OF_JAPANESE = (
 CLEAN = {name for name in OF_GERMAN | OF_JAPANESE if name.startswith("clean")}
 SEGMENT = (OF_GERMAN | OF_JAPANESE) - CLEAN
 VOCABULARY = {"vocabulary shared"}
-FILTER = str(ROOT / "ems/interop/ems_score.json")
+FILTER = {"filter": str(ROOT / "ems/interop/ems_score.json"), "corpora": ["Tatoeba"]}
+FILTER |= {"parameters": {"MODEL": "model"}}
 EDITS = [
     ("description", "another", set()),
     ("seed", 2, CLEAN | VOCABULARY | TRAIN),
@@ -57,7 +58,7 @@ EDITS = [
     ("clean.language", {}, CLEAN),
     ("clean.language", {"corpora": ["Tatoeba"]}, CLEAN - NTREX),
     ("clean.language", {"corpora": ["NTREX"], "swapped": "swap"}, CLEAN & NTREX),
-    ("clean.commands", [{"filter": FILTER, "corpora": ["Tatoeba"]}], CLEAN - NTREX),
+    ("clean.commands", [FILTER], CLEAN - NTREX),
     ("clean.commands", [], set()),
     ("clean.format_characters", "drop", {"evalkeys"} | CLEAN | TRAIN),
     ("evalsets.tatoeba.version", "v2", {"evalkeys"} | BENCH),
@@ -162,9 +163,9 @@ def test_what_a_filter_reads_counts_where_it_filters_and_nowhere_else(project, t
     model, path = tmp_path / "model", tmp_path / "filter.json"
     model.mkdir()
     changed = []
-    for content in ("{}", '{"another": 1}'):
-        (model / "model.json").write_text(content)
-        path.write_text(content)
+    for command in ("cat", "head"):
+        (model / "model.json").write_text(command)
+        path.write_text(f'{{"type": "bilingual", "command": "{command}", "parameters": {{}}}}')
         similarity = {"model": str(model), "corpora": ["Tatoeba"]}
         commands = [{"filter": str(path), "corpora": ["NTREX"]}]
         clean = {"similarity": similarity, "commands": commands}

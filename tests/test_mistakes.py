@@ -50,7 +50,7 @@ OF_REAL = [
     ("clean.language", {"threshold": 2}, "clean.language.threshold: 2 ... maximum of 1"),
     ("clean.language", {"corpora": ["A"]}, "clean.language.corpora: A has no entry under corpora"),
     ("clean.similarity", {}, "clean.similarity.model: this key is missing"),
-    ("clean.similarity", {"model": "results/toy/models/a"}, "similarity.model ... of another"),
+    ("clean.similarity", {"model": "results/mine/models/a"}, "similarity.model ... of another"),
     ("clean.commands", [{"filter": "x", "parameters": {"A": []}}], "parameters.A: found []"),
     ("clean.commands", [{"filter": "x", "corpora": ["A"]}], "clean.commands.0.corpora: A has no"),
     ("vocabulary.size", 70_000, "vocabulary.size: 70000 ... maximum of 65535"),
