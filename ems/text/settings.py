@@ -41,7 +41,7 @@ class SimilarityFilter(OfCorpora):
     model: Place = Field(
         description="A model folder, or one that `ems export` wrote, of another experiment."
     )
-    threshold: number(ge=-1, le=1) = Field(0.5, description="Least cosine of the sides.")
+    threshold: number(ge=-1, le=1) = Field(0.7, description="Least cosine of the sides.")
 
 
 class CommandFilter(OfCorpora):
