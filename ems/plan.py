@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ems.benchmarks import benchmark
 from ems.config import OPUSTOOLS, Corpus, Experiment, Site, load_experiment, load_site
+from ems.config.cleaning import filter_contents
 from ems.config.experiment import MULTIWAY, WIKIPEDIA
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
@@ -18,6 +19,7 @@ from ems.segmenters.base import check_available
 from ems.settings import Json
 from ems.sources import Missing, missing_evalsets, missing_sources
 from ems.tables.registry import figures_of
+from ems.text.language import check_installed
 from ems.train.scalars import check_tensorboard
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
@@ -117,6 +119,7 @@ def plan(
 
         opus_get()
     _check_own(experiment)
+    _check_filters(experiment, elsewhere)
     if not elsewhere and any(corpus.dumped for _, corpus in experiment.all_corpora()):
         from ems.text.wikipedia import check_needs
 
@@ -140,6 +143,19 @@ def _check_own(experiment: Experiment) -> None:
             files = own_files(corpus, pair)
             if all(path.exists() for path in files):
                 check_needs(files)
+
+
+def _check_filters(experiment: Experiment, elsewhere: bool) -> None:
+    """Raise `EmsError` for a filter of `clean` that cannot run: its files, its parameters, and,
+    unless it runs `elsewhere`, its package.
+    """
+    filter_contents(experiment.clean)
+    if experiment.clean.commands:
+        from ems.text.commands import check_commands
+
+        check_commands(experiment.clean)
+    if experiment.clean.language and not elsewhere:
+        check_installed()
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:

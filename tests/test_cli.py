@@ -3,11 +3,12 @@ story."""
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from cli_made import Cli
-from conftest import ROOT
+from conftest import ROOT, needs
 from mirror_made import moses_of
 
 from ems.commands import COMMANDS
@@ -80,6 +81,27 @@ def test_a_mistake_in_an_experiment_is_one_line(ems):
 def test_check_says_what_is_going_to_run(ems):
     line = ems("check", "--experiment", "tiny")[-2]  # the last line is the cost
     assert "experiment tiny is fine: 4 languages, train Demo/v1, validation DemoDev/v1" in line
+
+
+def test_check_says_what_filters_lack(ems):
+    needs(find_spec("py3langid"), "py3langid is not installed: pip install -e '.[lid]'")
+    tiny = ems.folder / "configs" / "tiny.yaml"
+    text = tiny.read_text().replace("ja]\n", "ja, {code: xq}]\n", 1)
+    assert "{code: xq}" in text
+
+    def with_filters(filters):
+        assert "clean: {}" in text
+        tiny.write_text(text.replace("clean: {}", f"clean: {{{filters}}}"))
+
+    with_filters("language: {}")
+    lines = ems("check", "--experiment", "tiny")
+    assert any("clean.language keeps all sides in xq: not known" in line for line in lines)
+    for filters, message in (
+        ("similarity: {model: gone}", "clean.similarity.model: gone: expected a model folder"),
+        ("commands: [{filter: gone}]", "clean.commands.0.filter: gone: there is no such file"),
+    ):
+        with_filters(filters)
+        assert message in ems.error("check", "--experiment", "tiny")
 
 
 # --- missing and broken inputs

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from experiments_made import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
 
 from ems import provenance as source
@@ -39,6 +40,8 @@ NTREX, OF_GERMAN, OF_JAPANESE = (
 CLEAN = {name for name in OF_GERMAN | OF_JAPANESE if name.startswith("clean")}
 SEGMENT = (OF_GERMAN | OF_JAPANESE) - CLEAN
 VOCABULARY = {"vocabulary shared"}
+FILTER = {"filter": str(ROOT / "ems/interop/ems_score.json"), "corpora": ["Tatoeba"]}
+FILTER |= {"parameters": {"MODEL": "model"}}
 EDITS = [
     ("description", "another", set()),
     ("seed", 2, CLEAN | VOCABULARY | TRAIN),
@@ -52,6 +55,11 @@ EDITS = [
     ("decontaminate.against", [], {"evalkeys"} | CLEAN),
     ("clean.identical", "drop", CLEAN),
     ("clean.max_ratio", 9, CLEAN),
+    ("clean.language", {}, CLEAN),
+    ("clean.language", {"corpora": ["Tatoeba"]}, CLEAN - NTREX),
+    ("clean.language", {"corpora": ["NTREX"], "swapped": "swap"}, CLEAN & NTREX),
+    ("clean.commands", [FILTER], CLEAN - NTREX),
+    ("clean.commands", [], set()),
     ("clean.format_characters", "drop", {"evalkeys"} | CLEAN | TRAIN),
     ("evalsets.tatoeba.version", "v2", {"evalkeys"} | BENCH),
     ("evalsets.tatoeba.languages", ["ja"], {"evalkeys"} | BENCH),
@@ -148,6 +156,21 @@ def test_a_hash_does_not_depend_on_the_order_of_the_keys(project):
         turned[key] = dict(reversed(REAL[key].items()))
     assert list(turned["model"]) != list(REAL["model"])
     assert hashes(project.load(turned)) == hashes(project.load(REAL))
+
+
+def test_what_a_filter_reads_counts_where_it_filters_and_nowhere_else(project, tmp_path):
+    """The model's description, which has the sums of its other files, and a program's JSON."""
+    model, path = tmp_path / "model", tmp_path / "filter.json"
+    model.mkdir()
+    changed = []
+    for command in ("cat", "head"):
+        (model / "model.json").write_text(command)
+        path.write_text(f'{{"type": "bilingual", "command": "{command}", "parameters": {{}}}}')
+        similarity = {"model": str(model), "corpora": ["Tatoeba"]}
+        commands = [{"filter": str(path), "corpora": ["NTREX"]}]
+        clean = {"similarity": similarity, "commands": commands}
+        changed.append(hashes(project.load(REAL | {"clean": clean})))
+    assert {name for name in changed[0] if changed[0][name] != changed[1][name]} == CLEAN
 
 
 # --- hashes of the source

@@ -17,7 +17,8 @@ def tiny(corpus=None, **changes):
     for key in GROUPS:
         if key in changes:
             settings = getattr(shipped("tiny"), key)
-            changes[key] = type(settings)(**dict(settings) | changes[key])
+            given = {name: value for name, value in settings if value is not None}
+            changes[key] = type(settings)(**given | changes[key])
     return replace(shipped("tiny"), **changes)
 
 

@@ -15,6 +15,7 @@ Source = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 def check(experiment: common.OtherExperiment = None) -> None:
     """Check config.yaml and an experiment."""
     from ems.plan import plan
+    from ems.text.language import unknown
 
     try:
         run = plan({"experiment": experiment} if experiment else {}, jobs=True)
@@ -26,6 +27,8 @@ def check(experiment: common.OtherExperiment = None) -> None:
             common.log.error(line)
         raise EmsError(last) from None
     settings = run.experiment
+    if settings.clean.language and (codes := unknown(settings.languages)):
+        common.log.warning("clean.language keeps all sides in %s: not known", ", ".join(codes))
     swept = len(settings.systems) - len(settings.listed)
     corpora = ", ".join(f"{role} {c.label}/{c.version}" for role, c in settings.all_corpora())
     if through := settings.multiway.through:

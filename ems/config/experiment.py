@@ -15,7 +15,12 @@ from ems.export.settings import ExportSettings
 from ems.languages import UNSEEN, Language
 from ems.settings import Settings
 from ems.tables.settings import TablesSettings
-from ems.text.settings import CleanSettings, DecontaminateSettings, VocabularySettings
+from ems.text.settings import (
+    CleanSettings,
+    DecontaminateSettings,
+    VocabularySettings,
+    of_corpus,
+)
 
 WIKIPEDIA = "Wikipedia"  # the corpus of documents that are made of dumps
 MULTIWAY = "Multiway"  # the corpus of further pairs; its version is the language they share
@@ -155,6 +160,14 @@ class Experiment:
             if (corpus.label, corpus.version) == (label, version):
                 return role, corpus
         raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
+
+    def cleaning(self, corpus: Corpus) -> CleanSettings:
+        """Return the filters of a corpus: not those that name others, nor of documents those that
+        are programs for pairs.
+        """
+        own = of_corpus(self.clean, corpus.name)
+        programs = {"similarity": None, "commands": []}
+        return own.model_copy(update=programs) if corpus.documents else own
 
     def pairs_of(self, role: str, vocabulary: str = SHARED) -> list[tuple[Corpus, str]]:
         """(corpus, pair) of a role ("train", "validation"), of the languages of a vocabulary.

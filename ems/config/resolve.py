@@ -1,6 +1,7 @@
 """From the checked values of an experiment file to its types: names resolved, mistakes named."""
 
 from collections.abc import Collection, Iterable
+from pathlib import Path
 
 from ems.bench.settings import DrawnProtocol
 from ems.benchmarks import benchmark, benchmarks, has
@@ -41,7 +42,7 @@ from ems.objectives.settings import check_learnable
 from ems.segmenters.base import defaults
 from ems.settings import plain
 from ems.tables.settings import TablesSettings
-from ems.text.settings import check_clean, check_vocabulary
+from ems.text.settings import CleanSettings, check_clean, check_vocabulary
 
 
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:
@@ -63,6 +64,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
     _check_held_out(every, evalsets)
     check_clean(file.clean)
+    _check_filters(name, file.clean, {corpus.name for corpus in every})
     vocabularies = build_vocabularies(file, list(languages))
     _check_vocabularies(vocabularies)
     placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
@@ -104,6 +106,22 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     check_systems(experiment)
     _check_objectives(experiment)
     return experiment
+
+
+def _check_filters(experiment: str, clean: CleanSettings, corpora: Collection[str]) -> None:
+    """Raise `EmsError` for a filter of a corpus that is not there, or by a model that is trained on
+    what it filters.
+    """
+    named = {f"clean.commands.{at}": each for at, each in enumerate(clean.commands)}
+    named |= {"clean.language": clean.language, "clean.similarity": clean.similarity}
+    for key, part in named.items():
+        _check_named(f"{key}.corpora", part.corpora if part else [], corpora, "corpora")
+    model = clean.similarity.model if clean.similarity else ""
+    if Path(model).parts[:2] == ("results", experiment):
+        raise EmsError(
+            f"clean.similarity.model: {model} is trained on the text that it would filter; name "
+            "the model of another experiment"
+        )
 
 
 def _check_splits(file: ExperimentFile) -> None:

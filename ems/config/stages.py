@@ -9,6 +9,7 @@ from dataclasses import asdict
 from ems.benchmarks import benchmark as record_of
 from ems.benchmarks import sets_of
 from ems.config.benchmarks import protocol_of
+from ems.config.cleaning import filter_contents
 from ems.config.experiment import Experiment
 from ems.config.systems import LOCATED, Trained
 from ems.provenance import digest
@@ -53,6 +54,7 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     role, corpus = experiment.corpus(label, version)
     # the name of a file with English says it itself
     turned = corpus.turned.intersection(corpus.files(pair)) if not _english(pair) else ()
+    cleaning = experiment.cleaning(corpus)
     return {
         "role": role,
         "corpus": [label, version, pair],
@@ -63,7 +65,8 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
         **({"threshold": corpus.threshold} if corpus.mined else {}),
         **({"kind": corpus.kind} if corpus.documents else {}),
         "seed": experiment.seed,
-        "clean": plain(experiment.clean),
+        "clean": plain(cleaning),
+        **filter_contents(cleaning),
         "decontaminate": {
             **plain(experiment.decontaminate),
             "held_against": experiment.held_against(pair),

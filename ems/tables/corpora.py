@@ -63,7 +63,10 @@ REASONS = {  # as ems.text.filters names them, in the order in which they are as
     "min_words": "Too few words",
     "max_words": "Too many words",
     "max_ratio": "Length ratio",
+    "swapped": "Swapped",
+    "language": "Other language",
     "duplicates": "Duplicates",
+    "similarity": "Other meaning",
     "no_context": "No context",
 }
 OF_DOCUMENTS = " (documents)"

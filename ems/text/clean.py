@@ -28,6 +28,7 @@ from ems.settings import plain
 from ems.shapes import COUNT, TEXT, mapping, named, record
 from ems.text.capped import capped
 from ems.text.clean_documents import clean_documents
+from ems.text.commands import commands_of, passed
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.own_rows import check_form, unchanged, without_bad
@@ -157,7 +158,8 @@ def _clean_pairs(
     out: Path,
 ) -> Report:
     """Write the clean pairs of a corpus to `out`; return what happened to them."""
-    filters = Filters(**dict(experiment.clean))
+    _, corpus = experiment.corpus(source.label, source.version)
+    filters = Filters.model_construct(**dict(experiment.cleaning(corpus)))
     bad = BAD if archives[0].corpus.paths else ()
     report = Report(0, Counter(dict.fromkeys([*bad, *filters.reasons()], 0)), {})
     pairs = _read(experiment, source, archives, lines, report)
@@ -165,6 +167,8 @@ def _clean_pairs(
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with open(out, "w", encoding="utf-8") as writer:
         clean = clean_pairs(pairs, sides, known, experiment.decontaminate.key, report, filters)
+        for command in commands_of(filters, source.pair):
+            clean = passed(clean, command, out.parent, report)
         writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)
     return report
 

@@ -59,7 +59,7 @@ def clean_documents(
 
     Raises `EmsError` for a bad file, as `read_documents` and `decoded` do.
     """
-    filters = Filters(**dict(experiment.clean))
+    filters = Filters.model_construct(**dict(experiment.cleaning(corpus)))
     belongs = _belongs(experiment, corpus)
     counts = [_count(path, belongs) for path in files]
     read = sum(count.documents for count in counts)

@@ -18,14 +18,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
+from pathlib import Path
 
 from ems.batches import batched
+from ems.text.language import Identifier
 from ems.text.normalise import Tidy, keys_function, tidy, tidy_lines, without_format
 from ems.text.seen import Seen
 from ems.text.settings import CleanSettings
 from ems.text.tsv import Pair
 
-DROP = "drop"
+DROP, SWAPPED = "drop", "swapped"
+OF_PAIRS = {"identical", "max_ratio", SWAPPED}  # reasons that documents do not have
 EXAMPLES, SHOWN = 3, 80  # of rows removed for a reason, and their characters on a side
 Test = Callable[..., bool]  # of the sides of a row: whether it goes
 
@@ -50,7 +53,7 @@ class Filters(CleanSettings):
 
     def on(self, name: str) -> bool:
         """Return whether a filter removes or changes anything."""
-        return getattr(self, name) not in (0, "keep", "error")
+        return getattr(self, name) not in (0, "keep", "error", None)
 
     def reasons(self) -> list[str]:
         """Return the names under which pairs are counted, those that are always there first."""
@@ -58,11 +61,15 @@ class Filters(CleanSettings):
 
     def reasons_of_documents(self) -> list[str]:
         """Return the names under which sentences of documents are counted."""
-        own = [name for name in self._own() if name not in ("identical", "max_ratio")]
+        own = [name for name in self._own() if name not in OF_PAIRS]
         return ["cap", "empty", "evaluation", *own, "no_context"]
 
     def _own(self) -> list[str]:
-        return [name for name in ("undecodable", *self.tests(), "duplicates") if self.on(name)]
+        settings = ("undecodable", *self.tests(), "language", "duplicates", "similarity")
+        own = [name for name in settings if self.on(name)]
+        if self.language:
+            own.insert(own.index("language"), SWAPPED)
+        return [*own, *(Path(each.filter).name for each in self.commands)]
 
 
 OFF = Filters()
@@ -116,6 +123,7 @@ def clean_pairs(
     """
     tidy_side, keys_of, tests = _tidier(filters, report), keys_function(key_name), filters.tests()
     seen = Seen(report.read - report.removed["cap"]) if filters.duplicates == DROP else None
+    identifier = Identifier(sides, filters.language.threshold) if filters.language else None
     # row[-2] is the second side of a pair, and the only one of a sentence once more
     for batch in batched(pairs, lambda row: len(row[0] or "") + len(row[-2] or "")):
         if filters.undecodable == DROP:
@@ -128,6 +136,8 @@ def clean_pairs(
         batch = _decontaminated(batch, sides, keys, keys_of, report)
         for name, test in tests.items():
             batch = _kept(batch, name, [not test(*row[:-1]) for row in batch], report)
+        if identifier:
+            batch = _in_language(batch, identifier, filters.language.swapped, report)
         if seen is not None:
             new = seen.add(["\t".join(row[:-1]) for row in batch])
             batch = _kept(batch, "duplicates", new, report)
@@ -141,6 +151,27 @@ def _with_text(batch: list[Pair], report: Report) -> list[Pair]:
     empty = "empty" if single else "both_empty"
     batch = _kept(batch, empty, [any(row[:-1]) for row in batch], report)
     return batch if single else _kept(batch, "one_empty", [all(row[:-1]) for row in batch], report)
+
+
+def _in_language(
+    batch: list[Pair], identifier: Identifier, swapped: str, report: Report
+) -> list[Pair]:
+    """Return the rows whose sides are in their languages, also those whose swapped sides are to be
+    put in order.
+    """
+    others = identifier.others([row[:-1] for row in batch])
+    turned = list(map(identifier.swapped, others))
+    if swapped == DROP and any(turned):
+        stays = [not turn for turn in turned]
+        batch, others = _kept(batch, SWAPPED, stays, report), list(compress(others, stays))
+    elif any(turned):
+        report.changed[SWAPPED] += sum(turned)
+        batch = [
+            (row[1], row[0], row[2]) if turn else row
+            for row, turn in zip(batch, turned, strict=True)
+        ]
+        others = [() if turn else each for turn, each in zip(turned, others, strict=True)]
+    return _kept(batch, "language", [not any(each) for each in others], report)
 
 
 def _tidier(filters: Filters, report: Report) -> Tidy:

@@ -6,11 +6,51 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.errors import EmsError
-from ems.settings import Settings, SomeLanguages, listing, number
+from ems.settings import Name, Place, Settings, SomeLanguages, by_type, listing, number
 
 CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
 BYTES = 256  # pieces of `byte_fallback`
 Limit = Annotated[int, Field(ge=0, le=1_000_000)]  # a million letters are a book
+
+
+class OfCorpora(Settings):
+    """A filter that may be for some of the corpora only."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"corpora"})
+    corpora: listing(Name) = Field([], description="Names of its corpora (default: all).")
+
+
+class LanguageFilter(OfCorpora):
+    """Removes pairs with a side in another language, found by the package py3langid.
+
+    Needs the extra `lid`. A side whose language the package does not know stays.
+    """
+
+    threshold: number(ge=0, le=1) = Field(
+        0.5, description="Least probability of the other language."
+    )
+    swapped: Literal["drop", "swap"] = Field(
+        "drop",
+        description="What to do with a pair whose sides are each in the language of the other.",
+    )
+
+
+class SimilarityFilter(OfCorpora):
+    """Removes pairs with a low cosine, by a model that was trained before (`ems score`)."""
+
+    model: Place = Field(
+        description="A model folder, or one that `ems export` wrote, of another experiment."
+    )
+    threshold: number(ge=-1, le=1) = Field(0.7, description="Least cosine of the sides.")
+
+
+class CommandFilter(OfCorpora):
+    """Removes the pairs that a program does not pass on, as a JSON file of OpusCleaner says."""
+
+    filter: Place = Field(description="The JSON file of a bilingual filter.")
+    parameters: dict[str, by_type(str, bool, int, float)] = Field(
+        {}, description="Values of its parameters, where they are not its defaults."
+    )
 
 
 class CleanSettings(Settings):
@@ -20,6 +60,7 @@ class CleanSettings(Settings):
     either side is beyond a limit.
     """
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"commands"})
     undecodable: Literal["error", "drop"] = Field(
         "error",
         description="What to do with a side that is not UTF-8; such a row of `files` always goes.",
@@ -43,6 +84,11 @@ class CleanSettings(Settings):
     duplicates: Literal["keep", "drop"] = Field(
         "keep",
         description="Repetitions of a pair within a corpus; needs 12 bytes of memory a pair.",
+    )
+    language: LanguageFilter | None = Field(None, description="Sides in another language.")
+    similarity: SimilarityFilter | None = Field(None, description="Sides of other meaning.")
+    commands: list[CommandFilter] = Field(
+        [], description="Filters of OpusCleaner, run after all others, in their order."
     )
 
 
@@ -98,6 +144,24 @@ class VocabularyOverrides(VocabularySettings):
 
     languages: SomeLanguages = Field(description="Its languages, in their order.")
     size: int | None = Field(None, ge=100, le=65535, description="The number of pieces.")
+
+
+def of_corpus(clean: CleanSettings, corpus: str) -> CleanSettings:
+    """Return the filters of a corpus, without those that are only for others."""
+
+    def own(part: OfCorpora | None) -> OfCorpora | None:
+        if part is None or corpus not in (part.corpora or [corpus]):
+            return None
+        return part.model_copy(update={"corpora": []})
+
+    commands = [each for each in map(own, clean.commands) if each]
+    return clean.model_copy(
+        update={
+            "language": own(clean.language),
+            "similarity": own(clean.similarity),
+            "commands": commands,
+        }
+    )
 
 
 def check_clean(clean: CleanSettings) -> None:

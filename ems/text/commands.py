@@ -1,0 +1,199 @@
+"""Filters of pairs that are programs: `ems score`, and those that a JSON of OpusCleaner describes.
+
+A program reads `first<TAB>second` a line and writes the lines that stay, unchanged and in their
+order. It works between two files, so memory does not grow with the text and what it drops is known
+by its line.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ems.errors import EmsError
+from ems.files import read_json
+from ems.progress import Progress
+from ems.shapes import TEXT, mapping, record
+from ems.text.filters import SHOWN, Report
+from ems.text.settings import CleanSettings, CommandFilter, SimilarityFilter
+from ems.text.tsv import Pair
+
+AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
+NAME = {"pattern": r"\A[A-Za-z_][A-Za-z_0-9]*\Z", "description": "the name of a variable"}
+FILTER = record({"type": TEXT, "command": TEXT, "parameters": mapping({"type": "object"}, NAME)})
+TAIL = 400  # characters of a failed program's stderr
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program that removes pairs: the reason that they are counted under, its words, and the
+    folder that it runs in.
+    """
+
+    reason: str
+    words: tuple[str, ...]
+    folder: Path
+
+
+def commands_of(clean: CleanSettings, pair: str) -> list[Command]:
+    """Return the programs that filter a language pair, in their order. Raises `EmsError` as
+    `check_commands` does.
+    """
+    similarity = [_similarity(clean.similarity, *pair.split("-"))] if clean.similarity else []
+    return similarity + check_commands(clean)
+
+
+def check_commands(clean: CleanSettings) -> list[Command]:
+    """Return the filters of OpusCleaner, in their order. Raises `EmsError` for a file that is no
+    such filter, and for parameters that do not fit it.
+    """
+    return [_command(f"clean.commands.{at}", each) for at, each in enumerate(clean.commands)]
+
+
+def _similarity(settings: SimilarityFilter, first: str, second: str) -> Command:
+    words = [sys.executable, "-m", "ems", "score", "--model", settings.model]
+    words += ["--threshold", str(settings.threshold)]
+    words += ["--source-language", first, "--target-language", second]
+    return Command("similarity", tuple(words), Path())
+
+
+def _command(key: str, settings: CommandFilter) -> Command:
+    """Return the command of a filter, its parameters as variables of the shell."""
+    path = Path(settings.filter)
+    description = read_json(path, FILTER)
+    if description["type"] != "bilingual":
+        raise EmsError(
+            f"{key}.filter: {path} is {description['type']}; expected a bilingual filter, which "
+            "removes pairs"
+        )
+    values = _values(key, description["parameters"], settings)
+    command = description["command"]
+    if AS_YAML in command:
+        values = {AS_YAML: json.dumps(values)}  # JSON is YAML
+    variables = [f"{name}={shlex.quote(_as_shell(value))}" for name, value in values.items()]
+    words = ("bash", "-o", "pipefail", "-c", "; ".join([*variables, command]))
+    return Command(path.name, words, path.parent)
+
+
+def _values(key: str, parameters: dict[str, Any], settings: CommandFilter) -> dict[str, Any]:
+    """Return the value of each parameter. Raises `EmsError` for one that does not fit."""
+    key = f"{key}.parameters"
+    for name, value in settings.parameters.items():
+        if name not in parameters:
+            known = ", ".join(parameters) or "none"
+            raise EmsError(f"{key}: {settings.filter} has no {name}; its parameters: {known}")
+        _check_value(f"{key}.{name}", value, parameters[name])
+    values = {name: of.get("default") for name, of in parameters.items()} | settings.parameters
+    for name, of in parameters.items():
+        if of.get("required") and values[name] is None:
+            raise EmsError(f"{key}.{name}: this key is missing; {settings.filter} needs it")
+    return values
+
+
+def _check_value(key: str, value: Any, parameter: dict[str, Any]) -> None:
+    types = {"str": str, "bool": bool, "int": int, "float": (int, float)}
+    expected = parameter.get("type")
+    if not isinstance(value, types.get(expected, ())) or (
+        isinstance(value, bool) and expected != "bool"
+    ):
+        raise EmsError(f"{key}: found {value!r}, expected {expected}")
+    allowed = parameter.get("allowed_values")
+    if allowed and value not in allowed:
+        raise EmsError(f"{key}: found {value!r}; allowed values: {', '.join(map(str, allowed))}")
+    least, most = parameter.get("min"), parameter.get("max")
+    if (least is not None and value < least) or (most is not None and value > most):
+        raise EmsError(f"{key}: found {value!r}, expected from {least} to {most}")
+
+
+def _as_shell(value: Any) -> str:
+    """Return a value as OpusCleaner writes it: 1 for true, nothing for false."""
+    if value is None or isinstance(value, bool):
+        return "1" if value else ""
+    return str(value)
+
+
+def passed(rows: Iterable[Pair], command: Command, folder: Path, report: Report) -> Iterator[Pair]:
+    """Yield the pairs that a program passes on, and count the others.
+
+    Its files lie in `folder` meanwhile. Raises `EmsError` with the end of its stderr when it fails,
+    and for a line that it did not read.
+    """
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".filter.", suffix=".part") as name:
+        read, lines, kept = (Path(name, each) for each in ("read.tsv", "lines", "kept.tsv"))
+        with open(read, "w", encoding="utf-8") as texts, open(lines, "w") as numbers:
+            for first, second, line in rows:
+                texts.write(f"{first}\t{second}\n")
+                numbers.write(f"{line}\n")
+        _run(command, read, kept)
+        for line, text, stays in _compared(command, read, lines, kept):
+            if stays:
+                first, second = text.removesuffix("\n").split("\t")
+                yield first, second, line
+            else:
+                report.kept -= 1
+                shown = " | ".join(side[:SHOWN] for side in text.rstrip("\n").split("\t"))
+                report.remove(command.reason, 1, [(line, shown)])
+
+
+def _compared(
+    command: Command, read: Path, lines: Path, kept: Path
+) -> Iterator[tuple[int, str, bool]]:
+    """Yield the line, the row, and whether it stays, of all rows that a program has read."""
+    with (
+        open(read, encoding="utf-8", newline="\n") as texts,
+        open(lines) as numbers,
+        open(kept, encoding="utf-8", errors="replace", newline="\n") as rows,
+    ):
+        row = next(rows, None)
+        for text, number in zip(texts, numbers, strict=True):
+            stays = text == row
+            yield int(number), text, stays
+            row = next(rows, None) if stays else row
+    if row is not None:
+        raise EmsError(
+            f"filter {command.reason}: it wrote {row[:SHOWN]!r}, which is none of the lines that "
+            "it read, or not in their order; expected a filter that removes lines and changes none"
+        )
+
+
+def _run(command: Command, source: Path, out: Path) -> None:
+    """Run a program from one file to another, with its progress by what it has read."""
+    progress = Progress(f"filter {command.reason}", source.stat().st_size, "bytes")
+    with open(source, "rb") as reader, open(out, "wb") as writer, tempfile.TemporaryFile() as said:
+        streams = {"stdin": reader, "stdout": writer, "stderr": said}
+        try:
+            process = subprocess.Popen(command.words, cwd=command.folder, **streams)
+        except OSError as error:
+            raise EmsError(
+                f"filter {command.reason}: {command.words[0]}: {error.strerror}"
+            ) from None
+        try:
+            while not _ended(process):
+                at = os.lseek(reader.fileno(), 0, os.SEEK_CUR)  # the program's position, too
+                progress.add(at - progress.done)
+        finally:
+            process.kill()
+            status = process.wait()
+        if status:
+            said.seek(max(0, said.seek(0, 2) - 4 * TAIL))
+            end = " ".join(said.read().decode(errors="replace").split())[-TAIL:]
+            raise EmsError(
+                f"filter {command.reason}: exit status {status}; the end of its stderr: "
+                f"{end or '(nothing)'}"
+            )
+    progress.close()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Wait up to a second for a program; return whether it has ended."""
+    try:
+        process.wait(1)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
