@@ -13,15 +13,18 @@ Item = TypeVar("Item")
 
 
 def batched(
-    items: Iterable[Item], length: Callable[[Item], int], size: int = BATCH
+    items: Iterable[Item],
+    length: Callable[[Item], int],
+    size: int = BATCH,
+    characters: int = CHARACTERS,
 ) -> Iterator[list[Item]]:
-    """Yield lists of up to `size` items; an item that makes one CHARACTERS long ends it."""
+    """Yield lists of up to `size` items; an item that makes one `characters` long ends it."""
     batch: list[Item] = []
     held = 0
     for item in items:
         batch.append(item)
         held += length(item)
-        if len(batch) == size or held >= CHARACTERS:
+        if len(batch) == size or held >= characters:
             yield batch
             batch, held = [], 0
     if batch:
