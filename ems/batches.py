@@ -13,15 +13,22 @@ Item = TypeVar("Item")
 
 
 def batched(
-    items: Iterable[Item], length: Callable[[Item], int], size: int = BATCH
+    items: Iterable[Item],
+    length: Callable[[Item], int],
+    size: int = BATCH,
+    characters: int | None = None,
 ) -> Iterator[list[Item]]:
-    """Yield lists of up to `size` items; an item that makes one CHARACTERS long ends it."""
+    """Yield lists of up to `size` items; an item that makes one `characters` long ends it.
+
+    No `characters` given is CHARACTERS.
+    """
+    limit = CHARACTERS if characters is None else characters
     batch: list[Item] = []
     held = 0
     for item in items:
         batch.append(item)
         held += length(item)
-        if len(batch) == size or held >= CHARACTERS:
+        if len(batch) == size or held >= limit:
             yield batch
             batch, held = [], 0
     if batch:

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     0, 1 after an error that was printed as one line, 75 for a training that was stopped from
     outside and saved, or 130 after Ctrl-C. Exits with 2 after a wrong use of the flags, and as
-    other programs do by SIGPIPE when nobody reads standard output any more (`| head`).
+    other programs do by SIGPIPE when the reader of standard output has gone (`| head`).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)

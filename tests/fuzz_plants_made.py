@@ -29,7 +29,7 @@ def _change_the_input(target):
 
 
 def _changed(change):
-    """Write other vectors in place of those that are there."""
+    """Replace the written vectors by changed ones."""
 
     def rewrite(target):
         if target.suffix == ".npy":

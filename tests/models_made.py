@@ -70,6 +70,16 @@ BERT = {  # our names: BERT's
 }
 
 
+def write_segmented(folder, model):
+    """A model folder like `model`, whose German is segmented by sacremoses."""
+    folder.mkdir()
+    for name in ("model.safetensors", "vocabulary.model"):
+        (folder / name).symlink_to(model / name)
+    describe = (model / "model.json").read_text()
+    (folder / "model.json").write_text(describe.replace('"de": "none"', '"de": "sacremoses"'))
+    return folder
+
+
 def write_exported(folder, model, table=None, dimensions=16):
     """What an export of a model folder holds for us: weights named as BERT's, or a table."""
     weights = {}

@@ -125,8 +125,8 @@ def test_a_fresh_environment_of_the_light_package_encodes_scores_mines_and_searc
     ems("mine", "--source", "lines.txt", "--target", "lines.txt", "--out", "mined.tsv")
     assert (tmp_path / "mined.tsv").read_text().count("\n") >= 3
     assert "1.0000\t2\tNe ru so." in ems("search", "--index", "lines.txt", "Ne ru so.").stdout
-    told = run("-m", "ems", "check", status=1).stderr.splitlines()[-1]
-    assert "is not installed; this command needs the whole pipeline: pip install" in told
+    error = run("-m", "ems", "check", status=1).stderr.splitlines()[-1]
+    assert "is not installed; this command needs the whole pipeline: pip install" in error
     missing = ems("encode", "--source", "no.txt", "--out", "x.npy", status=1).stderr
     assert "no.txt: no such file" in missing.splitlines()[-1]
 

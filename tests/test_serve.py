@@ -18,7 +18,7 @@ from cli_made import Cli
 from conftest import needs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from models_made import write_model
+from models_made import write_model, write_segmented
 from serve_made import MOST, Served, ask, ask_json
 
 from ems.errors import EmsError
@@ -161,12 +161,7 @@ def test_the_client_of_openai_gets_the_vectors_and_the_errors(served, encoder):
 
 
 def test_a_language_is_that_of_the_request_or_of_the_flag(model, tmp_path):
-    describe = (model / "model.json").read_text()
-    own = tmp_path / "toy"
-    own.mkdir()
-    for name in ("model.safetensors", "vocabulary.model"):
-        (own / name).symlink_to(model / name)
-    (own / "model.json").write_text(describe.replace('"de": "none"', '"de": "sacremoses"'))
+    own = write_segmented(tmp_path / "toy", model)
     expected = Encoder(own)
     with Served(tmp_path, "--model", own) as server:
         status, answer = embeddings(server, ["Kalo."])

@@ -1,5 +1,5 @@
 """Laws of the page of the server, in a browser: it shows what the server finds, as text, whatever
-stands in a line, and asks nobody else."""
+stands in a line, and sends no request to another host."""
 
 import random
 import shutil

@@ -15,7 +15,7 @@ import torch
 from bench_made import scored
 from cli_made import Cli
 from conftest import SHARED, needs
-from models_made import SIZES, write_exported, write_model, write_peer
+from models_made import SIZES, write_exported, write_model, write_peer, write_segmented
 from results_made import means
 
 from ems.bench.nearest import nearest
@@ -123,12 +123,7 @@ def test_the_vector_of_a_sentence_in_an_exported_table_is_the_mean_of_its_pieces
 
 
 def test_the_language_is_needed_only_where_it_matters(model, tmp_path):
-    describe = (model / "model.json").read_text()
-    own = tmp_path / "own"
-    own.mkdir()
-    for name in ("model.safetensors", "vocabulary.model"):
-        (own / name).symlink_to(model / name)
-    (own / "model.json").write_text(describe.replace('"de": "none"', '"de": "sacremoses"'))
+    own = write_segmented(tmp_path / "own", model)
     with pytest.raises(EmsError, match=r"segments by none, sacremoses; give one of de, en, und"):
         Encoder(own).encode(LINES)
     assert Encoder(own).encode(LINES, "en").tobytes() == Encoder(model).encode(LINES).tobytes()

@@ -13,7 +13,7 @@ def save_tensors(
 ) -> None:
     """Write tensors as safetensors. Raises `OSError`, as `atomic_path` expects (disk full).
 
-    Whoever may read the folder may read the file; safetensors itself writes for its user alone.
+    The file is readable like its folder; safetensors itself writes for its user alone.
     """
     whole = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     try:

@@ -72,7 +72,7 @@ def serve(service: Service, host: str, port: int) -> None:
     """
     with _listening(service, host, port) as server, suppress(KeyboardInterrupt):
         if not server.local:
-            log.warning("whoever reaches %s can use it: no password, no encryption", server.url)
+            log.warning("anyone who reaches %s can use it: no password, no encryption", server.url)
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         server.serve_forever(POLL)
@@ -165,7 +165,7 @@ class Server(ThreadingHTTPServer):
 
 
 def _stop_reading(request: socket.socket) -> None:
-    """Let whoever reads from a socket find its end; what is written still goes out."""
+    """Make reads from a socket find its end; what is written still goes out."""
     with suppress(OSError):
         request.shutdown(socket.SHUT_RD)
 

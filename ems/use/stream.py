@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
+from ems.batches import batched
 from ems.errors import EmsError
 from ems.files import (
     atomic_path,
@@ -153,7 +154,7 @@ def to_stdout(transform: Transform, source: Path) -> None:
     progress = Progress(transform.what, None, transform.unit)
     first, bad = 1, []
     with opened(source) as reader:
-        for lines in _blocks(reader):
+        for lines in batched(reader, len, LINES, MAX_BYTES):  # as `cut` does
             rows, more = transform.block(lines, first, _name(source), None)
             bad += more
             emit([rows])
@@ -223,20 +224,6 @@ def report(bad: list[dict[str, Any]], name: str) -> None:
         more = ", ..." if count > NAMED else ""
         shown = ", ".join(numbers[:NAMED])
         log.warning("%s: %s bad lines skipped (%s): line %s%s", name, count, fault, shown, more)
-
-
-def _blocks(reader: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield the lines of a stream in the pieces of `ems.text.pieces.cut`."""
-    block: list[bytes] = []
-    held = 0
-    for line in reader:
-        block.append(line)
-        held += len(line)
-        if len(block) == LINES or held >= MAX_BYTES:
-            yield block
-            block, held = [], 0
-    if block:
-        yield block
 
 
 @contextmanager
