@@ -76,7 +76,7 @@ OF_REAL = [
     ("evalsets.tatoeba.languages", [], "evalsets.tatoeba.languages: none of the languages"),
     ("segmenters.xx", "none", "segmenters: unknown language 'xx' ... af, ar, bg"),
     ("segmenters.ja", "juman", "segmenters.ja: found 'juman' ... jieba, jumanpp ... moses"),
-    ("corpora.0.name", "Tatoba", "corpora.0.name: unknown corpus 'Tatoba' ... did you mean Tatoeba"),
+    ("corpora.0.name", "Tatoba", "corpora.0.name: unknown corpus ... did you mean Tatoeba"),
     ("corpora.0.version", "v1", "corpora.0.version: unknown version 'v1' ... v2021-08-07"),
     ("validation", REAL["corpora"][0], "Tatoeba/v2021-08-07 is named twice"),
     # values that do not fit each other

@@ -40,6 +40,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
         evalsets="\n".join(f"  {each}: {{version: v1}}" for each in sets),
         sets=", ".join(sets),
         ratio=_ratio(languages, taken),
+        language=_language_filter(taken),
         vocabulary=vocabulary_size(len(languages), pairs),
         **{"layers": size.layers, "width": size.width, "heads": size.heads},
         **{"feed_forward": 4 * size.width, "steps": steps, "batch": size.batch},
@@ -55,12 +56,15 @@ def _ratio(languages: list[Named], taken: list[Pick]) -> int:
     return 5 if not dense and any(pick.offer.noise == MINED for pick in taken) else 9
 
 
+def _language_filter(taken: list[Pick]) -> str:
+    """Return the filter by language for the mined corpora, or nothing."""
+    mined = dict.fromkeys(pick.offer.corpus for pick in taken if pick.offer.noise == MINED)
+    named = f"  language: {{corpora: [{', '.join(mined)}]}}"
+    return f"{named} # removes mined lines that are in another language\n" if mined else ""
+
+
 def _template() -> Template:
     return Template(Path(__file__).with_name("experiment.txt").read_text(encoding="utf-8"))
-
-
-def _split(held: tuple[str, int]) -> str:
-    return f"  {held[0]}: {{first: {{validation: {held[1]}}}, rest: train}}"
 
 
 def _language(language: Named) -> str:
