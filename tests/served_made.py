@@ -1,26 +1,33 @@
-"""What an experiment downloads from OPUS, under the same names, of other text; and a plain server.
+"""What an experiment downloads from OPUS, under the same names, of other text; and an https server.
 
-`python tests/served_made.py EXPERIMENT FOLDER` writes the mirror of an experiment from ../shared.
-`python -m http.server --directory FOLDER` serves it; `sources` of config.yaml then has the address:
-{opus: http://localhost:8000, tatoeba: http://localhost:8000/tatoeba, ...}.
+`python tests/served_made.py EXPERIMENT FOLDER` writes the mirror of an experiment from ../shared,
+and serves it until Ctrl-C. It prints what to set, so that everything is fetched from there.
 """
 
-import itertools
 import shutil
+import ssl
 import sys
+import time
 import zipfile
+from collections import defaultdict
+from contextlib import contextmanager, suppress
 from functools import cache, partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 from conftest import ROOT
 from experiments_made import shipped
-from https_made import serving
+from https_made import CERTIFICATES, Server, certificate, serving
 from mirror_made import moses_of, translations
 
 from ems.start.names import language_of
 
 SHARED = ROOT.parent / "shared" / "data"
+BENCHMARKS = {
+    "tatoeba": "tatoeba_v1",
+    "flores200": "flores200/flores200_dataset",
+    "sib200": "sib200",
+}
 
 
 def write_served(folder, experiment, text):
@@ -40,15 +47,30 @@ def made_up(count, corpus, first, second):
     return [(item[first], item[second]) for item in items]
 
 
-def shared_pairs(most, corpus, first, second):
-    """Up to `most` pairs of two languages, all from ../shared/data/opus; through English where
-    neither is English."""
+def shared_text(experiment, most):
+    """A function for `write_served`: up to `most` pairs of ../shared for each file, and none of
+    them in two corpora.
+    """
+    holders = defaultdict(list)  # the languages of a pair -> corpora
+    for _, corpus in experiment.all_corpora():
+        for pair in corpus.pairs:
+            names = holders[frozenset(pair.split("-"))]
+            names += [corpus.name] * (corpus.name not in names)
+
+    def text(corpus, *languages):
+        names = holders[frozenset(languages)]
+        return shared_pairs(*languages)[names.index(corpus) :: len(names)][:most]
+
+    return text
+
+
+def shared_pairs(first, second):
+    """The pairs of two languages in ../shared/data/opus; through English where neither is it."""
     if "en" in (first, second):
-        pairs = with_english(second if first == "en" else first)[:most]
+        pairs = with_english(second if first == "en" else first)
         return pairs if second == "en" else [pair[::-1] for pair in pairs]
     known = {english: text for text, english in with_english(second)}
-    own = [(text, known[english]) for text, english in with_english(first) if english in known]
-    return own[:most]
+    return [(text, known[english]) for text, english in with_english(first) if english in known]
 
 
 @cache
@@ -64,31 +86,45 @@ def with_english(language):
     return list(dict.fromkeys(pairs))
 
 
-def server(folder):
-    """A plain web server of a folder, to be used with `with`; its address is `.address`."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    http.address = f"http://127.0.0.1:{http.server_port}"
-    return http, serving(http)
+class Folder(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
 
 
-def main(name, folder):
-    """Write the mirror of an experiment with up to 40,000 pairs of ../shared in each file."""
-    folder = Path(folder)
-    write_served(folder, shipped(name), partial(shared_pairs, 40_000))
-    for benchmark, own in (
-        ("tatoeba", "tatoeba_v1"),
-        ("flores200", "flores200/flores200_dataset"),
-        ("sib200", "sib200"),
-    ):
+@contextmanager
+def served(folder, port=0):
+    """Serve a folder over https; gives the address, and the certificate that clients must trust."""
+    tls = folder.with_name(f"{folder.name}-tls")
+    tls.mkdir(exist_ok=True)
+    server = Server(("127.0.0.1", port), partial(Folder, directory=folder))
+    server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.context.load_cert_chain(*certificate(tls))
+    with serving(server):
+        yield f"https://127.0.0.1:{server.server_port}", tls / "cert.pem"
+
+
+def sources(address):
+    """The `sources` of config.yaml that fetch everything from there."""
+    return {"opus": address, **{name: f"{address}/{name}" for name in BENCHMARKS}}
+
+
+def main(name, folder, port="8443"):
+    """Write the mirror of an experiment with up to 40,000 pairs of ../shared in each file, and
+    serve it.
+    """
+    folder, experiment = Path(folder).absolute(), shipped(name)
+    write_served(folder, experiment, shared_text(experiment, 40_000))
+    for benchmark, own in BENCHMARKS.items():
         shutil.copytree(SHARED / own, folder / benchmark, dirs_exist_ok=True)
-    size = sum(path.stat().st_size for path in folder.rglob("*.zip"))
-    count = len(list(itertools.chain(folder.rglob("*.zip"))))
-    print(f"{folder}: {count} zips, {size / 1e6:.1f} MB")
+    zips = list(folder.rglob("*.zip"))
+    print(f"{folder}: {len(zips)} zips, {sum(path.stat().st_size for path in zips) / 1e6:.1f} MB")
+    with served(folder, int(port)) as (address, trusted), suppress(KeyboardInterrupt):
+        named = ", ".join(f"{key}: {value}" for key, value in sources(address).items())
+        print(
+            f"export {CERTIFICATES}={trusted}\nsources: {{{named}}}  # in config.yaml", flush=True
+        )
+        while True:
+            time.sleep(60)
 
 
 if __name__ == "__main__":

@@ -237,8 +237,16 @@ def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, lang
             assert corpus.files(pair) == pick.offer.files
             assert corpus.cap(pair) == (pick.most // len(pick.offer.files) if pick.capped else None)
     assert f"{sum(pick.most for pick in picks):,} sentence pairs, budget 300,000" in out
+    mined = {pick.offer.corpus for pick in picks if pick.most and pick.offer.noise == "mined"}
+    assert set(experiment.clean.language.corpora) == mined
     validated = [pair for corpus in experiment.validation for pair in corpus.pairs]
     assert sorted(validated) == sorted({"-".join(sorted(pick.pair)) for pick in picks})
+
+
+def test_text_that_is_not_mined_is_not_filtered_by_language():
+    languages = read_languages("de,fr,it")
+    text = experiment_text("x", languages, choose(language_pairs(languages), 10**5), "ems init")
+    assert "language" not in yaml.safe_load(text)["clean"]
 
 
 def test_without_english_the_file_has_the_pairs_between_the_languages():

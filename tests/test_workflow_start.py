@@ -7,8 +7,9 @@ import pytest
 import yaml
 from conftest import SHARED
 from experiments_made import shipped
+from https_made import CERTIFICATES
 from mirror_made import write_flores, write_sib, write_tatoeba
-from served_made import made_up, server, shared_pairs, write_served
+from served_made import BENCHMARKS, made_up, served, shared_text, sources, write_served
 
 from ems.config import load_experiment, load_site
 
@@ -17,7 +18,7 @@ TEXT = 60  # lines of an evaluation set
 
 def write_benchmarks(mirror, experiment):
     """The three open benchmarks of an experiment, as published, of made-up sentences."""
-    for name in ("tatoeba", "flores200", "sib200"):
+    for name in BENCHMARKS:
         for code in experiment.evalsets[name].languages:
             lines = made_up(TEXT, f"{name} {code}", "en", "de")
             if name == "tatoeba":
@@ -30,17 +31,14 @@ def write_benchmarks(mirror, experiment):
 
 
 @pytest.fixture
-def served(fresh):
-    """Serve the mirror folder of a project, which takes everything from there."""
-    project = fresh
-    web, running = server(project.folder / "mirror")
-    with running:
-        path = project.folder / "config.yaml"
+def project(fresh):
+    """A project that takes everything from an https server, which serves its folder mirror."""
+    with served(fresh.folder / "mirror") as (address, trusted):
+        fresh.environment |= {CERTIFICATES: str(trusted), "NO_PROXY": "127.0.0.1"}
+        path = fresh.folder / "config.yaml"
         site = yaml.safe_load(path.read_text())
-        sets = ("tatoeba", "flores200", "sib200")
-        site["sources"] = {"opus": web.address, **{name: f"{web.address}/{name}" for name in sets}}
-        path.write_text(yaml.safe_dump(site))
-        yield project
+        path.write_text(yaml.safe_dump({**site, "sources": sources(address)}))
+        yield fresh
 
 
 def load(project, name):
@@ -56,29 +54,30 @@ def to_shards(project, name):
 
 
 @pytest.mark.slow
-def test_what_init_writes_runs_from_a_server_of_opuss_names(served):
-    served.run("ems", "init", "--languages", "en,gd", "--budget", "20k")
-    path = served.folder / "configs/mine.yaml"
+def test_what_init_writes_runs_from_a_server_of_opuss_names(project):
+    project.run("ems", "init", "--languages", "en,gd", "--budget", "20k")
+    path = project.folder / "configs/mine.yaml"
     value = yaml.safe_load(path.read_text())
     value["vocabulary"] |= {"size": 400, "sample_lines": 2000}  # of made-up words there are few
     path.write_text(yaml.safe_dump(value, sort_keys=False))
-    experiment = load(served, "mine")
-    write_served(served.folder / "mirror", experiment, partial(made_up, 2600))
-    write_benchmarks(served.folder / "mirror", experiment)
-    assert to_shards(served, "mine")
-    report = json.loads((served.folder / "results/mine/reports/decontamination.json").read_text())
+    experiment = load(project, "mine")
+    write_served(project.folder / "mirror", experiment, partial(made_up, 2600))
+    write_benchmarks(project.folder / "mirror", experiment)
+    assert to_shards(project, "mine")
+    report = json.loads((project.folder / "results/mine/reports/decontamination.json").read_text())
     assert report
 
 
 @pytest.mark.slow
-def test_starter_runs_from_a_server_of_opuss_names(served):
+def test_starter_runs_from_a_server_of_opuss_names(project):
     """With the text of ../shared where a developer has it."""
     experiment = shipped("starter")
-    text = shared_pairs if SHARED.is_dir() else made_up
-    write_served(served.folder / "mirror", experiment, partial(text, 3000))
-    write_benchmarks(served.folder / "mirror", experiment)
-    path = served.folder / "configs/starter.yaml"
+    real = SHARED.is_dir()
+    text = shared_text(experiment, 3000) if real else partial(made_up, 3000)
+    write_served(project.folder / "mirror", experiment, text)
+    write_benchmarks(project.folder / "mirror", experiment)
+    path = project.folder / "configs/starter.yaml"
     value = yaml.safe_load(path.read_text())
-    value["vocabulary"] |= {"size": 400, "sample_lines": 9000}
+    value["vocabulary"] |= {"size": 4000 if real else 400, "sample_lines": 9000}
     path.write_text(yaml.safe_dump(value, sort_keys=False))
-    assert to_shards(served, "starter")
+    assert to_shards(project, "starter")
