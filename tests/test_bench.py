@@ -80,7 +80,7 @@ def test_the_scores_are_the_ones_counted_by_hand(folder, tmp_path, encoder):
     scores = json.loads(read.path.read_text())
     header = {"benchmark", "version", "system", "system_hash", "data_sha256", "versions"}
     measured = {"metric", "higher_is_better", "label", "parallel", "languages", "rows"}
-    assert set(scores) == header | measured | {"protocol", "details"}
+    assert set(scores) == header | measured | {"protocol", "details", "data_files"}
     fields = [scores[key] for key in ("benchmark", "version", "metric", "system")]
     assert fields == ["tatoeba", "toy", "P@1", "ems"]
     assert scores["languages"] == {"deu": "de", "fra": "fr"}

@@ -104,13 +104,16 @@ def test_a_setting_that_it_does_not_have_is_one_line_that_names_its_own(made):
     assert "evalsets.toy.protocol.beams: unknown key (did you mean beam?)" in done.stderr
 
 
+SHOWN = {"table", "figure", "selected_table", "selected_figure"}
+
+
 @pytest.mark.parametrize(
     ("name", "rules"),
     [
         ("units.tsv", set()),
-        ("table.py", {"table", "figure"}),
-        ("score.py", {"bench", "table", "figure"}),
-        ("data.py", {"evalkeys", "bench", "table", "figure"}),
+        ("table.py", SHOWN),
+        ("score.py", {"bench", *SHOWN}),
+        ("data.py", {"evalkeys", "bench", *SHOWN}),
     ],
 )
 def test_what_is_edited_in_the_folder_runs_again_what_reads_it(made, name, rules):

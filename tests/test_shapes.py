@@ -14,7 +14,7 @@ from ems.shapes import BELOW, COUNT, PERCENT, TEXT, listing, mapping, misfit, na
 SOURCES = sorted((ROOT / "ems").rglob("*.py"))
 # Where text is parsed that is not a whole file: lines of .jsonl, a request, what a process prints.
 PARSERS = {"files.py", "losses.py", "checkpoint.py", "marc.py", "xnli.py"}
-PARSERS |= {"answers.py", "folder.py"}
+PARSERS |= {"answers.py", "folder.py", "json_lines.py"}
 
 
 def calls(path, name):

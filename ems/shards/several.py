@@ -61,12 +61,13 @@ def write_several(
 
     Returns language pair -> SHA-256 of its manifest, which is the list in `out`.
     """
-    from ems.shards.writer import PAIRS, close_folder, write_file_shard
+    from ems.shards.writer import PAIRS, check_vocabulary, close_folder, write_file_shard
     from ems.text.pieces import cut, done_pieces
     from ems.text.tsv import LIST as FILES
     from ems.text.tsv import codes_of
 
     check_target(out, is_several)
+    check_vocabulary(vocabulary)
     files = read_json(source / FILES, mapping(TEXT, BELOW))
     paths = [source / name for name in sorted(files)]
     paths = [path for path in paths if not languages or {*codes_of(path)} <= {*languages}]

@@ -116,14 +116,21 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
 # --- one shard
 
 
+def check_vocabulary(path: Path) -> Any:
+    """Return the `SentencePieceProcessor` of a file. Raises `EmsError` for ids that are larger than
+    shards hold.
+    """
+    processor = load_vocabulary(path)
+    size = processor.get_piece_size()
+    if size > MAX_PIECES:
+        raise EmsError(f"{path}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
+    return processor
+
+
 @lru_cache(maxsize=2)
 def _encoder(vocabulary: Vocabulary, language: str) -> WordEncoder:
     """Load a vocabulary for a language, once in a process."""
-    processor = load_vocabulary(vocabulary[0])
-    size = processor.get_piece_size()
-    if size > MAX_PIECES:
-        raise EmsError(f"{vocabulary[0]}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
-    return WordEncoder(processor, language)
+    return WordEncoder(check_vocabulary(vocabulary[0]), language)
 
 
 def write_shard(

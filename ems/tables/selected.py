@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from ems.errors import EmsError
 from ems.files import atomic_path, reading_text, write_text
 
 MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> the text with a line that says whose
@@ -21,8 +22,12 @@ MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> the text with a li
 def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
     """Write a copy of each file into the folder `out`, under its name, marked as the experiment's.
 
-    Raises `Damaged` for a file that is missing, or is not UTF-8 where it gets a mark.
+    Raises `Damaged` for a file that is missing, or is not UTF-8 where it gets a mark; `EmsError` for
+    one that lies in `out`.
     """
+    for source in sources:
+        if source.parent.resolve() == out.resolve():
+            raise EmsError(f"--out {out}: {source} lies in it; choose another folder")
     for source in sources:
         if mark := MARKED.get(source.suffix):
             with reading_text(source) as reader:

@@ -44,11 +44,16 @@ class SimilarityFilter(OfCorpora):
     threshold: number(ge=-1, le=1) = Field(0.7, description="Least cosine of the sides.")
 
 
+MOST = 10**15  # beyond it a float no longer holds each whole number
+Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+Real = number(ge=-MOST, le=MOST)
+
+
 class CommandFilter(OfCorpora):
     """Removes the pairs that a program does not pass on, as a JSON file of OpusCleaner says."""
 
     filter: Place = Field(description="The JSON file of a bilingual filter.")
-    parameters: dict[str, by_type(str, bool, int, float)] = Field(
+    parameters: dict[str, by_type(str, bool, Whole, Real)] = Field(
         {}, description="Values of its parameters, where they are not its defaults."
     )
 
