@@ -22,8 +22,8 @@ MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> the text with a li
 def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
     """Write a copy of each file into the folder `out`, under its name, marked as the experiment's.
 
-    Raises `Damaged` for a file that is missing, or is not UTF-8 where it gets a mark; `EmsError` for
-    one that lies in `out`.
+    Raises `Damaged` for a file that is missing, or is not UTF-8 where it gets a mark, and for one
+    that lies in `out` `EmsError`.
     """
     for source in sources:
         if source.parent.resolve() == out.resolve():
