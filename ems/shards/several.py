@@ -67,7 +67,6 @@ def write_several(
     from ems.text.tsv import codes_of
 
     check_target(out, is_several)
-    check_vocabulary(vocabulary)
     files = read_json(source / FILES, mapping(TEXT, BELOW))
     paths = [source / name for name in sorted(files)]
     paths = [path for path in paths if not languages or {*codes_of(path)} <= {*languages}]
@@ -77,6 +76,7 @@ def write_several(
             raise Damaged(path, f"its SHA-256 is not the one in {source / FILES}")
     named = [(path, piece.name, piece) for path, (pieces, _) in cuts.items() for piece in pieces]
     pieces = [replace(piece, number=at) for at, (_, _, piece) in enumerate(named)]
+    check_vocabulary(vocabulary)
     sha256 = sha256_file(vocabulary)
     key = {path.name: sum256 for path, (_, sum256) in cuts.items()}
     key |= {"vocabulary": sha256, "pairs": str(pairs), "code": source_hash("ems.shards.writer")}
