@@ -26,7 +26,7 @@ from ems.languages import UNSEEN
 from ems.model.device import choose_device, in_int8
 from ems.model.embed import embed_tokens
 from ems.model.encoder import Encoder
-from ems.model.exported import Table, from_bert
+from ems.model.exported import from_bert, from_table
 from ems.progress import Progress
 from ems.provenance import digest, source_hash
 from ems.segmenters.base import load, names, segmenter
@@ -52,6 +52,8 @@ SETTINGS = record(  # of `Sizes`
         "pooling": {"enum": ["mean", "mean-max"]},
         "activation": {"enum": ["silu", "gelu"]},
         "positions": {"enum": ["learned", "none"]},
+        "table": {**COUNT, "maximum": SIZE["maximum"]},
+        "ngrams": {**COUNT, "maximum": 1 << 24},
     },
 )
 MODEL = record(  # of model.json
@@ -95,7 +97,7 @@ def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module
     sizes, name = Sizes(**description["model"]), description.get("weights", ENCODER)
     tensors = load_file(folder / name)
     if name == TABLE:
-        return Table(tensors["embedding.weight"], sizes)
+        return from_table(tensors["embedding.weight"], sizes)
     encoder = Encoder(sizes, pieces)
     if "weights" in description:
         tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
@@ -139,7 +141,7 @@ class SentenceEncoder:
             problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
             raise Damaged(folder / (EXPORTED if exported else DESCRIPTION), problem) from None
         self.encoder.to(choose_device(device)).eval()
-        self.device, self.precision = self.encoder.tokens.weight.device, precision
+        self.device, self.precision = self.encoder.device, precision
         if precision == "int8":
             self.encoder = in_int8(self.encoder)
 

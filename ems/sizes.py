@@ -16,6 +16,8 @@ class Sizes:
     pooling: str = "mean"
     activation: str = "silu"
     positions: str = "learned"
+    table: int = 0
+    ngrams: int = 0
     heads: int = 16
     feed_forward: int = 4096
     dropout: float = 0.1
@@ -27,4 +29,11 @@ class Sizes:
     @property
     def pooled_width(self) -> int:
         """The width of a sentence embedding."""
+        if self.table:
+            return self.table
         return 2 * self.width if self.pooling == "mean-max" else self.width
+
+    @property
+    def attends(self) -> bool:
+        """Whether there are layers, or only their input; else there is nothing but a table."""
+        return self.layers > 0 or not self.table

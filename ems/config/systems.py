@@ -87,11 +87,7 @@ class SystemSettings:
         """
         if self.kind in LOCATED:
             return
-        if self.model.width % self.model.heads:
-            raise EmsError(
-                f"{key}: model.width {self.model.width} is no multiple of model.heads "
-                f"{self.model.heads}"
-            )
+        self.model.check(f"{key}.model")
         check_train(key, self.train, validated)
         check_objectives(key, self.objectives, self.model, self.train)
 
@@ -172,7 +168,8 @@ def check_starts(systems: dict[str, SystemSettings]) -> None:
 def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> None:
     """Raise `EmsError` when a system cannot go on with the weights of another one."""
     name = system.train.start_from
-    sizes = ("layers", "width", "heads", "feed_forward", "max_tokens", "activation", "positions")
+    sizes = ("layers", "width", "heads", "feed_forward", "max_tokens", "activation")
+    sizes += ("positions", "table", "ngrams")
     pairs = [
         (f"model.{size}", *(getattr(of.model, size) for of in (system, start))) for size in sizes
     ]

@@ -17,13 +17,17 @@ from ems.model.settings import EncoderSettings
 
 def is_table(settings: EncoderSettings) -> bool:
     """Return whether a sentence embedding is the mean of one vector for each of its pieces."""
+    if not settings.attends:
+        return settings.ngrams == 0
     at_once = settings.layers == 0 and settings.positions == "none"
-    return at_once and settings.pooling == "mean"
+    return at_once and settings.pooling == "mean" and not settings.table
 
 
 @torch.no_grad()
 def table(encoder: Encoder) -> Tensor:
     """Return the vector of each piece, float32[pieces, d], of an encoder that `is_table`."""
+    if encoder.table is not None:
+        return encoder.table.pieces.weight.cpu().clone()
     return encoder.input_norm(encoder.tokens.weight).cpu().clone()
 
 

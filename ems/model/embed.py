@@ -21,7 +21,7 @@ def embed_tokens(
     result = np.empty((len(sentences), encoder.settings.pooled_width), np.float32)
     if not sentences:
         return result
-    device, limit = encoder.tokens.weight.device, encoder.settings.max_tokens
+    device, limit = encoder.device, encoder.settings.max_tokens
     lengths = np.array([min(len(sentence), limit) for sentence in sentences], np.int64)
     order = np.argsort(lengths, kind="stable")
     batch = np.cumsum(lengths[order]) // BATCH_TOKENS  # of each sentence in this order

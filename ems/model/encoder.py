@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
+from ems.model.table import Table
 from ems.sizes import Sizes
 
 ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
@@ -108,20 +109,30 @@ class Encoder(nn.Module):
     def __init__(self, settings: Sizes, pieces: int) -> None:
         super().__init__()
         self.settings = settings
-        self.tokens = nn.Embedding(pieces, settings.width)
-        self.positions = None
-        if settings.positions == "learned":
-            self.positions = nn.Embedding(settings.max_tokens, settings.width)
-        self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
+        if settings.attends:
+            self.tokens = nn.Embedding(pieces, settings.width)
+            self.positions = None
+            if settings.positions == "learned":
+                self.positions = nn.Embedding(settings.max_tokens, settings.width)
+            self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.dropout = settings.dropout
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
         self.checkpoint_layers = False  # keep a layer's input, run it again for its gradient
+        self.table = Table(settings.table, pieces, settings.ngrams) if settings.table else None
+        if settings.table and settings.attends:
+            self.widen = nn.Linear(settings.width, settings.table, bias=False)
         start_values(self, settings.start)
         if settings.start == "pytorch":  # as the authors: <pad> is zero, layers are copies of one
             with torch.no_grad():
-                self.tokens.weight[0] = 0
+                if settings.attends:
+                    self.tokens.weight[0] = 0
             for layer in self.layers[1:]:
                 layer.load_state_dict(self.layers[0].state_dict())
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return next(self.parameters()).device
 
     def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
         """Return the pooled states of sentences, [N, d] (Eq. 1), or with mean-max [N, 2 d].
@@ -132,8 +143,20 @@ class Encoder(nn.Module):
 
     def both(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
+    ) -> tuple[Tensor | None, Tensor]:
+        """Return the states [T, d] of the tokens (None of a table), and what `forward` returns."""
+        if self.table is None:
+            return self._pooled(tokens, lengths, packing)
+        wide = self.table(tokens, lengths)  # (N, table)
+        if not self.settings.attends:
+            return None, drop(wide, self.dropout if self.training else 0.0)
+        states, means = self._pooled(tokens, lengths, packing)
+        return states, wide + self.widen(means)
+
+    def _pooled(
+        self, tokens: Tensor, lengths: Tensor, packing: Packing | None
     ) -> tuple[Tensor, Tensor]:
-        """Return the states [T, d] of the tokens, and what `forward` returns."""
+        """Return the states [T, d] of the tokens, and their mean in each sentence, or mean-max."""
         packing = packing or pack(lengths)
         states = self.tokens(tokens)  # (T, d)
         if self.positions is not None:
@@ -155,7 +178,7 @@ class Encoder(nn.Module):
 
     def _rows(self, tokens: int) -> int:
         """Return the rows for so many tokens: few numbers, if each shape is compiled or kept."""
-        step = ROWS if torch.is_autocast_enabled(self.tokens.weight.device.type) else 1
+        step = ROWS if torch.is_autocast_enabled(self.device.type) else 1
         if self.training and any(layer.compiled for layer in self.layers):
             step = max(ROWS, 1 << (tokens // SHAPES).bit_length() >> 1)
         return -(-tokens // step) * step

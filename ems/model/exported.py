@@ -7,9 +7,12 @@ without layers and without positions is a table: the vector of a sentence is the
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ems.model.encoder import Encoder
 from ems.sizes import Sizes
+
+TABLE = "table.pieces.weight"
 
 IN_LAYER = {  # ours: BERT's
     "attention.output": "attention.output.dense",
@@ -39,16 +42,8 @@ def from_bert(weights: dict[str, Tensor], layers: int, positions: bool = True) -
     return state
 
 
-class Table(nn.Module):
-    """A vector for each piece, table[pieces, d]; a sentence is the mean of its pieces."""
-
-    def __init__(self, table: Tensor, sizes: Sizes) -> None:
-        super().__init__()
-        self.settings = replace(sizes, width=table.shape[1])
-        self.tokens = nn.Embedding.from_pretrained(table)
-
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the means [N, d] of packed tokens[T] with lengths[N]."""
-        sentence = torch.repeat_interleave(lengths)  # (T,)
-        sums = self.tokens.weight.new_zeros(len(lengths), self.tokens.embedding_dim)
-        return sums.index_add(0, sentence, self.tokens(tokens)) / lengths[:, None]
+def from_table(weights: Tensor, sizes: Sizes) -> Encoder:
+    """Return the encoder of an exported table of one vector for each piece, [pieces, d]."""
+    encoder = Encoder(replace(sizes, layers=0, table=weights.shape[1]), len(weights))
+    encoder.load_state_dict({TABLE: weights})
+    return encoder

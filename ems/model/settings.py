@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from ems.errors import EmsError
 from ems.settings import Dropout, Settings, number
 from ems.sizes import Sizes
 
@@ -16,7 +17,9 @@ Tokens = Annotated[int, Field(ge=1, le=32768)]  # the longest of published text 
 class EncoderSettings(Settings):
     """The sizes of the encoder (EMS v2 section III-A)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"pooling", "activation", "positions"})
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"pooling", "activation", "positions", "table", "ngrams"}
+    )
     layers: int = Field(
         Sizes.layers, ge=0, le=1000, description="The number of Transformer layers."
     )
@@ -37,6 +40,19 @@ class EncoderSettings(Settings):
         description="learned: an embedding of each place in the sentence; none: the order of "
         "words is not seen. With 0 layers the encoder is then a table of one vector a piece.",
     )
+    table: WidthOrNone = Field(
+        Sizes.table,
+        description="The width of a table of one vector a piece. Their mean, and a linear map of "
+        "that of the layers, is the sentence embedding; with `layers: 0` it is the table's alone, "
+        "which trains at many times the speed. 0: no table.",
+    )
+    ngrams: int = Field(
+        Sizes.ngrams,
+        ge=0,
+        le=1 << 24,
+        description="The rows of a second table, of hashed n-grams of the letters of words, which "
+        "are romanised: names and cognates are seen, in any script. 0: none.",
+    )  # fastText has two million
     heads: int = Field(
         Sizes.heads, ge=1, le=1024, description="Attention heads; they divide `width`."
     )
@@ -63,6 +79,22 @@ class EncoderSettings(Settings):
     )
 
     pooled_width = Sizes.pooled_width
+    attends = Sizes.attends
+
+    def check(self, key: str) -> None:
+        """Raise `EmsError` for settings that contradict one another."""
+        if self.width % self.heads:
+            raise EmsError(f"{key}.width {self.width} is no multiple of {key}.heads {self.heads}")
+        if self.ngrams and not self.table:
+            raise EmsError(
+                f"{key}.table: this key is missing; the n-grams of {key}.ngrams are added to a "
+                "table of vectors: give its width, like 512"
+            )
+        if self.table and self.pooling != "mean":
+            raise EmsError(
+                f"{key}.pooling: a table's vectors are added to means; say mean, or leave "
+                f"{key}.table out"
+            )
 
 
 class HeadSettings(Settings):

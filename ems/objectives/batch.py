@@ -70,7 +70,7 @@ class DeviceBatch:
 class Encoded:
     """A batch, the states[T, d] of its tokens and its sentences[2B, d] by row.
 
-    There are no states if the batch is encoded in parts (GradCache).
+    There are no states if the batch is encoded in parts (GradCache), or by a table alone.
     """
 
     batch: DeviceBatch

@@ -48,14 +48,10 @@ def in_batch_loss(
     are those of its group (all pairs, if None).
     """
 
-    def one_way(anchors: Tensor, candidates: Tensor, true: Tensor, mask: Tensor | None) -> Tensor:
-        if not dot:
-            anchors, candidates = (functional.normalize(x, dim=-1) for x in (anchors, candidates))
-        scores = anchors @ candidates.mT / temperature  # (n, a, g)
-        return softmax_loss(scores, true, mask, margin / temperature)
-
     pairs = len(vectors) // 2
     groups = groups or Groups.of_batch(pairs)
+    if not dot:
+        vectors = functional.normalize(vectors, dim=-1)
     sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
     anchors, candidates = groups.anchors(sides), groups.candidates(sides)  # (n, a or g, 2, k)
     mask = None
@@ -64,15 +60,22 @@ def in_batch_loss(
         mask = duplicates(groups.anchors(keys), groups.candidates(keys))  # (n, a, g)
     true = groups.positives(vectors.device)  # (n, a)
     if not both_sides:
-        forward = one_way(anchors[:, :, 0], candidates[:, :, 1], true, mask)
-        return forward + one_way(anchors[:, :, 1], candidates[:, :, 0], true, mask)
+        forward = anchors[:, :, 0] @ candidates[:, :, 1].mT / temperature  # (n, a, g)
+        if groups.local:  # the anchors are the candidates: one product for both directions
+            backward = forward.mT
+        else:
+            backward = anchors[:, :, 1] @ candidates[:, :, 0].mT / temperature
+        return sum(
+            softmax_loss(scores, true, mask, margin / temperature) for scores in (forward, backward)
+        )
     # all 2g sentences of a group are candidates of each of its sentences, except itself
     size = candidates.shape[1]
     itself, true = torch.cat([true, true + size], 1), torch.cat([true + size, true], 1)  # (n, 2a)
     own = functional.one_hot(itself, 2 * size).bool()  # (n, 2a, 2g)
     mask = own if mask is None else own | mask.repeat(1, 2, 2)
     anchors, candidates = (part.transpose(1, 2).flatten(1, 2) for part in (anchors, candidates))
-    return one_way(anchors, candidates, true, mask)  # (n, 2a, k), (n, 2g, k)
+    scores = anchors @ candidates.mT / temperature  # (n, 2a, 2g)
+    return softmax_loss(scores, true, mask, margin / temperature)
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -80,8 +83,9 @@ def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
 
     anchors[..., a, 2], candidates[..., g, 2] are keys of both sides of pairs: a key for each text.
     """
-    equal = anchors[..., :, None, :, None] == candidates[..., None, :, None, :]  # (..., a, g, 2, 2)
-    return equal.flatten(-2).any(-1)
+    one, two = (anchors[..., :, None, side] for side in (0, 1))  # (..., a, 1)
+    first, second = (candidates[..., None, :, side] for side in (0, 1))  # (..., 1, g)
+    return (one == first) | (one == second) | (two == first) | (two == second)
 
 
 def margin_at(margin: float, warmup_steps: int, step: int) -> float:

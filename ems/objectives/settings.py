@@ -226,6 +226,11 @@ def check_objectives(
             f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
             "by model.pooling: mean-max; say mean, or leave mlm out"
         )
+    if "mlm" in active and model.table:
+        raise EmsError(
+            f"{key}: mlm predicts from the states of tokens, which model.table leaves out of the "
+            "embedding; leave one of them out"
+        )
     others = [name for name in ("ugt", "smlm") if name in active]
     if train.input_mask == "one":
         others.append("train.input_mask: one")

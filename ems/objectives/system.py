@@ -120,7 +120,7 @@ class System(nn.Module):
 
     def encode(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor | None, Tensor]:
         """Return states[T, d] and embeddings[N, d] of packed tokens[T] of N sentences.
 
         In half precision, matrix products are in it; the residual stream stays float32. float16 is

@@ -17,6 +17,7 @@ from ems.config import Experiment, stage_settings
 from ems.damaged import Damaged
 from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json, write_text
 from ems.model.device import check_precision, choose_device, has_bfloat16
+from ems.model.letters import letters_of
 from ems.model.tensors import save_tensors
 from ems.objectives.masking import Pieces
 from ems.objectives.system import Parts, System
@@ -139,6 +140,8 @@ def _untrained(
         )
     pieces = vocabulary.get_piece_size()
     system = System(settings, languages, pieces, train.precision, Pieces.of(vocabulary))
+    if settings.model.ngrams:
+        system.encoder.table.ngrams.letters.copy_(letters_of(vocabulary))
     return system.to(device)
 
 

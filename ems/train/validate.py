@@ -35,7 +35,7 @@ def validate(
     sums = _sums(system, store, system.negatives or batch_pairs, world) if learnt else {}
     scores = [_p1(system, store, at) if at in own else 0.0 for at in groups]
     values = torch.tensor([*sums.values(), *scores], dtype=torch.float64)
-    values = world.sum(values.to(system.encoder.tokens.weight.device)).tolist()
+    values = world.sum(values.to(system.encoder.device)).tolist()
     system.train()
     totals, scores = values[: len(sums)], values[len(sums) :]
     losses = {name: total / totals[-1] for name, total in zip(sums, totals, strict=True)}
@@ -50,7 +50,7 @@ def validate(
 
 def _sums(system: System, store: PairStore, batch_pairs: int, world: World) -> dict[str, float]:
     """Sum each loss part over the pairs of this process; the last value is their number."""
-    device = system.encoder.tokens.weight.device
+    device = system.encoder.device
     sums = dict.fromkeys([*system.parts, PAIRS], 0.0)
     for at, batch in enumerate(store.in_order(batch_pairs, world.rank, world.size)):
         # masks are the same in each validation

@@ -1,0 +1,63 @@
+"""Hashed n-grams of letters, read off the pieces of a sentence: how its words are spelt.
+
+Names, numbers and cognates are spelt alike in many languages, also in other scripts once these are
+romanised (anyascii). Each piece has the Latin letters and digits that it spells; a batch of pieces
+is a row of letters in which everything else is a gap, and an n-gram is n neighbours of which only
+the ends may be a gap: `_na`, `nam`, `me_`. Each falls into one of the rows of a table, by its hash,
+as in fastText (Bojanowski et al. 2017, https://aclanthology.org/Q17-1010). So a model needs no more
+than the ids of pieces, in training and in use.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+MOST = 4  # letters of an n-gram, which has at least 2
+LONGEST = 32  # letters of a piece that count; SentencePiece's are up to 16 characters
+GAP = ord(" ")
+BASE, MIX = 0x100000001B3, 0x1E3779B97F4A7C15  # of the hash: 64 bits that wrap
+POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # its highest bits are the best mixed
+
+
+class Ngrams(nn.Module):
+    """A table of vectors of n-grams, and the letters of each piece."""
+
+    letters: Tensor
+
+    def __init__(self, buckets: int, width: int, pieces: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(buckets, width)
+        self.register_buffer("letters", torch.zeros(pieces, LONGEST, dtype=torch.uint8))
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Return the mean vector of the n-grams of each sentence, [N, d]; zero if there are none.
+
+        tokens[T] are packed, lengths[N] say how many are of each sentence.
+        """
+        rows, counts = self.rows(tokens, lengths)
+        starts = counts.cumsum(0) - counts
+        return functional.embedding_bag(rows, self.table.weight, starts, mode="mean")
+
+    def rows(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the row of each n-gram, sentence by sentence, and their number, int64[N]."""
+        sentence = torch.repeat_interleave(lengths, output_size=len(tokens))  # (T,)
+        first = functional.pad(sentence.diff(), (1, 0), value=1) != 0  # a gap before each sentence
+        letters = functional.pad(self.letters[tokens], (1, 0))  # (T, 1 + LONGEST)
+        letters[:, 0] = first * GAP
+        real = letters != 0
+        row = functional.pad(letters[real].long(), (0, MOST), value=GAP)
+        sentence = sentence[:, None].expand_as(real)[real]  # of each letter
+        filled, size = row != GAP, len(sentence)
+        hashed, inside = row[:size], torch.ones_like(filled[:size])  # inside: no gap but at an end
+        found, kept = [], []
+        for more in range(1, MOST):  # letters after the first
+            hashed = hashed * BASE + row[more : more + size]
+            found.append((hashed * MIX & POSITIVE) // (1 << SHIFT) % self.table.num_embeddings)
+            if more == 1:
+                kept.append(filled[:size] | filled[1 : 1 + size])
+                continue
+            inside = inside & filled[more - 1 : more - 1 + size]
+            kept.append(inside)
+        chosen = torch.stack(kept, 1)  # (letters, lengths)
+        counts = torch.zeros_like(lengths).index_add_(0, sentence, chosen.sum(1))
+        return torch.stack(found, 1)[chosen], counts

@@ -1,0 +1,28 @@
+"""Wide vectors of pieces and of n-grams, whose mean is all or a part of a sentence embedding."""
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ems.model.ngrams import Ngrams
+
+
+class Table(nn.Module):
+    """A vector of each piece, and with `ngrams` rows of hashed n-grams too.
+
+    No norm follows: the length of a vector is a weight that is learned, so that frequent pieces
+    count little. No state a token is made, which is why it costs little.
+    """
+
+    def __init__(self, width: int, pieces: int, ngrams: int = 0) -> None:
+        super().__init__()
+        self.pieces = nn.Embedding(pieces, width)
+        self.ngrams = Ngrams(ngrams, width, pieces) if ngrams else None
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Return the mean of the pieces, plus that of the n-grams, of each sentence, [N, d].
+
+        tokens[T] are packed, lengths[N] say how many are of each sentence.
+        """
+        starts = lengths.cumsum(0) - lengths
+        means = functional.embedding_bag(tokens, self.pieces.weight, starts, mode="mean")
+        return means if self.ngrams is None else means + self.ngrams(tokens, lengths)

@@ -1,0 +1,191 @@
+"""Laws of the table of vectors and of its n-grams: what pieces spell, which rows a sentence has."""
+
+import io
+import itertools
+import string
+import unicodedata
+
+import pytest
+import sentencepiece
+import torch
+from anyascii import anyascii
+
+from ems.model.encoder import Encoder
+from ems.model.letters import letters_of
+from ems.model.ngrams import LONGEST, Ngrams
+from ems.model.settings import EncoderSettings
+from ems.sizes import Sizes
+
+LINES = [
+    "moscow is big, isn't it?",
+    "москва большая",
+    "μόσχα 1984",
+    "日本語の本",
+    "a b",
+    "?!",
+    "straße und zürich",
+    "x",
+    "मास्को",
+    "monkey-wrench 42, moskva, zurich",
+]
+LATIN = string.ascii_lowercase + string.digits
+BUCKETS, WIDTH = 1009, 8
+ROMAN = {"москва": "moskva", "большая": "bolshaya", "μόσχα": "moscha", "zürich": "zurich"}
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES * 5),
+        model_writer=model,
+        vocab_size=110,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["<mask>", "<2en>"],
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+@pytest.fixture
+def ngrams(vocabulary):
+    torch.manual_seed(0)
+    made = Ngrams(BUCKETS, WIDTH, vocabulary.get_piece_size())
+    made.letters.copy_(letters_of(vocabulary))
+    return made
+
+
+def batch(vocabulary, lines):
+    ids = [vocabulary.encode(line) for line in lines]
+    return torch.tensor([*itertools.chain.from_iterable(ids)]), torch.tensor(
+        [len(each) for each in ids]
+    )
+
+
+def spelt(vocabulary, line):
+    """The words of a line by plain loops, each with a gap at both ends."""
+    text = "".join(vocabulary.id_to_piece(at) for at in vocabulary.encode(line))
+    words = ""
+    for character in text:
+        roman = [letter for letter in anyascii(character).lower() if letter in LATIN]
+        mute = unicodedata.category(character)[0] in "LM"
+        words += "".join(roman) if roman or mute else " "
+    return [f" {word} " for word in words.split()]
+
+
+def hashed(text):
+    """FNV's prime as the base of a polynomial, a multiplier, and the highest bits of 64."""
+    value = 0
+    for letter in text:
+        value = (value * 0x100000001B3 + ord(letter)) % 2**64
+    value = value * 0x1E3779B97F4A7C15 % 2**64
+    return value % 2**63 // 2**24 % BUCKETS
+
+
+def reference_rows(vocabulary, line):
+    rows = []
+    for word in spelt(vocabulary, line):
+        for start in range(len(word)):
+            for length in (2, 3, 4):
+                if start + length <= len(word):
+                    rows.append(hashed(word[start : start + length]))
+    return rows
+
+
+def test_the_rows_of_each_sentence_are_those_of_plain_loops_whatever_is_beside_it(
+    vocabulary, ngrams
+):
+    for lines in (LINES, LINES[::-1], [LINES[3]], ["x"] * 3):
+        tokens, lengths = batch(vocabulary, lines)
+        rows, counts = ngrams.rows(tokens, lengths)
+        expected = [reference_rows(vocabulary, line) for line in lines]
+        assert counts.tolist() == [len(each) for each in expected]
+        for found, each in zip(rows.split(counts.tolist()), expected, strict=True):
+            assert sorted(found.tolist()) == sorted(each)
+    assert sum(map(len, expected)) > 0
+
+
+def test_pieces_spell_latin_letters_digits_and_gaps(vocabulary):
+    letters = letters_of(vocabulary)
+    assert letters.shape == (vocabulary.get_piece_size(), LONGEST)
+    assert letters.dtype == torch.uint8
+    for word, roman in ROMAN.items():
+        rows = letters[vocabulary.encode(word)]
+        assert bytes(rows[rows != 0].tolist()).decode().strip() == roman
+    for at in (0, 1, 2, 3):  # <pad>, <unk>, <mask>, <2en>
+        assert bytes(letters[at][letters[at] != 0].tolist()) == b" "
+
+
+def test_a_name_has_the_same_rows_in_two_scripts(vocabulary, ngrams):
+    first, second = ("zürich", "zurich"), ("москва", "moskva")
+    for one, other in (first, second):
+        rows = [ngrams.rows(*batch(vocabulary, [name]))[0].tolist() for name in (one, other)]
+        assert sorted(rows[0]) == sorted(rows[1])
+
+
+def test_a_sentence_without_letters_has_no_rows_and_a_zero_vector(vocabulary, ngrams):
+    tokens, lengths = batch(vocabulary, ["?!", "x"])
+    rows, counts = ngrams.rows(tokens, lengths)
+    assert counts.tolist() == [0, len(rows)]
+    vectors = ngrams(tokens, lengths)
+    assert not vectors[0].any()
+    assert torch.allclose(vectors[1], ngrams.table.weight[rows].mean(0))
+
+
+def table_encoder(vocabulary, **sizes):
+    torch.manual_seed(0)
+    small = {"layers": 0, "width": 12, "heads": 3, "feed_forward": 20, "max_tokens": 40}
+    settings = EncoderSettings(**{**small, "dropout": 0, "attention_dropout": 0, **sizes})
+    encoder = Encoder(settings, vocabulary.get_piece_size())
+    if settings.ngrams:
+        encoder.table.ngrams.letters.copy_(letters_of(vocabulary))
+    return encoder
+
+
+def ascending(vocabulary):
+    return batch(vocabulary, sorted(LINES, key=lambda line: len(vocabulary.encode(line))))
+
+
+@pytest.mark.parametrize("buckets", [0, BUCKETS])
+def test_a_table_is_the_mean_of_its_pieces_plus_that_of_their_ngrams(vocabulary, buckets):
+    encoder = table_encoder(vocabulary, table=WIDTH, ngrams=buckets)
+    tokens, lengths = ascending(vocabulary)
+    states, vectors = encoder.both(tokens, lengths)
+    assert states is None
+    table, start = encoder.table, 0
+    for length, vector in zip(lengths.tolist(), vectors, strict=True):
+        own = tokens[start : start + length]
+        start += length
+        expected = table.pieces.weight[own].sum(0) / length
+        if buckets:
+            rows = table.ngrams.rows(own, torch.tensor([length]))[0].tolist()
+            for row in rows:
+                expected = expected + table.ngrams.table.weight[row] / len(rows)
+        assert torch.allclose(vector, expected, atol=1e-7)
+    assert not hasattr(encoder, "tokens")  # nothing that would be trained in vain
+
+
+def test_layers_beside_a_table_add_a_linear_map_of_their_mean(vocabulary):
+    encoder = table_encoder(vocabulary, layers=2, table=WIDTH, ngrams=BUCKETS).double()
+    alone = table_encoder(vocabulary, layers=2).double()
+    alone.load_state_dict(
+        {k: v for k, v in encoder.state_dict().items() if k in dict(alone.named_parameters())}
+    )
+    tokens, lengths = ascending(vocabulary)
+    means = alone(tokens, lengths)
+    wide = encoder.table(tokens, lengths)
+    assert torch.allclose(encoder(tokens, lengths), wide + means @ encoder.widen.weight.T)
+
+
+def test_the_letters_travel_with_the_weights(vocabulary):
+    first = table_encoder(vocabulary, table=WIDTH, ngrams=BUCKETS)
+    sizes = Sizes(layers=0, table=WIDTH, ngrams=BUCKETS)
+    second = Encoder(sizes, vocabulary.get_piece_size()).eval()
+    second.load_state_dict(first.state_dict())
+    tokens, lengths = ascending(vocabulary)
+    assert torch.equal(first(tokens, lengths), second(tokens, lengths))
