@@ -152,7 +152,9 @@ def ascending(vocabulary):
 
 
 @pytest.mark.parametrize("buckets", [0, BUCKETS])
-def test_a_table_is_the_mean_of_its_pieces_plus_that_of_their_ngrams(vocabulary, buckets):
+def test_a_table_is_the_mean_of_its_pieces_plus_four_times_that_of_their_ngrams(
+    vocabulary, buckets
+):
     encoder = table_encoder(vocabulary, table=WIDTH, ngrams=buckets)
     tokens, lengths = ascending(vocabulary)
     states, vectors = encoder.both(tokens, lengths)
@@ -165,7 +167,7 @@ def test_a_table_is_the_mean_of_its_pieces_plus_that_of_their_ngrams(vocabulary,
         if buckets:
             rows = table.ngrams.rows(own, torch.tensor([length]))[0].tolist()
             for row in rows:
-                expected = expected + table.ngrams.table.weight[row] / len(rows)
+                expected = expected + 4 * table.ngrams.table.weight[row] / len(rows)
         assert torch.allclose(vector, expected, atol=1e-7)
     assert not hasattr(encoder, "tokens")  # nothing that would be trained in vain
 

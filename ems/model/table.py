@@ -5,6 +5,8 @@ from torch.nn import functional
 
 from ems.model.ngrams import Ngrams
 
+WEIGHT = 4  # of n-grams, of which there are about eight a piece; 1, 2 and 8 are worse (docs/log.md)
+
 
 class Table(nn.Module):
     """A vector of each piece, and with `ngrams` rows of hashed n-grams too.
@@ -19,10 +21,12 @@ class Table(nn.Module):
         self.ngrams = Ngrams(ngrams, width, pieces) if ngrams else None
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the mean of the pieces, plus that of the n-grams, of each sentence, [N, d].
+        """Return the mean of the pieces, plus WEIGHT times that of the n-grams, [N, d].
 
         tokens[T] are packed, lengths[N] say how many are of each sentence.
         """
         starts = lengths.cumsum(0) - lengths
         means = functional.embedding_bag(tokens, self.pieces.weight, starts, mode="mean")
-        return means if self.ngrams is None else means + self.ngrams(tokens, lengths)
+        if self.ngrams is None:
+            return means
+        return means + WEIGHT * self.ngrams(tokens, lengths)

@@ -12,7 +12,9 @@ from ems.settings import Decay, Interval, Name, Rate, Seed, Settings, Steps, num
 class TrainSettings(Settings):
     """How a system is trained (EMS v2 section IV-C)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"schedule_factor", "keep", "best_by"})
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"schedule_factor", "keep", "best_by", "table_rate"}
+    )
     steps: Steps = Field(description="The number of training steps.")
     seed: Seed | None = Field(None, description="The seed (default: that of the experiment).")
     start_from: Name | None = Field(
@@ -22,6 +24,10 @@ class TrainSettings(Settings):
     )
     batch_pairs: Pairs = Field(152, description="Sentence pairs of a step, on all GPUs together.")
     learning_rate: Rate = Field(0.0003, description="The learning rate after the warm-up.")
+    table_rate: number(ge=0.001, le=1000) = Field(
+        1,
+        description="What the learning rate of `model.table` and its n-grams is multiplied by.",
+    )
     warmup_steps: Steps = Field(
         10000, description="The learning rate rises linearly over so many steps."
     )

@@ -14,6 +14,7 @@ Notable choices:
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +61,7 @@ class Trainer:
         parts = settings.grad_cache
         self.cache = GradCache(system, parts) if parts else None
         self.optimizer = torch.optim.Adam(
-            system.parameters(),
+            _groups(system, settings.table_rate),
             weight_decay=settings.weight_decay,
             amsgrad=settings.amsgrad,
             fused=True,
@@ -118,7 +119,7 @@ class Trainer:
         if self.waits:
             self.check_finite()
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(step)
+            group["lr"] = self.rate(step) * group["times"]
         self.optimizer.step()
         if self.scaler.is_enabled():
             self.scaler.update()
@@ -184,6 +185,15 @@ class Trainer:
         )
         more = " ..." if len(pairs) > SHOWN else ""
         return f"({parts}); its pairs: {few}{more} (all {len(pairs)}: {path})"
+
+
+def _groups(system: System, table_rate: float) -> list[dict[str, Any]]:
+    """Return the parameters outside and inside the table; `times` multiplies their rate."""
+    tables = [] if system.encoder.table is None else [*system.encoder.table.parameters()]
+    own = {id(parameter) for parameter in tables}
+    others = [parameter for parameter in system.parameters() if id(parameter) not in own]
+    groups = [{"params": others, "times": 1.0}, {"params": tables, "times": table_rate}]
+    return [group for group in groups if group["params"]]
 
 
 class Guard:
