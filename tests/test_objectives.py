@@ -118,6 +118,15 @@ def test_the_sample_of_xtr_is_a_function_of_the_seed_of_the_step():
     assert values[0] == values[2] != values[1]
 
 
+@pytest.mark.parametrize("every", [2, 3, 4])
+def test_the_shares_of_xtr_of_consecutive_steps_add_up_to_all_of_it(every):
+    full, part = (made(xtr={"weight": 1, "share": share}) for share in (1, 1 / every))
+    values = [total(part, step=step) for step in range(5, 5 + every)]
+    assert len(set(values)) > 1
+    assert sum(values) / every == pytest.approx(total(full), rel=1e-5)
+    assert total(part.eval(), step=5) == pytest.approx(total(full), rel=1e-5)
+
+
 # --- the similarity loss
 
 

@@ -33,6 +33,13 @@ class Target:
         """Return the sum of the weights of each row, [rows]."""
         return self.weight.new_zeros(rows).index_add(0, self.row, self.weight)
 
+    def of(self, chosen: Tensor, rows: int) -> "Target":
+        """Return the entries of the `chosen` of all `rows`, which are counted anew from 0."""
+        place = torch.full((rows,), -1, device=chosen.device)
+        place[chosen] = torch.arange(len(chosen), device=chosen.device)
+        kept = place[self.row] >= 0
+        return Target(place[self.row[kept]], self.token[kept], self.weight[kept])
+
 
 class _FusedCrossEntropy(torch.autograd.Function):
     """The sum over rows, with its gradients by states, output and bias."""

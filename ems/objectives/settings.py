@@ -37,6 +37,7 @@ class Weighted(Settings):
 class XtrSettings(Weighted):
     """Predicts the tokens of the translation (EMS v2 Eq. 6-7)."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"share"})
     weight: Weight = Field(1, description=WEIGHT)
     target: Literal["counts", "distinct"] = Field("counts", description=f"The labels. {TARGET}")
     sampled: int = Field(  # at most as vocabulary.size
@@ -45,6 +46,11 @@ class XtrSettings(Weighted):
         le=65535,
         description="The number of pieces in the softmax of a training step, besides the labels "
         "of the batch; 0: all. Cheaper, and biased low; validation always has all pieces.",
+    )
+    share: number(ge=0.01, le=1) = Field(
+        1,
+        description="The share of the sentences that predict in a training step, one in 1 / share: "
+        "other ones in the next. Their loss stands for that of all, at a share of the cost.",
     )
 
 

@@ -7,6 +7,7 @@ translation. The KL is `ems.objectives.fused.kl_loss`.
 
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,16 +36,33 @@ def xtr_target(
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Let each sentence predict the tokens of the other side in that side's language.
 
-    Validation uses the whole vocabulary, whatever training does.
+    Training may let only a `share` of the sentences predict, others in each step, and may sample
+    the softmax; validation has all sentences and the whole vocabulary.
     """
     batch, settings = encoded.batch, system.settings.xtr
     labels, distinct = batch.labels(system.masked_labels), settings.target == "distinct"
     target = xtr_target(*labels, encoded.sentences.dtype, distinct)
+    rows: Tensor | slice = slice(None)
+    every = _every(system) if system.training else 1
+    if every > 1:
+        rows = torch.arange(batch.step % every, 2 * batch.pairs, every, device=batch.rows.device)
+        target = target.of(rows, 2 * batch.pairs)
     cross_entropy = fused_cross_entropy
     if system.training and settings.sampled:
         cross_entropy = partial(sampled_cross_entropy, count=settings.sampled)
     divergence = partial(kl_loss, cross_entropy=cross_entropy)
-    return generate(system, divergence, encoded.sentences, batch.languages[batch.other], target)
+    languages = batch.languages[batch.other][rows]
+    return every * generate(system, divergence, encoded.sentences[rows], languages, target)
 
 
-OBJECTIVE = Objective(loss, add_head, flops=flops_of_sentences, order=1)
+def _every(system: System) -> int:
+    """Return n where one of n sentences predicts in a training step."""
+    return round(1 / system.settings.xtr.share)
+
+
+def flops(system: System, lengths: np.ndarray) -> int:
+    """Count the operations of the predictions of a training step."""
+    return flops_of_sentences(system, lengths) // _every(system)
+
+
+OBJECTIVE = Objective(loss, add_head, flops=flops, order=1)
