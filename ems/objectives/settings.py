@@ -232,6 +232,11 @@ def check_objectives(
             f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
             "by model.pooling: mean-max; say mean, or leave mlm out"
         )
+    if objectives.head.output == "shared" and not model.attends:
+        raise EmsError(
+            f"{key}: objectives.head.output: shared takes the embeddings of the layers' input, and "
+            "a table alone has none; say own"
+        )
     if "mlm" in active and model.table:
         raise EmsError(
             f"{key}: mlm predicts from the states of tokens, which model.table leaves out of the "
