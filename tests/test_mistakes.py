@@ -80,14 +80,14 @@ OF_REAL = [
     ("corpora.0.version", "v1", "corpora.0.version: unknown version 'v1' ... v2021-08-07"),
     ("validation", REAL["corpora"][0], "Tatoeba/v2021-08-07 is named twice"),
     # values that do not fit each other
-    ("model.width", 33, "systems.a.model.width 33 is no multiple of ... heads 2"),
-    ("systems.b.model.heads", 5, "systems.b.model.width 32 is no multiple of ... heads 5"),
+    ("model.width", 33, "systems.a: model.width 33 is no multiple of model.heads 2"),
+    ("systems.b.model.heads", 5, "systems.b: model.width 32 is no multiple of model.heads 5"),
     (
         "systems.b.model",
         {"table": 8, "pooling": "mean-max"},
-        "systems.b.model.pooling: a table's vectors are added to means; say mean",
+        "systems.b: model.pooling: a table's vectors are added to means; say mean",
     ),
-    ("systems.b.model.ngrams", 9, "systems.b.model.table: this key is missing ... like 512"),
+    ("systems.b.model.ngrams", 9, "systems.b: model.table: this key is missing ... like 512"),
 ]
 OF_SYSTEM_B = {  # its settings -> what the line says
     "objectives: {xtr: {weight: 0}, contrastive: {weight: 0}}": "every objective has weight 0",

@@ -87,7 +87,7 @@ class SystemSettings:
         """
         if self.kind in LOCATED:
             return
-        self.model.check(f"{key}.model")
+        self.model.check(key)
         check_train(key, self.train, validated)
         check_objectives(key, self.objectives, self.model, self.train)
 

@@ -82,18 +82,20 @@ class EncoderSettings(Settings):
     attends = Sizes.attends
 
     def check(self, key: str) -> None:
-        """Raise `EmsError` for settings that contradict one another."""
+        """Raise `EmsError` for sizes of the system at `key` that contradict one another."""
         if self.width % self.heads:
-            raise EmsError(f"{key}.width {self.width} is no multiple of {key}.heads {self.heads}")
+            raise EmsError(
+                f"{key}: model.width {self.width} is no multiple of model.heads {self.heads}"
+            )
         if self.ngrams and not self.table:
             raise EmsError(
-                f"{key}.table: this key is missing; the n-grams of {key}.ngrams are added to a "
-                "table of vectors: give its width, like 512"
+                f"{key}: model.table: this key is missing; the n-grams of model.ngrams are added "
+                "to a table of vectors: give its width, like 512"
             )
         if self.table and self.pooling != "mean":
             raise EmsError(
-                f"{key}.pooling: a table's vectors are added to means; say mean, or leave "
-                f"{key}.table out"
+                f"{key}: model.pooling: a table's vectors are added to means; say mean, or leave "
+                "model.table out"
             )
 
 
