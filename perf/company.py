@@ -26,8 +26,8 @@ from pairs_made import ROOT, SHARED, prepare
 from ems.files import write_json
 from ems.threads import PATIENT
 
+DEFAULT, OURS = "default", "ems"  # of OpenMP, and what `ems` sets
 SETTINGS = {
-    "default": {},
     "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
     "spins 1,000": {"GOMP_SPINCOUNT": "1000"},
     "spins 10,000": {"GOMP_SPINCOUNT": "10000"},
@@ -82,6 +82,9 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--warm", type=int, default=5, help="steps off the clock")
     parser.add_argument("--steps", type=int, default=60, help="steps on the clock")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="NAME"
+    )
     options = parser.parse_args()
     if options.demo:
         options.batch, options.warm, options.steps = 16, 1, 3
@@ -92,7 +95,7 @@ def main() -> None:
     options = options_of()
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
-    settings = SETTINGS if PATIENT in SETTINGS.values() else {**SETTINGS, "ems": PATIENT}
+    chosen = {DEFAULT: {}} | {name: SETTINGS[name] for name in options.settings} | {OURS: PATIENT}
     rates: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -102,7 +105,7 @@ def main() -> None:
         second = training(folder, pieces, options, FOREVER)
         beside = {"alone": None, "loop": [sys.executable, "-c", LOOP], "training": second}
         for at in range(options.repeats):
-            for setting, environment in settings.items():
+            for setting, environment in chosen.items():
                 for company in COMPANY:
                     found = rate(command, beside[company], environment)
                     rates.setdefault(setting, {}).setdefault(company, []).append(found)
@@ -111,15 +114,15 @@ def main() -> None:
         setting: {company: statistics.median(found) for company, found in each.items()}
         for setting, each in rates.items()
     }
-    write_json(options.out, {"settings": settings, "rates": rates, "medians": medians})
+    write_json(options.out, {"settings": chosen, "rates": rates, "medians": medians})
     say(f"{'setting':14}" + "".join(f"{company:>12}" for company in COMPANY) + "   slower")
     for setting, each in medians.items():
         slower = [each["alone"] / each[company] for company in COMPANY[1:]]
         row = "".join(f"{each[company]:12,.0f}" for company in COMPANY)
         say(f"{setting:14}{row}   {slower[0]:.1f} {slower[1]:.1f}")
-    own = next(medians[name] for name, value in settings.items() if value == PATIENT)
+    own = medians[OURS]
     say(
-        f"alone={own['alone'] / medians['default']['alone']:.2f} "
+        f"alone={own['alone'] / medians[DEFAULT]['alone']:.2f} "
         f"loop={own['alone'] / own['loop']:.2f} training={own['alone'] / own['training']:.2f}"
     )
 
