@@ -5,8 +5,8 @@
 The threads of a matrix product wait for one another. By default they spin, and where another
 program needs the core they spin for a thread that does not run. Each setting trains alone, beside a
 program that only computes, and beside a second training; each run is a process of its own. The last
-line is of the setting that `ems` starts with (`ems.threads`): its rate alone, as a share of the
-default's, and how many times slower it is in company.
+line is of passive waiting: its rate alone, as a share of the default's, and how many times slower
+it is in company.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from measured import say
 from pairs_made import ROOT, SHARED, prepare
 
 from ems.files import write_json
-from ems.threads import PATIENT
 
-DEFAULT, OURS = "default", "ems"  # of OpenMP, and what `ems` sets
-SETTINGS = {
-    "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
+DEFAULT, PASSIVE = "default", "passive"
+SETTINGS: dict[str, dict[str, str]] = {
+    DEFAULT: {},
+    PASSIVE: {"OMP_WAIT_POLICY": "PASSIVE"},
     "spins 1,000": {"GOMP_SPINCOUNT": "1000"},
     "spins 10,000": {"GOMP_SPINCOUNT": "10000"},
     "spins 100,000": {"GOMP_SPINCOUNT": "100000"},
@@ -63,8 +63,8 @@ def neighbour(command: list[str] | None, environment: dict[str, str]) -> Iterato
 
 def rate(command: list[str], beside: list[str] | None, setting: dict[str, str]) -> float:
     """Pairs per second of one training."""
-    inherited = {key: value for key, value in os.environ.items() if key not in PATIENT}
-    environment = inherited | setting
+    known = {key for environment in SETTINGS.values() for key in environment}
+    environment = {key: value for key, value in os.environ.items() if key not in known} | setting
     with neighbour(beside, environment):
         run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
     if run.returncode:
@@ -95,7 +95,7 @@ def main() -> None:
     options = options_of()
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
-    chosen = {DEFAULT: {}} | {name: SETTINGS[name] for name in options.settings} | {OURS: PATIENT}
+    chosen = {name: SETTINGS[name] for name in [DEFAULT, PASSIVE, *options.settings]}
     rates: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -120,7 +120,7 @@ def main() -> None:
         slower = [each["alone"] / each[company] for company in COMPANY[1:]]
         row = "".join(f"{each[company]:12,.0f}" for company in COMPANY)
         say(f"{setting:14}{row}   {slower[0]:.1f} {slower[1]:.1f}")
-    own = medians[OURS]
+    own = medians[PASSIVE]
     say(
         f"alone={own['alone'] / medians[DEFAULT]['alone']:.2f} "
         f"loop={own['alone'] / own['loop']:.2f} training={own['alone'] / own['training']:.2f}"
