@@ -130,9 +130,11 @@ def flops(system: System, lengths: np.ndarray) -> int:
 
 
 def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
-    """Count the operations of the similarities of `contrasted`."""
-    sides = 2 if system.contrast.both_sides else 1  # all by all is twice both directions
-    return sides * similarity_flops(system, lengths, width)
+    """Count the operations of the similarities of `contrasted`: one product for both directions,
+    or of all sentences by all.
+    """
+    both = similarity_flops(system, lengths, width)
+    return 2 * both if system.contrast.both_sides else both // 2
 
 
 OBJECTIVE = Objective(loss, add_head, flops=flops, order=5)

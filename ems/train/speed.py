@@ -7,7 +7,8 @@ L_i tokens needs
     layers      2 T weights of their linear layers
     attention   4 d sum L_i^2 per layer (queries by keys, attention weights by values)
     objectives  `Objective.flops`: 2 (2B) weights of the linear layers of a head, output layer
-                included; 4 B g k for similarities of k-wide vectors in groups of g pairs
+                included; 4 B g k for similarities of k-wide vectors in groups of g pairs, half
+                of that where one product serves both directions
 
 and a backward pass twice that. Padding, softmax, norms, the optimiser and what is computed twice to
 save memory do not count.
