@@ -14,7 +14,7 @@ from typing import Any
 from ems.damaged import Damaged
 from ems.errors import EmsError
 from ems.progress import log
-from ems.tables.losses import read_numbers
+from ems.tables.losses import BY_CORPUS, read_numbers
 
 SECONDS = 5.0  # between two looks at a training that runs
 Row = tuple[int, dict[str, float]]  # step, tag -> number
@@ -109,5 +109,7 @@ def _read(path: Path) -> list[Row]:
     rows = []
     for entry, numbers in read_numbers(path):
         values = {f"{entry.part}/{name}": value for name, value in numbers.items()}
-        rows.append((entry.step, values | {f"p1/{k}": v for k, v in entry.languages.items()}))
+        values |= {f"p1/{code}": value for code, value in entry.languages.items()}
+        values |= {f"{BY_CORPUS}/{name}": value for name, value in entry.corpora.items()}
+        rows.append((entry.step, values))
     return rows

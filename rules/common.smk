@@ -204,6 +204,18 @@ def documents_of(wildcards):
     return DOCUMENTS.format(corpus=corpus.name, version=corpus.version, file=split.documents)
 
 
+def held_out_of(wildcards):
+    """The sentences of the validation text, for a training corpus that must not hold them."""
+    role, _ = EXPERIMENT.corpus(wildcards.label, wildcards.version)
+    return HELD_KEYS if role == "train" and EXPERIMENT.decontaminate.validation else []
+
+
+def text_group(wildcards):
+    """The group of a pair's jobs: those of training may wait for all of validation, and so share no job with them."""
+    role, _ = EXPERIMENT.corpus(wildcards.label, wildcards.version)
+    return "text" if role == "train" else "validation"
+
+
 def opus_source(wildcards):
     """Where a corpus comes from: its own source, or the one for OPUS corpora."""
     for _, corpus in EXPERIMENT.all_corpora():

@@ -1,4 +1,5 @@
 # Raw pairs -> decontaminated pairs -> segmented, lower-cased pairs; one job per corpus and language pair.
+HELD_KEYS = f"{RESULTS}/text/heldkeys.tsv"
 CLEAN = f"{RESULTS}/text/clean/{{label}}/{{version}}/{{pair}}"
 SEGMENTED = f"{RESULTS}/text/segmented/{{label}}/{{version}}/{{pair}}.tsv"
 # of pairs that share a translation: all language pairs in one job
@@ -7,11 +8,32 @@ MULTIWAY_PAIRS = f"{RESULTS}/text/segmented/{THROUGH}"
 MULTIWAY_REPORTS = f"{RESULTS}/text/clean/{THROUGH}"
 
 
+# The sentences of the validation text, which `decontaminate.validation` keeps out of training.
+rule heldkeys:
+    input:
+        [
+            f"{CLEAN}.tsv".format(label=corpus.label, version=corpus.version, pair=pair)
+            for corpus in EXPERIMENT.validation
+            for pair in corpus.pairs
+        ],
+    output:
+        HELD_KEYS,
+    log:
+        log=f"{LOGS}/heldkeys.log",
+        costs=f"{COSTS}/text/heldkeys.json",
+    params:
+        **stage("evalkeys", ["ems.text.evalkeys"]),
+    shell:
+        "ems evalkeys {params.settings:q} --validation {input:q} --out {output:q}"
+        " --costs {log.costs:q} --log {log.log:q}"
+
+
 rule decontaminate:
     input:
         archives=archives_of,
         documents=documents_of,
         evalkeys=rules.evalkeys.output[0],
+        held_out=held_out_of,
     output:
         pairs=f"{CLEAN}.tsv",
         report=f"{CLEAN}.json",
@@ -19,7 +41,7 @@ rule decontaminate:
         log=f"{LOGS}/decontaminate/{PAIR}.log",
         costs=f"{COSTS}/text/clean/{PAIR}.json",
     group:
-        "text"
+        text_group
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 240 * attempt,
@@ -28,10 +50,12 @@ rule decontaminate:
         documents=lambda wildcards, input: (
             ["--documents", input.documents] if input.documents else []
         ),
+        held_out=lambda wildcards, input: (["--held-out", input.held_out] if input.held_out else []),
     shell:
         "ems clean {params.settings:q} --corpus {wildcards.label:q} --version {wildcards.version:q}"
         " --pair {wildcards.pair:q} --archives {input.archives:q} {params.documents:q}"
-        " --keys {input.evalkeys:q} --out {output.pairs:q} --costs {log.costs:q} --log {log.log:q}"
+        " {params.held_out:q} --keys {input.evalkeys:q} --out {output.pairs:q}"
+        " --costs {log.costs:q} --log {log.log:q}"
 
 
 rule decontamination_report:
@@ -57,7 +81,7 @@ rule segment:
         log=f"{LOGS}/segment/{PAIR}.log",
         costs=f"{COSTS}/text/segment/{PAIR}.json",
     group:
-        "text"
+        text_group
     # One core: an experiment has more pairs than a machine has cores, and with two each they would only
     # wait for each other. Where a single pair is what is left to wait for, as in ParaCrawl:
     # --set-threads segment=8 shard=8. The bytes are the same.

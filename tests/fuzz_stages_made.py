@@ -64,6 +64,7 @@ clean {x} --corpus Toy --version v1 --pair de-en --archives data/opus/Toy/v1/mos
     --keys text/evalkeys.tsv --out text/clean/de-en.tsv
 clean {x} --corpus ToyDev --version v1 --pair de-en --archives
     data/opus/ToyDev/v1/moses/de-en.txt.zip --keys text/evalkeys.tsv --out text/dev/de-en.tsv
+evalkeys {x} --validation text/dev/de-en.tsv --out text/heldkeys.tsv
 clean {x} --corpus Own --version v1 --pair de --archives data/de.txt --keys text/evalkeys.tsv
     --out text/clean/de.tsv
 clean {x} --corpus Own --version v1 --pair en --archives data/en.txt --keys text/evalkeys.tsv

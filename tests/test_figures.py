@@ -280,6 +280,8 @@ BAD_ROWS = [  # the log, a row, the message
     ("losses", {**GOOD, "total": None}, "under `total`, found None"),
     ("losses", {**GOOD, "p1_by_language": [1.0]}, "under `p1_by_language`, found \\[1.0"),
     ("losses", {**GOOD, "p1_by_language": {"de": "high"}}, "under `de`, found 'high'"),
+    ("losses", {**GOOD, "p1_by_corpus": 1.0}, "P@1 of each corpus under `p1_by_corpus`, found 1.0"),
+    ("losses", {**GOOD, "p1_by_corpus": {"News": -1}}, "under `News`, found -1"),
     ("times", {"step": 2, "pairs": 9}, "under `seconds`, found None"),
     ("times", {"step": 2, "pairs": 9, "seconds": -1}, "under `seconds`, found -1"),
     ("times", {"pairs": 9, "seconds": 1.0}, "under `step`"),

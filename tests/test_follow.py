@@ -18,6 +18,7 @@ ROWS = [
     {"part": "validation", "step": 5, "pairs": 32, "xtr": 2.0, "total": 2.0, "p1": 9.0},
 ]
 ROWS[2] |= {"p1_by_language": {"de": 8.0, "fr": 10.0}, "kept": True}
+ROWS[2] |= {"p1_by_corpus": {"News": 7.0, "Talks": 11.0}}
 SENT = [
     (0, {"validation/xtr": 5.0, "validation/total": 5.0, "validation/p1": 1.0}),
     (5, {"train/xtr": 3.0, "train/total": 3.0, "train/lr": 0.1}),
@@ -26,6 +27,7 @@ SENT = [
         {
             **{"validation/xtr": 2.0, "validation/total": 2.0, "validation/p1": 9.0},
             **{"p1/de": 8.0, "p1/fr": 10.0},
+            **{"p1_by_corpus/News": 7.0, "p1_by_corpus/Talks": 11.0},
         },
     ),
 ]

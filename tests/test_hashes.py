@@ -344,7 +344,7 @@ PINNED = {
     "monolingual-small": "8cfa01d843f4f989",
     "monolingual": "551a5d6a6c416261",
     "small5": "29e16ea587fea879",
-    "small62": "11de59719c247db7",
+    "small62": "9e457e0a3f798577",
     "starter": "7f92ce533a1d90e6",
     "tiny": "70eaca18b1776e48",
 }

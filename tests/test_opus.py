@@ -209,7 +209,7 @@ MISTAKES = [
     ({"splits": {"X": {"first": {"a": 1}}}}, "splits.X.rest: this key is missing"),
     (
         {"splits": {"X": DIVIDED}},
-        "splits.X: by document (documents, parts) or by position (first, rest)?",
+        "splits.X: by document (documents, parts), by sentence (sentences, parts) or by position",
     ),
     (
         {"splits": FIRST, "validation": {**WIKI, "part": "validation"}}

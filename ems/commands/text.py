@@ -35,13 +35,14 @@ def evalkeys(
     experiment: common.ExperimentName,
     out: common.OutFile,
     evalset: common.Folders = (),
+    validation: Annotated[list[Path], "clean validation text to take in place of the sets"] = (),
     expect: common.Expected = "",
 ) -> None:
-    """Collect the evaluation sentences."""
-    from ems.text.evalkeys import eval_files, write_eval_keys
+    """Collect the evaluation sentences, or those of the validation text."""
+    from ems.text.evalkeys import eval_files, held_out_files, write_eval_keys
 
     settings = common.planned(experiment, expect, "evalkeys")
-    files = eval_files(settings, evalset)
+    files = held_out_files(validation) if validation else eval_files(settings, evalset)
     kept = settings.clean.format_characters
     count = write_eval_keys(settings.decontaminate.key, files, out, kept)
     common.log.info("%s: %s keys of evaluation sentences", out, f"{count:,}")
@@ -56,6 +57,7 @@ def clean(
     keys: Annotated[Path, "evaluation sentences"],
     out: Annotated[Path, "pair file to write, and its report", Writes(suffixes=("", ".json"))],
     documents: Annotated[Path | None, "document of each line, where a corpus is divided"] = None,
+    held_out: Annotated[Path | None, "validation sentences, for `decontaminate.validation`"] = None,
     expect: common.Expected = "",
 ) -> None:
     """Cap, tidy and decontaminate a corpus of pairs or of documents."""
@@ -63,7 +65,7 @@ def clean(
 
     names = {"label": corpus, "version": version, "pair": pair}
     settings = common.planned(experiment, expect, "clean", **names)
-    source = Source(**names, archives=tuple(archives), documents=documents)
+    source = Source(**names, archives=tuple(archives), documents=documents, held_out=held_out)
     common.log.info("%s: %s", out, clean_corpus(settings, source, keys, out))
 
 

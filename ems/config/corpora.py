@@ -1,6 +1,6 @@
 """The corpora of an experiment: which pairs and files an entry means, with its mistakes named."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
@@ -13,8 +13,10 @@ from ems.config.known import (
     with_table,
 )
 from ems.config.opus import PAPER, chosen_pairs, own_files, pair_files, pair_name, split_pair
-from ems.corpora.settings import OWN_VERSION, CorpusEntry
+from ems.corpora.settings import OWN_VERSION, CorpusEntry, Split
 from ems.errors import EmsError
+
+SHOWN = 5  # language pairs in an error
 
 
 def training_corpora(entries: list[CorpusEntry], known: Known) -> list[Corpus]:
@@ -51,8 +53,8 @@ def one_corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
         files, paths = own_files(key, entry, list(known.languages))
     _check_cap(f"{key}.max_pairs", entry.max_pairs, named)
     check_part(f"{key}.part", entry.name, entry.part, known.splits)
-    if entry.files and entry.part and known.splits[entry.name].documents:
-        raise EmsError(f"splits.{entry.name}: `files` are divided by position (first, rest)")
+    if entry.part:
+        _check_split(key, entry, known.splits[entry.name], files.names)
     mined = _check_mined(key, entry)
     return Corpus(
         name=entry.name,
@@ -68,6 +70,24 @@ def one_corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
         threshold=entry.threshold,
         vocabularies=tuple(entry.vocabularies),
     )
+
+
+def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str]) -> None:
+    """Raise `EmsError` for pairs that are not divided as `split` says."""
+    where = f"splits.{entry.name}"
+    if entry.files and split.documents:
+        raise EmsError(
+            f"{where}: `files` are divided by sentence (sentences, parts) or by position (first, "
+            "rest)"
+        )
+    code = split.sentences
+    without = [pair for pair in pairs if code and code not in pair.split("-")]
+    if without:
+        raise EmsError(
+            f"{key}.part: {where} divides by the sentence in {code}, and there is none in "
+            f"{', '.join(without[:SHOWN])}; leave out pairs without {code}, or divide by position "
+            "(first, rest)"
+        )
 
 
 def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from ems.text.settings import (
 )
 
 WIKIPEDIA = "Wikipedia"  # the corpus of documents that are made of dumps
+VALIDATION = "validation"  # among the names of evaluation sets: the sentences of `validation`
 MULTIWAY = "Multiway"  # the corpus of further pairs; its version is the language they share
 EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
 
@@ -247,12 +248,14 @@ class Experiment:
         """
         if self.decontaminate.scope == "any":
             return None
-        return [
+        own = [
             f"{name}/{code}"
             for name in self.decontaminate.against
             for code, language in self.evalsets[name].languages.items()
             if language in pair.split("-")
         ]
+        held_out = pair.split("-") if self.decontaminate.validation else []
+        return own + [f"{VALIDATION}/{code}" for code in held_out]
 
     @property
     def listed(self) -> list[str]:

@@ -154,14 +154,15 @@ class ExperimentFile(Settings):
         description="Where this experiment's data lie, if not where config.yaml says."
     )
     splits: dict[Name, Split] = Field(
-        description="Corpora that are divided, by document (then a part can be a benchmark) or "
-        "by position."
+        description="Corpora that are divided: by document (then a part can be a benchmark), by "
+        "the sentence of a language, or by position."
     )
     corpora: Corpora = Field(description="The corpora to train on.")
     multiway: MultiwaySettings = Field(default_factory=MultiwaySettings)
     validation: by_type(CorpusEntry, Corpora, None) = Field(
         description="Pairs or documents for the validation loss, pairs for P@1 and as translations "
-        "that mining is to find, or a list of such corpora; none of them is trained on."
+        "that mining is to find, or a list of such corpora; none of them is trained on. P@1 is the "
+        "mean of the corpora. Of each corpus and language pair 1,000 pairs count at most."
     )
     evalsets: dict[str, EvalsetEntry] = Field(
         description="Benchmarks, and sets that only decontamination looks at. `languages: all` "

@@ -101,6 +101,8 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         sweep=sweep,
         multiway=file.multiway,
     )
+    if file.decontaminate.validation and not validation:
+        raise EmsError("decontaminate.validation: there is no `validation`; set one of the two")
     check_multiway(experiment)
     _check_pairs(experiment)
     check_systems(experiment)
@@ -224,8 +226,8 @@ def _evalset(name: str, entry: EvalsetEntry, known: Known) -> EvalSet:
             raise EmsError(f"{key}.{field}: only of {those}{more}")
     if record.parts:
         check_part(f"{key}.part", record.corpus, entry.part, known.splits)
-        if entry.part and known.splits[record.corpus].first:
-            raise EmsError(f"{key}.part: a benchmark is divided by document, not by position")
+        if entry.part and not known.splits[record.corpus].documents:
+            raise EmsError(f"{key}.part: a benchmark is divided by document, not otherwise")
     if entry.dev and not (entry.path or source.endswith(".tar.gz")):
         raise EmsError(
             f"{key}.dev: only the official archive has the dev part; set sources.{name} to "

@@ -121,7 +121,9 @@ Share = number(gt=0, lt=1)
 
 
 class Split(Settings):
-    """A corpus that is divided, by document (then a part can be a benchmark) or by position."""
+    """A corpus that is divided: by document (then a part can be a benchmark), by the sentence of a
+    language, or by position.
+    """
 
     first: Annotated[dict[Part, Lines], Field(min_length=1)] | None = Field(
         None,
@@ -134,10 +136,16 @@ class Split(Settings):
         description="A file beside moses/ with the document of each line; a corpus of "
         "`kind: documents` has none.",
     )
+    sentences: Code | None = Field(
+        None,
+        description="The language whose sentence decides the part of a pair, without case and "
+        "punctuation: all translations of a sentence are in one part, in every language pair and "
+        "experiment.",
+    )
     parts: Annotated[dict[Part, Share], Field(min_length=2)] | None = Field(
         None,
-        description="The share of each part; a document goes to one part, the same in all "
-        "languages.",
+        description="The share of each part; a document, or a sentence, goes to one part, the same "
+        "in all languages.",
     )
 
     @property
@@ -146,7 +154,7 @@ class Split(Settings):
         return [*self.first, self.rest] if self.first else list(self.parts)
 
     def check(self, key: str, documents: bool = False) -> None:
-        """Raise `EmsError` unless a corpus is divided in one of the two ways, and as a whole.
+        """Raise `EmsError` unless a corpus is divided in one of the three ways, and as a whole.
 
         With `documents` its documents are its own: `parts` alone divides it.
         """
@@ -154,12 +162,17 @@ class Split(Settings):
         for name in sorted(present - {"parts"}) if documents else ():
             raise EmsError(f"{key}.{name}: a corpus of `kind: documents` is divided by parts alone")
         by_position = bool({"first", "rest"} & present)
-        whole = ("parts",) if documents else ("documents", "parts")
+        own = "sentences" if "sentences" in present else "documents"
+        whole = ("parts",) if documents else (own, "parts")
         for name in ("first", "rest") if by_position else whole:
             if name not in present:
                 raise EmsError(f"{key}.{name}: this key is missing")
-        if by_position and {"documents", "parts"} & present:
-            raise EmsError(f"{key}: by document (documents, parts) or by position (first, rest)?")
+        others = {"documents", "sentences", "parts"} if by_position else {"documents"} - {own}
+        if not documents and others & present:
+            raise EmsError(
+                f"{key}: by document (documents, parts), by sentence (sentences, parts) or by "
+                "position (first, rest)?"
+            )
         if by_position and self.rest in self.first:
             raise EmsError(f"{key}.rest: {self.rest} is one of the first parts already")
         total = 1 if by_position else sum(self.parts.values())

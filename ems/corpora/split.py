@@ -1,8 +1,11 @@
-"""A corpus divided into parts, by document or by position; the same lines in all languages.
+"""A corpus divided into parts, by document, by sentence or by position; the same in all languages.
 
 Whole documents go to a part, since sentences of one document give each other away. Documents are
 ordered by the SHA-256 of their names and by nothing else, so every language, experiment and seed
 has the same test part. The file of documents has one name a line, for each line of the corpus.
+
+A sentence, or a document of one language, goes to the part that its own hash falls into: which
+others there are changes nothing.
 """
 
 import hashlib
@@ -47,6 +50,12 @@ def part_at(place: float, parts: dict[str, float]) -> str:
         if place < end:
             return name
     return name
+
+
+def part_of_text(text: bytes, parts: dict[str, float]) -> str:
+    """Return the part that the hash of a text falls into."""
+    digest = hashlib.sha256(text).digest()
+    return part_at(int.from_bytes(digest[:7], "big") / 2**56, parts)
 
 
 def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: Path) -> list[bool]:

@@ -12,6 +12,7 @@ shards are written beside their place and renamed.
 import os
 import resource
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -74,6 +75,11 @@ class Shard:
             self.files[DOCUMENTS] = np.int64, manifest["documents"] + 1
         for name in self.files:
             self._check_size(name)
+
+    @property
+    def corpus(self) -> str:
+        """The corpus by its path, without its part: `<corpus>+<part>/<version>/<pair>/<shard>`."""
+        return self.folder.resolve().parts[-4:][0].partition("+")[0]
 
     def _check_size(self, name: str) -> None:
         path, (dtype, count) = self.folder / name, self.files[name]
@@ -318,19 +324,31 @@ class PairStore:
         within = (random.random(batch_pairs) * self.sizes[chosen]).astype(np.int64)
         return chosen, within
 
-    def in_order(self, batch_pairs: int, first: int = 0, every: int = 1) -> Iterator[Batch]:
-        """Yield every pair once, language pair by language pair, for validation.
+    def by_corpus(self) -> dict[str, "PairStore"]:
+        """Return the pairs of each corpus as a source of their own, by its name."""
+        stores = {}
+        for name in sorted({shard.corpus for shard in self.shards}):
+            stores[name] = own = copy(self)
+            own.shards = [shard for shard in self.shards if shard.corpus == name]
+            own._count()
+        return stores
 
-        Of these batches only the `first` (from 0) and each `every`-th after it.
+    def in_order(self, batch_pairs: int) -> Iterator[Batch]:
+        """Yield every pair once, language pair by language pair."""
+        for places in self.places_in_order(batch_pairs):
+            yield self.assemble(*places)
+
+    def places_in_order(
+        self, batch_pairs: int, most: int | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield what `assemble` takes for each batch of `in_order`; of a language pair at most its
+        `most` first pairs.
         """
-        starts = [
-            (group, start)
-            for group, size in enumerate(self.sizes)
-            for start in range(0, int(size), batch_pairs)
-        ]
-        for group, start in starts[first::every]:
-            within = np.arange(start, min(start + batch_pairs, int(self.sizes[group])))
-            yield self.assemble(np.full(len(within), group), within)
+        for group, size in enumerate(self.sizes.tolist()):
+            end = size if most is None else min(size, most)
+            for start in range(0, end, batch_pairs):
+                within = np.arange(start, min(start + batch_pairs, end))
+                yield np.full(len(within), group), within
 
     def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
         """Return the batch of pairs `within[i]` of language pair `groups[i]`."""

@@ -43,7 +43,8 @@ REPORT = named(
             "key": TEXT,
             "against": listing(TEXT),
             "corpora": listing(record(_ENTRY, {"documents": record(_DOCUMENTS)})),
-        }
+        },
+        {"validation": {"enum": [False, True]}},
     ),
 )
 REASONS = {  # as ems.text.filters names them, in the order in which they are asked -> as shown
@@ -115,7 +116,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Report:
-    """The decontamination report: the key of comparison, the benchmarks, the counts."""
+    """The decontamination report: the key of comparison, the benchmarks (VALIDATION is the text to
+    validate on), the counts.
+    """
 
     key: str
     against: list[str]
@@ -147,7 +150,8 @@ def read_report(path: Path) -> Report:
         entries.append(entry)
     if not entries:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
-    return Report(data["key"], data["against"], entries)
+    held_out = [VALIDATION] if data.get("validation") else []
+    return Report(data["key"], [*data["against"], *held_out], entries)
 
 
 # --- pairs per language
@@ -265,6 +269,8 @@ def write_decontamination_table(report: Path, out: Path) -> None:
         "Sentences of each corpus that are in a benchmark, by side, and the pairs they are in "
         f"(EMS v2 section IV-B). Compared by the key: {data.key}."
     ]
+    if VALIDATION in data.against:
+        notes.append(f"{VALIDATION}: sentences of the text to validate on, in training text.")
     if any(entry.documents is None and PIVOT not in entry.sides for entry in data.entries):
         notes.append("Of a pair without English both sides are other sides.")
     if any(PART in entry.corpus for entry in data.entries):

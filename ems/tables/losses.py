@@ -15,10 +15,11 @@ from ems.files import parse_json, read_lines
 from ems.shapes import COUNT, shown
 
 TRAIN, VALIDATION = "train", "validation"
-P1, BY_LANGUAGE = "p1", "p1_by_language"
+P1, BY_LANGUAGE, BY_CORPUS = "p1", "p1_by_language", "p1_by_corpus"
 ACCURACY = "_accuracy"  # the end of the name of what objectives of documents log
 KEPT = "kept"  # the validation of which the model has the weights, where that is not the last
-NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, "lr", "scale", "skipped", KEPT}
+NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, BY_CORPUS, KEPT}
+NOT_PARTS |= {"lr", "scale", "skipped"}
 MOST = 1e300  # beyond it there is no number to draw
 PARTS = {  # as the log names them -> as people read them; others stand as they are
     "xtr": "XTR",
@@ -39,7 +40,7 @@ class Entry:
     A system that learns from documents has no P@1 of documents, and no losses of pairs: if it is
     validated on pairs alone, `total` is not a number. `languages`: P@1 in percent by language, the
     mean of both directions; empty in training, and in the logs of models that were trained before
-    it was written down.
+    it was written down. `corpora`: P@1 by corpus, where there are several.
     """
 
     part: str
@@ -48,6 +49,7 @@ class Entry:
     total: float
     values: dict[str, float]
     languages: dict[str, float]
+    corpora: dict[str, float]
     kept: bool = False
 
 
@@ -88,7 +90,7 @@ def read_losses(path: Path) -> list[Entry]:
 
 def read_numbers(path: Path) -> Iterator[tuple[Entry, dict[str, float]]]:
     """Yield each row of losses.jsonl with all its numbers by name, the learning rate among them;
-    P@1 by language is in the entry alone. Raises `EmsError` as `read_losses` does.
+    P@1 by language and by corpus is in the entry alone. Raises `EmsError` as `read_losses` does.
     """
     for row in _rows(path):
         numbers = {name: value for name, value in row.values.items() if type(value) in (int, float)}
@@ -131,16 +133,22 @@ def _entry(row: _Row) -> Entry:
     of_documents = any(name.endswith(ACCURACY) for name in names)
     if part == VALIDATION and (P1 in row.values or not of_documents):
         names.append(P1)
-    languages = {}
-    if BY_LANGUAGE in row.values:
-        languages = row.take(BY_LANGUAGE, "P@1 of each language", lambda v: isinstance(v, dict))
-    by_language = _Row(row.path, f"{row.place}, `{BY_LANGUAGE}`", languages)
     return Entry(
         part,
         row.count("step"),
         row.count("pairs"),
         math.nan if only_pairs else row.number("total", least),
         {name: row.number(name, least) for name in names},
-        {code: by_language.number(code) for code in languages},
+        _scores(row, BY_LANGUAGE, "language"),
+        _scores(row, BY_CORPUS, "corpus"),
         row.values.get(KEPT) is True,
     )
+
+
+def _scores(row: _Row, key: str, of: str) -> dict[str, float]:
+    """Return P@1 by language or by corpus; nothing where the row has none."""
+    if key not in row.values:
+        return {}
+    scores = row.take(key, f"P@1 of each {of}", lambda v: isinstance(v, dict))
+    by_name = _Row(row.path, f"{row.place}, `{key}`", scores)
+    return {name: by_name.number(name) for name in scores}

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ems.files import write_json, write_text
 from ems.scores import read_score_file
-from ems.tables.losses import P1, TRAIN, VALIDATION, read_numbers
+from ems.tables.losses import BY_CORPUS, P1, TRAIN, VALIDATION, read_numbers
 
 FOLDERS = {TRAIN: "training", VALIDATION: VALIDATION}
 
@@ -38,10 +38,11 @@ def _write_rows(path: Path, out: Path) -> dict[str, float]:
     """Write the rows of a loss log as .csv; the loss and P@1 of the last validation."""
     parts: dict[str, list[dict[str, float]]] = {part: [] for part in FOLDERS}
     for entry, numbers in read_numbers(path):
-        parts[entry.part].append({"step": entry.step, **numbers})
+        corpora = {f"{BY_CORPUS}/{name}": score for name, score in entry.corpora.items()}
+        parts[entry.part].append({"step": entry.step, **numbers, **corpora})
     for part, rows in parts.items():
         if rows:
             table = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
             write_text(out / FOLDERS[part] / f"{path.parent.name}.csv", table)
     last = parts[VALIDATION][-1] if parts[VALIDATION] else {}
-    return {name: last[name] for name in ("total", P1) if name in last}
+    return {name: last[name] for name in last if name in ("total", P1) or BY_CORPUS in name}

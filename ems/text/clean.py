@@ -8,17 +8,18 @@ language; with `scope: pair` only those of the pair's own languages count.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
 
-from ems.batches import BATCH
-from ems.config import Corpus, Experiment
+from ems.batches import BATCH, batched
+from ems.config import Corpus, Experiment, Split
 from ems.corpora.moses import count_pairs, read_pairs
 from ems.corpora.own import BAD, Bad, count_rows, read_rows
-from ems.corpora.split import lines_of_part, span_of_part
+from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.corpora.wikimatrix import read_mined
 from ems.errors import EmsError
 from ems.files import atomic_path, write_json
@@ -29,11 +30,13 @@ from ems.shapes import COUNT, TEXT, mapping, named, record
 from ems.text.capped import capped
 from ems.text.clean_documents import clean_documents
 from ems.text.commands import commands_of, passed
-from ems.text.evalkeys import read_eval_keys
+from ems.text.evalkeys import read_all_keys
 from ems.text.filters import Filters, Report, clean_pairs
+from ems.text.normalise import folded_keys, tidy_lines
 from ems.text.own_rows import check_form, unchanged, without_bad
 from ems.text.tsv import Pair
 
+TRAIN = "train"  # the role of a corpus that is trained on
 COUNTED = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
 ENTRY = named(  # of the report on a pair of a corpus, or on a language of its documents
     "*.json",
@@ -60,6 +63,7 @@ class Source:
     pair: str
     archives: tuple[Path, ...]  # one for each of the pair's files, in their order; or its own files
     documents: Path | None = None  # for a corpus that is divided by document
+    held_out: Path | None = None  # keys of the sentences of `validation`, for a training corpus
 
 
 @dataclass(frozen=True)
@@ -115,18 +119,18 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     `archives` where it lies. Raises `EmsError` for a bad archive.
     """
     role, corpus = experiment.corpus(source.label, source.version)
-    archives = _archives(corpus, source)
+    archives, held_against = _archives(corpus, source), [keys, *_held_out(experiment, source)]
     more: dict[str, Any] = {}
     own = source.archives if corpus.paths else ()
     with atomic_path(out) as temporary, unchanged(own) as sha256:
         if corpus.documents:
             cleaned = clean_documents(
-                experiment, corpus, source.pair, list(source.archives), keys, temporary
+                experiment, corpus, source.pair, list(source.archives), held_against, temporary
             )
             report, lines, more = cleaned.report, cleaned.lines, {"documents": cleaned.documents}
         else:
             lines = [archive.count() for archive in archives]
-            report = _clean_pairs(experiment, source, archives, lines, keys, temporary)
+            report = _clean_pairs(experiment, source, archives, lines, held_against, temporary)
         if corpus.paths:
             more = {"sha256": sha256}
             check_form(source.archives[0], report)
@@ -149,12 +153,22 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     return entry
 
 
+def _held_out(experiment: Experiment, source: Source) -> list[Path]:
+    """Return the keys of the sentences of `validation`, if the corpus must not hold them."""
+    role, _ = experiment.corpus(source.label, source.version)
+    if role != TRAIN or not experiment.decontaminate.validation:
+        return []
+    if source.held_out is None:
+        raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
+    return [source.held_out]
+
+
 def _clean_pairs(
     experiment: Experiment,
     source: Source,
     archives: list[Archive],
     lines: list[int],
-    keys: Path,
+    keys: list[Path],
     out: Path,
 ) -> Report:
     """Write the clean pairs of a corpus to `out`; return what happened to them."""
@@ -163,7 +177,7 @@ def _clean_pairs(
     bad = BAD if archives[0].corpus.paths else ()
     report = Report(0, Counter(dict.fromkeys([*bad, *filters.reasons()], 0)), {})
     pairs = _read(experiment, source, archives, lines, report)
-    known = read_eval_keys(keys, experiment.held_against(source.pair))
+    known = read_all_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with open(out, "w", encoding="utf-8") as writer:
         clean = clean_pairs(pairs, sides, known, experiment.decontaminate.key, report, filters)
@@ -206,7 +220,7 @@ def _check_may_be_empty(corpus: Corpus, source: Source, report: Report) -> None:
     unit = "sentences" if corpus.documents else "pairs"
     line = f"{where}: none of its {report.read:,} {unit} is left: {dict(report.removed)}"
     if corpus.own or not opus_files(corpus.name, corpus.version):
-        raise EmsError(line)
+        raise EmsError(f"{line}; leave {source.pair} out of this corpus, or loosen `clean`")
     log.warning("%s", line)
 
 
@@ -220,9 +234,8 @@ def _read(
     """Stream the pairs of all archives under their caps; count in `report` what is read and cut."""
     streams, before = [], 0
     for archive, count in zip(archives, lines, strict=True):
-        swapped = archive.name in archive.corpus.turned
-        pairs = _numbered(archive.pairs(experiment.clean.undecodable), swapped, before)
-        pairs, left = _of_part(experiment, source, archive, pairs, count)
+        read = partial(_numbered, archive, experiment.clean.undecodable, before)
+        pairs, left = _of_part(experiment, source, archive, read, count)
         report.read += left
         cap = archive.corpus.cap(source.pair)
         if cap is not None and cap < left:
@@ -237,29 +250,56 @@ def _read(
     return without_bad(rows, report) if archives[0].corpus.paths else rows
 
 
-def _numbered(
-    pairs: Iterable[tuple[str | None, str | None]], swapped: bool, before: int
-) -> Iterator[Pair]:
-    """Add the line to each pair, and bring its sides into the order of the language pair."""
-    for line, (first, second) in enumerate(pairs, start=before + 1):
+def _numbered(archive: Archive, undecodable: str, before: int) -> Iterator[Pair]:
+    """Stream the pairs of an archive, each with its line, sides in the order of the language
+    pair.
+    """
+    swapped = archive.name in archive.corpus.turned
+    for line, (first, second) in enumerate(archive.pairs(undecodable), start=before + 1):
         yield (second, first, line) if swapped else (first, second, line)
 
 
 def _of_part(
-    experiment: Experiment, source: Source, archive: Archive, pairs: Iterator[Pair], lines: int
+    experiment: Experiment,
+    source: Source,
+    archive: Archive,
+    read: Callable[[], Iterator[Pair]],
+    lines: int,
 ) -> tuple[Iterator[Pair], int]:
-    """Return the pairs that belong to the corpus's part of a split, and their number."""
-    corpus = archive.corpus
+    """Return the pairs that belong to the corpus's part of a split, and their number.
+
+    `read` streams the pairs of the archive, which has so many `lines`.
+    """
+    corpus, pairs = archive.corpus, read()
     if not corpus.part:
         return pairs, lines
     split = experiment.splits[corpus.name]
     if split.first:
         start, end = span_of_part(split, corpus.part, lines)
         return islice(pairs, start, end), end - start
+    if split.sentences:
+        own = partial(_of_sentences, source.pair.split("-").index(split.sentences), split, corpus)
+        progress = Progress(f"divide {source.label} {source.pair}", lines, "pairs")
+        return own(pairs), sum(1 for _ in own(_counted(read(), progress)))
     if source.documents is None:
         raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
     wanted = lines_of_part(source.documents, split, corpus.part, lines, archive.path)
     return compress(pairs, wanted), sum(wanted)
+
+
+def _of_sentences(side: int, split: Split, corpus: Corpus, pairs: Iterator[Pair]) -> Iterator[Pair]:
+    """Yield the pairs whose sentence on a side belongs to the corpus's part by its folded key.
+
+    A side that could not be read counts as an empty one.
+    """
+    for batch in batched(pairs, lambda row: len(_text(row[0])) + len(_text(row[1]))):
+        keys = folded_keys(tidy_lines([_text(row[side]) for row in batch]))
+        own = [part_of_text(key.encode(), split.parts) == corpus.part for key in keys]
+        yield from compress(batch, own)
+
+
+def _text(side: str | Bad | None) -> str:
+    return side if isinstance(side, str) else ""
 
 
 def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:

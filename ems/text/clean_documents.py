@@ -5,7 +5,6 @@ same keys. A sentence that goes leaves its neighbours side by side. A document w
 sentences has no context to learn from (CCL 2019, 3.1), so it goes as well.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,10 +13,10 @@ from pathlib import Path
 
 from ems.config import Corpus, Experiment
 from ems.corpora.plain_text import Document, decoded, read_documents
-from ems.corpora.split import part_at
+from ems.corpora.split import part_of_text
 from ems.progress import Progress
 from ems.text.capped import capped
-from ems.text.evalkeys import read_eval_keys
+from ems.text.evalkeys import read_all_keys
 from ems.text.filters import DROP, Filters, Report, clean_pairs
 from ems.text.seen import Seen
 
@@ -52,7 +51,12 @@ Sentence = tuple[str, tuple[int, int]]  # text, (number of its document, line)
 
 
 def clean_documents(
-    experiment: Experiment, corpus: Corpus, language: str, files: list[Path], keys: Path, out: Path
+    experiment: Experiment,
+    corpus: Corpus,
+    language: str,
+    files: list[Path],
+    keys: list[Path],
+    out: Path,
 ) -> Cleaned:
     """Write the clean documents of one language to `out`: `text<TAB>line` for each sentence, and an
     empty line after each document.
@@ -73,7 +77,7 @@ def clean_documents(
     rows = clean_pairs(
         sentences,
         (language,),
-        read_eval_keys(keys, experiment.held_against(language)),
+        read_all_keys(keys, experiment.held_against(language)),
         experiment.decontaminate.key,
         report,
         filters.model_copy(update={"duplicates": "keep"}),
@@ -131,8 +135,8 @@ def _belongs(experiment: Experiment, corpus: Corpus) -> Belongs:
     parts = experiment.splits[corpus.name].parts
 
     def belongs(document: Document) -> bool:
-        digest = hashlib.sha256(b"\n".join(line.strip() for line in document.lines)).digest()
-        return part_at(int.from_bytes(digest[:7], "big") / 2**56, parts) == corpus.part
+        text = b"\n".join(line.strip() for line in document.lines)
+        return part_of_text(text, parts) == corpus.part
 
     return belongs
 

@@ -13,14 +13,17 @@ from pathlib import Path
 
 from ems.batches import batched
 from ems.config import Experiment
+from ems.config.experiment import VALIDATION
 from ems.corpora.content import check_file
 from ems.damaged import Damaged
 from ems.evalsets.sets import data_files, read_sides
 from ems.files import atomic_path, unreadable
 from ems.progress import Progress
 from ems.text.normalise import keys_function, tidier, tidy_lines
+from ems.text.tsv import codes_of, read_columns
 
 Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
+Keys = dict[str, tuple[str, ...]]  # key -> the evaluation sets that hold it
 BLOCK = 1 << 20  # bytes read at once, about
 
 
@@ -83,12 +86,29 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     }
 
 
-def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
+def held_out_files(paths: Iterable[Path]) -> dict[str, Callable[[], Sides]]:
+    """Return a reader of the sentences of each language of some clean files of pairs or documents,
+    as those of an evaluation set that is named VALIDATION.
+    """
+    sides: dict[str, list[tuple[Path, int, int]]] = {}
+    for path in paths:
+        codes = codes_of(path)
+        for side, code in enumerate(codes):
+            sides.setdefault(f"{VALIDATION}/{code}", []).append((path, side, len(codes)))
+    return {label: partial(map, _column, *zip(*own, strict=True)) for label, own in sides.items()}
+
+
+def _column(path: Path, side: int, sides: int) -> Iterator[str]:
+    for columns in read_columns(path, sides=sides):
+        yield from columns[side]
+
+
+def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> Keys:
     """Return the evaluation sets that hold each key, under any label or under one of `wanted`.
 
     Raises `Damaged` for a file that is not as it was written.
     """
-    keys: dict[str, tuple[str, ...]] = {}
+    keys: Keys = {}
     names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels, all in all
     for lines in _blocks(path):
         for line in lines:
@@ -98,6 +118,15 @@ def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> dict[st
                 names_of[labels] = tuple(sorted({label.partition("/")[0] for label in known}))
             if names_of[labels]:
                 keys[key] = names_of[labels]
+    return keys
+
+
+def read_all_keys(paths: list[Path], wanted: Collection[str] | None = None) -> Keys:
+    """Return what `read_eval_keys` returns of several files, as of one."""
+    keys = read_eval_keys(paths[0], wanted)
+    for path in paths[1:]:
+        for key, names in read_eval_keys(path, wanted).items():
+            keys[key] = (*keys.get(key, ()), *names)
     return keys
 
 

@@ -100,6 +100,7 @@ class CleanSettings(Settings):
 class DecontaminateSettings(Settings):
     """Which evaluation sentences no pair may contain."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"validation"})
     key: Literal["folded", "plain"] = Field(
         "folded", description="How sentences are compared: without case and punctuation, or as is."
     )
@@ -110,6 +111,9 @@ class DecontaminateSettings(Settings):
     against: listing(str) = Field(
         ["tatoeba"],
         description="The evaluation sets, each of which must stand under `evalsets`.",
+    )
+    validation: bool = Field(
+        False, description="No training pair may contain a sentence of `validation` either."
     )
 
 

@@ -13,7 +13,8 @@ from ems.errors import EmsError
 SUFFIX = ".ems"  # of our event files: others in the folder are not ours to delete
 LogRow = dict[str, Any]  # a line of losses.jsonl or times.jsonl
 NO_SCALARS = {"part", "step", "pairs"}  # keys of a row
-BY_LANGUAGE = "p1_by_language"
+BY_LANGUAGE, BY_CORPUS = "p1_by_language", "p1_by_corpus"
+TAGS = {BY_LANGUAGE: "p1", BY_CORPUS: BY_CORPUS}  # of the numbers in a mapping
 
 
 def rounded(value: Any) -> Any:
@@ -63,9 +64,13 @@ class Scalars:
 
 
 def scalars(row: LogRow) -> dict[str, float]:
-    """Return the numbers of a row by tag: "train/xtr", "validation/p1", "p1/de"."""
-    values = {f"{row['part']}/{k}": row[k] for k in row if k not in NO_SCALARS | {BY_LANGUAGE}}
-    return values | {f"p1/{code}": value for code, value in row.get(BY_LANGUAGE, {}).items()}
+    """Return the numbers of a row by tag: "train/xtr", "validation/p1", "p1/de",
+    "p1_by_corpus/NTREX".
+    """
+    values = {f"{row['part']}/{k}": row[k] for k in row if k not in NO_SCALARS | TAGS.keys()}
+    for key, tag in TAGS.items():
+        values |= {f"{tag}/{name}": value for name, value in row.get(key, {}).items()}
+    return values
 
 
 def check_tensorboard() -> None:

@@ -86,7 +86,8 @@ class TrainSettings(Settings):
     )
     best_by: Literal["loss", "p1"] = Field(
         "loss",
-        description="The best validation has the lowest total loss, or the highest P@1.",
+        description="The best validation has the lowest total loss, or the highest P@1, the mean "
+        "of the corpora of `validation`.",
     )
     grad_cache: int = Field(
         0,

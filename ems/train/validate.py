@@ -1,5 +1,9 @@
 """Validation: loss parts and P@1 on held-out pairs, in eval mode, without randomness."""
 
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 import torch
 
@@ -9,31 +13,42 @@ from ems.objectives.system import System
 from ems.retrieval import normalised, precision_at_1
 from ems.shards.reader import PairStore
 from ems.train.distributed import World
-from ems.train.scalars import BY_LANGUAGE, LogRow
+from ems.train.scalars import BY_CORPUS, BY_LANGUAGE, LogRow
 
 PAIRS = "pairs"  # beside the sums of the losses: their number
-P1_PAIRS = 1000  # pairs of a language pair that are searched for P@1
+MOST = 1000  # pairs of a corpus and language pair that are validated on, its first ones
+Places = tuple[np.ndarray, np.ndarray]
 
 
 @torch.no_grad()
 def validate(
     system: System, store: PairStore, batch_pairs: int, world: World | None = None
 ) -> LogRow:
-    """Return the mean loss parts over all pairs, `p1` and `p1_by_language`.
+    """Return the mean loss parts over all pairs, `p1`, `p1_by_language` and `p1_by_corpus`.
 
-    P@1 is a percentage, the mean of both directions, keyed by the language that is not English
-    ("de", or "de-fr"); `p1` is the mean over language pairs. Documents have no P@1, and pairs have
+    P@1 is a percentage, the mean of both directions. A corpus has the mean of its language pairs,
+    and `p1` is the mean of the corpora; `p1_by_corpus` is there if they are several. A language
+    pair has the mean of the corpora that have it, under the language that is not English ("de", or
+    "de-fr"). Of a corpus and language pair MOST pairs count. Documents have no P@1, and pairs have
     no losses of a system that learns from documents. The contrastive part depends on the pairs of a
-    batch, which are of one language pair here. Several processes share batches and language pairs,
-    and all return the same.
+    batch, which are of one corpus and language pair here. Several processes share batches and
+    language pairs, and all return the same.
     """
     world = world or World()
-    groups = () if store.documents else range(len(store.sizes))
-    own = groups[world.rank :: world.size]
+    stores = {"": store} if store.documents else store.by_corpus()
+    searched = [
+        (name, pair, at)
+        for name, own in stores.items()
+        for at, pair in enumerate(() if store.documents else own.groups)
+    ]
     system.eval()
     learnt = system.settings.documents == store.documents
-    sums = _sums(system, store, system.negatives or batch_pairs, world) if learnt else {}
-    scores = [_p1(system, store, at) if at in own else 0.0 for at in groups]
+    size = system.negatives or batch_pairs
+    sums = _sums(system, list(stores.values()), size, world) if learnt else {}
+    scores = [
+        _p1(system, stores[name], at) if number % world.size == world.rank else 0.0
+        for number, (name, _, at) in enumerate(searched)
+    ]
     values = torch.tensor([*sums.values(), *scores], dtype=torch.float64)
     values = world.sum(values.to(system.encoder.device)).tolist()
     system.train()
@@ -42,28 +57,49 @@ def validate(
     losses.pop(PAIRS, None)
     if store.documents:
         return losses
-    names = ["-".join(code for code in pair if code != "en") for pair in store.groups]
-    by_language = dict(zip(names, scores, strict=True))
-    p1 = float(np.mean(list(by_language.values())))
-    return {**losses, "p1": p1, BY_LANGUAGE: by_language}
+    return losses | _means([(name, pair) for name, pair, _ in searched], scores)
 
 
-def _sums(system: System, store: PairStore, batch_pairs: int, world: World) -> dict[str, float]:
+def _means(searched: list[tuple[str, tuple[str, ...]]], scores: list[float]) -> LogRow:
+    """Return the means of the P@1 of each corpus and language pair, as `validate` does."""
+    by_corpus, by_pair = defaultdict(list), defaultdict(list)
+    for (corpus, pair), score in zip(searched, scores, strict=True):
+        by_corpus[corpus].append(score)
+        by_pair[pair].append(score)
+    corpora = {name: float(np.mean(own)) for name, own in by_corpus.items()}
+    languages = {
+        "-".join(code for code in pair if code != "en"): float(np.mean(own))
+        for pair, own in sorted(by_pair.items())
+    }
+    several = {BY_CORPUS: corpora} if len(corpora) > 1 else {}
+    return {"p1": float(np.mean(list(corpora.values()))), BY_LANGUAGE: languages, **several}
+
+
+def _sums(
+    system: System, stores: list[PairStore], batch_pairs: int, world: World
+) -> dict[str, float]:
     """Sum each loss part over the pairs of this process; the last value is their number."""
     device = system.encoder.device
     sums = dict.fromkeys([*system.parts, PAIRS], 0.0)
-    for at, batch in enumerate(store.in_order(batch_pairs, world.rank, world.size)):
+    batches = islice(_batches(stores, batch_pairs), world.rank, None, world.size)
+    for at, (store, places) in enumerate(batches):
         # masks are the same in each validation
-        batch = system.prepared(batch, 0, world.rank + at * world.size)
+        batch = system.prepared(store.assemble(*places), 0, world.rank + at * world.size)
         for name, value in system(DeviceBatch.of(batch, device)).items():
             sums[name] += float(value) * batch.pairs
         sums[PAIRS] += batch.pairs
     return sums
 
 
+def _batches(stores: list[PairStore], batch_pairs: int) -> Iterator[tuple[PairStore, Places]]:
+    for store in stores:
+        for places in store.places_in_order(batch_pairs, None if store.documents else MOST):
+            yield store, places
+
+
 def _p1(system: System, store: PairStore, group: int) -> float:
     """Return P@1 of one language pair, the mean of both directions."""
-    count = min(int(store.sizes[group]), P1_PAIRS)
+    count = min(int(store.sizes[group]), MOST)
     batch = store.assemble(np.full(count, group), np.arange(count))
     sentences = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
     vectors = np.empty((2 * count, system.encoder.settings.pooled_width), np.float32)
