@@ -34,7 +34,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "spins 100,000": {"GOMP_SPINCOUNT": "100000"},
     "bound": {"OMP_PROC_BIND": "true"},
 }
-LOOP = "while True: pass"
+LOOP = "import os; own = os.getppid()\nwhile os.getppid() == own: pass"  # ends with its parent
 COMPANY = ("alone", "loop", "training")
 FOREVER = 10**6  # steps of the neighbour, which is stopped
 
