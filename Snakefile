@@ -72,7 +72,7 @@ rule models:
     input:
         expand(
             f"{RESULTS}/models/{{system}}/model.json",
-            system=[name for name in SYSTEMS if name in TRAINED],
+            system=[name for name in SYSTEMS if name in TRAINED + FITTED],
         ),
 
 

@@ -76,6 +76,17 @@ EXPORT = record(  # of ems.json
 )
 
 
+def read_model(folder: Path) -> dict[str, Any]:
+    """Return the model.json of a trained encoder. Raises `EmsError` for one of n-grams."""
+    path = folder / DESCRIPTION
+    if kind := read_json(path, record({})).get("kind"):
+        raise EmsError(
+            f"{folder}: expected the model folder of a trained encoder, found one of kind {kind}, "
+            "which only benchmarks can use (`ems eval`, or `kind: folder`)"
+        )
+    return read_json(path, MODEL)
+
+
 def is_ours(folder: Path) -> bool:
     """Return whether a folder is a model folder of ours, or one that `ems export` wrote."""
     return any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED))
@@ -127,9 +138,7 @@ class SentenceEncoder:
 
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
         exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
-        self._description = description = (
-            _read_export(folder) if exported else read_json(folder / DESCRIPTION, MODEL)
-        )
+        self._description = description = _read_export(folder) if exported else read_model(folder)
         self.folder = folder
         _check_files(folder, description["sha256"])
         self.segmenters: dict[str, str] = description["segmenters"]

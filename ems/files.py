@@ -27,6 +27,7 @@ from ems.shapes import Shape, misfit
 
 # of a model folder, beside its model.json; the heads are for training alone
 ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
+NGRAMS = "ngrams.safetensors"  # of the model folder of a system of n-grams
 EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # of an exported folder
 HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # an escape of JSON
 SYNC_THREADS = 16

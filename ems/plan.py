@@ -165,7 +165,7 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
     """
     corpora = [corpus for _, corpus in experiment.all_corpora()]
     match job:
-        case ("train" | "mine", system):
+        case ("train" | "mine" | "fit", system):
             return system in experiment.systems
         case ("bench", system, name):
             return system in experiment.systems and name in experiment.benchmarks

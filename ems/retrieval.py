@@ -17,6 +17,12 @@ def normalised(vectors: np.ndarray, where: str) -> np.ndarray:
     return vectors / lengths
 
 
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Return float32[N, d] with rows of length 1; rows of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)
+
+
 def precision_at_1(queries: np.ndarray, candidates: np.ndarray) -> float:
     """Return the percentage of queries[N, d] with their own row as `nearest_is_own`."""
     return 100 * int(nearest_is_own(queries, candidates).sum()) / len(queries)

@@ -35,11 +35,11 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     in these documents. Losses, masks and negatives are those that its settings name. Raises
     `EmsError` for shards of another vocabulary or kind, and `Damaged` for heads that do not fit.
     """
+    encoder = SentenceEncoder(folder)
     description = read_json(folder / "model.json", MODEL)
     settings = checked(
         trained_model(), description["training"]["system"], f"{folder / 'model.json'}: training"
     )
-    encoder = SentenceEncoder(folder)
     languages, vocabulary = description["languages"], encoder.vocabulary
     folders = [shard for each in shards for shard in shards_in(each)]
     store = _store(settings, languages, folders, mined)

@@ -69,9 +69,14 @@ RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"  # of jobs, as logs: outputs would be made again if they were missing
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained]
+FITTED = [name for name, system in EXPERIMENT.systems.items() if system.fitted]
 SYSTEMS = EXPERIMENT.tabled  # others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables
-    dict.fromkeys(EXPERIMENT.systems[name].vocabulary for name in SYSTEMS if name in TRAINED)
+    dict.fromkeys(
+        system.vocabulary
+        for system in map(EXPERIMENT.systems.get, SYSTEMS)
+        if system.trained or system.of
+    )
 )
 EXPORT_FLAGS = [  # of `ems export`, for every folder of the experiment
     *(
@@ -270,6 +275,24 @@ def training(wildcards):
     return EXPERIMENT.systems[wildcards.system].train
 
 
+def fitted_on(role):
+    """An input function: the clean text of a role that a job's system is fitted on."""
+
+    def value(wildcards):
+        return [
+            f"{CLEAN}.tsv".format(label=corpus.label, version=corpus.version, pair=pair)
+            for corpus, pair in EXPERIMENT.fitted_on(role, wildcards.system)
+        ]
+
+    return value
+
+
+def trained_of(wildcards):
+    """The trained model of a fused system; nothing for another one."""
+    of = EXPERIMENT.systems[wildcards.system].of
+    return f"{RESULTS}/models/{of}/model.json" if of else []
+
+
 def start_of(wildcards):
     """The model that a system's training starts from; nothing for one with start values of its own."""
     start = training(wildcards).start_from
@@ -300,16 +323,16 @@ def one_gpu(wildcards):
 
 
 def model_of(wildcards):
-    """The trained model of a system, or the files of a folder that it names; else nothing."""
-    if wildcards.system in TRAINED:
+    """The model that a system is here, or the files of a folder that it names; else nothing."""
+    if wildcards.system in TRAINED + FITTED:
         return f"{RESULTS}/models/{wildcards.system}/model.json"
     return model_files(EXPERIMENT.systems[wildcards.system])
 
 
 def model_flag(wildcards):
-    """`--model FOLDER` for a trained system."""
-    trained = wildcards.system in TRAINED
-    return ["--model", f"{RESULTS}/models/{wildcards.system}"] if trained else []
+    """`--model FOLDER` for a system that has one here."""
+    here = wildcards.system in TRAINED + FITTED
+    return ["--model", f"{RESULTS}/models/{wildcards.system}"] if here else []
 
 
 def tables_for_pdf(wildcards):

@@ -46,6 +46,8 @@ rule train:
     log:
         log=f"{LOGS}/train/{{system}}.log",
         costs=f"{COSTS}/train/{{system}}.json",
+    wildcard_constraints:
+        system=one_of(TRAINED),
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
     threads: lambda wildcards: training(wildcards).threads * processes(wildcards)
     resources:
@@ -70,3 +72,39 @@ rule train:
         " --times {output.times:q}"
         " --scalars {params.scalars:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
         " --processes {resources.gpu}"
+
+
+# Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.
+rule fit:
+    input:
+        text=fitted_on("train"),
+        pairs=fitted_on("validation"),
+        model=trained_of,
+    output:
+        f"{MODEL}/model.json",
+        f"{MODEL}/ngrams.safetensors",
+    log:
+        log=f"{LOGS}/fit/{{system}}.log",
+        costs=f"{COSTS}/fit/{{system}}.json",
+    wildcard_constraints:
+        system=one_of(FITTED),
+    threads: lambda wildcards: training(wildcards).threads if trained_of(wildcards) else 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=lambda wildcards, attempt: 240 * attempt,
+        gpu=one_gpu,
+    params:
+        **stage("fit", ["ems.ngrams"], "system"),
+        out=folder_of_output,
+        folders=lambda wildcards, input: [
+            word
+            for flag, files in (("--text", input.text), ("--pairs", input.pairs))
+            if files
+            for word in (flag, *files)
+        ],
+        model=lambda wildcards, input: (
+            ["--model", str(Path(input.model).parent)] if input.model else []
+        ),
+    shell:
+        "ems fit {params.settings:q} --system {wildcards.system:q} {params.folders:q}"
+        " {params.model:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"

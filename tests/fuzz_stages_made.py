@@ -31,7 +31,8 @@ TOY = {  # laid over configs/tiny.yaml
             },
             "train": {"start_from": "ems"},
         },
-        "char-ngram": {"kind": "char-ngram"},
+        "char-ngram": {"kind": "char-ngram", "ngrams": {"buckets": 256}},
+        "fused": {"kind": "fused", "of": "ems", "ngrams": {"buckets": 64}},
     },
 }
 MULTI = {  # laid over the toy
@@ -95,10 +96,13 @@ train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.
     state/ems --times costs/train/ems.times.jsonl --out models/ems --costs costs/train/ems.json
 mine-documents {x} --system coherent --shards shards/index.json --model models/ems --out mined
 validate --model models/ems --shards shards/dev/de-en
+fit {x} --system char-ngram --text text/clean/de-en.tsv text/clean/de.tsv --out models/char-ngram
+fit {x} --system fused --text text/clean/de-en.tsv --pairs text/dev/de-en.tsv --model models/ems
+    --out models/fused
 bench {x} --system ems --benchmark tatoeba --model models/ems --evalset
     tatoeba=data/evalsets/tatoeba/toy --out scores/ems/tatoeba.json
-bench {x} --system char-ngram --benchmark tatoeba --evalset tatoeba=data/evalsets/tatoeba/toy
-    --out scores/char-ngram/tatoeba.json
+bench {x} --system char-ngram --benchmark tatoeba --model models/char-ngram --evalset
+    tatoeba=data/evalsets/tatoeba/toy --out scores/char-ngram/tatoeba.json
 export {x} --model models/ems --out exports/ems --without-segmenters
 eval --model models/ems --bench tatoeba --evalset tatoeba=data/evalsets/tatoeba/toy --out
     by-hand

@@ -28,8 +28,8 @@ QUICK = {"seeds": 1, "epochs": 1, "weight_decay": [0], "hidden": []}
 ALL = " ".join(SETS[name] for name in BENCHMARKS)
 WIDE = [
     *(
-        f"bench {{x}} --system char-ngram --benchmark {name} --evalset {folders}"
-        f" --out scores/wide/{name}.json"
+        f"bench {{x}} --system char-ngram --model models/char-ngram --benchmark {name}"
+        f" --evalset {folders} --out scores/wide/{name}.json"
         for name, folders in SETS.items()
     ),
     *(

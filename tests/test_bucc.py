@@ -10,9 +10,10 @@ from mirror_made import write_lines
 from results_made import means
 
 from ems.bench import embedded
-from ems.bench.baselines import CharNgramEncoder
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
+from ems.ngrams.encoder import NgramEncoder
+from ems.ngrams.settings import NgramSettings
 
 WIDTH = 5
 GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}
@@ -206,7 +207,7 @@ def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
 def test_pairs_of_the_published_format_are_found_by_shared_words(tmp_path):
     needs((SHARED / "bucc_mini").is_dir(), "the benchmarks do not lie beside the project")
     for threshold in ("oracle", "sample"):
-        arguments = (SHARED / "bucc_mini", tmp_path, CharNgramEncoder(), ("de", "fr"))
+        arguments = (SHARED / "bucc_mini", tmp_path, NgramEncoder(NgramSettings()), ("de", "fr"))
         scores = run(*arguments, threshold=threshold)
         for values in (values_of(scores, code) for code in ("de", "fr")):
             assert (values["sentences"], values["english"], values["gold"]) == (476, 476, 240)

@@ -22,7 +22,6 @@ from results_made import by_direction, counts, hits, means
 import ems.benchmarks.cls.data as cls
 import ems.benchmarks.counterfactual.data as counterfactual
 import ems.benchmarks.mldoc.data as mldoc
-from ems.bench.baselines import CharNgramEncoder
 from ems.bench.task import Task
 from ems.benchmarks.families import classification
 from ems.benchmarks.families.classification import (
@@ -35,7 +34,10 @@ from ems.benchmarks.families.classification import (
 )
 from ems.errors import EmsError
 from ems.evalsets.documents import Document, Place
+from ems.ngrams.encoder import NgramEncoder
+from ems.ngrams.settings import NgramSettings
 
+NGRAMS = NgramEncoder(NgramSettings())
 SIX = ("de", "es", "fr", "ja", "ru", "zh")
 BOTH = {f"{one}-{other}" for x in SIX for one, other in (("en", x), (x, "en"))}
 THREE = {f"{one}-{other}" for x in ("de", "fr", "ja") for one, other in (("en", x), (x, "en"))}
@@ -295,10 +297,10 @@ def test_a_document_of_too_many_tokens_is_the_mean_of_its_sentences(limit, tmp_p
 
 def test_an_encoder_without_token_ids_is_counted_by_words_and_unspaced_characters():
     lines = ["Two words, one comma.", "漢字かなカナ", "naïve1 x", "", "ไทย"]
-    assert token_counts(CharNgramEncoder(), lines, "de") == [6, 6, 2, 0, 3]
+    assert token_counts(NGRAMS, lines, "de") == [6, 6, 2, 0, 3]
     assert token_counts(Counted({}), lines[:1], "de") == [12]
-    assert split_long(CharNgramEncoder(), ["A b. C d."], "de", 5) == [["A b.", "C d."]]
-    assert split_long(CharNgramEncoder(), ["A b. C d."], "de", 6) == [["A b. C d."]]
+    assert split_long(NGRAMS, ["A b. C d."], "de", 5) == [["A b.", "C d."]]
+    assert split_long(NGRAMS, ["A b. C d."], "de", 6) == [["A b. C d."]]
 
 
 # --- the checksum
@@ -381,4 +383,4 @@ def test_without_english_or_another_language_there_is_no_direction(written, tmp_
 
 
 def test_the_baseline_of_character_ngrams_can_be_scored(written, tmp_path):
-    assert means(scored("sib200", written, tmp_path, CharNgramEncoder()))["en-en"] > 50
+    assert means(scored("sib200", written, tmp_path, NGRAMS))["en-en"] > 50

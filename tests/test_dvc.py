@@ -195,10 +195,10 @@ ENTRIES = {
         *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
-    "train": ["ems.train", "ems.mine_documents"],
+    "train": ["ems.train", "ems.mine_documents", "ems.ngrams"],
     "tables": [
         *("ems.bench", "ems.encode", "ems.tables"),
-        *(module for name in benchmarks() for module in bench_modules(name, "encoder")),
+        *(module for name in benchmarks() for module in bench_modules(name, "fused")),
         *(module for name in tables() for module in table_modules(name)),
         *(module for name in figures() for module in figure_modules(name)),
     ],

@@ -25,6 +25,7 @@ LAYERS = [
     {"model"},
     {"objectives"},
     {"encode", "retrieval"},
+    {"ngrams"},
     {"train"},
     {"bench", "trained"},
     {"mine_documents", "use"},

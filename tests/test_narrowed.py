@@ -11,8 +11,9 @@ from mirror_made import write_tatoeba
 from safetensors.numpy import load_file
 from shards_made import contents, unpacked
 
-from ems.bench.baselines import CharNgramEncoder
 from ems.bench.registry import evaluate
+from ems.ngrams.encoder import NgramEncoder
+from ems.ngrams.settings import NgramSettings
 from ems.scores import read_score_file
 from ems.shards.index import write_index
 from ems.shards.reader import PairStore
@@ -107,11 +108,11 @@ EDITS = [
     ("vocabularies.ja.temperature", 2, {"vocabulary ja"}),
     ("vocabulary.size", 200, {"vocabulary shared", "vocabulary de"}),  # ja says its own
     ("vocabularies.ja.languages", ["en", "ja"], {"vocabulary ja"} | OF_JA),
-    # of a language more only they learn who have all
+    # of a language more only they learn who have all; n-grams are counted in its text, too
     (
         "languages",
         ["en", "de", "ja", "fr"],
-        {"vocabulary shared", "train all", "bench all tatoeba"},
+        {"vocabulary shared", "train all", "bench all tatoeba", "bench ngram tatoeba"},
     ),
     ("systems.pair.train", {"steps": 2}, OF_PAIR),
     ("vocabularies.fr", {"languages": ["en", "de"]}, set()),
@@ -214,7 +215,9 @@ def test_a_system_is_scored_on_its_languages_and_says_that_the_data_are_the_same
     scores = {}
     for name in ("all", "pair-ja"):
         names, out = {"system": name, "benchmark": "tatoeba"}, tmp_path / f"{name}.json"
-        evaluate(CharNgramEncoder(), experiment, names, tmp_path / "tatoeba", out)
+        evaluate(
+            NgramEncoder(NgramSettings(buckets=64)), experiment, names, tmp_path / "tatoeba", out
+        )
         scores[name] = read_score_file(out)
     assert set(scores["all"].labelled()) == {"deu", "jpn"}
     assert set(scores["pair-ja"].labelled()) == {"jpn"}

@@ -46,7 +46,7 @@ def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(tin
     paths = [path for path in folder.rglob("*.json") if path.stat().st_mtime <= made]
     jobs = [json.loads(path.read_text()) for path in paths]
     stages = {"demo-mirror", "fetch", "fetch-evalset", "evalkeys", "clean", "segment", "sample"}
-    stages |= {"vocabulary", "shards", "train", "bench"}
+    stages |= {"vocabulary", "shards", "train", "fit", "bench"}
     assert {job["stage"] for job in jobs} == stages
     for job in jobs:
         assert 0 < job["cpu_seconds"] < 600, job
@@ -97,7 +97,7 @@ def test_another_experiment_is_one_word_away_and_nothing_leaks(finished):
 def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished):
     models = finished.folder / "results/tiny/models"
     ordinary = {path.name for path in models.iterdir()}
-    assert ordinary == {"ems", "untrained"}
+    assert ordinary == {"ems", "untrained", "char-ngram"}
     before = finished.tables()
     finished.snakemake("results/tables/sweep.tex")
     swept = {path.name for path in models.iterdir()} - ordinary
@@ -110,6 +110,23 @@ def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished):
     assert "Nothing to be done" in finished.snakemake("all", "results/tables/sweep.tex")
     tables = finished.tables()
     assert {name: tables[name] for name in before} == before
+
+
+def test_a_fused_system_is_fitted_beside_what_is_there_and_again_when_its_encoder_changes(finished):
+    ngrams = "  char-ngram: {kind: char-ngram}\n"
+    both = "  both: {kind: fused, of: ems, ngrams: {buckets: 512}}\n"
+    finished.edit("configs/tiny.yaml", ngrams, ngrams + both)
+    plan = planned(finished.snakemake("-n", TATOEBA))
+    assert plan == {"fit": 1, "bench": 1, "table": 1, "selected_table": 1, "total": 4}
+    finished.snakemake(TATOEBA)
+    rows = csv.reader((finished.folder / "results/tables/tatoeba.csv").read_text().splitlines())
+    assert [row[0] for row in rows][1:] == ["ems", "untrained", "char-ngram", "both"]
+    about = json.loads((finished.folder / "results/tiny/models/both/model.json").read_text())
+    assert (about["of"]["model"], len(about["grid"])) == ("../ems", 118)
+    assert "Nothing to be done" in finished.snakemake(TATOEBA)
+    finished.edit("configs/tiny.yaml", "learning_rate: 0.003", "learning_rate: 0.002")
+    again = {"train": 2, "fit": 1, "bench": 3, "table": 1, "selected_table": 1, "total": 8}
+    assert planned(finished.snakemake("-n", TATOEBA)) == again
 
 
 def test_without_a_sweep_there_is_no_such_table(fresh):

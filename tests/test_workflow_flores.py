@@ -20,7 +20,7 @@ evalsets:
   flores200: {version: v1, path: sets/flores200}
   xsimpp: {version: v1, path: sets/xsimpp}
 decontaminate: {against: []}
-systems: {char-ngram: {kind: char-ngram}}
+systems: {char-ngram: {kind: char-ngram, ngrams: {idf: false}}}
 benchmarks: [flores200, xsim, xsimpp, wordorder]
 tables: {printed: [EMS]}
 """)

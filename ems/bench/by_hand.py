@@ -13,10 +13,11 @@ from ems.bench.encoders import make_encoder, model_files
 from ems.bench.registry import evaluate
 from ems.benchmarks import benchmarks, sets_of
 from ems.config import Experiment, SystemSettings
-from ems.encode import MODEL
+from ems.encode import read_model
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder
-from ems.files import read_json, sha256_file
+from ems.files import sha256_file
+from ems.ngrams.folder import kind_of, read_description
 from ems.provenance import digest
 from ems.scores import RANGES
 
@@ -77,10 +78,11 @@ def _system(experiment: Experiment, given: Given) -> SystemSettings:
     languages = tuple(experiment.languages)
     if given.command is not None:
         return SystemSettings("command", languages=languages, place=given.command)
-    description = Path(given.model) / "model.json"
-    if not description.is_file():
+    folder = Path(given.model)
+    if not (folder / "model.json").is_file():
         return SystemSettings("sentence-transformers", languages=languages, place=given.model)
-    known = read_json(description, MODEL)["segmenters"]
+    of_ngrams = kind_of(folder)
+    known = read_description(folder)["languages"] if of_ngrams else read_model(folder)["segmenters"]
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
         raise EmsError(

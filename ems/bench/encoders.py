@@ -1,10 +1,11 @@
 """The encoder of a system, by its kind.
 
     encoder                trained by this experiment: its model folder
-    folder                 `model`: a model folder of ours, or of an imported checkpoint
+    char-ngram             n-grams of letters; with `idf`: the folder of their weights
+    fused                  an encoder of this experiment and n-grams: the folder of their weights
+    folder                 `model`: a folder of one of these, or of an imported checkpoint
     sentence-transformers  `model`: a folder or a name of the Hugging Face hub
     command                `command`: any program that turns lines into a .npy
-    char-ngram             no model at all
 
 Modules are named, not imported: a job runs again when the source of its own kind of encoder
 changed.
@@ -17,35 +18,37 @@ from pathlib import Path
 
 from ems.bench.task import LineEncoder
 from ems.config import SystemSettings
-from ems.files import ENCODER, VOCABULARY, visible_files
+from ems.errors import EmsError
+from ems.files import visible_files
+from ems.ngrams.folder import files_of
 
-OURS = ("model.json", ENCODER, VOCABULARY)  # what encoding reads
 CLASSES = {
     "encoder": "ems.encode.SentenceEncoder",
-    "folder": "ems.encode.SentenceEncoder",
+    "folder": "ems.ngrams.fused.opened",
     "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
     "command": "ems.bench.peers.CommandEncoder",
-    "char-ngram": "ems.bench.baselines.CharNgramEncoder",
+    "char-ngram": "ems.ngrams.encoder.NgramEncoder",
+    "fused": "ems.ngrams.fused.FusedEncoder",
 }
 MODULES = {kind: name.rpartition(".")[0] for kind, name in CLASSES.items()}
 
 
 def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
-    """Return the encoder of a system; `trained` is the model folder of one trained here.
+    """Return the encoder of a system; `trained` is the model folder of one trained or fitted here.
 
-    Raises `EmsError` when it cannot be loaded, or what it needs is not installed.
+    Raises `EmsError` when it cannot be loaded, or what it needs is not installed or not given.
     """
     module, _, name = CLASSES[system.kind].rpartition(".")
     cls = getattr(import_module(module), name)
+    if (system.trained or system.fitted) and trained is None:
+        raise EmsError(f"kind: {system.kind} has a model folder; give it by --model")
     match system.kind:
-        case "encoder":
+        case "encoder" | "fused":
             return cls(trained)
         case "folder":
             return cls(Path(system.place))
-        case "command":
-            return cls(system.place)
         case "char-ngram":
-            return cls()
+            return cls.of(trained) if system.fitted else cls(system.ngrams)
     return cls(system.place)
 
 
@@ -59,7 +62,7 @@ def model_files(system: SystemSettings) -> list[str]:
         return command_files(system.place.split())
     folder = Path(system.place)
     if system.kind == "folder":
-        return [str(folder / name) for name in OURS]
+        return list(map(str, files_of(folder)))
     return [str(path) for path in visible_files(folder)] if system.place else []
 
 

@@ -21,11 +21,10 @@ def export(
     experiment: Annotated[str | None, LOSS, *common.OtherExperiment.__metadata__[1:]] = None,
 ) -> None:
     """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
-    from ems.encode import MODEL
+    from ems.encode import read_model
     from ems.export import card, folder, sample, segmenters
-    from ems.files import read_json
 
-    description = read_json(model / "model.json", MODEL)
+    description = read_model(model)
     tool = segmenters.chosen(description["segmenters"])
     lost, loss = segmenters.lost(model, description["segmenters"], tool), None
     if lost and (not without_segmenters or segmenters.CHARACTERS in lost):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from ems import torchrun
 from ems.commands import common
 from ems.errors import EmsError
-from ems.files import ENCODER, HEADS, VOCABULARY
+from ems.files import ENCODER, HEADS, NGRAMS, VOCABULARY
 from ems.flags import Bounds, Mark
 from ems.outputs import Writes
 from ems.shards.index import is_mined
@@ -17,6 +17,7 @@ Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
+FITTED = ("model.json", NGRAMS)
 
 
 def mine_documents(
@@ -75,6 +76,23 @@ def train(
     job.train(whole, system, data, places, asked_afresh(afresh))
 
 
+def fit(
+    experiment: common.ExperimentName,
+    system: common.System,
+    out: Annotated[Path, "model folder to write into", Writes("folder", names=FITTED)],
+    text: Annotated[list[Path], "clean text of training"] = (),
+    pairs: Annotated[list[Path], "clean pairs of validation, of kind fused"] = (),
+    model: Annotated[Path | None, "model folder of the system in its `of`"] = None,
+    expect: common.Expected = "",
+) -> None:
+    """Count the n-grams of a system in text, and weigh them beside embeddings on pairs."""
+    from ems.ngrams.fit import Sources
+    from ems.ngrams.fit import fit as fit_system
+
+    settings = common.planned(experiment, expect, "fit", system=system)
+    fit_system(settings, system, Sources(list(text), list(pairs), model), out)
+
+
 def validate(
     model: common.ModelFolder,
     shards: Annotated[list[Path], "folders of shards, of the model's vocabulary"],
@@ -93,7 +111,7 @@ def bench(
     system: common.System,
     benchmark: Annotated[str, "name of the benchmark", Mark.NAME],
     out: common.OutFile,
-    model: Annotated[Path | None, "model folder of a trained system"] = None,
+    model: Annotated[Path | None, "model folder of a trained or fitted system"] = None,
     evalset: common.Folders = (),
     expect: common.Expected = "",
 ) -> None:

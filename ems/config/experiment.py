@@ -206,6 +206,21 @@ class Experiment:
         codes = {code for _, pair in self.joined() for code in pair.split("-")} & known
         return ["-".join(pair) for pair in combinations(sorted(codes), 2)]
 
+    def fitted_on(self, role: str, name: str) -> list[tuple[Corpus, str]]:
+        """(corpus, pair) whose clean text a system is fitted on: of "train" where its n-grams have
+        weights, of "validation" where those of a fused one are weighed beside embeddings.
+        """
+        system = self.systems[name]
+        if role == "train":
+            return self.pairs_of(role, system.vocabulary) if system.ngrams.idf else []
+        if not (system.of and system.ngrams.searched):
+            return []
+        return [
+            (corpus, pair)
+            for corpus, pair in self.pairs_of(role, system.vocabulary)
+            if not corpus.documents and set(pair.split("-")) <= set(system.languages)
+        ]
+
     def of_vocabulary(self, name: str) -> "Experiment":
         """Return the experiment with the languages of one of its vocabularies, as if it had no
         other.

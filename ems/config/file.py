@@ -13,6 +13,7 @@ from ems.corpora.settings import CorpusEntry, MultiwaySettings, Split
 from ems.evalsets.settings import EvalsetEntry
 from ems.export.settings import ExportSettings
 from ems.model.settings import EncoderSettings
+from ems.ngrams.settings import NgramSettings
 from ems.objectives.settings import Objectives, objectives_model
 from ems.segmenters.base import names as segmenters
 from ems.settings import (
@@ -61,7 +62,7 @@ def _each(overrides: type[Overrides]) -> Any:
     return by_type(listing(str, least=1), Annotated[dict[str, overrides], Field(min_length=1)])
 
 
-Kind = Literal["encoder", "char-ngram", "folder", "sentence-transformers", "command"]
+Kind = Literal["encoder", "char-ngram", "fused", "folder", "sentence-transformers", "command"]
 
 
 class SystemEntry(Overrides):
@@ -71,7 +72,16 @@ class SystemEntry(Overrides):
         "encoder",
         description="encoder is trained here; the others are not: folder (`model`: a model "
         "folder of ours), sentence-transformers (`model`: a folder, or a name of the Hugging "
-        "Face hub), command (`command`), char-ngram (n-grams of letters).",
+        "Face hub), command (`command`), char-ngram (n-grams of letters, `ngrams`), fused (the "
+        "embedding of a system that is trained here, `of`, and n-grams beside it).",
+    )
+    of: Name | None = Field(
+        None,
+        description="Of kind fused: the system that is trained here, whose languages it has.",
+    )
+    ngrams: NgramSettings = Field(
+        default_factory=NgramSettings,
+        description="Of kinds char-ngram and fused: the n-grams of letters.",
     )
     command: str | None = Field(
         None,

@@ -28,6 +28,7 @@ from ems.config.sweep import swept
 from ems.config.systems import (
     SHARED,
     Entries,
+    SystemSettings,
     Vocabulary,
     build_systems,
     build_vocabularies,
@@ -74,8 +75,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     check_starts(placed)
     groups = families(file.systems)
     _check_tables(file.tables, {*placed, *groups})
-    trained = {system for system, own in placed.items() if own.trained}
-    _check_named("export.systems", file.export.systems, trained, "systems that are trained here")
+    _check_exported(file.export.systems, placed)
     check_languages("segmenters", set(file.segmenters) - {"default"}, with_table(languages))
     experiment = Experiment(
         name=name,
@@ -107,6 +107,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     _check_pairs(experiment)
     check_systems(experiment)
     _check_objectives(experiment)
+    _check_fused(experiment)
     return experiment
 
 
@@ -168,6 +169,28 @@ def _check_objectives(experiment: Experiment) -> None:
             documented = {pair for corpus, pair in given if corpus.documents}
             read = [code for code in system.languages if code in documented]
             check_learnable(f"systems.{key}", system.objectives, kinds, read)
+
+
+def _check_fused(experiment: Experiment) -> None:
+    """Raise `EmsError` for a fused system without pairs to weigh its n-grams on."""
+    for key, system in experiment.systems.items():
+        if system.of and system.ngrams.searched and not experiment.fitted_on("validation", key):
+            raise EmsError(
+                f"systems.{key}.ngrams: its weight is chosen on pairs of `validation`, which has "
+                "none of its languages; set `validation`, or `weight` and `power` here"
+            )
+
+
+def _check_exported(names: list[str], systems: dict[str, SystemSettings]) -> None:
+    """Raise `EmsError` for a system to export that is not trained here, or is fused."""
+    for name in names:
+        if name in systems and systems[name].of:
+            raise EmsError(
+                f"export.systems: {name} is of kind fused, which is not one model; export "
+                f"{systems[name].of}"
+            )
+    trained = {name for name, system in systems.items() if system.trained}
+    _check_named("export.systems", names, trained, "systems that are trained here")
 
 
 def _validation(file: ExperimentFile) -> dict[str, CorpusEntry]:

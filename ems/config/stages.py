@@ -131,9 +131,23 @@ def _mine(experiment: Experiment, system: str) -> Json:
     }
 
 
+def _fit(experiment: Experiment, system: str) -> Json:
+    settings = experiment.systems[system]
+    own: Json = {"ngrams": plain(settings.ngrams)}
+    if settings.ngrams.idf:
+        sampled = experiment.vocabularies[settings.vocabulary]
+        drawn = {key: getattr(sampled.settings, key) for key in ("sample_lines", "temperature")}
+        own |= {"text": drawn, "drawn_of": sorted(sampled.languages), "seed": experiment.seed}
+    if settings.of:
+        trained = stage_hash(experiment, "train", system=settings.of)
+        own |= {"of": [settings.of, trained], "languages": list(settings.languages)}
+    return own
+
+
 def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
     settings = experiment.systems[system]
     own = _train(experiment, system) if settings.trained else {}
+    own |= _fit(experiment, system) if settings.ngrams else {}
     if settings.kind in LOCATED:
         own = {LOCATED[settings.kind]: settings.place}
         own |= {"content": settings.content} if settings.content else {}
@@ -182,6 +196,7 @@ _STAGES = {
     "shards": lambda experiment: {},
     "mine": _mine,
     "train": _train,
+    "fit": _fit,
     "bench": _bench,
     "tables": _tables,
 }

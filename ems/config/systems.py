@@ -13,6 +13,7 @@ from functools import cache
 from ems.config.file import ExperimentFile, SystemEntry
 from ems.errors import EmsError
 from ems.model.settings import EncoderSettings
+from ems.ngrams.settings import NgramSettings, check_ngrams
 from ems.objectives.settings import Objectives, check_objectives, objectives_model
 from ems.settings import Json, Settings, checked, merge, plain, with_fields
 from ems.text.settings import VocabularySettings
@@ -20,6 +21,7 @@ from ems.train.settings import TrainSettings, check_train
 
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 ENCODER = "encoder"  # the kind that the experiment trains itself
+CHAR_NGRAM, FUSED = OF_NGRAMS = "char-ngram", "fused"
 Entries = dict[str, Json]  # as they are written, by name
 # the key that says where an encoder that is not trained here comes from, by kind
 LOCATED = {"folder": "model", "sentence-transformers": "model", "command": "command"}
@@ -52,7 +54,8 @@ class SystemSettings:
     """A system: its encoder, what it is trained with, its vocabulary and languages.
 
     `place` is the model or the command of an encoder that is not trained here, `content` the hash
-    of its files where nothing else says which model it is.
+    of its files where nothing else says which model it is. `of` is the trained system of a fused
+    one, whose vocabulary, sizes and settings of training it has.
     """
 
     kind: str = ENCODER
@@ -63,11 +66,18 @@ class SystemSettings:
     train: TrainSettings | None = None
     place: str = ""
     content: str = ""
+    of: str = ""
+    ngrams: NgramSettings | None = None
 
     @property
     def trained(self) -> bool:
         """True if the experiment trains the encoder itself."""
         return self.kind == ENCODER
+
+    @property
+    def fitted(self) -> bool:
+        """True if it has a model folder that is counted or chosen from text, without training."""
+        return self.kind == FUSED or (self.kind == CHAR_NGRAM and self.ngrams.idf)
 
     def overridden(self, overrides: Json) -> "SystemSettings":
         """Return the system with other settings. Raises `EmsError` when they are not allowed."""
@@ -85,7 +95,9 @@ class SystemSettings:
         """Raise `EmsError` for settings that contradict one another; `validated`: there are pairs
         to validate on.
         """
-        if self.kind in LOCATED:
+        if self.kind in OF_NGRAMS:
+            check_ngrams(f"{key}.ngrams", self.ngrams, self.kind == FUSED)
+        if not self.trained:
             return
         self.model.check(key)
         check_train(key, self.train, validated)
@@ -107,7 +119,8 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
                 key = "iterations" if "iterations" in entry else "each"
                 raise EmsError(f"systems.{name}.{key}: makes {own}, which is another system's name")
             systems[own] = _system(f"systems.{own}", base, overrides)
-    return {name: _started(system, systems) for name, system in systems.items()}
+    systems = {name: _started(system, systems) for name, system in systems.items()}
+    return {name: _fused(f"systems.{name}", system, systems) for name, system in systems.items()}
 
 
 def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator[tuple[str, Json]]:
@@ -134,6 +147,34 @@ def _started(system: SystemSettings, systems: dict[str, SystemSettings]) -> Syst
     if start is None or start in systems or own not in systems:
         return system
     return replace(system, train=system.train.model_copy(update={"start_from": own}))
+
+
+def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings]) -> SystemSettings:
+    """Return a fused system with what it has of the trained one; another system as it is.
+
+    Raises `EmsError` for a system in `of` that is not there or not trained here, or that has
+    another vocabulary or not all of the languages.
+    """
+    if system.kind != FUSED:
+        return system
+    own = f"{system.of}-{system.vocabulary}"  # where `of` is an entry with `each`
+    name = own if system.of not in systems and own in systems else system.of
+    if name not in systems or not systems[name].trained:
+        known = ", ".join(other for other, of in systems.items() if of.trained) or "none"
+        found = f"of kind {systems[name].kind}" if name in systems else "no system"
+        raise EmsError(
+            f"{key}.of: {name} is {found}; expected one that is trained here, of: {known}"
+        )
+    of = systems[name]
+    if system.vocabulary not in (SHARED, of.vocabulary):
+        raise EmsError(
+            f"{key}: {name} has the vocabulary {of.vocabulary}, but this system "
+            f"{system.vocabulary}; leave that out"
+        )
+    if of.languages and (missing := set(system.languages) - set(of.languages)):
+        raise EmsError(f"{key}: {name} does not know {', '.join(sorted(missing))}; leave it out")
+    shared = {part: getattr(of, part) for part in ("vocabulary", *Trained.model_fields)}
+    return replace(system, of=name, languages=system.languages or of.languages, **shared)
 
 
 def check_starts(systems: dict[str, SystemSettings]) -> None:
@@ -191,6 +232,8 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
         vocabulary=entry.vocabulary or SHARED,
         languages=tuple(entry.languages or ()),
         place=getattr(entry, located) if located else "",
+        of=entry.of or "",
+        ngrams=entry.ngrams if entry.kind in OF_NGRAMS else None,
         **dict(checked(trained_model(), merge(base, own))),
     )
 
@@ -264,6 +307,12 @@ def _check_source(key: str, entry: SystemEntry, located: str | None) -> None:
             raise EmsError(f"{key}.{name}: expected text, as kind: {entry.kind} needs it")
         if given and name != located:
             raise EmsError(f"{key}.{name}: found text, but kind: {entry.kind} takes none")
+    if (entry.kind == FUSED) != (entry.of is not None):
+        if entry.kind == FUSED:
+            raise EmsError(f"{key}.of: expected the name of a system, as kind: {FUSED} needs it")
+        raise EmsError(f"{key}.of: found {entry.of!r}, but kind: {entry.kind} takes none")
+    if "ngrams" in entry.model_fields_set and entry.kind not in OF_NGRAMS:
+        raise EmsError(f"{key}.ngrams: kind: {entry.kind} has none; take them out")
     for field in ("{lines}", "{out}") if located == "command" else ():
         if field not in entry.command:
             raise EmsError(

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ems.encode import MODEL, TABLE, SentenceEncoder
+from ems.encode import TABLE, SentenceEncoder, read_model
 from ems.errors import EmsError
 from ems.export import check_installed, is_export
 from ems.export.bert import bert_config, bert_weights, is_table, table
@@ -34,7 +34,6 @@ from ems.files import (
     SUMS,
     VOCABULARY,
     atomic_path,
-    read_json,
     sha256_file,
     write_json,
     write_text,
@@ -71,7 +70,7 @@ class Exported:
     ours: SentenceEncoder = field(init=False)
 
     def __post_init__(self) -> None:
-        self.description = read_json(self.model / "model.json", MODEL)
+        self.description = read_model(self.model)
         self.ours = SentenceEncoder(self.model, "cpu")
         languages = {UNSEEN, *self.ours.segmenters}
         self.ours.segmenters = dict.fromkeys(languages, self.segmenter)

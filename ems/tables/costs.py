@@ -20,9 +20,9 @@ from ems.tables.write import write_table
 STAGES = (
     *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "wikipedia", "evalkeys"),
     *("clean", "report", "segment", "multiway", "sample", "vocabulary", "shards", "mine"),
-    *("train", "bench"),
+    *("train", "fit", "bench"),
 )  # in the order of the pipeline
-BY_SYSTEM = ("mine", "train", "bench")  # their paths are costs/<stage>/<system>...
+BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...
 COSTS = record({"stage": TEXT, **dict.fromkeys(("seconds", "cpu_seconds", "max_rss_mb"), AMOUNT)})
 
 

@@ -74,8 +74,28 @@ def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> di
     """Draw the training sample of the vocabulary from segmented files: pairs `.../<a>-<b>.tsv`,
     documents `.../<a>.tsv`.
 
-    Returns the number of lines per language. Lines are drawn in their order while they stream by
-    (Knuth's algorithm S). The file `languages_of(out)` has the language of each line.
+    Returns the number of lines per language. The file `languages_of(out)` has the language of each
+    line.
+    """
+    quota, sample = drawn_sample(experiment, sources, "sample for the vocabulary")
+    with (
+        atomic_path(out) as texts,
+        atomic_path(languages_of(out)) as codes,
+        open(texts, "w", encoding="utf-8") as text_writer,
+        open(codes, "w", encoding="utf-8") as code_writer,
+    ):
+        for code, line in sample:
+            text_writer.write(f"{line}\n")
+            code_writer.write(f"{code}\n")
+    return quota
+
+
+def drawn_sample(
+    experiment: "Experiment", sources: list[Path], what: str
+) -> tuple[dict[str, int], Iterator[tuple[str, str]]]:
+    """Return the number of lines of each language in a sample of some files, and its lines with
+    their languages, drawn in their order while they stream by (Knuth's algorithm S). Progress is
+    logged as `what`.
     """
     settings = experiment.vocabulary
     lines = {path: count_texts(path) for path in sources}
@@ -85,21 +105,16 @@ def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> di
             counts[code] = counts.get(code, 0) + count
     quota = quotas(counts, settings.sample_lines, settings.temperature)
     draw = random.Random(f"{experiment.seed}/vocabulary")
-    progress = Progress("sample for the vocabulary", sum(lines.values()), "pairs")
-    needed, left = dict(quota), dict(counts)
-    with (
-        atomic_path(out) as texts,
-        atomic_path(languages_of(out)) as codes,
-        open(texts, "w", encoding="utf-8") as text_writer,
-        open(codes, "w", encoding="utf-8") as code_writer,
-    ):
-        for path in sources:
-            for code, line in _drawn(path, needed, left, draw):
-                text_writer.write(f"{line}\n")
-                code_writer.write(f"{code}\n")
-            progress.add(lines[path])
-    progress.close(f"{sum(quota.values()):,} lines drawn")
-    return quota
+
+    def stream() -> Iterator[tuple[str, str]]:
+        progress = Progress(what, sum(lines.values()), "pairs")
+        needed, left = dict(quota), dict(counts)
+        for path, count in lines.items():
+            yield from _drawn(path, needed, left, draw)
+            progress.add(count)
+        progress.close(f"{sum(quota.values()):,} lines drawn")
+
+    return quota, stream()
 
 
 def languages_of(sample: Path) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 from ems.encode import DESCRIPTION, SentenceEncoder, is_ours
 from ems.errors import EmsError
 from ems.files import EXPORTED
+from ems.retrieval import unit_rows
 
 
 class Encoder:
@@ -61,7 +62,7 @@ class Encoder:
             raise EmsError(f"dimensions: expected at most {most} of {self.model}, got {dimensions}")
         vectors = vectors[:, : dimensions or None]
         if normalise:
-            vectors = scaled(vectors)
+            vectors = unit_rows(vectors)
         return vectors.astype(np.float16 if half else np.float32, copy=False)
 
     def token_counts(self, lines: Sequence[str], language: str | None = None) -> list[int]:
@@ -71,12 +72,6 @@ class Encoder:
     def width(self, language: str | None = None, dimensions: int = 0) -> int:
         """Return the numbers of a vector, d."""
         return self.encode(["a"], language, dimensions=dimensions).shape[1]
-
-
-def scaled(vectors: np.ndarray) -> np.ndarray:
-    """Return float32[N, d] with rows of length 1; rows of zeros stay."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)
 
 
 def _peer(model: str, device: str, precision: str) -> Any:

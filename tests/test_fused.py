@@ -1,0 +1,402 @@
+"""Laws of systems that are fitted: their settings, folders and vectors, and what is chosen."""
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_made import dot, naive_hits
+from experiments_made import MINIMAL, Settings, changed, changed_jobs, edited, hashes
+from mirror_made import translations, write_lines, write_tatoeba
+from models_made import write_model
+from safetensors.numpy import load_file, save_file
+
+from ems.bench.by_hand import Given, evaluate_by_hand
+from ems.bench.encoders import make_encoder, model_files
+from ems.config import SystemSettings
+from ems.damaged import Damaged
+from ems.encode import SentenceEncoder
+from ems.errors import EmsError
+from ems.files import sha256_file
+from ems.ngrams.encoder import NgramEncoder
+from ems.ngrams.features import PLACES, count_idf
+from ems.ngrams.fit import POWERS_TRIED, WEIGHTS_TRIED, Sources, fit, grid
+from ems.ngrams.fused import FusedEncoder
+from ems.ngrams.settings import NgramSettings
+from ems.use.encoder import Encoder
+
+SYSTEMS = {
+    "ems": {},
+    "ngram": {"kind": "char-ngram", "ngrams": {"buckets": 64}},
+    "fused": {"kind": "fused", "of": "ems", "ngrams": {"buckets": 64}},
+    "given": {"kind": "fused", "of": "ems", "ngrams": {"buckets": 64, "weight": 2, "power": 0.5}},
+}
+BASE = changed(
+    MINIMAL,
+    {
+        "languages": ["en", "de"],
+        "validation": {"name": "Dev", "version": "v1", "source": "nowhere"},
+        "vocabulary": {"size": 300, "sample_lines": 150},
+        "train": {"steps": 10, "threads": 1, "device": "cpu"},
+    },
+) | {"systems": SYSTEMS}
+
+
+class Here:
+    """An experiment, its clean text, a model folder of its system `ems`."""
+
+    def __init__(self, root):
+        self.settings = Settings(root, BASE)
+        self.models = root / "models"
+        items = list(translations(120, ["de", "en"], 1))
+        lines = [item[code] for item in items for code in ("de", "en")]
+        write_model(self.models / "ems", ["en", "de"], lines)
+        self.text = self.pairs_file(root / "clean/Toy/v1/de-en.tsv", items)
+        self.pairs = [
+            self.pairs_file(
+                root / f"clean/Dev{at}/v1/de-en.tsv", translations(count, ["de", "en"], at)
+            )
+            for at, count in ((2, 30), (3, 12))
+        ]
+
+    @staticmethod
+    def pairs_file(path, items):
+        rows = enumerate(items, start=1)
+        return write_lines(path, [f"{item['de']}\t{item['en']}\t{at}" for at, item in rows])
+
+    def fit(self, name, out=None, **sources):
+        given = {"text": [self.text], "pairs": self.pairs, "model": self.models / "ems"}
+        return fit(
+            self.settings.load(), name, Sources(**given | sources), out or self.models / name
+        )
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """With the folders of the fitted systems. Tests must not change it."""
+    made = Here(tmp_path_factory.mktemp("fused"))
+    for name in ("ngram", "fused", "given"):
+        made.fit(name)
+    return made
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, BASE)
+
+
+LINES = ["Peter 2024 geht.", "Peter goes in 2024.", "x", "Haus, Haus und noch ein Haus", "Nothing"]
+
+# --- settings
+
+
+def test_a_fused_system_has_the_vocabulary_the_languages_and_the_sizes_of_its_trained_one(project):
+    own = {
+        "vocabularies": {"de": {"languages": ["de", "en"]}},
+        "systems": {
+            "one": {"vocabulary": "de", "model": {"layers": 1}, "train": {"seed": 5}},
+            "many": {"each": ["de"], "languages": None} | {"model": {"layers": 2}},
+            "fused": {"kind": "fused", "of": "one"},
+            "each": {"kind": "fused", "of": "many", "each": ["de"]},
+        },
+    }
+    del own["systems"]["many"]["languages"]
+    systems = project.load(BASE | own).systems
+    fused, each = systems["fused"], systems["each-de"]
+    assert (fused.of, fused.vocabulary, fused.languages) == ("one", "de", ("de", "en"))
+    assert (fused.model.layers, fused.train.seed) == (1, 5)
+    assert (each.of, each.vocabulary, each.model.layers) == ("many-de", "de", 2)
+    assert [name for name, system in systems.items() if system.trained] == ["one", "many-de"]
+    assert [name for name, system in systems.items() if system.fitted] == ["fused", "each-de"]
+
+
+def fused(**entry):
+    return {"kind": "fused", "of": "ems", **entry}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"kind": "fused"}, "systems.x.of: expected the name of a system, as kind: fused needs it"),
+        (fused(of="emss"), "systems.x.of: emss is no system; expected one that is trained here"),
+        (
+            fused(of="ngram"),
+            "systems.x.of: ngram is of kind char-ngram; expected one that is train",
+        ),
+        (fused(of="fused"), "systems.x.of: fused is of kind fused; expected one that is trained "),
+        ({"of": "ems"}, "systems.x.of: found 'ems', but kind: encoder takes none"),
+        ({"ngrams": {}}, "systems.x.ngrams: kind: encoder has none; take them out"),
+        (
+            {"kind": "char-ngram", "ngrams": {"weight": 1}},
+            "systems.x.ngrams.weight: only of kind: fused; take it out",
+        ),
+        (
+            {"kind": "char-ngram", "ngrams": {"least": 5}},
+            "systems.x.ngrams.least: 5 is more than systems.x.ngrams.most: 4",
+        ),
+        (fused(ngrams={"power": 3}), "systems.x.ngrams.power: 3 is greater than the maximum of 2"),
+        (fused(model="m"), "systems.x.model: found text, but kind: fused takes none"),
+        (fused(iterations=2), "systems.x.iterations: x is not trained here; leave it out"),
+    ],
+)
+def test_a_system_that_cannot_be_fused_is_one_line_that_names_its_key(project, entry, message):
+    assert message in project.error(changed(BASE, {"systems": {"x": entry}}))
+
+
+def test_without_validation_pairs_both_weights_must_be_given(project):
+    bare = BASE | {"validation": None, "systems": {"ems": {}, "given": SYSTEMS["given"]}}
+    project.load(bare)
+    message = project.error(edited(bare, "systems.given.ngrams", {"weight": 2}))
+    assert "systems.given.ngrams: its weight is chosen on pairs of `validation`" in message
+    assert message.endswith("set `validation`, or `weight` and `power` here")
+
+
+def test_a_fused_system_is_not_exported(project):
+    message = project.error(BASE | {"export": {"systems": ["fused"]}})
+    assert "export.systems: fused is of kind fused, which is not one model; export ems" in message
+
+
+OF_FUSED = {"bench fused tatoeba", "bench given tatoeba"}
+BENCH = {"bench ngram tatoeba"} | OF_FUSED
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "jobs"),
+    [
+        ("systems.ngram.ngrams.buckets", 128, {"bench ngram tatoeba"}),
+        ("systems.fused.ngrams.weight", 3, {"bench fused tatoeba"}),
+        ("systems.given.ngrams", {"buckets": 64, "weight": 2, "power": 0.5, "most": 4}, set()),
+        ("systems.ems.train", {"seed": 3}, {"train ems", "bench ems tatoeba"} | OF_FUSED),
+        ("vocabulary.temperature", 3, {"vocabulary shared"} | BENCH),
+        ("vocabulary.size", 400, {"vocabulary shared"}),
+    ],
+)
+def test_scores_depend_on_the_ngrams_the_sample_and_the_trained_system(project, path, new, jobs):
+    assert changed_jobs(project, BASE, edited(BASE, path, new)) == jobs
+
+
+def test_the_hashes_of_two_systems_of_ngrams_differ(project):
+    by_job = hashes(project.load(BASE))
+    assert len({by_job[name] for name in BENCH}) == len(BENCH)
+
+
+# --- fitting
+
+
+def test_the_weights_are_counted_in_the_training_text_alone(here):
+    about = json.loads((here.models / "ngram/model.json").read_text())
+    assert (about["kind"], about["lines"]) == ("char-ngram", 150)
+    lines = [side for row in here.text.read_text().splitlines() for side in row.split("\t")[:2]]
+    weights = load_file(here.models / "ngram/ngrams.safetensors")["weights"]
+    every, _ = count_idf(lines, NgramSettings())
+    known = every < every.max()
+    assert weights[~known] == pytest.approx(weights.max())  # nothing that is not in the text
+    assert (weights[known] < weights.max()).mean() > 0.5  # the most, of 150 of 240 lines
+    other = here.fit("ngram", here.models.parent / "all", text=[here.text, *here.pairs])
+    assert other["sha256"] != about["sha256"]
+
+
+def test_the_grid_has_every_power_of_every_weight_and_no_ngrams_once():
+    points = grid(NgramSettings())
+    assert len(points) == 1 + (len(WEIGHTS_TRIED) - 1) * len(POWERS_TRIED) == len(set(points))
+    assert points[0] == (0, 0)
+    assert grid(NgramSettings(weight=3)) == [(3, power) for power in POWERS_TRIED]
+    assert grid(NgramSettings(power=1)) == [(weight, 1) for weight in WEIGHTS_TRIED]
+
+
+def test_the_weight_chosen_is_the_best_of_the_grid_by_the_p1_of_its_vectors(here, tmp_path):
+    """P@1 of the vectors in plain loops: the mean of both directions, then of the corpora."""
+    about = json.loads((here.models / "fused/model.json").read_text())
+    scores = {(tried["weight"], tried["power"]): tried["p1"] for tried in about["grid"]}
+    assert list(scores) == grid(NgramSettings())
+    best = max(scores.values())
+    assert scores[about["weight"], about["power"]] == best
+    assert (about["weight"], about["power"]) == next(p for p, p1 in scores.items() if p1 == best)
+    assert best > scores[0, 0]
+    folder = shutil.copytree(here.models, tmp_path / "models") / "fused"
+    for point in [(0.0, 0.0), (1.0, 0.5), (16.0, 2.0)]:
+        weighed = about | dict(zip(("weight", "power"), point, strict=True))
+        (folder / "model.json").write_text(json.dumps(weighed))
+        encoder, means = FusedEncoder(folder), []
+        for path in here.pairs:
+            rows = [row.split("\t") for row in path.read_text().splitlines()]
+            first, second = (
+                encoder.encode([row[side] for row in rows], code).tolist()
+                for side, code in ((0, "de"), (1, "en"))
+            )
+            hits = naive_hits(first, second) + naive_hits(second, first)
+            means.append(100 * sum(hits) / len(hits))
+        assert scores[point] == pytest.approx(sum(means) / 2, abs=0.001)
+
+
+def test_what_is_given_is_not_searched(here, tmp_path):
+    about = json.loads((here.models / "given/model.json").read_text())
+    assert (about["weight"], about["power"], about["grid"]) == (2, 0.5, [])
+    assert here.fit("given", tmp_path / "models/given", pairs=[])["weight"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "sources", "message"),
+    [
+        ("ngram", {"text": []}, "systems.ngram: expected --text, found nothing"),
+        ("fused", {"text": [], "model": None}, "systems.fused: expected --text and --model, found"),
+        ("fused", {"pairs": []}, "systems.fused: expected --pairs, found nothing"),
+        ("ems", {}, "systems.ems: nothing is fitted of kind: encoder as it is set"),
+    ],
+)
+def test_a_source_that_is_missing_is_named_and_nothing_is_written(
+    here, tmp_path, name, sources, message
+):
+    with pytest.raises(EmsError) as error:
+        here.fit(name, tmp_path / "out", **sources)
+    assert message in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_validation_pairs_without_any_are_an_error(here, tmp_path):
+    empty = write_lines(tmp_path / "Dev/v1/de-en.tsv", [])
+    with pytest.raises(Damaged, match=r"de-en.tsv: expected pairs of sentences, found"):
+        here.fit("fused", tmp_path / "out", pairs=[*here.pairs, empty])
+    assert not (tmp_path / "out/model.json").exists()
+
+
+def test_without_idf_a_char_ngram_needs_no_folder(here, tmp_path):
+    ngrams = NgramSettings(idf=False, buckets=64)
+    system = SystemSettings("char-ngram", ngrams=ngrams)
+    vectors = make_encoder(system).encode(LINES, "de")
+    ones = NgramEncoder(ngrams, np.ones(PLACES, np.float32)).encode(LINES, "de")
+    assert np.array_equal(vectors, ones)
+    with pytest.raises(EmsError, match="kind: char-ngram has a model folder; give it by --model"):
+        make_encoder(SystemSettings("char-ngram", ngrams=NgramSettings()))
+
+
+def test_a_killed_fit_leaves_no_folder_that_looks_whole_and_run_again_gives_the_same_bytes(here):
+    words = [sys.executable, "-m", "ems", "fit", "--experiment", "mine", "--system", "fused"]
+    words += ["--text", here.text, "--pairs", *here.pairs, "--model", here.models / "ems"]
+    words += ["--out", here.models / "killed"]
+    root = Path(__file__).parents[1]
+    options = {"cwd": here.settings.root, "env": {**os.environ, "PYTHONPATH": _path(root)}}
+    for text in ("count n-grams: start", "validation: start"):
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, **options) as process:
+            assert any(text in line for line in process.stderr)
+            process.send_signal(signal.SIGKILL)
+        assert not (here.models / "killed/model.json").exists()
+    subprocess.run(words, check=True, capture_output=True, **options)
+    assert {path.name for path in (here.models / "killed").iterdir()} == {
+        *("model.json", "ngrams.safetensors")
+    }
+    for name in ("model.json", "ngrams.safetensors"):
+        expected = (here.models / "fused" / name).read_bytes()
+        assert (here.models / "killed" / name).read_bytes() == expected
+
+
+def _path(root):
+    return os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+# --- vectors
+
+
+def test_the_cosine_of_fused_vectors_is_the_sum_of_both_cosines_weighed_by_length(here):
+    encoder = FusedEncoder(here.models / "given")
+    vectors = encoder.encode(LINES, "de")
+    assert vectors.dtype == np.float32
+    embeddings = SentenceEncoder(here.models / "ems").encode(LINES, "de").tolist()
+    of_ngrams, counts = NgramEncoder.of(here.models / "given").vectors(LINES)
+    of_ngrams = of_ngrams.toarray().tolist()
+    weights = [2 * (count / 100) ** 0.5 for count in counts.tolist()]
+
+    def cosine(one, other):
+        return dot(one, other) / math.sqrt(dot(one, one) * dot(other, other))
+
+    for i in range(len(LINES)):
+        for j in range(len(LINES)):
+            product = weights[i] * weights[j] * cosine(of_ngrams[i], of_ngrams[j])
+            length = math.sqrt((1 + weights[i] ** 2) * (1 + weights[j] ** 2))
+            expected = (cosine(embeddings[i], embeddings[j]) + product) / length
+            found = cosine(vectors[i].tolist(), vectors[j].tolist())
+            assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_tokens_of_a_fused_system_are_those_of_its_trained_one(here):
+    fused, trained = FusedEncoder(here.models / "given"), SentenceEncoder(here.models / "ems")
+    assert fused.token_counts(LINES, "de") == trained.token_counts(LINES, "de")
+
+
+# --- folders
+
+
+def test_a_folder_is_scored_by_hand_as_in_the_workflow(here, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = [(item["de"], item["en"]) for item in translations(20, ["de", "en"], 7)]
+    place = write_tatoeba(tmp_path, "deu", pairs) or tmp_path / "tatoeba"
+    experiment = here.settings.load()
+    for name in ("fused", "ngram"):
+        folder = here.models / name
+        given = Given(["tatoeba"], Path("data"), str(folder), folders={"tatoeba": place})
+        assert f"  {name}\n" in evaluate_by_hand(experiment, given, Path("scores"))
+        rows = json.loads(Path("scores/tatoeba.json").read_text())["rows"]
+        encoder = make_encoder(experiment.systems[name], folder)
+        first, second = (
+            encoder.encode([pair[at] for pair in pairs], code).tolist()
+            for at, code in ((0, "de"), (1, "en"))
+        )
+        hits = naive_hits(first, second)
+        assert rows[0]["value"] == pytest.approx(100 * sum(hits) / len(hits))
+
+
+def test_the_files_of_a_folder_are_its_own_and_of_a_fused_one_those_of_the_trained_encoder(here):
+    ours = ["model.json", "model.safetensors", "vocabulary.model"]
+
+    def files(name):
+        paths = model_files(SystemSettings("folder", place=str(here.models / name)))
+        return [str(Path(path).resolve().relative_to(here.models.resolve())) for path in paths]
+
+    assert files("ems") == files("absent")[:0] + [f"ems/{name}" for name in ours]
+    assert files("absent") == [f"absent/{name}" for name in ours]
+    assert files("ngram") == ["ngram/model.json", "ngram/ngrams.safetensors"]
+    own = ["fused/model.json", "fused/ngrams.safetensors"]
+    assert files("fused") == [*own, *(f"ems/{name}" for name in ours)]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("fused", "fused"), ("ngram", "char-ngram")])
+def test_what_needs_one_model_says_that_a_folder_of_ngrams_is_none(here, name, kind):
+    with pytest.raises(EmsError, match=f"expected the model folder of a trained .* kind {kind}, "):
+        Encoder(here.models / name)
+
+
+def test_a_trained_encoder_that_was_trained_again_is_an_error(here, tmp_path):
+    models = shutil.copytree(here.models, tmp_path / "models")
+    (models / "ems/model.json").write_text((models / "ems/model.json").read_text() + "\n")
+    with pytest.raises(Damaged, match=r"not the model that .*fused was made with"):
+        FusedEncoder(models / "fused")
+
+
+def _weights_of(folder, weights):
+    save_file({"weights": weights}, folder / "ngrams.safetensors")
+    about = json.loads((folder / "model.json").read_text())
+    about["sha256"] = {"ngrams.safetensors": sha256_file(folder / "ngrams.safetensors")}
+    (folder / "model.json").write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: (f / "ngrams.safetensors").unlink(), "no such file"),
+        (lambda f: (f / "ngrams.safetensors").write_bytes(b"x"), "its sha256 is not the one in"),
+        (lambda f: _weights_of(f, np.ones(3, np.float32)), r"expected float32\[1048576\], found"),
+        (lambda f: (f / "model.json").write_text('{"kind": "fused"}'), "expected a list"),
+        (lambda f: (f / "model.json").write_text('{"kind": "other"}'), "under `kind`, found 'oth"),
+    ],
+)
+def test_a_spoilt_folder_is_named(here, tmp_path, spoil, message):
+    folder = shutil.copytree(here.models, tmp_path / "models") / "fused"
+    spoil(folder)
+    with pytest.raises(EmsError, match=message):
+        FusedEncoder(folder)
