@@ -92,6 +92,18 @@ def is_ours(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED))
 
 
+def has_code(folder: Path) -> bool:
+    """Return whether an exported folder has code for sentence-transformers; ems runs none of it."""
+    path = folder / EXPORTED
+    return path.is_file() and read_json(path, EXPORT)["model"].get("ngrams", 0) > 0
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """Return the description of a model folder, or of an exported one in the same form."""
+    exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
+    return _read_export(folder) if exported else read_model(folder)
+
+
 def _read_export(folder: Path) -> dict[str, Any]:
     """Return the description of an exported folder in the form of model.json."""
     own = read_json(folder / EXPORTED, EXPORT)
@@ -110,7 +122,7 @@ def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module
     if name == TABLE:
         return from_table(tensors["embedding.weight"], sizes)
     encoder = Encoder(sizes, pieces)
-    if "weights" in description:
+    if "weights" in description and sizes.attends:
         tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
     encoder.load_state_dict(tensors)
     return encoder
@@ -137,8 +149,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
-        exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
-        self._description = description = _read_export(folder) if exported else read_model(folder)
+        self._description = description = describe(folder)
         self.folder = folder
         _check_files(folder, description["sha256"])
         self.segmenters: dict[str, str] = description["segmenters"]
@@ -148,7 +159,8 @@ class SentenceEncoder:
             self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
         except (KeyError, OSError, RuntimeError, ValueError, SafetensorError) as error:
             problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
-            raise Damaged(folder / (EXPORTED if exported else DESCRIPTION), problem) from None
+            name = EXPORTED if "weights" in description else DESCRIPTION
+            raise Damaged(folder / name, problem) from None
         self.encoder.to(choose_device(device)).eval()
         self.device, self.precision = self.encoder.device, precision
         if precision == "int8":

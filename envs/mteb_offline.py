@@ -30,6 +30,7 @@ from ems.commands.common import experiment_of, site_settings
 from ems.config import Experiment
 from ems.errors import EmsError
 from ems.evalsets.sets import default_folder, read_bitext
+from ems.export.code import code_of
 from ems.files import write_json
 from ems.flags import Assignment
 from ems.languages import load_languages
@@ -314,14 +315,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def load_model(place: str) -> Any:
-    """Return the sentence-transformers model of a folder. Raises `EmsError` if it is none."""
+    """Return the sentence-transformers model of a folder, whose code is run if it has any.
+
+    Raises `EmsError` if it is none.
+    """
     if find_spec("mteb") is None:
         raise EmsError("mteb is not installed; in this project's folder: pip install '.[mteb]'")
     if not (Path(place) / "modules.json").is_file():
         raise EmsError(f"{place}: expected a folder that `ems export` wrote, with modules.json")
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(place, local_files_only=True)
+    code = code_of(Path(place))
+    if code:
+        print(f"{place}: sentence-transformers runs {', '.join(code)} of it", file=sys.stderr)
+    return SentenceTransformer(place, local_files_only=True, trust_remote_code=bool(code))
 
 
 def score(name: str, experiment: Experiment, model: Any, options: argparse.Namespace) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from eval_steps import planted
 
 from ems.bench.margin import pairs_of
+from ems.export.code import code_of
 from ems.text.pieces import Advance, Piece
 from ems.use import mining
 from ems.use.encoder import Encoder
@@ -52,7 +53,9 @@ def by_st(options: Options, name: str = "exported") -> Figures:
     """sentence-transformers on an exported folder."""
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(vars(options)[name]), device="cpu")
+    folder = vars(options)[name]
+    code = bool(code_of(folder))
+    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=code)
     return _speed(lambda lines: model.encode(lines, batch_size=BATCH), options)
 
 
@@ -64,7 +67,10 @@ def by_onnxruntime(options: Options, precision: str) -> Figures:
     threads = SessionOptions()
     threads.intra_op_num_threads = options.threads
     session = InferenceSession(options.exported / GRAPHS[precision], threads)
-    tokenizer = Tokenizer.from_file(str(options.exported / "tokenizer.json"))
+    path = options.exported / "tokenizer.json"
+    if not path.is_file():  # of a static table
+        path = options.exported / "0_StaticEmbedding/tokenizer.json"
+    tokenizer = Tokenizer.from_file(str(path))
     tokenizer.enable_padding()
     tokenizer.enable_truncation(Encoder(options.model, "cpu")._lines.encoder.settings.max_tokens)
 

@@ -38,7 +38,8 @@ LOADS = {
     "ours": ("model", "from ems import Encoder; Encoder({!r}, 'cpu')"),
     "st": (
         "exported",
-        "from sentence_transformers import SentenceTransformer as S; S({!r}, device='cpu')",
+        "from sentence_transformers import SentenceTransformer as S; "
+        "S({!r}, device='cpu', trust_remote_code=True)",
     ),
 }
 
@@ -69,9 +70,9 @@ def export(model: Path, out: Path, *flags: str) -> Path:
 
 
 def made_table(model: Path, folder: Path) -> Path:
-    """A model of random weights with the vocabulary of `model`, no layers and no positions."""
+    """A model of random weights with the vocabulary of `model`, no layers, positions or n-grams."""
     about = read_json(model / "model.json", {})
-    about["model"] |= {"layers": 0, "positions": "none"}
+    about["model"] |= {"layers": 0, "positions": "none", "ngrams": 0}
     about.pop("training", None)
     folder.mkdir()
     (folder / VOCABULARY).write_bytes((model / VOCABULARY).read_bytes())

@@ -11,10 +11,11 @@ from safetensors.torch import load_file, save_file
 
 from ems.files import sha256_file
 from ems.model.encoder import Encoder
+from ems.model.letters import letters_of
 from ems.model.settings import EncoderSettings
 from ems.segmenters.base import segmenter as make_segmenter
 from ems.text.settings import VocabularySettings
-from ems.text.subwords import train_vocabulary
+from ems.text.subwords import load_vocabulary, train_vocabulary
 
 SIZES = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.1}
 SIZES |= {"attention_dropout": 0.1, "max_tokens": 12}
@@ -45,7 +46,11 @@ def write_model(folder, languages, text, pieces=80, seed=0, segmenter="none", si
     torch.manual_seed(seed)
     encoder = Encoder(EncoderSettings(**sizes), size)
     with torch.no_grad():
-        encoder.tokens.weight.mul_(30)  # so that sentences differ clearly
+        vectors = encoder.tokens if encoder.settings.attends else encoder.table.pieces
+        vectors.weight.mul_(30)  # so that sentences differ clearly
+    if encoder.settings.ngrams:
+        encoder.table.ngrams.table.weight.data.mul_(30)
+        encoder.table.ngrams.letters.copy_(letters_of(load_vocabulary(folder / "vocabulary.model")))
     save_file(encoder.state_dict(), folder / "model.safetensors")
     names = ("model.safetensors", "vocabulary.model")
     description = {

@@ -134,6 +134,21 @@ def test_a_command_and_a_sentence_transformers_folder_are_evaluated(here, capfd)
     assert len(read_score_file(Path("out/tatoeba.json")).labelled()) == 2
 
 
+def test_an_export_with_n_grams_has_the_scores_of_its_model_and_no_code_of_it_is_run(here, capfd):
+    needs(find_spec("sentence_transformers"), "sentence-transformers (pip install '.[peers]')")
+    sizes = {"layers": 0, "table": 24, "ngrams": 1009}
+    write_model(Path("spelt"), ["en", "de"], TEXT, pieces=60, sizes=sizes)
+    Path("lines.txt").write_text("der hund\nthe dog\n", encoding="utf-8")
+    export = ["export", "--model", "spelt", "--out", "exported", "--verify", "lines.txt"]
+    assert main(export) == 0
+    (Path("exported") / "ngram_embedding.py").write_text("raise SystemExit('run')")
+    scores = []
+    for name in ("spelt", "exported"):
+        run(capfd, "--model", name, "--bench", "tatoeba", "--out", name + "-scores")
+        scores.append(read_score_file(Path(name + "-scores/tatoeba.json")).labelled())
+    assert scores[0] == scores[1]
+
+
 def test_our_model_is_scored_on_the_languages_that_it_knows(here, capfd):
     write_model(Path("german"), ["en", "de"], TEXT, pieces=60)
     run(capfd, "--model", "german", "--bench", "tatoeba", "--out", "out")

@@ -36,7 +36,18 @@ KINDS = {  # name: (sizes, segmenter, settings of the vocabulary, flags)
         ["--onnx", "--dimensions", "10"],
     ),
     "static": ({**SIZES, "layers": 0, "positions": "none"}, "unicode", {}, ["--onnx", "--int8"]),
+    "table": ({**SIZES, "layers": 0, "table": 24}, "none", {}, ["--onnx", "--dimensions", "10"]),
+    "ngrams": (
+        {**SIZES, "layers": 0, "table": 24, "ngrams": 1009},
+        "unicode",
+        {"byte_fallback": True, "character_coverage": 0.99},
+        ["--onnx", "--int8", "--dimensions", "10"],
+    ),
 }
+STATIC = {"static", "table"}  # of one vector for each piece
+BY_CODE = {"ngrams"}
+INT8 = {name for name, kind in KINDS.items() if "--int8" in kind[3]}
+CUT = {name for name, kind in KINDS.items() if "--dimensions" in kind[3]}
 
 
 def made_model(folder, kind):
@@ -71,12 +82,12 @@ def exported(request, tmp_path_factory):
 
 def ours_of(kind, model, lines):
     vectors = SentenceEncoder(model, "cpu").encode(lines, "de")
-    vectors = vectors[:, :10] if kind == "mean-max" else vectors
+    vectors = vectors[:, :10] if kind in CUT else vectors
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def test_sentence_transformers_gives_our_vectors_of_text_that_the_export_never_saw(exported):
-    """Short and cut, capitals, special pieces as text; without `trust_remote_code`."""
+    """Short and cut, capitals, special pieces as text; `trust_remote_code` for n-grams alone."""
     from sentence_transformers import SentenceTransformer
 
     kind, model, folder = exported
@@ -86,12 +97,14 @@ def test_sentence_transformers_gives_our_vectors_of_text_that_the_export_never_s
         " ".join(TEXT[-9:]),
         "<pad> <2en>",
     ]
-    loaded = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    loaded = SentenceTransformer(
+        str(folder), device="cpu", local_files_only=True, trust_remote_code=kind in BY_CODE
+    )
     vectors = loaded.encode(lines, batch_size=7, show_progress_bar=False)
     expected = ours_of(kind, model, lines)
     assert np.abs(vectors - expected).max() < 1e-5
     assert np.abs(expected - expected.mean(0)).max() > 0.01  # vectors differ
-    assert not loaded.encode([""] * (kind == "static")).any()
+    assert not loaded.encode([""] * (kind in STATIC | BY_CODE)).any()
 
 
 def test_the_graph_gives_our_vectors_at_every_length_and_batch(exported):
@@ -99,7 +112,7 @@ def test_the_graph_gives_our_vectors_at_every_length_and_batch(exported):
     from tokenizers import Tokenizer
 
     kind, model, folder = exported
-    body = folder / "0_StaticEmbedding" if kind == "static" else folder
+    body = folder / "0_StaticEmbedding" if kind in STATIC else folder
     cut = Tokenizer.from_file(str(body / "tokenizer.json"))
     session = InferenceSession(folder / "onnx/model.onnx")
     lines = sorted(TEXT[-40:], key=len)
@@ -109,9 +122,19 @@ def test_the_graph_gives_our_vectors_at_every_length_and_batch(exported):
         padded = np.array([one + [0] * (longest - len(one)) for one in ids])
         mask = np.array([[1] * len(one) + [0] * (longest - len(one)) for one in ids])
         given = {"input_ids": padded, "attention_mask": mask}
-        states, vectors = session.run(["token_embeddings", "sentence_embedding"], given)
-        assert states.shape[:2] == padded.shape
+        vectors, *states = session.run(sorted(out.name for out in session.get_outputs()), given)
+        assert [each.shape[:2] for each in states] == [padded.shape] * (
+            "table" not in KINDS[kind][0]
+        )
         assert np.abs(vectors - ours_of(kind, model, batch)).max() < 1e-5
+
+
+def test_ems_reads_the_folder_back(exported):
+    kind, model, folder = exported
+    expected = ours_of(kind, model, TEXT[-9:])
+    vectors = SentenceEncoder(folder, "cpu").encode(TEXT[-9:], "de")[:, : expected.shape[1]]
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert np.abs(vectors - expected).max() < 1e-6
 
 
 def test_the_card_is_one_of_the_hub_and_the_sums_are_those_of_the_files(exported):
@@ -120,7 +143,9 @@ def test_the_card_is_one_of_the_hub_and_the_sums_are_those_of_the_files(exported
     matter = yaml.safe_load(card.split("---\n")[1])
     assert matter["language"] == ["en", "de"]
     assert matter["library_name"] == "sentence-transformers"
-    assert ("8 bits" in card or "int8" in card) == (kind != "mean-max")
+    assert ("8 bits" in card or "int8" in card) == (kind in INT8)
+    assert ("trust_remote_code=True" in card) == (kind in BY_CODE)
+    assert ("The order of words is not seen" in card) == (kind != "mean")
     assert "the token ids of 0 lines differ" in card
     assert ("SiLU" in card) == (kind == "mean")
     for code in re.findall(r"```python\n(.*?)```", card, re.DOTALL):

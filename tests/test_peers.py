@@ -301,6 +301,9 @@ def test_the_files_of_a_system_are_those_whose_change_makes_it_stale(tmp_path, m
     assert model_files(replace(hub, place="m")) == ["m/1_Pooling/config.json", "m/config.json"]
     ours = ["x/model.json", "x/model.safetensors", "x/vocabulary.model"]
     assert model_files(SystemSettings("folder", place="x")) == ours
+    (tmp_path / "m/ems.json").write_text("")
+    sums = ["m/ems.json", "m/SHA256SUMS"]
+    assert model_files(SystemSettings("folder", place="m")) == sums
     assert model_files(SystemSettings("command", place="python run.py {lines} {out}")) == ["run.py"]
     assert model_files(SystemSettings("char-ngram")) == []
 

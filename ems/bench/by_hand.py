@@ -13,7 +13,7 @@ from ems.bench.encoders import make_encoder, model_files
 from ems.bench.registry import evaluate
 from ems.benchmarks import benchmarks, sets_of
 from ems.config import Experiment, SystemSettings
-from ems.encode import read_model
+from ems.encode import DESCRIPTION, describe, has_code
 from ems.errors import EmsError
 from ems.evalsets.sets import data_files, default_folder
 from ems.files import sha256_file
@@ -70,8 +70,8 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
 def _system(experiment: Experiment, given: Given) -> SystemSettings:
     """Return the entry under `systems` for a model or a command.
 
-    A folder with a model.json is a model of ours and has the languages that it was trained for;
-    anything else is for sentence-transformers.
+    A folder with a model.json is a model of ours and has the languages that it was trained for, and
+    so is one that we exported with code, which is not run; all else is for sentence-transformers.
     """
     if (given.model is None) == (given.command is None):
         raise EmsError("ems eval: give either --model or --command")
@@ -79,10 +79,10 @@ def _system(experiment: Experiment, given: Given) -> SystemSettings:
     if given.command is not None:
         return SystemSettings("command", languages=languages, place=given.command)
     folder = Path(given.model)
-    if not (folder / "model.json").is_file():
+    if not (folder / DESCRIPTION).is_file() and not has_code(folder):
         return SystemSettings("sentence-transformers", languages=languages, place=given.model)
     of_ngrams = kind_of(folder)
-    known = read_description(folder)["languages"] if of_ngrams else read_model(folder)["segmenters"]
+    known = read_description(folder)["languages"] if of_ngrams else describe(folder)["segmenters"]
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
         raise EmsError(

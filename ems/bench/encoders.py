@@ -3,7 +3,7 @@
     encoder                trained by this experiment: its model folder
     char-ngram             n-grams of letters; with `idf`: the folder of their weights
     fused                  an encoder of this experiment and n-grams: the folder of their weights
-    folder                 `model`: a folder of one of these, or of an imported checkpoint
+    folder                 `model`: a folder of one of these, imported or exported ones too
     sentence-transformers  `model`: a folder or a name of the Hugging Face hub
     command                `command`: any program that turns lines into a .npy
 
@@ -56,7 +56,8 @@ def model_files(system: SystemSettings) -> list[str]:
     """Return local files that an external system depends on: its model folder, or files of its
     command.
 
-    Hidden files do not count, and of our model folders only the files that encoding reads.
+    Hidden files do not count, and of our model folders only the files that encoding reads, or of
+    exported ones the files that have the checksums of all.
     """
     if system.kind == "command":
         return command_files(system.place.split())

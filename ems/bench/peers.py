@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ems.batches import batched
+from ems.encode import has_code
 from ems.errors import EmsError
 from ems.files import sha256_file, visible_files
 from ems.progress import Progress
@@ -80,6 +81,11 @@ def _loaded(model: str, device: str | None) -> Any:
         raise EmsError(f"{model}: {HOW_TO_INSTALL}")
     if model.startswith((".", "/", "~")) and not Path(model).is_dir():
         raise EmsError(f"{model}: no such folder; expected a sentence-transformers model")
+    if has_code(Path(model)):
+        raise EmsError(
+            f"{model}: sentence-transformers would run code of this folder; name it as a system of "
+            "`kind: folder`, which ems reads itself"
+        )
     from sentence_transformers import SentenceTransformer
 
     try:

@@ -71,9 +71,9 @@ class SystemEntry(Overrides):
     kind: Kind = Field(
         "encoder",
         description="encoder is trained here; the others are not: folder (`model`: a model "
-        "folder of ours), sentence-transformers (`model`: a folder, or a name of the Hugging "
-        "Face hub), command (`command`), char-ngram (n-grams of letters, `ngrams`), fused (the "
-        "embedding of a system that is trained here, `of`, and n-grams beside it).",
+        "folder of ours, or an exported one), sentence-transformers (`model`: a folder, or a name "
+        "of the Hugging Face hub), command (`command`), char-ngram (n-grams of letters, `ngrams`), "
+        "fused (the embedding of a system that is trained here, `of`, and n-grams beside it).",
     )
     of: Name | None = Field(
         None,

@@ -31,6 +31,17 @@ def table(encoder: Encoder) -> Tensor:
     return encoder.input_norm(encoder.tokens.weight).cpu().clone()
 
 
+def table_weights(encoder: Encoder, dimensions: int) -> dict[str, Tensor]:
+    """Return the weights of an encoder without layers by our names, with the first `dimensions` of
+    each vector, on the CPU.
+    """
+    state = {name: value.cpu() for name, value in encoder.state_dict().items()}
+    return {
+        name: value[:, :dimensions].contiguous() if value.is_floating_point() else value
+        for name, value in state.items()
+    }
+
+
 def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
     """Return the weights by BertModel's names, on the CPU."""
     state = {name: value.detach().cpu() for name, value in encoder.state_dict().items()}

@@ -19,6 +19,7 @@ from ems.benchmarks import benchmark, has, module
 from ems.config.experiment import MULTIWAY
 from ems.corpora.catalogue import licence_of, versions_of
 from ems.errors import EmsError
+from ems.export.code import FILES
 from ems.export.folder import Exported
 from ems.export.segmenters import Loss
 from ems.files import read_json
@@ -31,6 +32,13 @@ from ems.tables.engine import Declaration, write_systems
 COSTS = record({"seconds": AMOUNT, "cpu_seconds": AMOUNT, "max_rss_mb": AMOUNT})
 NORMAL = 1.96  # standard deviations of a 95 % interval
 UNKNOWN = "the user's own"
+CODE = f"""\
+sentence-transformers has no module for n-grams. With `trust_remote_code=True` it runs \
+{", ".join(f"`{Path(name).name}`" for name in FILES)} of this folder. They look up the letters of \
+each piece, hash neighbouring ones, and average rows of two tables. They read `tokenizer.json` and \
+`model.safetensors`, write nothing unless the model is saved, and need torch, tokenizers and \
+sentence-transformers 6 or later. onnxruntime and ems do not run them.
+"""
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,14 @@ def _front_matter(exported: Exported) -> str:
 def _opening(exported: Exported) -> str:
     settings, languages = exported.ours.encoder.settings, _languages(exported)
     pieces = exported.ours.vocabulary.get_piece_size()
-    body = (
-        "a table of one vector per piece, without a matrix product"
-        if exported.static
-        else f"Transformer layers: {settings.layers}, of width {settings.width}"
-    )
+    body = f"Transformer layers: {settings.layers}, of width {settings.width}"
+    if exported.static or exported.ngrams:
+        megabytes = 4e-6 * (pieces + exported.ngrams) * exported.dimensions
+        ngrams = f" and {exported.ngrams:,} of hashed n-grams of romanised letters"
+        body = (
+            f"a table of one vector per piece{ngrams if exported.ngrams else ''}, without a matrix "
+            f"product: {megabytes:,.1f} MB"
+        )
     return (
         f"# {_name(exported)}\n\n"
         f"A sentence encoder for {len(languages)} languages, trained by EMS from parallel text. "
@@ -108,10 +119,11 @@ def _opening(exported: Exported) -> str:
 
 
 def _loading(exported: Exported) -> str:
+    trusted = ", trust_remote_code=True" if exported.ngrams else ""
     blocks = {
         "sentence-transformers": (
             "from sentence_transformers import SentenceTransformer\n\n"
-            'model = SentenceTransformer("path/of/this/folder")\n'
+            f'model = SentenceTransformer("path/of/this/folder"{trusted})\n'
             'vectors = model.encode(["Hello", "Hallo"])\n'
             "print(model.similarity(vectors, vectors))"
         ),
@@ -132,7 +144,7 @@ def _loading(exported: Exported) -> str:
             '(vector,) = session.run(["sentence_embedding"], given)'
         )
     parts = [f"With {name}:\n\n```python\n{code}\n```\n" for name, code in blocks.items()]
-    return "\n".join(["## Use\n", *parts])
+    return "\n".join(["## Use\n", *parts, *([CODE] if exported.ngrams else [])])
 
 
 def _limits(exported: Exported, loss: Loss | None) -> str:
@@ -155,7 +167,7 @@ def _limits(exported: Exported, loss: Loss | None) -> str:
             "Servers that know a single kind of pooling cannot serve mean and maximum together; "
             "the ONNX graph has both inside."
         )
-    if settings.positions == "none":
+    if settings.positions == "none" or not settings.attends:
         limits.append("The order of words is not seen.")
     text = "".join(f"- {limit}\n" for limit in limits)
     return f"## Limits\n\n{text}{_lost(loss) if loss else ''}"

@@ -1,6 +1,7 @@
 """`ems export`: write the folder of a trained encoder, check it in another process, describe it.
 
     modules.json, config.json, model.safetensors, tokenizer.json, ...   for sentence-transformers
+    ngram_embedding.py, table.py, ngrams.py                             its code of n-grams
     onnx/model.onnx, onnx/model_qint8.onnx                              for onnxruntime
     vocabulary.model, ems.json                                          for ems
     README.md, SHA256SUMS                                               for people
@@ -13,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +27,10 @@ import torch
 from ems.encode import TABLE, SentenceEncoder, read_model
 from ems.errors import EmsError
 from ems.export import check_installed, is_export
-from ems.export.bert import bert_config, bert_weights, is_table, table
+from ems.export.bert import bert_config, bert_weights, is_table, table, table_weights
+from ems.export.code import MODULE, write_code
 from ems.export.onnx import write_int8, write_onnx
+from ems.export.onnx_table import write_table
 from ems.export.tokenizer import make_tokenizer, tokenizer_config
 from ems.files import (
     ENCODER,
@@ -71,6 +75,13 @@ class Exported:
 
     def __post_init__(self) -> None:
         self.description = read_model(self.model)
+        sizes = self.description["model"]
+        if sizes["layers"] and sizes.get("table"):
+            raise EmsError(
+                f"{self.model}: ems export cannot write a model with layers and a table (layers: "
+                f"{sizes['layers']}, table: {sizes['table']}); use it by `ems encode` or "
+                "ems.Encoder, or train one with `layers: 0` or `table: 0`"
+            )
         self.ours = SentenceEncoder(self.model, "cpu")
         languages = {UNSEEN, *self.ours.segmenters}
         self.ours.segmenters = dict.fromkeys(languages, self.segmenter)
@@ -97,6 +108,11 @@ class Exported:
     def static(self) -> bool:
         """Return whether it is a table of vectors, without a matrix product."""
         return is_table(self.ours.encoder.settings)
+
+    @property
+    def ngrams(self) -> int:
+        """The rows of its second table, of n-grams; with it the folder has code of its own."""
+        return self.ours.encoder.settings.ngrams
 
 
 def export(
@@ -127,33 +143,47 @@ def write_model(exported: Exported, folder: Path) -> None:
     vocabulary = exported.model / VOCABULARY
     format_ = exported.description.get("format_characters", "keep")
     tokenizer = make_tokenizer(vocabulary, exported.segmenter, format_, settings.max_tokens)
-    pieces = exported.ours.vocabulary.get_piece_size()
-    first = [exported.ours.vocabulary.id_to_piece(at) for at in range(2)]
     copyfile(vocabulary, folder / VOCABULARY)
     write_json(folder / EXPORTED, _ours(exported, format_))
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
+    body = (folder / TABLE).parent if exported.static else folder
     if exported.static:
-        body = (folder / TABLE).parent
         weights = table(encoder)[:, : exported.dimensions].contiguous()
         _write_tensors({"embedding.weight": weights}, folder / TABLE)
+    elif exported.ngrams:
+        _write_tensors(table_weights(encoder, exported.dimensions), folder / ENCODER)
+        write_code(folder)
     else:
-        body = folder
-        _write_tensors(bert_weights(encoder), folder / ENCODER)
-        write_json(folder / "config.json", bert_config(settings, pieces))
-        write_json(folder / "tokenizer_config.json", tokenizer_config(settings.max_tokens, first))
-        write_json(
-            folder / "special_tokens_map.json", {"pad_token": first[0], "unk_token": first[1]}
-        )
-        write_json(
-            folder / "sentence_bert_config.json",
-            {"max_seq_length": settings.max_tokens, "do_lower_case": False},
-        )
+        _write_bert(exported, folder)
     write_text(body / "tokenizer.json", tokenizer.to_str(pretty=True))
     write_json(folder / "modules.json", _modules(exported, folder))
     if exported.options.onnx or exported.options.int8:
-        write_onnx(encoder.state_dict(), settings, exported.dimensions, folder / "onnx/model.onnx")
+        _write_graph(exported, folder / "onnx/model.onnx")
     if exported.options.int8:
         write_int8(folder / "onnx/model.onnx", folder / "onnx/model_qint8.onnx")
+
+
+def _write_bert(exported: Exported, folder: Path) -> None:
+    """Write the weights, the sizes and the settings of the tokenizer, as transformers has them."""
+    encoder, settings = exported.ours.encoder, exported.ours.encoder.settings
+    pieces = exported.ours.vocabulary.get_piece_size()
+    first = [exported.ours.vocabulary.id_to_piece(at) for at in range(2)]
+    _write_tensors(bert_weights(encoder), folder / ENCODER)
+    write_json(folder / "config.json", bert_config(settings, pieces))
+    write_json(folder / "tokenizer_config.json", tokenizer_config(settings.max_tokens, first))
+    write_json(folder / "special_tokens_map.json", {"pad_token": first[0], "unk_token": first[1]})
+    write_json(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": settings.max_tokens, "do_lower_case": False},
+    )
+
+
+def _write_graph(exported: Exported, out: Path) -> None:
+    encoder, dimensions = exported.ours.encoder, exported.dimensions
+    if encoder.table is not None:
+        write_table(table_weights(encoder, dimensions), out)
+    else:
+        write_onnx(encoder.state_dict(), encoder.settings, dimensions, out)
 
 
 def _ours(exported: Exported, format_characters: str) -> dict[str, Any]:
@@ -161,6 +191,8 @@ def _ours(exported: Exported, format_characters: str) -> dict[str, Any]:
     known = ("name", "experiment", "identity", "languages", "model")
     kept = {key: exported.description[key] for key in known if key in exported.description}
     kept["exported_from"] = exported.description["sha256"]
+    if exported.ngrams:  # the weights are cut
+        kept["model"] = {**kept["model"], "table": exported.dimensions}
     own = {"segmenter": exported.segmenter, "format_characters": format_characters}
     return {**kept, **own, "dimensions": exported.dimensions, "static": exported.static}
 
@@ -168,19 +200,23 @@ def _ours(exported: Exported, format_characters: str) -> dict[str, Any]:
 def _modules(exported: Exported, folder: Path) -> list[dict[str, Any]]:
     """Write the folders of the modules after the first; return modules.json."""
     settings = exported.ours.encoder.settings
-    steps = [("StaticEmbedding", "0_StaticEmbedding")] if exported.static else [("Transformer", "")]
-    if not exported.static:
-        steps.append(("Pooling", "1_Pooling"))
+    steps = []
+    if exported.static:
+        steps.append((f"{MODULES}.StaticEmbedding", "0_StaticEmbedding"))
+    elif exported.ngrams:
+        steps.append((MODULE, ""))
+    else:
+        steps += [(f"{MODULES}.Transformer", ""), (f"{MODULES}.Pooling", "1_Pooling")]
         write_json(folder / "1_Pooling/config.json", _pooling(settings))
         if exported.dimensions < settings.pooled_width:
-            steps.append(("Dense", "2_Dense"))
+            steps.append((f"{MODULES}.Dense", "2_Dense"))
             _write_prefix(settings.pooled_width, exported.dimensions, folder / "2_Dense")
     name = f"{len(steps)}_Normalize"
     (folder / name).mkdir()
-    steps.append(("Normalize", name))
+    steps.append((f"{MODULES}.Normalize", name))
     write_json(folder / name / "config.json", {})
     return [
-        {"idx": at, "name": str(at), "path": path, "type": f"{MODULES}.{kind}"}
+        {"idx": at, "name": str(at), "path": path, "type": kind}
         for at, (kind, path) in enumerate(steps)
     ]
 
@@ -269,7 +305,9 @@ def _in_another_process(folder: Path, expected: bytes) -> Figures:
     """Return what `ems.export.verify` says. Raises `EmsError` with the end of its error."""
     command = [sys.executable, "-m", "ems.export.verify", str(folder.resolve())]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    done = subprocess.run(command, input=expected, capture_output=True, env=environment)
+    with tempfile.TemporaryDirectory(prefix="ems-verify-") as copies:
+        environment["HF_MODULES_CACHE"] = copies  # transformers copies code before it runs it
+        done = subprocess.run(command, input=expected, capture_output=True, env=environment)
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split())[-TAIL:]
         raise EmsError(

@@ -7,29 +7,27 @@ of the vector are inside, so `sentence_embedding` is what `SentenceTransformer.e
 
 import logging
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from torch import Tensor
 
+from ems.export.graph import EMBEDDING, Graph
 from ems.files import atomic_path
 from ems.model.settings import EncoderSettings
 
-OPSET, IR = 17, 8  # LayerNormalization came with 17; onnxruntime 1.14 and later read both
+STATES = "token_embeddings"
 FAR = -1e30  # added to the score of a padded token: its share is 0
-LEAST = 1e-12  # of a length, as torch.nn.functional.normalize has it
 
 
 def write_onnx(
     state: dict[str, Tensor], settings: EncoderSettings, dimensions: int, out: Path
 ) -> None:
     """Write the graph of an encoder's `state_dict`."""
-    graph = _Graph(state, settings)
+    graph = _Encoder(state, settings)
     states, mask = graph.states()
-    graph.name(states, "token_embeddings")
-    graph.name(graph.pooled(states, mask, dimensions), "sentence_embedding")
-    with atomic_path(out) as temporary:
-        temporary.write_bytes(graph.model().SerializeToString())
+    graph.name(states, STATES)
+    graph.name(graph.pooled(states, mask, dimensions), EMBEDDING)
+    shapes = {STATES: ["batch", "length", settings.width], EMBEDDING: ["batch", "dimensions"]}
+    graph.write(out, shapes)
 
 
 def write_int8(source: Path, out: Path) -> None:
@@ -46,17 +44,13 @@ def write_int8(source: Path, out: Path) -> None:
     logging.root.handlers[:] = handlers
 
 
-class _Graph:
-    """Nodes and weights that are added one by one; each method returns the name of a result."""
+class _Encoder(Graph):
+    """The layers and the pooling."""
 
     def __init__(self, state: dict[str, Tensor], settings: EncoderSettings) -> None:
-        import onnx
-
-        self.onnx = onnx
+        super().__init__()
         self.settings = settings
         self.state = {name: value.detach().cpu().numpy() for name, value in state.items()}
-        self.nodes: list[Any] = []
-        self.weights: list[Any] = []
 
     def states(self) -> tuple[str, str]:
         """Return the states (n, L, d) of all tokens, and the mask (n, L, 1) as numbers."""
@@ -66,7 +60,7 @@ class _Graph:
             of = self.weight("positions.weight"), self.integers([0]), length, self.integers([0])
             states = self.add("Add", states, self.add("Slice", *of))  # (n, L, d)
         states = self.norm(states, "input_norm")
-        mask = self.add("Cast", "attention_mask", to=self.onnx.TensorProto.FLOAT)  # (n, L)
+        mask = self.cast("attention_mask", "FLOAT")  # (n, L)
         hidden = self.add("Mul", self.add("Sub", self.number(1), mask), self.number(FAR))
         hidden = self.add("Unsqueeze", hidden, self.integers([1, 2]))  # (n, 1, 1, L)
         for number in range(self.settings.layers):
@@ -116,10 +110,8 @@ class _Graph:
             largest = self.add("ReduceMax", self.add("Add", real, hidden), axes=[1], keepdims=0)
             vectors = self.add("Concat", vectors, largest, axis=1)  # (n, 2d)
         if dimensions < self.settings.pooled_width:
-            cut = self.integers([0]), self.integers([dimensions]), self.integers([1])
-            vectors = self.add("Slice", vectors, *cut)
-        length = self.add("ReduceL2", vectors, axes=[1], keepdims=1)
-        return self.add("Div", vectors, self.add("Max", length, self.number(LEAST)))
+            vectors = self.slice(vectors, 0, dimensions)
+        return self.unit(vectors)
 
     def norm(self, states: str, name: str) -> str:
         """Return the states after a layer norm."""
@@ -132,50 +124,6 @@ class _Graph:
         matrix = self.constant(f"{name}.matrix", self.state[f"{name}.weight"].T)
         return self.add("Add", self.add("MatMul", states, matrix), self.weight(f"{name}.bias"))
 
-    # --- parts of a graph
-
-    def add(self, kind: str, *inputs: str, count: int = 0, **attributes: Any) -> Any:
-        """Add a node; return the name of its result, or a list of names if it has a `count`."""
-        at = len(self.nodes)
-        results = [f"{kind}_{at}_{number}" for number in range(count or 1)]
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, results, **attributes))
-        return results if count else results[0]
-
-    def name(self, result: str, name: str) -> None:
-        """Make a result an output of the graph."""
-        self.nodes.append(self.onnx.helper.make_node("Identity", [result], [name]))
-
     def weight(self, name: str) -> str:
         """Return the name of a weight of the encoder."""
         return self.constant(name, self.state[name])
-
-    def number(self, value: float) -> str:
-        """Return the name of a constant."""
-        return self.constant(f"number_{value!r}", np.array(value, np.float32))
-
-    def integers(self, value: int | list[int]) -> str:
-        """Return the name of a constant of whole numbers; of one number, a list of it."""
-        return self.constant(f"integers_{value!r}", np.atleast_1d(np.array(value, np.int64)))
-
-    def constant(self, name: str, value: np.ndarray) -> str:
-        if all(weight.name != name for weight in self.weights):
-            array = np.ascontiguousarray(value)
-            self.weights.append(self.onnx.numpy_helper.from_array(array.reshape(value.shape), name))
-        return name
-
-    def model(self) -> Any:
-        """Return the model; raise an error of onnx's checker for a graph that is not one."""
-        helper, types = self.onnx.helper, self.onnx.TensorProto
-        info = helper.make_tensor_value_info
-        names = ("input_ids", "attention_mask")
-        inputs = [info(name, types.INT64, ["batch", "length"]) for name in names]
-        outputs = [
-            info("token_embeddings", types.FLOAT, ["batch", "length", self.settings.width]),
-            info("sentence_embedding", types.FLOAT, ["batch", "dimensions"]),
-        ]
-        graph = helper.make_graph(self.nodes, "ems", inputs, outputs, self.weights)
-        opsets = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR)
-        model.producer_name = "ems"
-        self.onnx.checker.check_model(model)
-        return model

@@ -9,7 +9,7 @@ ngrams.safetensors      the weight of each place that an n-gram is hashed to
 from pathlib import Path
 from typing import Any
 
-from ems.files import ENCODER, NGRAMS, VOCABULARY, read_json
+from ems.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json
 from ems.shapes import AMOUNT, TEXT, listing, record
 
 DESCRIPTION = "model.json"
@@ -26,9 +26,11 @@ SHAPES = {"char-ngram": record(COUNTED), "fused": record({**COUNTED, **OF})}
 
 
 def kind_of(folder: Path) -> str:
-    """Return the kind that a model folder says, "" of a trained encoder. Raises `Damaged` for a
-    model.json that is missing or is none.
+    """Return the kind that a model folder says, "" of a trained encoder, also if it was exported.
+    Raises `Damaged` for a model.json that is missing or is none.
     """
+    if _exported(folder):
+        return ""
     return read_json(folder / DESCRIPTION, KIND).get("kind", "")
 
 
@@ -43,9 +45,16 @@ def files_of(folder: Path) -> list[Path]:
     What is not there yet is taken to be one.
     """
     kind = kind_of(folder) if (folder / DESCRIPTION).is_file() else ""
+    if _exported(folder):
+        return [folder / name for name in (EXPORTED, SUMS)]
     if not kind:
         return [folder / name for name in (DESCRIPTION, ENCODER, VOCABULARY)]
     own = [folder / DESCRIPTION, folder / NGRAMS]
     if kind == "char-ngram":
         return own
     return [*own, *files_of(folder / read_description(folder)["of"]["model"])]
+
+
+def _exported(folder: Path) -> bool:
+    """Return whether `ems export` wrote a folder."""
+    return (folder / EXPORTED).is_file() and not (folder / DESCRIPTION).is_file()

@@ -1,0 +1,74 @@
+"""A table of pieces and n-grams as the first module of a model of sentence-transformers.
+
+This file stands in an exported folder, beside table.py and ngrams.py, which it imports, and is run
+there with `trust_remote_code=True`. It cuts texts into pieces by tokenizer.json and computes with
+the weights of model.safetensors; it does nothing else.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers.sentence_transformer.modules import InputModule
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from ems.model.table import Table
+
+FILE = "tokenizer.json"
+
+
+class NgramEmbedding(InputModule):
+    """Texts to vectors [N, d]; a text without pieces to zeros."""
+
+    def __init__(self, tokenizer: Tokenizer, table: Table) -> None:
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.table = table
+
+    def preprocess(
+        self, inputs: list[str], prompt: str | None = None, **kwargs: Any
+    ) -> dict[str, Tensor]:
+        """Return the ids of the pieces of all texts, int64[T], and their numbers, int64[N]."""
+        texts = self._prepend_prompt(inputs, prompt) if prompt else inputs
+        encoded = self.tokenizer.encode_batch(texts, add_special_tokens=False)
+        ids = [each.ids for each in encoded]
+        packed = torch.tensor([one for each in ids for one in each], dtype=torch.long)
+        return {"input_ids": packed, "lengths": torch.tensor([len(each) for each in ids])}
+
+    def forward(self, features: dict[str, Tensor], **kwargs: Any) -> dict[str, Tensor]:
+        """Add the vectors of the texts to what `preprocess` returned."""
+        vectors = self.table(features["input_ids"], features["lengths"])
+        return {**features, "sentence_embedding": vectors}
+
+    @property
+    def max_seq_length(self) -> int:
+        """The number of pieces of a text that are seen."""
+        return self.tokenizer.truncation["max_length"]
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        self.tokenizer.enable_truncation(value)
+
+    def get_embedding_dimension(self) -> int:
+        """Return the width of a vector."""
+        return self.table.pieces.embedding_dim
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True) -> None:
+        """Write the weights and the tokenizer into a folder."""
+        self.save_torch_weights(output_path, safe_serialization)
+        self.tokenizer.save(str(Path(output_path) / FILE))
+
+    @classmethod
+    def load(cls, model_name_or_path: str, **kwargs: Any) -> "NgramEmbedding":
+        """Return the module of a folder, or of a repository of the Hugging Face hub."""
+        known = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
+        place = {name: kwargs[name] for name in known if name in kwargs}
+        tokenizer = Tokenizer.from_file(cls.load_file_path(model_name_or_path, FILE, **place))
+        weights = cls.load_torch_weights(model_name_or_path, **place)
+        pieces, ngrams = weights["table.pieces.weight"], weights["table.ngrams.table.weight"]
+        with torch.device("meta"):  # no start values for what is replaced
+            table = Table(pieces.shape[1], len(pieces), len(ngrams))
+            module = cls(tokenizer, table)
+        module.load_state_dict(weights, assign=True)
+        return module
