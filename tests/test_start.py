@@ -186,7 +186,7 @@ def test_each_pair_validates_on_one_corpus_and_trains_on_what_is_left_of_it():
 
 def test_sizes_grow_with_the_text():
     counts = [10**n for n in range(3, 10)]
-    assert [size_for(n).width for n in counts] == sorted(size_for(n).width for n in counts)
+    assert [size_for(n).table for n in counts] == sorted(size_for(n).table for n in counts)
     assert size_for(10**9) == SIZES[-1]
     assert all(isinstance(steps_for(size_for(n), n), int) for n in counts)
     vocabularies = [vocabulary_size(*of) for of in ((2, 10**4), (9, 10**7), (60, 10**8))]
@@ -226,7 +226,7 @@ def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, lang
     assert set(experiment.languages) == {each.code for each in read_languages(languages)}
     assert set(experiment.segmenters.values()) == {"unicode"}
     assert experiment.vocabulary.byte_fallback
-    assert experiment.export.systems == ["ems"]
+    assert experiment.export.systems == ["ems-plus"]
     picks = choose(language_pairs(read_languages(languages)), 300_000)
     expected = {(pick.offer.corpus, pick.offer.version) for pick in picks if pick.most}
     assert {(corpus.name, corpus.version) for corpus in experiment.corpora} == expected

@@ -10,25 +10,24 @@ WORTH = 4  # a file has at least so many times the pairs that are held out of it
 
 @dataclass(frozen=True)
 class Size:
-    """A model and its training, for up to `pairs` sentence pairs; `epochs` is how often each is
-    seen, up to `most` steps.
+    """A table of vectors and its training, for up to `pairs` sentence pairs; `epochs` is how often
+    each is seen, up to `most` steps.
     """
 
     pairs: int
-    layers: int
-    width: int
-    heads: int
+    table: int
+    ngrams: int
     batch: int
-    rate: float
     epochs: float
     most: int
 
 
+# the second is `ems-plus` of configs/small62.yaml (docs/ladder.md)
 SIZES = (
-    Size(500_000, 1, 128, 4, 256, 0.002, 5, 10_000),
-    Size(10_000_000, 2, 256, 4, 256, 0.001, 2, 40_000),
-    Size(50_000_000, 4, 512, 8, 512, 0.0007, 1, 100_000),
-    Size(10**12, 6, 1024, 16, 608, 0.0003, 3, 800_000),  # EMS v2, IV-B
+    Size(300_000, 256, 1 << 16, 1024, 6, 2_000),
+    Size(2_000_000, 256, 1 << 16, 2048, 6, 4_000),
+    Size(20_000_000, 512, 1 << 17, 2048, 3, 15_000),
+    Size(10**12, 768, 1 << 18, 4096, 2, 100_000),
 )
 
 

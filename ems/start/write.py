@@ -42,11 +42,9 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
         ratio=_ratio(languages, taken),
         language=_language_filter(taken),
         vocabulary=vocabulary_size(len(languages), pairs),
-        **{"layers": size.layers, "width": size.width, "heads": size.heads},
-        **{"feed_forward": 4 * size.width, "steps": steps, "batch": size.batch},
+        **{"table": size.table, "ngrams": size.ngrams, "steps": steps, "batch": size.batch},
         **{"seen": f"{steps * size.batch:,}", "epochs": f"{steps * size.batch / pairs:.1f}"},
-        rate=size.rate,
-        **{"warmup": steps // 12, "validate": steps // 12, "checkpoint": steps // 24},
+        **{"warmup": steps // 30, "validate": steps // 12, "checkpoint": steps // 24},
     )
 
 
