@@ -6,6 +6,7 @@ the first writes the log and the costs; the others print what went wrong.
 """
 
 import logging
+import os
 import select
 import signal
 import sys
@@ -27,6 +28,9 @@ log = logging.getLogger("ems")
 # what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
 OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
 STANDARD_OUTPUT = 1
+# OpenMP's threads sleep while they wait for one another. Where they spin, as by default, another
+# program on the machine makes a training several times slower (perf/company.py)
+PASSIVE = ("OMP_WAIT_POLICY", "PASSIVE")
 LESS_MEMORY = "close other programs; a training needs less with a lower train.batch_pairs"
 
 
@@ -41,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
     named = {flag.name: value for flag, value in values.items()}
     stop_with_snakemake()
+    os.environ.setdefault(*PASSIVE)  # read when PyTorch is loaded
     try:
         _set_up_log(None)
         _check(values, named["log"], arguments)

@@ -1,6 +1,7 @@
 """Laws of the command line: an error is one line and exit status 1, and the log file tells the
 story."""
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -204,6 +205,18 @@ def encode(ems, model, content, language="en"):
     """A command line that encodes some bytes."""
     (ems.folder / "lines.txt").write_bytes(content)
     return f"encode --language {language} --model {model} --source lines.txt --out out.npy".split()
+
+
+@pytest.mark.parametrize("own", ["", "ACTIVE"])
+def test_threads_that_wait_sleep_unless_the_user_says_otherwise(own):
+    """OpenMP itself says what it took when PyTorch loads it."""
+    code = "from ems.cli import main; main(['check', '--experiment', 'tiny']); import torch"
+    environment = {**os.environ, "OMP_DISPLAY_ENV": "true", "OMP_WAIT_POLICY": own}
+    if not own:
+        del environment["OMP_WAIT_POLICY"]
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert f"OMP_WAIT_POLICY = '{own or 'PASSIVE'}'" in run.stderr
 
 
 def test_an_unknown_language_is_one_line_with_the_known_ones(ems, never_killed):
