@@ -346,7 +346,7 @@ PINNED = {
     "monolingual": "eda58f850d972e64",
     "small5": "cbf68750915745b6",
     "small62": "c1e1791afcf4040c",
-    "starter": "ce23e7c794272899",
+    "starter": "9d9468ba0583c54b",
     "tiny": "8ed1d8b35ea444b3",
 }
 
