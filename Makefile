@@ -7,7 +7,7 @@ export PATH
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test fuzz setup interop report docs pages lint pull lock clean
+.PHONY: all test fuzz gpu setup interop report docs pages lint pull lock clean
 
 all: setup
 	snakemake all
@@ -21,6 +21,12 @@ test: setup
 MINUTES ?= 60
 fuzz: setup
 	python tests/fuzz_made.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+# The first hour on a GPU: the laws of devices, the speed of training, and a training of ten minutes. DEVICE=cpu is
+# the same in small. PARTS=laws, throughput or training is one part, SIZES=ems one size of throughput.
+DEVICE ?= cuda
+gpu: setup
+	python perf/gpu.py --device $(DEVICE) $(if $(PARTS),--parts $(PARTS)) $(if $(SIZES),--sizes $(SIZES))
 
 # -e: the sources are used in place; --no-deps: the lock has said it all. With CPU=1 uv first gets PyTorch's build
 # for CPUs from PyTorch's own index, whose address it knows; PyPI has only the CUDA build for Linux.

@@ -76,7 +76,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
     encoders = ["encode", *(f"encode-st{size}" for size in batches if options.peer)]
     results = {
         f"encode {size}": medians(encoders, folder, options, size=size, pieces=pieces)
-        for size in SIZES
+        for size in options.scale.sentences
     }
     miners = ["mine", *(["mine-st"] if options.peer else [])]
     results["mine"] = medians(miners, folder, options, rows=options.scale.compared)

@@ -18,6 +18,10 @@ from ems.corpora.moses import read_pairs
 from ems.errors import EmsError
 
 
+class FailedRun(SystemExit):
+    """A measurement failed: ends the program, unless a script goes on without it."""
+
+
 def require_peer(modules: Iterable[str], extra: str, peer: str = "sentence-transformers") -> None:
     """End the program unless what we are compared with can run here.
 
@@ -48,7 +52,7 @@ def require_segmenters(names: Iterable[str]) -> None:
 def figures(command: list[str], what: str) -> tuple[dict[str, Any], float]:
     """The JSON of the last line that a command prints, and its peak of RssAnon in MB.
 
-    Ends the program when the command fails; `what` says in words what it was to measure.
+    Raises `FailedRun` when the command fails; `what` says in words what it was to measure.
     """
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak = [0]
@@ -57,7 +61,7 @@ def figures(command: list[str], what: str) -> tuple[dict[str, Any], float]:
     output, _ = run.communicate()
     sampler.join()
     if run.returncode:
-        sys.exit(f"{what} failed")
+        raise FailedRun(f"{what} failed")
     return json.loads(output.splitlines()[-1]), peak[0] / 1e6
 
 

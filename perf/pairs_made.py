@@ -24,7 +24,10 @@ SOURCES |= dict.fromkeys(("sw", "et", "uk"), ("bible-uedin", "v1", 6_000))
 SIZES: dict[str, dict[str, int]] = {
     "small": {"layers": 2, "width": 256, "heads": 4, "feed_forward": 1024},
     "ems": {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096},
+    "13x384": {"layers": 13, "width": 384, "heads": 6, "feed_forward": 1536},
+    "12x512": {"layers": 12, "width": 512, "heads": 8, "feed_forward": 2048},
 }
+DEMO_SIZE = {"layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
 SETTINGS = """
 description: measured
 seed: 1
@@ -63,7 +66,7 @@ def prepare(
     sources = [_write_tsv(folder / "text", code, lines(code=code)) for code in codes]
     files = {}
     for pieces in wanted:
-        model = SIZES[size] | ({"layers": 1, "width": 32, "feed_forward": 64} if not shared else {})
+        model = SIZES[size] if shared else DEMO_SIZE
         experiment = _write_experiment(folder / f"{pieces}", codes, pieces, model)
         place = folder / f"{pieces}"
         write_sample(experiment, sources, place / "sample.txt")

@@ -5,12 +5,12 @@ over token ids written as words, so that tokenising costs next to nothing; no cl
 checkpoints; fused AdamW; a BERT without a pooler. The plain loop is what one writes first with
 PyTorch alone: nn.TransformerEncoder, both sides padded by a DataLoader's collate, one forward a
 side, the same contrastive head and loss. Ours is the library's step: `System` on batches that
-`PairStore.assemble` makes of the shards.
+`PairStore.assemble` makes of the shards, on a GPU ahead of the step, as the trainer has them.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ems.objectives.batch import DeviceBatch
 from ems.objectives.contrastive import in_batch_loss
 from ems.objectives.system import System
 from ems.shards.reader import PairStore
+from ems.train.batches import AHEAD, drawn
 
 RATE = 1e-4
 PEER_ENCODER = ("sentence_transformers.sentence_transformer.modules",)
@@ -106,9 +107,10 @@ def ours(job: Job, objectives: set[str]) -> float:
     optimizer = torch.optim.Adam(system.parameters(), lr=RATE, fused=True)
     scaler = scaler_of(job)
     clock = Clock(job)
-    for step, pairs in enumerate(job.chosen):
+    ahead = AHEAD if job.device.type == "cuda" else 0
+    batches = drawn(lambda pairs: job.store.assemble(*job.located(pairs)), job.chosen, ahead)
+    for step, batch in enumerate(batches):
         torch.manual_seed(step)
-        batch = job.store.assemble(*job.located(pairs))
         losses = system(DeviceBatch.of(batch, job.device))
         optimizer.zero_grad(set_to_none=True)
         scaler.scale(losses["total"]).backward()
@@ -267,4 +269,6 @@ TRAINERS: dict[str, Callable[[Job], float]] = {
     "ems": lambda job: ours(job, {"xtr", "contrastive"}),
     "plain": plain,
     "st": peer,
+    "contrastive-compiled": lambda job: ours(replace(job, compiled=True), {"contrastive"}),
+    "ems-compiled": lambda job: ours(replace(job, compiled=True), {"xtr", "contrastive"}),
 }

@@ -3,11 +3,11 @@
     python perf/train_throughput.py [--demo] [--no-peer] [--shared FOLDER] [--device cuda ...]
 
 Each run is a process of its own, so that its memory is its own: the peak of RssAnon, or what
-PyTorch holds on the GPU. All runs see the same pairs, in batches that a seed has shuffled over all
-languages, without buckets by length. They are interleaved, round after round. A figure is the
-median of the rounds, a ratio is that of the medians. Pairs/s counts whole steps (batch, forward,
-backward, optimiser) after some steps off the clock. MFU is that of the trainer's own log
-(ems.train.speed), for all trainers alike.
+PyTorch holds on the GPU. One that fails is left out, and the exit status is 1. All runs see the
+same pairs, in batches that a seed has shuffled over all languages, without buckets by length. They
+are interleaved, round after round. A figure is the median of the rounds, a ratio is that of the
+medians. Pairs/s counts whole steps (batch, forward, backward, optimiser) after some steps off the
+clock. TFLOP/s and MFU are those of the trainer's own log (ems.train.speed), for all trainers alike.
 """
 
 import argparse
@@ -16,12 +16,12 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import torch
-from measured import figures, require_peer, say
-from pairs_made import ROOT, SHARED, SIZES, prepare, store_of
+from measured import FailedRun, figures, require_peer, say
+from pairs_made import DEMO_SIZE, ROOT, SHARED, SIZES, prepare, store_of
 from train_steps import PEER_TRAINER, TRAINERS, Job
 
 from ems.errors import EmsError
@@ -33,13 +33,24 @@ from ems.train.speed import StepFlops, peak_flops
 
 REPEATS = 3
 PRECISIONS = get_args(TrainSettings.model_fields["precision"].annotation)
-PIECES = {"small": (8_000, 32_000), "ems": (60_000,)}
+PIECES = {"small": (8_000, 32_000), "ems": (60_000,), "13x384": (32_000,), "12x512": (32_000,)}
+DEMO_PIECES = (1_200, 1_500)
 NAMES = {
     "contrastive": "ours, contrastive only",
     "ems": "ours, full EMS loss",
     "plain": "a plain padded loop",
     "st": "sentence-transformers",
+    "contrastive-compiled": "ours, contrastive only, compiled",
+    "ems-compiled": "ours, full EMS loss, compiled",
 }
+ALL = ("contrastive", "ems", "plain", "st")
+RATIOS = {  # of two trainers, with the smallest (0) or the largest vocabulary
+    "contrastive_vs_st": ("contrastive", "st", 0),
+    "ems_vs_st": ("ems", "st", 0),
+    "ems32k_vs_st": ("ems", "st", -1),
+    "contrastive_vs_plain": ("contrastive", "plain", 0),
+}
+Results = dict[str, dict[str, dict[str, float]]]  # trainer -> vocabulary size -> its figures
 
 # --- one run, in a process of its own
 
@@ -57,17 +68,19 @@ def inside(options: argparse.Namespace) -> None:
     job = job_of(options)
     seconds = TRAINERS[options.inside](job)
     pairs = job.steps * job.batch
+    rate = flops(job, options.inside) / seconds
     figure = {"pairs_per_s": pairs / seconds, "ms_per_step": 1000 * seconds / job.steps}
+    figure["tflops"] = rate / 1e12
     if job.device.type == "cuda":
         figure["gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
         if peak := peak_flops(job.device, job.precision != "float32"):
-            figure["mfu"] = flops(job, options.inside) / seconds / peak
+            figure["mfu"] = rate / peak
     say(json.dumps(figure))
 
 
 def flops(job: Job, trainer: str) -> int:
     """FLOPs of the measured steps of a trainer, as the trainer's own log counts them."""
-    objectives = {"xtr": {"weight": int(trainer == "ems")}}
+    objectives = {"xtr": {"weight": int(trainer.startswith("ems"))}}
     if trainer == "st":
         objectives["contrastive"] = {"width": 0}  # no MLP
     with torch.device("meta"):  # shapes only
@@ -92,58 +105,66 @@ def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -
     return {"rss_anon_mb": anon_mb} | results
 
 
-def run_all(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:
-    """trainer -> vocabulary size -> medians over the rounds."""
-    names = [name for name in TRAINERS if name != "st" or options.peer]
-    wanted = (1_200, 1_500) if options.demo else PIECES[options.size]
+def run_all(folder: Path, options: argparse.Namespace) -> tuple[Results, list[str]]:
+    """Return the medians over the rounds, and the trainers of which a run failed."""
+    wanted = PIECES[options.size]
+    if options.demo:
+        wanted = DEMO_PIECES[: len(wanted)]
     true = prepare(folder, None if options.demo else options.shared, options.size, wanted)
     runs: dict[tuple[str, int], list[dict[str, float]]] = {}
+    failed: list[str] = []
     for at in range(options.repeats):
         for size, pieces in true.items():
-            for name in names:
-                row = measure(name, size, folder, options)
+            for name in (name for name in options.trainers if name not in failed):
+                try:
+                    row = measure(name, size, folder, options)
+                except FailedRun as error:
+                    say(str(error))
+                    failed.append(name)
+                    continue
                 runs.setdefault((name, pieces), []).append(row)
                 say(f"round {at + 1}, {pieces:,} pieces, {NAMES[name]}: {row['pairs_per_s']:,.0f}")
-    results: dict[str, dict[str, dict[str, float]]] = {}
+    results: Results = {}
     for (name, pieces), rows in runs.items():
-        medians = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
-        spread = [row["pairs_per_s"] for row in rows]
-        medians |= {"slowest": min(spread), "fastest": max(spread)}
-        results.setdefault(name, {})[str(pieces)] = medians
-    return results
+        if name not in failed:
+            medians = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+            spread = [row["pairs_per_s"] for row in rows]
+            medians |= {"slowest": min(spread), "fastest": max(spread)}
+            results.setdefault(name, {})[str(pieces)] = medians
+    return results, failed
 
 
-def summary(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """The ratios of the last line: of the smallest vocabulary, `ems32k` of the largest."""
-
-    def ratio(name: str, other: str, at: int) -> float:
-        first, second = (list(results[who].values())[at]["pairs_per_s"] for who in (name, other))
-        return first / second
-
-    ratios = {}
-    if "st" in results:
-        ratios["contrastive_vs_st"] = ratio("contrastive", "st", 0)
-        ratios["ems_vs_st"] = ratio("ems", "st", 0)
-        ratios["ems32k_vs_st"] = ratio("ems", "st", -1)
-    ratios["contrastive_vs_plain"] = ratio("contrastive", "plain", 0)
-    largest = list(results["ems"].values())[-1]
+def summary(results: Results) -> dict[str, float]:
+    """The figures of the last line: RATIOS, and the memory of the full loss where it was run."""
+    rates = {
+        name: [row["pairs_per_s"] for row in sizes.values()] for name, sizes in results.items()
+    }
+    ratios = {
+        key: rates[name][at] / rates[other][at]
+        for key, (name, other, at) in RATIOS.items()
+        if {name, other} <= rates.keys()
+    }
+    *_, largest = results.get("ems", next(iter(results.values()))).values()
     return ratios | {"peak_mb": largest.get("gpu_mb", largest["rss_anon_mb"])}
 
 
-def show(results: dict[str, dict[str, dict[str, float]]], last: dict[str, float]) -> None:
+def show(results: Results, last: dict[str, float]) -> None:
     columns = f"{'pieces':>8}{'pairs/s':>10}{'slowest':>9}{'fastest':>9}{'ms/step':>9}"
-    say(f"\n{'':24}{columns}{'RssAnon MB':>12}{'GPU MB':>9}{'MFU %':>7}")
+    say(f"\n{'':34}{columns}{'RssAnon MB':>12}{'GPU MB':>9}{'TFLOP/s':>9}{'MFU %':>7}")
     for name, sizes in results.items():
         for pieces, row in sizes.items():
             speed = "".join(f"{row[key]:9,.0f}" for key in ("slowest", "fastest", "ms_per_step"))
             gpu = f"{row['gpu_mb']:9,.0f}" if "gpu_mb" in row else f"{'-':>9}"
             mfu = f"{100 * row['mfu']:7.1f}" if "mfu" in row else f"{'-':>7}"
-            rate = f"{row['pairs_per_s']:10,.0f}"
-            say(
-                f"{NAMES[name]:24}{int(pieces):8,}{rate}{speed}{row['rss_anon_mb']:12,.0f}{gpu}{mfu}"
-            )
+            rate = f"{int(pieces):8,}{row['pairs_per_s']:10,.0f}{speed}{row['rss_anon_mb']:12,.0f}"
+            say(f"{NAMES[name]:34}{rate}{gpu}{row['tflops']:9,.2f}{mfu}")
     *ratios, peak = last.items()
     say(" ".join(f"{name}={value:.2f}" for name, value in ratios) + f" {peak[0]}={peak[1]:.0f}")
+
+
+def words(text: str) -> list[str]:
+    """Split `text` at its commas."""
+    return text.split(",")
 
 
 def options_of() -> argparse.Namespace:
@@ -155,6 +176,7 @@ def options_of() -> argparse.Namespace:
         "--no-peer", dest="peer", action="store_false", help="leave out sentence-transformers"
     )
     parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--trainers", type=words, default=ALL, help=f"some of {','.join(TRAINERS)}")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--compile", action="store_true", help="torch.compile, for all of them")
@@ -167,6 +189,10 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--pieces", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if unknown := set(options.trainers) - set(TRAINERS):
+        parser.error(f"--trainers: {', '.join(sorted(unknown))}; allowed: {', '.join(TRAINERS)}")
+    if not options.peer:
+        options.trainers = [name for name in options.trainers if name != "st"]
     if options.demo:
         options.batch, options.warm, options.steps, options.threads = 16, 1, 3, 1
     return options
@@ -183,14 +209,19 @@ def main() -> None:
         sys.exit(str(error))
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
-    if options.peer:
+    if "st" in options.trainers:
         require_peer(PEER_TRAINER, "bench")
     with tempfile.TemporaryDirectory() as folder:
-        results = run_all(Path(folder), options)
+        results, failed = run_all(Path(folder), options)
+    if not results:
+        sys.exit("nothing was measured")
     last = summary(results)
     facts = {key: getattr(options, key) for key in ("size", "device", "precision", "batch")}
+    facts["model"] = DEMO_SIZE if options.demo else SIZES[options.size]
     write_json(options.out, {**facts, "torch": torch.__version__, "trainers": results, **last})
     show(results, last)
+    if failed:
+        sys.exit(f"not measured: {', '.join(NAMES[name] for name in failed)}")
 
 
 if __name__ == "__main__":

@@ -20,15 +20,15 @@ def system_settings(model, objectives, train=None):
     )
 
 
-def noisy_system(settings, languages, pieces):
+def noisy_system(settings, languages, pieces, noise=0.4):
     """A float64 system in which no weight is at a neutral start value."""
     torch.manual_seed(4)
     system = System(settings, languages, pieces).double()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for value in system.parameters():
-            noise = torch.randn(value.shape, dtype=torch.float64, generator=generator)
-            value.add_(0.4 * noise)
+            drawn = torch.randn(value.shape, dtype=torch.float64, generator=generator)
+            value.add_(noise * drawn)
     return system
 
 

@@ -345,7 +345,7 @@ PINNED = {
     "monolingual-small": "bc38ec06d4c65ed1",
     "monolingual": "eda58f850d972e64",
     "small5": "cbf68750915745b6",
-    "small62": "c1e1791afcf4040c",
+    "small62": "f774c70522bbddbd",
     "starter": "9d9468ba0583c54b",
     "tiny": "8ed1d8b35ea444b3",
 }

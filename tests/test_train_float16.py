@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from devices_made import DEVICES
 from train_made import contents, rows, train_into, train_until
 
 from ems.errors import EmsError
@@ -17,7 +18,6 @@ from ems.train import checkpoint, job, journal
 from ems.train.step import LEAST_SCALE, Guard, Trainer
 
 HALF = {"precision": "float16", "device": "auto"}
-DEVICES = ["cpu", *["cuda"] * torch.cuda.is_available()]
 
 
 @pytest.fixture(params=DEVICES)

@@ -1,0 +1,277 @@
+"""Laws of a device: losses, gradients, compiled layers, resumed runs, vectors are those of a CPU.
+
+They run on a CPU as well, in float32 and bfloat16 against float64, so that a GPU meets no law that
+was never run. `make gpu` runs them where there is a GPU.
+"""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from devices_made import DEVICES
+from objectives_made import noisy_system
+from sentencepiece import SentencePieceProcessor
+from train_made import LANGUAGES, contents, json_rows, train_into, train_stopped, train_until
+
+from ems.bench.nearest import nearest
+from ems.encode import SentenceEncoder
+from ems.model.encoder import Encoder
+from ems.model.letters import letters_of
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
+from ems.train import checkpoint
+from ems.train.journal import Journal
+
+pytestmark = pytest.mark.parametrize("device", DEVICES)
+PIECES = 300
+STILL = {"dropout": 0.0, "attention_dropout": 0.0}
+SIZES = {**STILL, "layers": 2, "width": 64, "heads": 4, "feed_forward": 128}
+TABLE = {"table": 48, "ngrams": 500}
+PLAIN = {"contrastive": {"width": 0}}  # no MLP
+NO_XTR = {"xtr": {"weight": 0}}
+OBJECTIVES = {
+    "EMS": {},
+    "without an MLP": PLAIN,
+    "a margin alone": {**NO_XTR, "contrastive": {"width": 0, "margin": 0.3}},
+    "distinct": {"xtr": {"target": "distinct"}, "contrastive": {"width": 0, "negatives": 8}},
+    "sampled": {"xtr": {"sampled": 50}, **PLAIN},
+    "UGT": {**NO_XTR, "ugt": {"weight": 1}, "contrastive": {"width": 0, "mask_duplicates": True}},
+    "Lightweight": {
+        **NO_XTR,
+        "contrastive": {"weight": 0},
+        **{name: {"weight": 1} for name in ("smlm", "align", "similarity")},
+    },
+    "MLM": {"mlm": {"weight": 1}, **PLAIN},
+    "prefixes": {"matryoshka": {"weight": 1, "dimensions": [8, 32]}, **PLAIN},
+}
+# our recipe (`ems-plus` of small62), and the same vectors beside layers
+PLUS = {
+    **NO_XTR,
+    "contrastive": {"width": 0, "temperature": 0.05, "margin": 0.4, "mask_duplicates": True},
+}
+SYSTEMS = {name: ({}, objectives) for name, objectives in OBJECTIVES.items()}
+SYSTEMS |= {"a table": ({**TABLE, "layers": 0}, PLUS), "a table beside layers": (TABLE, PLUS)}
+TRAINED = {
+    "layers": ({}, {}),
+    "table": SYSTEMS["a table"],
+    "both": SYSTEMS["a table beside layers"],
+}
+# the most that a loss and the gradient of a weight may differ by; in bfloat16 three times as much
+# as on a CPU. There the ReLU of the MLP turns other units off: a tenth of the gradient.
+NEAR = {"float32": (1e-5, 1e-4), "bfloat16": (0.01, 0.03)}
+NEAR_MLP = NEAR | {"bfloat16": (0.01, 0.3)}
+# of the losses of a training of 30 steps: of another arithmetic, and of the same with other last
+# bits, which bring up to 1e-4 (lost moments bring 0.014)
+NEAR_TRAINED, NEAR_AGAIN = {"float32": 1e-3, "bfloat16": 0.03}, 0.003
+both_precisions = pytest.mark.parametrize("precision", NEAR)
+each_encoder = pytest.mark.parametrize("encoder", TRAINED)
+
+
+def trained(encoder, device, precision, **dropout):
+    """The settings of a training with layers, with a table of vectors and n-grams, or with both."""
+    model, objectives = TRAINED[encoder]
+    train = {"device": device, "precision": precision}
+    return {"model": {**model, **dropout}, "objectives": objectives, "train": train}
+
+
+# --- losses and gradients
+
+
+def read_letters(system, vocabulary):
+    """Give the n-grams of a system the letters of its pieces; all of them are gaps before."""
+    letters = letters_of(SentencePieceProcessor(model_file=str(vocabulary)))
+    assert letters.any()
+    system.encoder.table.ngrams.letters.copy_(letters)
+
+
+def losses_and_gradients(system, batch, device):
+    """The loss parts of a batch as numbers, and the gradient of each weight in float64."""
+    torch.manual_seed(5)  # of the pieces that `sampled` draws
+    parts = system.train()(DeviceBatch.of(batch, torch.device(device)))
+    parts["total"].backward()
+    gradients = {
+        name: (torch.zeros_like(value) if value.grad is None else value.grad).double().cpu()
+        for name, value in system.named_parameters()
+    }
+    return {name: part.item() for name, part in parts.items()}, gradients
+
+
+def distances(ones, others):
+    """How far losses and gradients are apart: the largest relative difference of a loss, and of the
+    gradient of a weight by its norm, or by a hundredth of that of all weights if this is more.
+    """
+    (losses, gradients), (true_losses, true_gradients) = ones, others
+    assert losses.keys() == true_losses.keys()
+    assert gradients.keys() == true_gradients.keys()
+    least = sum(value.norm() ** 2 for value in true_gradients.values()) ** 0.5 / 100
+    of_losses = [abs(losses[name] - true) / abs(true) for name, true in true_losses.items() if true]
+    of_gradients = [
+        ((gradients[name] - true).norm() / max(true.norm(), least)).item()
+        for name, true in true_gradients.items()
+    ]
+    return max(of_losses), max(of_gradients)
+
+
+@both_precisions
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_losses_and_gradients_are_those_of_a_cpu_in_float64(toy, device, name, precision):
+    model, objectives = SYSTEMS[name]
+    settings = toy.experiment(model=SIZES | model, objectives=objectives).systems["ems"]
+    true = noisy_system(settings, len(LANGUAGES), PIECES, noise=0.05)
+    if "ngrams" in model:
+        read_letters(true, toy.vocabulary)
+    system = System(settings, len(LANGUAGES), PIECES, precision)
+    system.load_state_dict(true.state_dict())
+    batch = true.prepared(toy.store("training").draw(3, 0, 40, 0.5), 3, 0)
+    expected = losses_and_gradients(true, batch, "cpu")
+    found = losses_and_gradients(system.to(device), batch, device)
+    of_losses, of_gradients = (NEAR_MLP if name == "EMS" else NEAR)[precision]
+    loss, gradient = distances(found, expected)
+    assert loss < of_losses
+    assert gradient < of_gradients
+
+
+@both_precisions
+def test_dropout_is_a_function_of_the_seed(toy, device, precision):
+    """Of the step's seed, whatever was drawn before: a resumed run depends on it."""
+    settings = toy.experiment().systems["ems"]
+    system = System(settings, len(LANGUAGES), PIECES, precision).to(device).train()
+    batch = DeviceBatch.of(toy.store("training").draw(3, 0, 40, 0.5), torch.device(device))
+    totals = []
+    for seed in (5, 5, 6):
+        torch.manual_seed(seed)
+        totals.append(system(batch)["total"].item())
+    assert totals[0] == pytest.approx(totals[1], rel=1e-6)
+    assert totals[0] != pytest.approx(totals[2], rel=1e-4)
+
+
+# --- trainings
+
+
+def near(model, other, most):
+    """Whether two trainings logged the same totals at the same steps, up to a share of `most`."""
+    ones, others = (
+        {(row["part"], row["step"]): row["total"] for row in json_rows(folder / "losses.jsonl")}
+        for folder in (model, other)
+    )
+    assert len(ones) == 5  # four validations
+    return ones == pytest.approx(others, rel=most)
+
+
+@both_precisions
+@each_encoder
+def test_a_training_learns_what_one_on_a_cpu_in_float32_does(
+    toy, tmp_path, device, precision, encoder
+):
+    model = toy.train(tmp_path / "device", **trained(encoder, device, precision, **STILL))
+    expected = toy.train(tmp_path / "cpu", **trained(encoder, "cpu", "float32", **STILL))
+    assert near(model, expected, NEAR_TRAINED[precision])
+
+
+@both_precisions
+@pytest.mark.parametrize("encoder", ["layers", "both"])  # a table alone has nothing to compile
+def test_a_compiled_training_learns_what_an_eager_one_does(
+    toy, tmp_path, monkeypatch, device, precision, encoder
+):
+    """By the compiler's own kernels on a GPU; a CPU may lack the C++ compiler that those need."""
+    compile_layers, compiled = Encoder.compile_layers, []
+
+    def compile_for(encoder):
+        compiled.append(encoder)
+        compile_layers(encoder, "inductor" if device == "cuda" else "aot_eager")
+
+    monkeypatch.setattr(Encoder, "compile_layers", compile_for)
+    torch._dynamo.reset()
+    settings = trained(encoder, device, precision, **STILL)
+    eager = toy.train(tmp_path / "eager", **settings)
+    settings["train"]["compile"] = True
+    model = toy.train(tmp_path / "compiled", **settings)
+    assert len(compiled) == 1
+    assert near(model, eager, NEAR_TRAINED[precision])
+
+
+# --- killed and resumed
+
+KILLS = {"at a checkpoint": train_until, "within a step": train_into, "by SIGTERM": train_stopped}
+
+
+def tensors(trainer):
+    """Every number that the next step depends on."""
+    moments = checkpoint._optimizer_tensors(trainer.optimizer)
+    return {
+        name: value.detach().cpu().clone()
+        for name, value in [*trainer.system.state_dict().items(), *moments.items()]
+    }
+
+
+@contextmanager
+def spied(method):
+    """The state of the trainer after each call of a method of its journal, which may raise."""
+    states, original = [], getattr(Journal, method)
+
+    def call(journal):
+        try:
+            return original(journal)
+        finally:
+            states.append(tensors(journal.trainer))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, method, call)
+        yield states
+
+
+@both_precisions
+@each_encoder
+@pytest.mark.parametrize("kill", KILLS)
+def test_a_resumed_run_has_the_same_bits_and_ends_as_if_never_killed(
+    toy, tmp_path, device, precision, encoder, kill
+):
+    """Bit for bit on a CPU; the sums of a GPU's kernels differ in their last bits at each run."""
+    settings = trained(encoder, device, precision)
+    whole = toy.train(tmp_path / "whole", **settings)
+    with spied("_save") as saved:
+        KILLS[kill](toy, tmp_path / "killed", 15, **settings)
+    with spied("resume") as loaded:
+        resumed = toy.train(tmp_path / "killed", **settings)
+    assert saved[-1].keys() == loaded[0].keys()
+    for name, value in saved[-1].items():
+        assert torch.equal(value, loaded[0][name]), name
+    if device == "cpu":
+        assert contents(resumed) == contents(whole)
+    assert near(resumed, whole, NEAR_AGAIN)
+
+
+@both_precisions
+@each_encoder
+def test_a_run_that_loses_the_moments_is_not_near(
+    toy, tmp_path, monkeypatch, device, precision, encoder
+):
+    """A guard for the law above: it would notice."""
+    settings = trained(encoder, device, precision)
+    whole = toy.train(tmp_path / "whole", **settings)
+    train_until(toy, tmp_path / "killed", 15, **settings)
+    monkeypatch.setattr(checkpoint, "_restore", lambda optimizer, tensors: None)
+    resumed = toy.train(tmp_path / "killed", **settings)
+    assert not near(resumed, whole, NEAR_AGAIN)
+
+
+# --- vectors
+
+
+@each_encoder
+def test_vectors_are_those_of_a_cpu(toy, tmp_path, device, encoder):
+    model = toy.train(tmp_path, **trained(encoder, "cpu", "float32"))
+    lines = toy.sample.read_text(encoding="utf-8").splitlines()
+    vectors = [SentenceEncoder(model, on).encode(lines, "de") for on in (device, "cpu")]
+    np.testing.assert_allclose(*vectors, rtol=1e-3, atol=1e-4 * np.abs(vectors[1]).max())
+
+
+def test_neighbours_are_those_of_a_cpu(device):
+    draw = np.random.default_rng(1)
+    sides = [draw.standard_normal((count, 64), np.float32) for count in (700, 500)]
+    sides = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides]
+    found, expected = (nearest(*sides, 4, on, "") for on in (device, "cpu"))
+    for ones, others in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ones.index, others.index)
+        np.testing.assert_allclose(ones.similarity, others.similarity, atol=1e-6)
