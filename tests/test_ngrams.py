@@ -172,8 +172,10 @@ def test_a_table_is_the_mean_of_its_pieces_plus_four_times_that_of_their_ngrams(
     assert not hasattr(encoder, "tokens")  # nothing that would be trained in vain
 
 
-def test_layers_beside_a_table_add_a_linear_map_of_their_mean(vocabulary):
+def test_layers_beside_a_table_begin_as_the_table_and_add_a_linear_map_of_their_mean(vocabulary):
     encoder = table_encoder(vocabulary, layers=2, table=WIDTH, ngrams=BUCKETS).double()
+    assert not encoder.widen.weight.any()
+    torch.nn.init.normal_(encoder.widen.weight)
     alone = table_encoder(vocabulary, layers=2).double()
     alone.load_state_dict(
         {k: v for k, v in encoder.state_dict().items() if k in dict(alone.named_parameters())}

@@ -122,6 +122,8 @@ class Encoder(nn.Module):
         if settings.table and settings.attends:
             self.widen = nn.Linear(settings.width, settings.table, bias=False)
         start_values(self, settings.start)
+        if settings.table and settings.attends:  # the layers' states would drown the small vectors
+            nn.init.zeros_(self.widen.weight)
         if settings.start == "pytorch":  # as the authors: <pad> is zero, layers are copies of one
             with torch.no_grad():
                 if settings.attends:
