@@ -142,3 +142,24 @@ def test_both_ways_take_much_less_memory():
     assert peaks["plain"] > 100, peaks  # what there is to save
     assert peaks["checkpoint"] < 0.7 * peaks["plain"], peaks  # what is left is mostly of one layer
     assert peaks["cache"] < 0.4 * peaks["plain"], peaks
+
+
+FREED = """
+import psutil, torch, sys
+from ems.train.memory import keep_freed
+if sys.argv[1] == "kept":
+    keep_freed()
+block = torch.ones(50_000_000)
+before = psutil.Process().memory_info().rss
+del block
+print(before - psutil.Process().memory_info().rss)
+"""
+
+
+def test_what_a_training_frees_is_kept_for_its_next_step():
+    """200 MB, which the system has back at once without the settings."""
+    freed = {
+        name: int(subprocess.check_output([sys.executable, "-c", FREED, name], cwd=ROOT))
+        for name in ("kept", "given back")
+    }
+    assert freed["kept"] < 1e7 < 1.9e8 < freed["given back"]

@@ -30,7 +30,7 @@ from ems.train.checkpoint import json_lines
 from ems.train.distributed import World, joined
 from ems.train.identity import Identity, claim_identity, claimed, identity_of
 from ems.train.journal import Journal
-from ems.train.memory import check_fits
+from ems.train.memory import check_fits, keep_freed
 from ems.train.scalars import LogRow, Scalars
 from ems.train.start import start_of
 from ems.train.step import Trainer
@@ -67,6 +67,7 @@ def train(
     device = choose_device(settings.train.device)
     check_precision(settings.train.precision, device)
     check_fits(name, settings, len(experiment.languages), pieces, device)
+    keep_freed()
     for store in data.stores().values():
         store.check(pieces)
     start = start_of(experiment, name, places.start, data.training)
