@@ -107,7 +107,7 @@ class Run:
         environment = {**os.environ, "PYTHONPATH": path, "EMS_NO_SKIP": "1"}
         (self.folder / "logs").mkdir(parents=True, exist_ok=True)
         with (
-            open(self.folder / "logs" / f"{log}.log", "w", encoding="utf-8") as file,
+            open(self.folder / "logs" / f"{log}.log", "w", 1, encoding="utf-8") as file,  # by line
             subprocess.Popen(
                 [sys.executable, *words],
                 cwd=cwd,
