@@ -153,6 +153,17 @@ def test_the_throughput_of_mining_ends_in_its_three_figures(tmp_path):
         assert measures["mine_vs_faiss"] == pytest.approx(seconds["faiss"] / seconds["ours"])
 
 
+def test_the_cost_of_company_ends_in_its_three_figures(tmp_path):
+    lines, measures = demo("company", tmp_path / "out.json", "--settings", "default")
+    last = figures(lines[-1], ["alone", "loop", "training"])
+    rates = measures["medians"]
+    assert rates.keys() == {"default", "passive"}
+    passive = rates["passive"]
+    assert last["alone"] == pytest.approx(passive["alone"] / rates["default"]["alone"], abs=0.005)
+    for company in ("loop", "training"):
+        assert last[company] == pytest.approx(passive["alone"] / passive[company], abs=0.005)
+
+
 def test_the_throughput_of_use_ends_in_its_figures(tmp_path):
     pairs = [(f"kalo mi {at}", f"ne ru so {at}") for at in range(300)]
     model = write_model(tmp_path / "model", ["de", "en"], [line for pair in pairs for line in pair])
