@@ -28,9 +28,11 @@ log = logging.getLogger("ems")
 # what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
 OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
 STANDARD_OUTPUT = 1
-# OpenMP's threads sleep while they wait for one another. Where they spin, as by default, another
-# program on the machine makes a training several times slower (perf/company.py)
-PASSIVE = ("OMP_WAIT_POLICY", "PASSIVE")
+# How often a thread of OpenMP looks whether the others are done, before it sleeps: with its own
+# 300,000 times another program on the machine makes a training up to 17 times slower, and with none
+# a training alone is a sixth slower (perf/company.py)
+SPINS = "GOMP_SPINCOUNT"
+FEW_SPINS = "3000"
 LESS_MEMORY = "close other programs; a training needs less with a lower train.batch_pairs"
 
 
@@ -45,7 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
     name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
     named = {flag.name: value for flag, value in values.items()}
     stop_with_snakemake()
-    os.environ.setdefault(*PASSIVE)  # read when PyTorch is loaded
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault(SPINS, FEW_SPINS)  # read when PyTorch is loaded
     try:
         _set_up_log(None)
         _check(values, named["log"], arguments)

@@ -5,8 +5,8 @@
 The threads of a matrix product wait for one another. By default they spin, and where another
 program needs the core they spin for a thread that does not run. Each setting trains alone, beside a
 program that only computes, and beside a second training; each run is a process of its own. The last
-line is of passive waiting: its rate alone, as a share of the default's, and how many times slower
-it is in company.
+line is of the setting of `ems`: its rate alone, as a share of the default's, and how many times
+slower it is in company.
 """
 
 import argparse
@@ -23,16 +23,17 @@ from pathlib import Path
 from measured import say
 from pairs_made import ROOT, SHARED, prepare
 
+from ems.cli import FEW_SPINS, SPINS
 from ems.files import write_json
 
-DEFAULT, PASSIVE = "default", "passive"
+DEFAULT, OURS = "default", "ems"
 SETTINGS: dict[str, dict[str, str]] = {
     DEFAULT: {},
-    PASSIVE: {"OMP_WAIT_POLICY": "PASSIVE"},
-    "spins 1,000": {"GOMP_SPINCOUNT": "1000"},
-    "spins 10,000": {"GOMP_SPINCOUNT": "10000"},
-    "spins 100,000": {"GOMP_SPINCOUNT": "100000"},
-    "bound": {"OMP_PROC_BIND": "true"},
+    OURS: {SPINS: FEW_SPINS},
+    "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
+    "spins 1,000": {SPINS: "1000"},
+    "spins 10,000": {SPINS: "10000"},
+    "spins 30,000": {SPINS: "30000"},
 }
 LOOP = "import os; own = os.getppid()\nwhile os.getppid() == own: pass"  # ends with its parent
 COMPANY = ("alone", "loop", "training")
@@ -95,7 +96,7 @@ def main() -> None:
     options = options_of()
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
-    chosen = {name: SETTINGS[name] for name in [DEFAULT, PASSIVE, *options.settings]}
+    chosen = {name: SETTINGS[name] for name in [DEFAULT, OURS, *options.settings]}
     rates: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -120,7 +121,7 @@ def main() -> None:
         slower = [each["alone"] / each[company] for company in COMPANY[1:]]
         row = "".join(f"{each[company]:12,.0f}" for company in COMPANY)
         say(f"{setting:14}{row}   {slower[0]:.1f} {slower[1]:.1f}")
-    own = medians[PASSIVE]
+    own = medians[OURS]
     say(
         f"alone={own['alone'] / medians[DEFAULT]['alone']:.2f} "
         f"loop={own['alone'] / own['loop']:.2f} training={own['alone'] / own['training']:.2f}"

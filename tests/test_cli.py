@@ -12,6 +12,7 @@ from cli_made import Cli
 from conftest import ROOT, needs
 from mirror_made import moses_of
 
+from ems.cli import FEW_SPINS
 from ems.commands import COMMANDS
 from ems.flags import Mark, flags_of
 from ems.text.evalkeys import write_keys
@@ -207,16 +208,22 @@ def encode(ems, model, content, language="en"):
     return f"encode --language {language} --model {model} --source lines.txt --out out.npy".split()
 
 
-@pytest.mark.parametrize("own", ["", "ACTIVE"])
-def test_threads_that_wait_sleep_unless_the_user_says_otherwise(own):
+@pytest.mark.parametrize(
+    ("own", "spins"),
+    [
+        ({}, FEW_SPINS),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, "0"),
+    ],
+)
+def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(own, spins):
     """OpenMP itself says what it took when PyTorch loads it."""
     code = "from ems.cli import main; main(['check', '--experiment', 'tiny']); import torch"
-    environment = {**os.environ, "OMP_DISPLAY_ENV": "true", "OMP_WAIT_POLICY": own}
-    if not own:
-        del environment["OMP_WAIT_POLICY"]
+    environment = {**os.environ, "OMP_DISPLAY_ENV": "verbose"}
+    environment.pop("OMP_WAIT_POLICY")
     command = [sys.executable, "-c", code]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert f"OMP_WAIT_POLICY = '{own or 'PASSIVE'}'" in run.stderr
+    run = subprocess.run(command, cwd=ROOT, env=environment | own, capture_output=True, text=True)
+    assert f"GOMP_SPINCOUNT = '{spins}'" in run.stderr
 
 
 def test_an_unknown_language_is_one_line_with_the_known_ones(ems, never_killed):
