@@ -337,7 +337,7 @@ def test_a_name_of_any_bytes_has_a_hash():
 
 PINNED = {
     "demo-full": "a2be55b5b7bd82e4",
-    "demo": "99c4633c0b16c452",
+    "demo": "1185cb923fce88c7",
     "ems62": "3f036b91ad85900a",
     "lightweight-released": "092c7ec1b55ed633",
     "lightweight-small": "09f5d3e827c8fd34",
