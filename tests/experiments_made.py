@@ -31,6 +31,7 @@ systems: {ems: {}, ngram: {kind: char-ngram}}
 benchmarks: [tatoeba]
 tables: {}
 """)
+TRAINING_FREE = {"kind": "char-ngram", "ngrams": {"idf": False}}  # counts no text
 REAL = MINIMAL | yaml.safe_load("""
 languages: [en, de, ja]
 corpora: [{name: Tatoeba, version: v2021-08-07}]

@@ -19,6 +19,7 @@ Listing = dict[str, Entry]
 PROJECT = "outer/project"
 OUTPUTS = ("out", "reports", "log", "costs", "state", "times", "scalars")
 GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
+KEEPING = {"wikipedia", "segment", "shard", "mine-documents"}  # what was done, for the next run
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
@@ -117,6 +118,11 @@ def place(value: str) -> str:
     return os.path.normpath(os.path.join(PROJECT, value))
 
 
+def kept_of(out: str) -> str:
+    """Where a command without --state keeps what an interrupted run has done."""
+    return os.path.join(os.path.dirname(out), f".{os.path.basename(out)}.state")
+
+
 def _writing(
     words: list[str], status: int, before: Listing, after: Listing, more: list[str]
 ) -> Iterator[Failure]:
@@ -125,6 +131,7 @@ def _writing(
     grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
     outputs = _outputs(words, OUTPUTS if grows else GROWING, before)
     outputs += map(place, more)
+    outputs += [place(kept_of(out)) for out in named(words, ("out",)) if stage in KEEPING]
     makeable = [place(value) for value in named(words, OUTPUTS)]
     inputs, shared = _inputs(words, before), SHARED.get(stage, "$^")
     if stage == "snakemake":

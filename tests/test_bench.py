@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from bench_made import Angles, error_of, naive_hits, scored, translated
-from experiments_made import MINIMAL, Settings, edited
+from experiments_made import MINIMAL, TRAINING_FREE, Settings, edited
 from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 from results_made import counts, hits, values
 
@@ -213,6 +213,7 @@ HASHED = MINIMAL | {
     "evalsets": {name: {"version": version} for name, version in SETS.items()},
     "benchmarks": [*SETS, "xsim", "wordorder"],
     "decontaminate": {"against": []},
+    "systems": {"ems": {}, "ngram": TRAINING_FREE},
 }
 OF_FLORES = {"flores200", "xsim", "xsimpp"}
 PROTOCOLS = {  # of a set, what it is by default and changes of it

@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 from conftest import Project, copy_project
-from experiments_made import MINIMAL
+from experiments_made import MINIMAL, TRAINING_FREE
 from mirror_made import translations, write_lines, write_opus
 from recipes_made import write_files
 
@@ -33,7 +33,7 @@ def make_project(folder, published):
         "corpora": [{"name": "Own", "version": "v1", "source": str(folder / "mirror/opus")}],
         "evalsets": {"toy": {"version": "v7"}},
         "decontaminate": {"against": ["toy"]},
-        "systems": {"char-ngram": {"kind": "char-ngram"}},
+        "systems": {"char-ngram": TRAINING_FREE},
         "benchmarks": ["toy"],
     }
     (project.folder / "configs/own.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")

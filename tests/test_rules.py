@@ -27,12 +27,12 @@ def test_every_value_in_a_shell_text_is_quoted_and_a_source_with_a_hyphen_is_no_
     assert "--source {params" not in text
 
 
-ORDER = ["input", "output", "log", "retries", "group", "threads", "wildcard_constraints"]
+ORDER = ["input", "output", "log", "wildcard_constraints", "retries", "group", "threads"]
 ORDER += ["resources", "params", "shell"]
 
 
 ON_A_CLUSTER = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard "
-ON_A_CLUSTER += "shard_multiway mine train bench"
+ON_A_CLUSTER += "shard_multiway mine train fit bench"
 
 
 def test_only_these_rules_ask_a_cluster_for_memory() -> None:

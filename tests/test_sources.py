@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from conftest import copy_project
-from experiments_made import REAL, Settings, edited
+from experiments_made import REAL, TRAINING_FREE, Settings, edited
 from mirror_made import DOCUMENTS
 
 from ems.errors import EmsError
@@ -20,6 +20,7 @@ VALUE = REAL | {
         {"name": "Mine", "version": "v1", "source": "mine"},
         {"name": "WikiMatrix", "version": "v1", "format": "mined", "threshold": 1.04},
     ],
+    "systems": {"a": {}, "ngram": TRAINING_FREE},
     "validation": {"name": "NTREX", "version": "v1", "part": "train"},
     "evalsets": {
         "tatoeba": {"version": "v1"},
