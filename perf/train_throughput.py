@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from measured import FailedRun, figures, require_peer, say
 from pairs_made import DEMO_SIZE, ROOT, SHARED, SIZES, prepare, store_of
-from train_steps import PEER_TRAINER, TRAINERS, Job
+from train_steps import OURS, PEER_TRAINER, TRAINERS, Job
 
 from ems.errors import EmsError
 from ems.files import write_json
@@ -38,16 +38,18 @@ DEMO_PIECES = (1_200, 1_500)
 NAMES = {
     "contrastive": "ours, contrastive only",
     "ems": "ours, full EMS loss",
+    "ems-quarter": "ours, xtr.share 0.25",
     "plain": "a plain padded loop",
     "st": "sentence-transformers",
     "contrastive-compiled": "ours, contrastive only, compiled",
     "ems-compiled": "ours, full EMS loss, compiled",
 }
-ALL = ("contrastive", "ems", "plain", "st")
+ALL = ("contrastive", "ems", "ems-quarter", "plain", "st")
 RATIOS = {  # of two trainers, with the smallest (0) or the largest vocabulary
     "contrastive_vs_st": ("contrastive", "st", 0),
     "ems_vs_st": ("ems", "st", 0),
     "ems32k_vs_st": ("ems", "st", -1),
+    "quarter32k_vs_contrastive": ("ems-quarter", "contrastive", -1),
     "contrastive_vs_plain": ("contrastive", "plain", 0),
 }
 Results = dict[str, dict[str, dict[str, float]]]  # trainer -> vocabulary size -> its figures
@@ -80,7 +82,7 @@ def inside(options: argparse.Namespace) -> None:
 
 def flops(job: Job, trainer: str) -> int:
     """FLOPs of the measured steps of a trainer, as the trainer's own log counts them."""
-    objectives = {"xtr": {"weight": int(trainer.startswith("ems"))}}
+    objectives = {"xtr": OURS.get(trainer.removesuffix("-compiled"), {"weight": 0})}
     if trainer == "st":
         objectives["contrastive"] = {"width": 0}  # no MLP
     with torch.device("meta"):  # shapes only
