@@ -108,6 +108,11 @@ def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> No
     )
 
 
+def state_of(out: Path) -> Path:
+    """Return where the pieces of an output that are done lie until it is whole: beside it."""
+    return out.with_name(f".{out.name}.state")
+
+
 def check_state(state: Path, names: tuple[str, ...]) -> None:
     """Raise `EmsError` unless everything in a state folder is ours: it is emptied at the end.
 

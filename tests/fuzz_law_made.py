@@ -15,11 +15,14 @@ from fuzz_values_made import Case
 from fuzz_world_made import Entry, World
 from safetensors.numpy import load_file
 
+from ems.files import state_of
+
 Listing = dict[str, Entry]
 PROJECT = "outer/project"
 OUTPUTS = ("out", "reports", "log", "costs", "state", "times", "scalars")
 GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
-KEEPING = {"wikipedia", "segment", "shard", "mine-documents"}  # what was done, for the next run
+# what was done stays for the next run of a command that fails
+KEEPING = {"wikipedia", "segment", "shard", "mine-documents"}
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
@@ -118,11 +121,6 @@ def place(value: str) -> str:
     return os.path.normpath(os.path.join(PROJECT, value))
 
 
-def kept_of(out: str) -> str:
-    """Where a command without --state keeps what an interrupted run has done."""
-    return os.path.join(os.path.dirname(out), f".{os.path.basename(out)}.state")
-
-
 def _writing(
     words: list[str], status: int, before: Listing, after: Listing, more: list[str]
 ) -> Iterator[Failure]:
@@ -131,7 +129,8 @@ def _writing(
     grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
     outputs = _outputs(words, OUTPUTS if grows else GROWING, before)
     outputs += map(place, more)
-    outputs += [place(kept_of(out)) for out in named(words, ("out",)) if stage in KEEPING]
+    if status and stage in KEEPING:
+        outputs += [str(state_of(Path(place(out)))) for out in named(words, ("out",))]
     makeable = [place(value) for value in named(words, OUTPUTS)]
     inputs, shared = _inputs(words, before), SHARED.get(stage, "$^")
     if stage == "snakemake":

@@ -23,6 +23,7 @@ from ems.benchmarks.bucc2018.data import read_part
 from ems.benchmarks.families.mining import best_threshold
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
+from ems.files import state_of
 from ems.use import mining, stream
 from ems.use.encoder import Encoder
 from ems.use.pairs import mine, score
@@ -214,7 +215,7 @@ def kill(ems, words, out, done):
     """Start a command and kill it when so many pieces are recorded."""
     program = f"from ems.use import stream; stream.LINES = 7; import ems.cli; ems.cli.main({words})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ems.folder, stderr=-3)
-    state, end = ems.folder / f".{out}.state", time.monotonic() + 120
+    state, end = state_of(ems.folder / out), time.monotonic() + 120
     while records(state) < done and process.poll() is None:
         assert time.monotonic() < end
         time.sleep(0.002)

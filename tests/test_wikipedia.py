@@ -14,6 +14,7 @@ from documents_made import END, HEAD, page, write_dump
 from ems.corpora.dumps import check_dump, open_pages, streams
 from ems.corpora.fetch import fetch_dump
 from ems.errors import EmsError
+from ems.files import state_of
 from ems.text import wikipedia
 from ems.text.sentences import splitter
 from ems.text.wikipedia import paragraphs, write_wikipedia
@@ -135,7 +136,7 @@ def test_what_is_no_dump_is_one_clear_error(tmp_path):
             write_wikipedia(path, "de", out)
         assert str(path) in str(caught.value)
         assert not out.exists()
-        shutil.rmtree(tmp_path / ".de.txt.gz.state", ignore_errors=True)
+        shutil.rmtree(state_of(out), ignore_errors=True)
 
 
 def test_a_dump_is_fetched_from_the_published_layout_and_locked(tmp_path):

@@ -233,9 +233,9 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(fre
     parts = set(study["rows"].values())
     assert not set(systems) & set(ablated)
     assert not parts & {*systems, *ablated}
-    of_ablation = 2 * len(ablated)  # on tatoeba and flores200 alone
-    of_ablation += len(study["columns"]) * len(parts)
-    assert jobs["bench"] == len(value["benchmarks"]) * len(systems) + of_ablation > 20
+    of_studies = 2 * len(ablated)  # on tatoeba and flores200 alone
+    of_studies += len(study["columns"]) * len(parts)
+    assert jobs["bench"] == len(value["benchmarks"]) * len(systems) + of_studies > 20
     assert (jobs["table"], jobs["figure"], jobs["costs"]) == (14, 6, 1)
     assert not (fresh.folder / "results").exists()
 

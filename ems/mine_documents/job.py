@@ -16,7 +16,7 @@ from ems.bench.csls import best_pairs
 from ems.config import Experiment
 from ems.encode import SentenceEncoder
 from ems.errors import EmsError
-from ems.files import VOCABULARY
+from ems.files import VOCABULARY, state_of
 from ems.mine_documents.known import share_right, translations
 from ems.mine_documents.rounds import Rounds
 from ems.model.embed import embed_tokens
@@ -114,7 +114,7 @@ def mine(
     share, counts = training.corpus_share, sources.documents.sizes.tolist()
     sizes = tuple(max(1, int(count * share)) for count in counts)
     rounds = Rounds(mining, sizes, experiment.seed, share)
-    state = state or out.with_name(f".{out.name}.state")
+    state = state or state_of(out)
     key = [encoder.identity, sources.documents.contents, plain(mining), experiment.seed]
     key += [sources.truth.contents if sources.truth else "", training.threads, share]
     key += [sources.documents.max_tokens, source_hash("ems.mine_documents")]

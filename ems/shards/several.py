@@ -13,7 +13,14 @@ from typing import Any
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import atomic_path, check_target, read_json, sha256_file, write_json
+from ems.files import (
+    atomic_path,
+    check_target,
+    read_json,
+    sha256_file,
+    state_of,
+    write_json,
+)
 from ems.provenance import source_hash
 from ems.shapes import BELOW, TEXT, mapping
 from ems.shards.index import MANIFEST, is_shards
@@ -80,7 +87,7 @@ def write_several(
     sha256 = sha256_file(vocabulary)
     key = {path.name: sum256 for path, (_, sum256) in cuts.items()}
     key |= {"vocabulary": sha256, "pairs": str(pairs), "code": source_hash("ems.shards.writer")}
-    work, state = partial(write_file_shard, (vocabulary, sha256)), state or _state(out)
+    work, state = partial(write_file_shard, (vocabulary, sha256)), state or state_of(out)
     with (
         done_pieces(f"encode {source}", work, pieces, state, key, workers) as results,
         atomic_path(out, is_several) as folder,
@@ -93,7 +100,3 @@ def write_several(
         listed = {path.stem: sha256_file(folder / path.stem / MANIFEST) for path in paths}
         write_json(folder / LIST, listed)
     return listed
-
-
-def _state(out: Path) -> Path:
-    return out.with_name(f".{out.name}.state")

@@ -18,7 +18,14 @@ import numpy as np
 
 from ems.batches import batched
 from ems.errors import EmsError
-from ems.files import atomic_path, check_target, read_json, sha256_file, write_json
+from ems.files import (
+    atomic_path,
+    check_target,
+    read_json,
+    sha256_file,
+    state_of,
+    write_json,
+)
 from ems.provenance import source_hash
 from ems.shapes import COUNT, listing, mapping, record
 from ems.shards.index import MANIFEST, is_shards
@@ -71,7 +78,7 @@ def write_shards(
             folder.mkdir()
             do_only(what, work, pieces[0], folder / pieces[0].name, unit)
             return close_folder(folder, source)
-    state = state or out.with_name(f".{out.name}.state")
+    state = state or state_of(out)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
     key |= {"languages": languages, "code": source_hash("ems.shards.writer")}
     with done_pieces(what, work, pieces, state, key, workers, unit) as results:

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from ems.errors import EmsError
-from ems.files import atomic_path
+from ems.files import atomic_path, state_of
 from ems.provenance import source_hash
 from ems.segmenters.base import Segment, module_name, segmenter
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
@@ -39,7 +39,7 @@ def segment_tsv(
         with atomic_path(out) as temporary:
             do_only(what, work, pieces[0], temporary, unit)
         return pieces[0].lines
-    state = state or out.with_name(f".{out.name}.state")
+    state = state or state_of(out)
     key = {"source": sha256, "lines": lines, "languages": languages, "names": names}
     key["code"] = [source_hash(name) for name in ("ems.text.bulk", *map(module_name, names))]
     with (

@@ -18,7 +18,7 @@ from ems.batches import batched
 from ems.corpora.dumps import open_pages, streams
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import atomic_path, read_json, write_json
+from ems.files import atomic_path, read_json, state_of, write_json
 from ems.provenance import source_hash
 from ems.segmenters.base import package
 from ems.shapes import COUNT, mapping
@@ -63,7 +63,7 @@ def write_wikipedia(
     places, sha256 = streams(dump)
     pieces = _cut(dump, places, size)
     work = partial(_write_piece, language, places[1] if len(places) > 2 else 0)
-    state = state or out.with_name(f".{out.name}.state")
+    state = state or state_of(out)
     key = {"source": sha256, "size": size, "language": language}
     key["code"] = source_hash("ems.text.wikipedia")
     what = f"articles of {language}"

@@ -16,7 +16,7 @@ import numpy as np
 
 from ems.bench.nearest import nearest
 from ems.errors import EmsError
-from ems.files import read_json, sha256_file, write_json
+from ems.files import read_json, sha256_file, state_of, write_json
 from ems.shapes import COUNT, TEXT, record
 from ems.use import stream
 from ems.use.encoder import Encoder
@@ -44,7 +44,7 @@ def place_of(corpus: Path) -> Path:
 def is_index(folder: Path) -> bool:
     """Return whether a folder is an index of ours, or the beginnings of one."""
     names = {path.name for path in folder.iterdir()}
-    return names <= {VECTORS, ABOUT, f".{VECTORS}.state"}
+    return names <= {VECTORS, ABOUT, state_of(folder / VECTORS).name}
 
 
 def build(encoder: Encoder, corpus: Text, folder: Path, half: bool, skip: bool) -> None:

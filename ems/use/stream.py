@@ -34,6 +34,7 @@ from ems.files import (
     read_json,
     sha256_file,
     standard_output,
+    state_of,
     write_json,
 )
 from ems.progress import Progress, log
@@ -261,7 +262,7 @@ def scratch(out: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="ems-") as folder:
             yield Path(folder)
         return
-    state = out.with_name(f".{out.name}.state")
+    state = state_of(out)
     try:
         yield state
     except BaseException:
