@@ -58,21 +58,19 @@ def source_files(module: str) -> tuple[Path, ...]:
 @cache
 def source_hash(module: str) -> str:
     """Return the hash of the bytes of `source_files(module)` and of their names."""
-    return digest(
-        {
-            _name(path): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in source_files(module)
-        }
-    )
+    return digest(dict(map(_named, source_files(module))))
 
 
-def _name(path: Path) -> str:
-    """Return the name of a source file in a hash, the same in every checkout."""
+@cache
+def _named(path: Path) -> tuple[str, str]:
+    """Return the name of a source file, the same in every checkout, and the hash of its bytes."""
     root = source_root()
-    return str(path.relative_to(root if root in path.parents else EXTENSIONS.absolute().parent))
+    name = path.relative_to(root if root in path.parents else EXTENSIONS.absolute().parent)
+    return str(name), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _module_files(module: str) -> list[Path]:
+@cache
+def _module_files(module: str) -> tuple[Path, ...]:
     """Return the files of a module, with the data that has its name; of a package its own modules
     and all data below its folder, but that of packages inside it.
     """
@@ -82,10 +80,10 @@ def _module_files(module: str) -> list[Path]:
         base = root.joinpath(*parts)
         if (source := base.with_suffix(".py")).is_file():
             data = [base.with_suffix(suffix) for suffix in sorted(DATA)]
-            return [source, *(path for path in data if path.is_file())]
+            return (source, *(path for path in data if path.is_file()))
         if base.is_dir():
             files += [*base.glob("*.py"), *_data(base)]
-    return files
+    return tuple(files)
 
 
 def _data(folder: Path) -> Iterator[Path]:
