@@ -345,7 +345,7 @@ PINNED = {
     "monolingual-small": "bc38ec06d4c65ed1",
     "monolingual": "eda58f850d972e64",
     "small5": "cbf68750915745b6",
-    "small62": "c846fc9b270beec3",
+    "small62": "f53b036579228372",
     "starter": "9d9468ba0583c54b",
     "tiny": "8ed1d8b35ea444b3",
 }
