@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from results_made import hits, values
+from scipy.stats import binom
 from scores_made import row, write_file
 
 from ems.errors import EmsError
@@ -146,6 +147,13 @@ def test_the_interval_is_that_of_resampled_sentences(right, count):
     expected = np.quantile(means, [0.025, 0.975])
     assert interval(right, count) == pytest.approx(expected, abs=100 / count + 0.05)
     assert (interval(0, count), interval(count, count)) == ((0, 0), (100, 100))
+
+
+@pytest.mark.parametrize("count", [*range(1, 40), 204, 1000, 200_000])
+def test_its_ends_are_the_quantiles_that_scipys_distribution_has(count):
+    for right in range(0, count + 1, -(-count // 300)):
+        expected = binom.ppf([0.025, 0.975], count, right / count)
+        assert interval(right, count) == tuple(100 * expected / count), right
 
 
 def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
