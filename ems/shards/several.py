@@ -13,14 +13,7 @@ from typing import Any
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import (
-    atomic_path,
-    check_target,
-    read_json,
-    sha256_file,
-    state_of,
-    write_json,
-)
+from ems.files import atomic_path, check_target, read_json, sha256_file, state_of, write_json
 from ems.provenance import source_hash
 from ems.shapes import BELOW, TEXT, mapping
 from ems.shards.index import MANIFEST, is_shards

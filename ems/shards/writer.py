@@ -18,14 +18,7 @@ import numpy as np
 
 from ems.batches import batched
 from ems.errors import EmsError
-from ems.files import (
-    atomic_path,
-    check_target,
-    read_json,
-    sha256_file,
-    state_of,
-    write_json,
-)
+from ems.files import atomic_path, check_target, read_json, sha256_file, state_of, write_json
 from ems.provenance import source_hash
 from ems.shapes import COUNT, listing, mapping, record
 from ems.shards.index import MANIFEST, is_shards
