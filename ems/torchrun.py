@@ -5,7 +5,8 @@
     torchrun --nnodes 2 --nproc-per-node 4 ... -m -- ems train ...  on two, by hand
 
 In a job of Slurm one step has a torchrun on each node. They meet at the node that the job started
-on, and a node is numbered as Slurm numbers it. One process alone is rank 0 of 1. `--` keeps torchrun's parser from reading our flags as its own.
+on, and a node is numbered as Slurm numbers it. One process alone is rank 0 of 1. `--` keeps
+torchrun's parser from reading our flags as its own.
 """
 
 import os
