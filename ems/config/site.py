@@ -67,7 +67,8 @@ class Site(Settings):
         le=32,
         description="The GPUs of a training on each of its `nodes`, and so the processes that "
         "share each of its steps; a training job asks a cluster for as many. train.batch_pairs "
-        "must be a multiple of their number. It changes the model only by rounding and by the masks of dropout.",
+        "must be a multiple of their number. It changes the model only by rounding and by the "
+        "masks of dropout.",
     )
     nodes: int = Field(
         1,
