@@ -1,18 +1,24 @@
 """Run several processes with `torchrun`, and ask which of them this one is.
 
-    ems train --processes 4 ...                                             on one machine
-    torchrun --nnodes 2 --nproc-per-node 4 ... -m -- ems train ...          on several, by hand
+    ems train --processes 4 ...                                     on one machine
+    ems train --processes 4 --nodes 2 ...                           on two, in a job of Slurm
+    torchrun --nnodes 2 --nproc-per-node 4 ... -m -- ems train ...  on two, by hand
 
-One process alone is rank 0 of 1. `--` keeps torchrun's parser from reading our flags as its own.
+In a job of Slurm one step has a torchrun on each node. They meet at the node that the job started
+on, and a node is numbered as Slurm numbers it. One process alone is rank 0 of 1. `--` keeps
+torchrun's parser from reading our flags as its own.
 """
 
 import os
+import shutil
 import signal
+import socket
 import sys
 
-from ems.errors import FAILED, REQUEUE
+from ems.errors import FAILED, REQUEUE, EmsError
 
 STOPS = (signal.SIGTERM, signal.SIGUSR1)  # the processes save and end
+GONE = 30  # seconds after which a machine that does not end with the others counts as lost
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # passed on to the processes
 
 
@@ -36,17 +42,44 @@ def local_rank() -> int:
     return int(os.environ["LOCAL_RANK"]) if launched() else 0
 
 
-def become(count: int, threads: int, arguments: list[str]) -> None:
-    """Replace this process by torchrun with `count` processes of `ems` and these arguments.
+def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
+    """Replace this process by torchrun with `count` processes of `ems` on each of `nodes` machines.
 
-    The process id stays, so that signals reach torchrun. If one of the processes ends with an
-    error, torchrun ends the others and exits with 1, or with 75 if it was stopped from outside.
+    The process id stays, so that signals reach torchrun, or `srun`. If one of the processes ends
+    with an error, the others are ended too, on all machines; the status is 1, or 75 if they were
+    stopped from outside. Raises `EmsError` for several machines outside of a job of Slurm.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    words = ["-m", "ems.torchrun", "--standalone", "--nproc-per-node", str(count)]
+    words = ["-m", "ems.torchrun", "--nproc-per-node", str(count)]
+    if nodes == 1:
+        words += ["--standalone"]
+    else:
+        words += ["--nnodes", str(nodes), "--master-addr", socket.gethostname()]
+        words += ["--master-port", str(_free_port())]
     words += ["--signals-to-handle", SIGNALS, "-m", "--", "ems", *arguments]
+    words = [sys.executable, *words]
+    words = words if nodes == 1 else [*_step(nodes, count * threads), *words]
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *words])
+    os.execv(words[0], words)
+
+
+def _step(nodes: int, cpus: int) -> list[str]:
+    """Return the `srun` that starts one task on each of `nodes` machines of this job."""
+    program = shutil.which("srun")
+    if program is None or "SLURM_JOB_ID" not in os.environ:
+        raise EmsError(
+            f"{nodes} nodes need a job of Slurm that has them (snakemake --profile slurm), and "
+            "this is none; set `nodes: 1` in config.yaml, or start torchrun by hand on each"
+        )
+    words = [program, f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
+    return [*words, f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", f"--wait={GONE}"]
+
+
+def _free_port() -> int:
+    """Return a port of this machine that nothing listens at."""
+    with socket.socket() as listening:
+        listening.bind(("", 0))
+        return int(listening.getsockname()[1])
 
 
 def main() -> int:
@@ -55,6 +88,8 @@ def main() -> int:
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
+    if node := os.environ.get("SLURM_NODEID") if "--master-addr" in sys.argv else None:
+        sys.argv[1:1] = ["--node-rank", node]
     try:
         run.main()
     except SignalException as error:

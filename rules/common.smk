@@ -69,6 +69,11 @@ RESULTS = f"results/{EXPERIMENT.name}"
 LOGS = f"{RESULTS}/logs"
 COSTS = f"{RESULTS}/costs"  # of jobs, as logs: outputs would be made again if they were missing
 TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained]
+ON_NODES = [  # that several machines share
+    name
+    for name in TRAINED
+    if PLAN.site.nodes > 1 and EXPERIMENT.systems[name].train.device != "cpu" and EXPERIMENT.systems[name].train.steps
+]
 FITTED = [name for name, system in EXPERIMENT.systems.items() if system.fitted]
 SYSTEMS = EXPERIMENT.tabled  # others are made when asked for
 VOCABULARIES = list(  # of the systems that are trained for the tables

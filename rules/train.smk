@@ -47,13 +47,15 @@ rule train:
         log=f"{LOGS}/train/{{system}}.log",
         costs=f"{COSTS}/train/{{system}}.json",
     wildcard_constraints:
-        system=one_of(TRAINED),
+        system=one_of([name for name in TRAINED if name not in ON_NODES]),
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
     threads: lambda wildcards: training(wildcards).threads * processes(wildcards)
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
         runtime=2880,
         gpu=PLAN.site.gpus,
+        nodes=1,
+        processes=PLAN.site.gpus,
     params:
         **stage("train", ["ems.train"], "system"),
         out=folder_of_output,
@@ -71,7 +73,25 @@ rule train:
         " --vocabulary {input.vocabulary:q} {params.folders:q} --state {params.state:q}"
         " --times {output.times:q}"
         " --scalars {params.scalars:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
-        " --processes {resources.gpu}"
+        " --processes {resources.processes} --nodes {resources.nodes}"
+
+
+# The same on several machines, in one step of Slurm: `mpi` says that the command starts it itself.
+if ON_NODES:
+
+    use rule train as train_on_nodes with:
+        wildcard_constraints:
+            system=one_of(ON_NODES),
+        threads: lambda wildcards: training(wildcards).threads
+        resources:
+            mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
+            runtime=2880,
+            nodes=PLAN.site.nodes,
+            processes=PLAN.site.gpus,
+            mpi="srun",
+            tasks=PLAN.site.nodes * max(1, PLAN.site.gpus),
+            tasks_per_gpu=0,  # said by the line above
+            **({"gres": f"gpu:{PLAN.site.gpus}"} if PLAN.site.gpus else {}),
 
 
 # Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.

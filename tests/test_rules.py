@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 
 RULES = sorted((ROOT / "rules").glob("*.smk"))
-NUMBERS = {"threads", "resources.gpu"}  # need no quotes
+NUMBERS = {"threads", "resources.processes", "resources.nodes"}  # need no quotes
 
 
 def shell_texts(path: Path) -> list[str]:

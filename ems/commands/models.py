@@ -56,6 +56,9 @@ def train(
     times: Annotated[Path | None, "log of the time of each step", Writes()] = None,
     scalars: Annotated[Path | None, "folder for TensorBoard", Writes("folder")] = None,
     processes: Annotated[int, "number of processes, one per GPU; 1 on a CPU", Bounds(0, 32)] = 1,
+    nodes: Annotated[
+        int, "number of machines of a Slurm job, with as many each", Bounds(1, 1024)
+    ] = 1,
     afresh: Annotated[bool, "deletion of unfinished checkpoints of other settings"] = False,
     expect: common.Expected = "",
 ) -> None:
@@ -69,8 +72,8 @@ def train(
     own, settings = whole.of_system(system), whole.systems[system]
     training = settings.train
     shared = training.device != "cpu" and training.steps > 0
-    if processes > 1 and shared and not torchrun.launched():
-        torchrun.become(processes, training.threads, sys.argv[1:])
+    if (processes > 1 or nodes > 1) and shared and not torchrun.launched():
+        torchrun.become(max(1, processes), nodes, training.threads, sys.argv[1:])
     data = training_data(settings, list(own.languages), read_index(shards), vocabulary, mined)
     places = job.Places(out, state, times, scalars, start)
     job.train(whole, system, data, places, asked_afresh(afresh))

@@ -65,9 +65,17 @@ class Site(Settings):
         1,
         ge=0,
         le=32,
-        description="The GPUs of a training, and so the processes that share each of its steps; "
-        "a training job asks a cluster for as many. train.batch_pairs must be a multiple of it. "
-        "It changes the model only by rounding and by the masks of dropout.",
+        description="The GPUs of a training on each of its `nodes`, and so the processes that "
+        "share each of its steps; a training job asks a cluster for as many. train.batch_pairs "
+        "must be a multiple of their number. It changes the model only by rounding and by the "
+        "masks of dropout.",
+    )
+    nodes: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="The machines of a cluster that share a training, each with `gpus` GPUs (or "
+        "with one process, if that is 0). More than one needs `--profile slurm`.",
     )
 
 

@@ -21,7 +21,7 @@ from ems.errors import EmsError
 
 T = TypeVar("T")
 AGREE_EVERY = 10  # steps on a GPU after which the processes ask each other whether to stop
-WAIT = timedelta(hours=2)  # a process waits this long for the others (rank 0 writes checkpoints)
+WAIT = timedelta(minutes=30)  # at most for the others: a lost machine, rank 0 with a checkpoint
 BUCKET = 25 << 20  # bytes of gradients sent at once, at least
 
 

@@ -1,0 +1,150 @@
+"""A private Slurm of one machine, for tests."""
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+
+from conftest import needs
+
+PORT = 17827  # of the controller; the nodes have the next ones
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel", "sinfo")
+
+
+class Cluster:
+    """A private Slurm of one machine: real daemons, real jobs, nodes n1, n2, ... that are all of
+    them this machine, the first with a GPU that is /dev/null.
+
+    No munge, no cgroups, no systemd: any root shell or container can run it. A shim shadows `srun`,
+    because the executor strips SLURM_CONF from the step that it starts. The default partition is
+    the only one, as the shipped profile names none. `environment` is what its users need.
+    """
+
+    def __init__(self, root, nodes, port):
+        self.root = root
+        self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
+        for name in ("state", "spool", "log", "run", "bin"):
+            (root / name).mkdir(parents=True)
+        self.config = root / "slurm.conf"
+        self.config.write_text(_config(root, nodes, port))
+        (root / "cgroup.conf").write_text("")
+        (root / "gres.conf").write_text("NodeName=n1 Name=gpu File=/dev/null\n")
+        shim = root / "bin/srun"
+        shim.write_text(f'#!/bin/sh\nSLURM_CONF={self.config} exec {shutil.which("srun")} "$@"\n')
+        shim.chmod(0o755)
+        self.environment = {
+            **os.environ,
+            "SLURM_CONF": str(self.config),
+            "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def start(self):
+        """Start the daemons and wait until the nodes are idle."""
+        self.call("slurmctld", "-c", "-f", str(self.config))
+        for node in self.nodes:
+            self.start_node(node)
+        for _ in range(200):
+            if self.call("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * len(self.nodes):
+                return
+            time.sleep(0.1)
+        logs = "\n".join(path.read_text()[-2000:] for path in (self.root / "log").glob("*.log"))
+        raise RuntimeError(f"the node did not become idle:\n{logs}")
+
+    def start_node(self, node):
+        """Start the daemon of a node."""
+        self.call("slurmd", "-N", node, "-f", str(self.config))
+
+    def stop(self):
+        """Cancel what runs and stop the daemons."""
+        self.call("scancel", "--user", getpass.getuser())
+        for pid in (self.root / "run").glob("*.pid"):
+            subprocess.run(["kill", pid.read_text().strip()])
+        time.sleep(1)
+
+    def call(self, *command):
+        """Run a Slurm command; its output."""
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        return done.stdout
+
+    def jobs(self):
+        """Every job that the controller remembers, as scontrol shows it."""
+        lines = self.call("scontrol", "--oneliner", "show", "jobs", "--details").splitlines()
+        fields = [[word.partition("=") for word in line.split()] for line in lines if "=" in line]
+        return [{name: value for name, _, value in job} for job in fields]
+
+
+def _config(root, nodes, port):
+    host = socket.gethostname().partition(".")[0]
+    user = getpass.getuser()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20 - 512  # MB
+    shared = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} State=UNKNOWN"
+    shared += f" RealMemory={memory}"
+    settings = {
+        "ClusterName": "ems-test",
+        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmUser": user,
+        "SlurmdUser": user,
+        "AuthType": "auth/none",
+        "CredType": "cred/none",
+        "CryptoType": "crypto/none",
+        "SlurmctldPort": port,
+        "StateSaveLocation": root / "state",
+        "SlurmdSpoolDir": root / "spool/%n",
+        "SlurmctldPidFile": root / "run/slurmctld.pid",
+        "SlurmdPidFile": root / "run/slurmd-%n.pid",
+        "SlurmctldLogFile": root / "log/slurmctld.log",
+        "SlurmdLogFile": root / "log/slurmd-%n.log",
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/none",
+        "AccountingStorageType": "accounting_storage/none",
+        "MpiDefault": "none",
+        "SwitchType": "switch/none",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_CPU_Memory",
+        "ReturnToService": 2,
+        "MinJobAge": 3600,
+        "KillWait": 3,
+        "SchedulerParameters": "sched_interval=1,bf_interval=1,defer",
+        "GresTypes": "gpu",
+    }
+    lines = [f"{name}={value}" for name, value in settings.items()]
+    for number in range(nodes):
+        gpu = "" if number else " Gres=gpu:1"
+        lines.append(f"NodeName=n{number + 1} Port={port + 1 + number} {shared}{gpu}")
+    lines.append("PartitionName=only Nodes=ALL Default=YES MaxTime=3-00:00:00 State=UP")
+    return "".join(f"{line}\n" for line in lines)
+
+
+@contextmanager
+def running(root, nodes=1, port=PORT):
+    """A Slurm that runs, or a skipped test. Two at once need ports of their own."""
+    here = all(map(shutil.which, PROGRAMS)) and os.geteuid() == 0
+    needs(here, "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge")
+    cluster = Cluster(root, nodes, port)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def on(cluster, project):
+    """The project, with the environment of the cluster's users."""
+    first = project.environment["PATH"].split(":")[0]
+    project.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
+    project.environment["PATH"] = f"{first}:{cluster.environment['PATH']}"
+    return project
+
+
+def once_saved(project, run, text, act):
+    """What `act` returns once the training of `ems` has logged a text; None if the run ends."""
+    log = project.folder / "results/tiny/logs/train/ems.log"
+    while run.poll() is None:
+        if log.exists() and text in log.read_text() and (done := act()):
+            return done
+        time.sleep(0.02)
+    return None

@@ -1,0 +1,122 @@
+"""A training on two nodes of a real Slurm: the run of one machine with as many processes."""
+
+import re
+
+import psutil
+import pytest
+from conftest import copied
+from slurm_made import on, once_saved, running
+from train_made import json_rows
+
+from ems.errors import EmsError
+from ems.torchrun import become
+
+MODEL = "results/tiny/models/ems"
+LOG = "results/tiny/logs/train/ems.log"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("slurm"), nodes=2, port=17847) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def trainable(tiny_run, tmp_path_factory):
+    """The tiny project with its text made; a training there may use all processes it is given."""
+    project = copied(tiny_run, tmp_path_factory.mktemp("trainable") / "project")
+    project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
+    (project.folder / LOG).unlink()
+    return project
+
+
+@pytest.fixture(scope="module")
+def expected(trainable, tmp_path_factory):
+    """The losses of two processes on one machine."""
+    project = copied(trainable, tmp_path_factory.mktemp("expected") / "project")
+    project.snakemake("--config", "gpus=2", "--", f"{MODEL}/model.json")
+    return losses(project)
+
+
+def losses(project):
+    """What the training of `ems` logged of each step that it logs, without times."""
+    return json_rows(project.folder / MODEL / "losses.jsonl")
+
+
+def started(cluster, trainable, folder):
+    """A copy of the project, and its training on two nodes, which runs."""
+    project = on(cluster, copied(trainable, folder / "project"))
+    project.edit("config.yaml", "gpus: 1 ", "gpus: 0 ")
+    words = ("snakemake", "--profile", "slurm", "--config", "nodes=2", "--", f"{MODEL}/model.json")
+    return project, project.start(*words)
+
+
+def trainings(cluster):
+    """The jobs of trainings that the controller remembers."""
+    return [job for job in cluster.jobs() if job["Comment"].startswith("rule_train_on_nodes_")]
+
+
+def tasks_of(project, node):
+    """The processes of a node that train for a project."""
+    found = []
+    for process in psutil.process_iter(["environ"]):
+        environment = process.info["environ"] or {}
+        if environment.get("SLURMD_NODENAME") == node and environment["PWD"] == str(project.folder):
+            found.append(process)
+    return found
+
+
+def lose_a_node(cluster, project):
+    """kill -9 all of the second node: its tasks, what started them, and its daemon."""
+    tasks = tasks_of(project, "n2")
+    if not tasks:
+        return False
+    daemons = {task.parent() for task in tasks} - {*tasks, None}
+    for process in psutil.process_iter(["cmdline"]):
+        if (process.info["cmdline"] or [])[1:3] == ["-N", "n2"]:
+            daemons.add(process)
+    for process in [*daemons, *tasks]:
+        process.kill()
+    return True
+
+
+def warn(cluster, project):
+    """Send the steps of the job what a profile's `--signal=USR1@120` sends; whether one runs."""
+    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+    if running:
+        cluster.call("scancel", "--signal=USR1", *running)
+    return bool(running)
+
+
+def test_two_nodes_give_the_losses_of_two_processes_on_one_machine(
+    cluster, trainable, expected, tmp_path
+):
+    project, run = started(cluster, trainable, tmp_path)
+    assert run.wait() == 0, (project.folder / "started.log").read_text()[-5000:]
+    (job,) = trainings(cluster)
+    assert (job["JobState"], job["NumNodes"], job["NumTasks"]) == ("COMPLETED", "2", "2")
+    assert losses(project) == expected
+
+
+@pytest.mark.parametrize("act", [lose_a_node, warn])
+def test_an_attempt_ends_with_its_node_or_with_a_warning_and_the_next_one_resumes(
+    cluster, trainable, expected, tmp_path, act
+):
+    before = len(trainings(cluster))
+    project, run = started(cluster, trainable, tmp_path)
+    assert once_saved(project, run, "checkpoint at step 20", lambda: act(cluster, project))
+    if act is lose_a_node:
+        cluster.start_node("n2")
+    assert run.wait() == 0, (project.folder / "started.log").read_text()[-5000:]
+    states = [job["JobState"] for job in trainings(cluster)[before:]]
+    assert (states[-1], states.count("COMPLETED")) == ("COMPLETED", 1)
+    assert len(states) == 2
+    resumed = re.search(r"resumed at step (\d+)", (project.folder / LOG).read_text())
+    assert int(resumed[1]) >= 20
+    assert losses(project) == expected
+
+
+def test_several_nodes_outside_of_a_job_of_slurm_are_refused(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(EmsError, match=r"2 nodes need a job of Slurm .* set `nodes: 1`"):
+        become(2, 2, 1, ["train"])
