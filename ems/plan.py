@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,26 @@ def check_cluster(run: Plan) -> None:
         raise EmsError(
             f"Slurm's jobs start {sys.executable!r}, whose path must be of letters, digits, `/`, "
             "`.`, `_` and `-`: put the environment elsewhere"
+        )
+
+
+def check_queue() -> None:
+    """Raise `EmsError` if Slurm still has jobs of this folder, of a Snakemake that was killed.
+
+    Such jobs go on by themselves, and a new Snakemake does not know them: it would start each of
+    them a second time. Slurm's comment of a job names its rule; the one that Snakemake itself may
+    run in has none.
+    """
+    command = ["squeue", "--me", "--noheader", "--format=%A|%k|%Z"]
+    listed = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    rows = [line.split("|", 2) for line in listed if line.count("|") >= 2]
+    here = {job for job, rule, folder in rows if folder == str(Path.cwd()) and rule[:5] == "rule_"}
+    if here:
+        jobs = " ".join(sorted(here, key=int))
+        raise EmsError(
+            f"Slurm still has jobs that Snakemake submitted from this folder: {jobs}. If that "
+            "Snakemake runs, wait for it. If it was killed, wait until its jobs end (squeue --me) "
+            f"and run again: what they make counts. Or end them: scancel {jobs}"
         )
 
 

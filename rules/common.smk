@@ -26,7 +26,7 @@ from ems.job_modules import (
     source_of,
     table_modules,
 )
-from ems.plan import check_cluster, on_slurm, plan, plans_jobs, segments_elsewhere
+from ems.plan import check_cluster, check_queue, on_slurm, plan, plans_jobs, segments_elsewhere
 from ems.settings import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, captions, made_of, outputs_of, scores, times_of
@@ -48,6 +48,8 @@ try:
     )
     if ON_CLUSTER:
         check_cluster(PLAN)
+    if ON_CLUSTER and STARTS and not workflow.output_settings.dryrun:
+        check_queue()
 except EmsError as error:
     raise WorkflowError(str(error)) from None
 for line in PLAN.missing if MAIN else ():

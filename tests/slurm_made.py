@@ -23,13 +23,13 @@ class Cluster:
     the only one, as the shipped profile names none. `environment` is what its users need.
     """
 
-    def __init__(self, root, nodes, port):
+    def __init__(self, root, nodes, port, cpus):
         self.root = root
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         for name in ("state", "spool", "log", "run", "bin"):
             (root / name).mkdir(parents=True)
         self.config = root / "slurm.conf"
-        self.config.write_text(_config(root, nodes, port))
+        self.config.write_text(_config(root, nodes, port, cpus))
         (root / "cgroup.conf").write_text("")
         (root / "gres.conf").write_text("NodeName=n1 Name=gpu File=/dev/null\n")
         shim = root / "bin/srun"
@@ -76,12 +76,13 @@ class Cluster:
         return [{name: value for name, _, value in job} for job in fields]
 
 
-def _config(root, nodes, port):
+def _config(root, nodes, port, cpus):
     host = socket.gethostname().partition(".")[0]
     user = getpass.getuser()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20 - 512  # MB
-    shared = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} State=UNKNOWN"
-    shared += f" RealMemory={memory}"
+    memory *= cpus / os.cpu_count()
+    shared = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN"
+    shared += f" RealMemory={memory:.0f}"
     settings = {
         "ClusterName": "ems-test",
         "SlurmctldHost": f"{host}(127.0.0.1)",
@@ -106,6 +107,7 @@ def _config(root, nodes, port):
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_CPU_Memory",
         "ReturnToService": 2,
+        "SlurmdParameters": "config_overrides",  # as many CPUs as this file says
         "MinJobAge": 3600,
         "KillWait": 3,
         "SchedulerParameters": "sched_interval=1,bf_interval=1,defer",
@@ -120,11 +122,13 @@ def _config(root, nodes, port):
 
 
 @contextmanager
-def running(root, nodes=1, port=PORT):
-    """A Slurm that runs, or a skipped test. Two at once need ports of their own."""
+def running(root, nodes=1, port=PORT, cpus=None):
+    """A Slurm that runs, or a skipped test. Two at once need ports of their own. Its nodes have the
+    CPUs of this machine, or as many as `cpus` says.
+    """
     here = all(map(shutil.which, PROGRAMS)) and os.geteuid() == 0
     needs(here, "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge")
-    cluster = Cluster(root, nodes, port)
+    cluster = Cluster(root, nodes, port, cpus or os.cpu_count())
     try:
         cluster.start()
         yield cluster

@@ -1,6 +1,8 @@
 """A training on two nodes of a real Slurm: the run of one machine with as many processes."""
 
+import getpass
 import re
+import time
 
 import psutil
 import pytest
@@ -56,12 +58,13 @@ def trainings(cluster):
     return [job for job in cluster.jobs() if job["Comment"].startswith("rule_train_on_nodes_")]
 
 
-def tasks_of(project, node):
-    """The processes of a node that train for a project."""
+def tasks_of(project, *nodes):
+    """The processes of some nodes that train for a project."""
     found = []
     for process in psutil.process_iter(["environ"]):
         environment = process.info["environ"] or {}
-        if environment.get("SLURMD_NODENAME") == node and environment["PWD"] == str(project.folder):
+        here = environment.get("PWD") == str(project.folder)
+        if here and environment.get("SLURMD_NODENAME") in nodes:
             found.append(process)
     return found
 
@@ -80,12 +83,28 @@ def lose_a_node(cluster, project):
     return True
 
 
-def warn(cluster, project):
-    """Send the steps of the job what a profile's `--signal=USR1@120` sends; whether one runs."""
+def warn(cluster):
+    """Send the step of the job what the profile's `--signal=USR1@120` sends; whether one runs."""
     running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
     if running:
         cluster.call("scancel", "--signal=USR1", *running)
     return bool(running)
+
+
+def stop(cluster, project, run):
+    """kill -9 Snakemake. The next one refuses to start beside its job; so cancel that."""
+    for process in tasks_of(project, "n1", "n2"):
+        process.suspend()  # else it might have finished by then
+    run.kill()
+    run.wait()
+    (job,) = cluster.call("squeue", "-h", "-o", "%A").split()
+    refusal = project.snakemake("--profile", "slurm", "--", f"{MODEL}/model.json", expect=1)
+    assert f"Snakemake submitted from this folder: {job}." in refusal
+    assert f"scancel {job}" in refusal
+    while cluster.call("squeue", "-h"):
+        cluster.call("scancel", "--user", getpass.getuser())
+        time.sleep(0.2)
+    return True
 
 
 def test_two_nodes_give_the_losses_of_two_processes_on_one_machine(
@@ -98,22 +117,24 @@ def test_two_nodes_give_the_losses_of_two_processes_on_one_machine(
     assert losses(project) == expected
 
 
-@pytest.mark.parametrize("act", [lose_a_node, warn])
-def test_an_attempt_ends_with_its_node_or_with_a_warning_and_the_next_one_resumes(
-    cluster, trainable, expected, tmp_path, act
+def test_a_training_that_loses_a_node_and_is_warned_and_moved_to_one_machine_gives_the_same_losses(
+    cluster, trainable, expected, tmp_path
 ):
     before = len(trainings(cluster))
     project, run = started(cluster, trainable, tmp_path)
-    assert once_saved(project, run, "checkpoint at step 20", lambda: act(cluster, project))
-    if act is lose_a_node:
-        cluster.start_node("n2")
-    assert run.wait() == 0, (project.folder / "started.log").read_text()[-5000:]
+    assert once_saved(project, run, "checkpoint at step 10", lambda: lose_a_node(cluster, project))
+    cluster.start_node("n2")
+    assert once_saved(project, run, "(attempt 2)", lambda: warn(cluster))
+    assert once_saved(project, run, "(attempt 3)", lambda: stop(cluster, project, run))
     states = [job["JobState"] for job in trainings(cluster)[before:]]
-    assert (states[-1], states.count("COMPLETED")) == ("COMPLETED", 1)
-    assert len(states) == 2
-    resumed = re.search(r"resumed at step (\d+)", (project.folder / LOG).read_text())
-    assert int(resumed[1]) >= 20
+    assert len(states) == 3
+    assert states[1:] == ["FAILED", "CANCELLED"]
+    project.snakemake("--unlock")
+    project.snakemake("--config", "gpus=2", "--", f"{MODEL}/model.json")
+    assert re.search(r"resumed at step \d+ \(attempt 4\)", (project.folder / LOG).read_text())
     assert losses(project) == expected
+    again = project.snakemake("-n", "--config", "nodes=2", "--", f"{MODEL}/model.json")
+    assert "Nothing to be done" in again
 
 
 def test_several_nodes_outside_of_a_job_of_slurm_are_refused(monkeypatch):

@@ -53,10 +53,11 @@ class Progressed:
 
     `seconds` are wall time, `waited` those of them spent waiting for data; `sums` are the loss
     parts of the `summed` steps since the last row of the log; `scaling` is the state of the scale
-    of the loss (float16).
+    of the loss (float16). `attempts` counts this start and those before that saved something.
     """
 
     step: int = 0
+    attempts: int = 0
     seconds: float = 0.0
     waited: float = 0.0
     tokens: int = 0

@@ -62,6 +62,7 @@ class Journal:
         trainer = self.trainer
         self.done = load_checkpoint(trainer.state, trainer.system, trainer.optimizer)
         start = self.done.step
+        self.done.attempts += 1
         self.world.check_same(start)
         trainer.set_scaling(self.done.scaling)
         self.started = time.monotonic() - self.done.seconds
@@ -69,7 +70,8 @@ class Journal:
             name: torch.tensor(value, dtype=torch.float64, device=trainer.device)
             for name, value in self.done.sums.items()
         }
-        log.info("train %s: %s", self.name, f"resumed at step {start}" if start else "from step 0")
+        resumed = f"resumed at step {start} (attempt {self.done.attempts})"
+        log.info("train %s: %s", self.name, resumed if start else "from step 0")
         parameters = sum(value.numel() for value in trainer.system.parameters())
         sizes = f"{parameters:,} parameters, {int(trainer.store.sizes.sum()):,} pairs"
         settings = json.dumps(plain(self.settings))
