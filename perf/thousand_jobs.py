@@ -11,11 +11,13 @@ Notable choices:
 - Stand-ins for `ems` and `sbatch` come first on PATH. They look up a job's outputs, by its command
   or by its rule and wildcards, in what a dry run prints.
 - A job of Slurm does not start the Snakemake that a real one starts: that costs another machine
-  some seconds, not this one. `--starts` submits some jobs that do, and measures it.
+  some seconds, not this one. `--starts` lets it, and so does `--kill`, since that Snakemake is what
+  leaves a finished job finished when the one that submitted it is gone.
 """
 
 import argparse
 import json
+import logging
 import math
 import os
 import re
@@ -34,8 +36,11 @@ from pathlib import Path
 
 import psutil
 
+from ems.progress import Progress
+
+MANY = 256  # CPUs: all jobs that the profile allows run at once
 ROOT = Path(__file__).resolve().parent.parent
-JOB = re.compile(r"^ *(?:local)?rule (\w+):\n(.*?)^Shell command: (.*?)\n\n", re.M | re.S)
+JOB = re.compile(r"^ *(?:local)?rule (\w+):\n(.*?)^Shell command: ([^\n]*)", re.M | re.S)
 IDLE = """#!/bin/sh
 # Make the outputs of some jobs: empty files, folders where there is no suffix.
 cd {project}
@@ -80,6 +85,8 @@ def write_outputs(plan: str, folder: Path) -> dict[str, str]:
     folder.mkdir()
     names = {}
     for rule, lines, command in JOB.findall(plan):
+        if command == "None":  # a target that collects files
+            continue
         fields = dict(re.findall(r"^ *(output|wildcards): (.*)$", lines, re.M))
         wildcards = fields.get("wildcards", "").replace(", ", ",")
         arguments = shlex.split(command)
@@ -117,17 +124,18 @@ def watched(run: subprocess.Popen[bytes], root: Path, total: int, until: float) 
     """
     process, began = psutil.Process(run.pid), time.monotonic()
     costs = {"first_job_s": 0.0, "cpu_s": 0.0, "mb": 0.0}
+    progress = Progress("jobs", total, "jobs", before=len(lines(root / "ended")))
     while run.poll() is None:
         started, seconds = len(lines(root / "started")), time.monotonic() - began
         costs["first_job_s"] = costs["first_job_s"] or (started and seconds)
         with suppress(psutil.Error):  # it may end meanwhile
             costs["cpu_s"] = sum(process.cpu_times()[:2])
             costs["mb"] = max(costs["mb"], process.memory_info().rss / 1e6)
-        print(f"\r{len(lines(root / 'ended')):,} of {total:,} jobs, {seconds:.0f} s", end="")
+        progress.add(len(lines(root / "ended")) - progress.done)
         if started >= until:
             run.kill()
         time.sleep(0.5)
-    print()
+    progress.close()
     return costs
 
 
@@ -149,7 +157,7 @@ class Workflow:
     def _plan(self) -> str:
         """The dry run, with each job's shell command."""
         done = self.call("-n", "-p", *self.words, "--", self.target)
-        return done.stdout + done.stderr + "\n\n"
+        return done.stdout + done.stderr
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run Snakemake, which must succeed."""
@@ -172,17 +180,23 @@ class Workflow:
         return started.returncode, costs
 
     def kill(self) -> dict[str, float]:
-        """Kill Snakemake in the middle, and wait for its jobs, as its next start says."""
+        """Kill Snakemake in the middle; run it again, which is refused; wait for its jobs."""
         self.run(self.total / 2)
-        self.call(*self.words, "--unlock")
+        queued = self.queued()
         status, _ = self.run()
-        refusals = (self.root / "snakemake.log").read_text().count("scancel")
-        if status == 0 or not refusals:
-            sys.exit("the second Snakemake was expected to refuse to start beside the first's jobs")
+        if status == 0:
+            sys.exit("a Snakemake was expected to refuse to start where another one was killed")
         began = time.monotonic()
-        while subprocess.check_output(["squeue", "-h", "--me"], env=self.environment):
+        while self.queued():
             time.sleep(1)
-        return {"waited_s": time.monotonic() - began, "kept": len(lines(self.root / "ended"))}
+        self.call(*self.words, "--unlock")
+        waited, ended = time.monotonic() - began, len(lines(self.root / "ended"))
+        return {"queued_at_kill": queued, "waited_s": waited, "ended_before": ended}
+
+    def queued(self) -> int:
+        """The number of jobs in Slurm's queue."""
+        command = ["squeue", "--me", "--noheader"]
+        return len(subprocess.check_output(command, env=self.environment).splitlines())
 
 
 def measure(
@@ -214,12 +228,12 @@ def measure(
 
 
 @contextmanager
-def private(root: Path) -> Iterator[dict[str, str]]:
-    """A Slurm of this machine that believes in many more CPUs; yields its users' environment."""
+def private(root: Path, cpus: int) -> Iterator[dict[str, str]]:
+    """A Slurm of this machine that believes in so many CPUs; yields its users' environment."""
     sys.path.insert(0, str(ROOT / "tests"))
     from slurm_made import running
 
-    with running(root, port=17867, cpus=256) as cluster:
+    with running(root, port=17867, cpus=cpus) as cluster:
         yield cluster.environment
 
 
@@ -237,10 +251,16 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="one that the cluster's machines see")
     parser.add_argument("--out", type=Path, help="JSON file")
     options = parser.parse_args()
+    if options.kill:
+        options.starts = True  # the Snakemake of a job says in the project that it is finished
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         root = Path(folder)
         (root / "slurm").mkdir()
-        cluster = private(root / "slurm") if options.private else nullcontext(dict(os.environ))
+        cpus = os.cpu_count() if options.starts else MANY
+        cluster = nullcontext(dict(os.environ))
+        if options.private:
+            cluster = private(root / "slurm", cpus)
         with cluster as environment:
             results = measure(options, root, environment)
     rounded = {name: round(value, 1) for name, value in results.items()}

@@ -51,7 +51,7 @@ rule train:
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
     threads: lambda wildcards: training(wildcards).threads * processes(wildcards)
     resources:
-        mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
+        mem_mb=lambda wildcards, attempt: 8000 * (1 + attempt // 4),
         runtime=2880,
         gpu=PLAN.site.gpus,
         nodes=1,
@@ -84,7 +84,7 @@ if ON_NODES:
             system=one_of(ON_NODES),
         threads: lambda wildcards: training(wildcards).threads
         resources:
-            mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
+            mem_mb=lambda wildcards, attempt: 8000 * (1 + attempt // 4),
             runtime=2880,
             nodes=PLAN.site.nodes,
             processes=PLAN.site.gpus,

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 
 from conftest import needs
 
+# the shipped profile; it looks at the queue more often, since nobody else waits for this one
+PROFILE = ("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "1")
 PORT = 17827  # of the controller; the nodes have the next ones
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel", "sinfo")
 
@@ -121,13 +123,19 @@ def _config(root, nodes, port, cpus):
     return "".join(f"{line}\n" for line in lines)
 
 
+def is_here():
+    """True if a private Slurm can be started."""
+    return all(map(shutil.which, PROGRAMS)) and os.geteuid() == 0
+
+
 @contextmanager
 def running(root, nodes=1, port=PORT, cpus=None):
     """A Slurm that runs, or a skipped test. Two at once need ports of their own. Its nodes have the
     CPUs of this machine, or as many as `cpus` says.
     """
-    here = all(map(shutil.which, PROGRAMS)) and os.geteuid() == 0
-    needs(here, "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge")
+    needs(
+        is_here(), "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge"
+    )
     cluster = Cluster(root, nodes, port, cpus or os.cpu_count())
     try:
         cluster.start()

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from conftest import copy_project
 from names_made import ON_SLURM, quoted
-from slurm_made import on, once_saved, running
+from slurm_made import PROFILE, on, once_saved, running
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +42,7 @@ def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
     """One run: GPU and CPUs from scontrol, a kill, the retry, the same tables as locally."""
     profile = yaml.safe_load((project.folder / "slurm/config.yaml").read_text())
     assert "partition" not in str(profile)
-    run = project.start(
-        "snakemake", "--profile", "slurm", "--config", "experiment=tiny", "--", "all"
-    )
+    run = project.start("snakemake", *PROFILE, "--config", "experiment=tiny", "--", "all")
     killed = once_saved(project, run, "checkpoint at step 20", lambda: _kill_training(project))
     output = (project.folder / "started.log").read_text
     assert run.wait() == 0, output()[-5000:]
@@ -100,7 +98,7 @@ def test_a_training_that_slurm_warns_saves_and_is_submitted_again(cluster, finis
     for path in (*model.iterdir(), project.folder / "results/tiny/logs/train/ems.log"):
         path.unlink()
     run = project.start(
-        "snakemake", "--profile", "slurm", "--", f"{model.relative_to(project.folder)}/model.json"
+        "snakemake", *PROFILE, "--", f"{model.relative_to(project.folder)}/model.json"
     )
     job = once_saved(project, run, "checkpoint at step", lambda: _warn_training(cluster))
     output = (project.folder / "started.log").read_text

@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 from conftest import copied
-from slurm_made import on, once_saved, running
+from slurm_made import PROFILE, on, once_saved, running
 from train_made import json_rows
 
 from ems.errors import EmsError
@@ -49,7 +49,7 @@ def started(cluster, trainable, folder):
     """A copy of the project, and its training on two nodes, which runs."""
     project = on(cluster, copied(trainable, folder / "project"))
     project.edit("config.yaml", "gpus: 1 ", "gpus: 0 ")
-    words = ("snakemake", "--profile", "slurm", "--config", "nodes=2", "--", f"{MODEL}/model.json")
+    words = ("snakemake", *PROFILE, "--config", "nodes=2", "--", f"{MODEL}/model.json")
     return project, project.start(*words)
 
 
@@ -98,7 +98,7 @@ def stop(cluster, project, run):
     run.kill()
     run.wait()
     (job,) = cluster.call("squeue", "-h", "-o", "%A").split()
-    refusal = project.snakemake("--profile", "slurm", "--", f"{MODEL}/model.json", expect=1)
+    refusal = project.snakemake(*PROFILE, "--", f"{MODEL}/model.json", expect=1)
     assert f"Snakemake submitted from this folder: {job}." in refusal
     assert f"scancel {job}" in refusal
     while cluster.call("squeue", "-h"):
