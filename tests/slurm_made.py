@@ -123,9 +123,10 @@ def _config(root, nodes, port, cpus):
     return "".join(f"{line}\n" for line in lines)
 
 
-def is_here():
-    """True if a private Slurm can be started."""
-    return all(map(shutil.which, PROGRAMS)) and os.geteuid() == 0
+def needs_slurm():
+    """Skip the test unless a private Slurm can be started."""
+    here = all(map(shutil.which, PROGRAMS)) and os.geteuid() == 0
+    needs(here, "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge")
 
 
 @contextmanager

@@ -4,8 +4,8 @@ import json
 import subprocess
 import sys
 
-from conftest import ROOT, needs
-from slurm_made import is_here
+from conftest import ROOT
+from slurm_made import needs_slurm
 
 
 def test_after_a_killed_snakemake_no_job_is_lost_and_none_is_run_twice(tmp_path):
