@@ -134,9 +134,7 @@ def running(root, nodes=1, port=PORT, cpus=None):
     """A Slurm that runs, or a skipped test. Two at once need ports of their own. Its nodes have the
     CPUs of this machine, or as many as `cpus` says.
     """
-    needs(
-        is_here(), "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge"
-    )
+    needs_slurm()
     cluster = Cluster(root, nodes, port, cpus or os.cpu_count())
     try:
         cluster.start()

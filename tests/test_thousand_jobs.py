@@ -9,9 +9,7 @@ from slurm_made import needs_slurm
 
 
 def test_after_a_killed_snakemake_no_job_is_lost_and_none_is_run_twice(tmp_path):
-    needs(
-        is_here(), "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge"
-    )
+    needs_slurm()
     out = tmp_path / "out.json"
     flags = ["--private", "--kill", "--experiment", "tiny", "--target", "text", "--out", str(out)]
     script = ROOT / "perf" / "thousand_jobs.py"
