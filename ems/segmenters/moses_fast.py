@@ -10,7 +10,6 @@ they are remembered. A line is read as a whole where a rule looks further (`hard
 """
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
@@ -23,7 +22,6 @@ ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when a prefix keeps its ful
 _STOP, _STOP_OF_NUMBER = "\0", "\1"
 _FIRST, _LAST, _SPACE = "\2", "\3", "\4"  # of `Rules.marked`
 _NUMERIC = re.compile(r"(.*)\s+#NUMERIC_ONLY#")
-_DIGITS = "0123456789"
 
 # What is left of a mark, what is right of it, what the mark becomes. Each rule sees what the one
 # before it made. A letter, N number, ^ neither of those that follow; "" for anything.
@@ -64,9 +62,9 @@ class Rules:
             for mark, rules in ((",", _COMMAS), ("'", apostrophes))
         }
         self.looks_around = ",'" if apostrophes != _APOSTROPHE else ","
-        self.letter, self.lower = re.compile(_one(kinds, "A")), re.compile(_one(kinds, "L"))
-        goes_on, counts = _one(kinds, "L"), _one(kinds, "L", also="0-9")
-        self.kept = re.compile(f"{_STOP}(?=\\. {goes_on})|{_STOP_OF_NUMBER}(?=\\. {counts})")
+        self.letter = re.compile(_one(kinds, "A"))
+        lower, counts = _one(kinds, "L"), _one(kinds, "L", also="0-9")
+        self.kept = re.compile(f"{_STOP}(?=\\. {lower})|{_STOP_OF_NUMBER}(?=\\. {counts})")
 
     def marked(self, lines: list[str]) -> str:
         """Return lines, one under another, with a mark where a word depends on more than itself.
@@ -95,29 +93,19 @@ class Rules:
                 for number, text in zip(at, made, strict=True):
                     texts[number] = text
         return [
-            " ".join(self.full_stops(text.split()) if "." in text else text.split())
+            " ".join(map(self.full_stop, text.split()) if "." in text else text.split())
             for text in texts
         ]
 
-    def full_stops(self, words: list[str]) -> Iterator[str]:
-        """Part words from their full stops, but not abbreviations, and not where it goes on.
-
-        The last word's full stop gets a mark if what follows decides.
-        """
-        for word, following in zip(words, [*words[1:], ""], strict=True):
-            stem = word[:-1]
-            if word[-1] != "." or not stem.strip("."):
-                yield word
-                continue
-            prefix = self.prefixes.get(stem)
-            if prefix == ALWAYS or ("." in stem and self.letter.search(stem)):
-                yield word
-            elif not following:
-                yield f"{stem}{_STOP_OF_NUMBER if prefix else _STOP}."
-            elif self.lower.match(following) or (prefix and following[0] in _DIGITS):
-                yield word
-            else:
-                yield f"{stem} ."
+    def full_stop(self, word: str) -> str:
+        """Mark a full stop that is parted from its word unless the next word keeps it."""
+        stem = word[:-1]
+        if word[-1] != "." or not stem.strip("."):
+            return word
+        prefix = self.prefixes.get(stem)
+        if prefix == ALWAYS or ("." in stem and self.letter.search(stem)):
+            return word
+        return f"{stem}{_STOP_OF_NUMBER if prefix else _STOP}."
 
     def decide(self, text: str) -> str:
         """Keep the marked full stops before words that keep them; part the others."""
