@@ -1,8 +1,7 @@
-"""The words of `moses`, many times faster and without Perl.
+"""The words of `moses`, several times faster and without Perl.
 
-A rule of Moses looks at the characters beside a mark, and a full stop at the next word, too. So
-what becomes of a word nearly always depends on that word alone, and a text has few different ones:
-they are remembered. A line is read as a whole where a rule looks further (`hard`).
+Each rule of the script is one pass over many lines at once. A line feed is no neighbour of anything
+then, so that each line is read as if it were alone.
 
 - Letters and digits are those of Unicode 14 on every machine; Perl has those of its own version.
 - The script writes `DOTMULTI` for dots that stay together, and so makes a dot of that very word.
@@ -12,16 +11,18 @@ they are remembered. A line is read as a whole where a rule looks further (`hard
 import re
 from functools import cache
 from importlib.resources import files
+from itertools import compress
 
 from ems.batches import batched
 from ems.segmenters.base import Segment, Segmenter, is_spaced, package
 
-REMEMBERED = 1_000_000  # characters of words, some 20 MB of memory
-ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when a prefix keeps its full stop
+ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when an abbreviation keeps its full stop
 # In place of the space between a word and a full stop that the next word may keep
 _STOP, _STOP_OF_NUMBER = "\0", "\1"
-_FIRST, _LAST, _SPACE = "\2", "\3", "\4"  # of `Rules.marked`
 _NUMERIC = re.compile(r"(.*)\s+#NUMERIC_ONLY#")
+_FULL_STOP = re.compile(r"\.(?<=[^ \n.]\.)(?![^ \n])")
+_TIGHT_COMMAS, _TIGHT = ",,", "'.?'"  # marks that have a neighbour in common
+_OTHER_PLANES = "\U00010000-\U0010ffff"
 
 # What is left of a mark, what is right of it, what the mark becomes. Each rule sees what the one
 # before it made. A letter, N number, ^ neither of those that follow; "" for anything.
@@ -42,90 +43,93 @@ _ENGLISH: tuple[Rule, ...] = (
     ("N", "s", " '"),
 )
 _APOSTROPHES = {"en": _ENGLISH, "fr": _FRENCH, "it": _FRENCH}  # of other languages: _APOSTROPHE
-_OTHER_PLANES = "\U00010000-\U0010ffff"
 
 
 class Rules:
-    """The rules of a language, for pieces of text: lines, or words with a space on both sides."""
+    """The rules of a language, for lines with single spaces."""
 
     def __init__(self, language: str) -> None:
         kinds = _characters()
         apostrophes = _APOSTROPHES.get(language, _APOSTROPHE)
-        self.prefixes = _prefixes(language)
-        special = _one(kinds, "^AD", also=r" .'`,\-")
-        self.apart = re.compile(rf"(\.\.+|{special})")
-        self.rules = {
-            mark: [
-                (re.compile(f"({_one(kinds, left)}){mark}({_one(kinds, right)})"), becomes)
-                for left, right, becomes in rules
-            ]
-            for mark, rules in ((",", _COMMAS), ("'", apostrophes))
-        }
-        self.looks_around = ",'" if apostrophes != _APOSTROPHE else ","
+        alone = apostrophes == _APOSTROPHE
+        marks = [(",", *rule) for rule in _COMMAS] + [("'", *rule) for rule in apostrophes]
+        self.apart = re.compile(_apart(kinds))
+        self.loose = [
+            (re.compile(_beside(kinds, mark, left, right)), becomes)
+            for mark, left, right, becomes in marks
+        ]
+        self.tight = [
+            (re.compile(f"({_one(kinds, left)}){mark}({_one(kinds, right)})"), becomes)
+            for mark, left, right, becomes in marks
+        ]
+        self.is_tight = re.compile(_TIGHT_COMMAS if alone else f"{_TIGHT_COMMAS}|{_TIGHT}").search
+        self.abbreviations = _abbreviations(language)
         self.letter = re.compile(_one(kinds, "A"))
         lower, counts = _one(kinds, "L"), _one(kinds, "L", also="0-9")
         self.kept = re.compile(f"{_STOP}(?=\\. {lower})|{_STOP_OF_NUMBER}(?=\\. {counts})")
 
-    def marked(self, lines: list[str]) -> str:
-        """Return lines, one under another, with a mark where a word depends on more than itself.
+    def segment(self, lines: list[str]) -> list[str]:
+        """Return the words of each line.
 
-        A comma at an end of the line has no neighbour there, nor has an apostrophe. Two of them
-        around a space claim it both, and one gets it: they stay one word at first.
+        Where two marks have a neighbour in common, the first takes it and the other has none. Such
+        lines are few; in the others a neighbour need not be taken, and the passes are faster.
         """
-        text = "\n".join(["", *lines, ""])
-        for each in self.looks_around:
-            text = text.replace(f"\n{each}", f"\n{_FIRST}{each}")
-            text = text.replace(f"{each}\n", f"{each}{_LAST}\n")
-        if "'" in self.looks_around:
-            for _ in range(2):  # the second time for each other space of ' ' ' '
-                text = text.replace("' '", f"'{_SPACE}'")
-        return text[1:-1]
+        text = "\n".join(lines)
+        if not self.is_tight(text):
+            return self.words(text, tight=False)
+        tight = [bool(self.is_tight(line)) for line in lines]
+        of = {
+            kind: iter(self.words("\n".join(compress(lines, chosen)), tight=kind))
+            for kind, chosen in ((True, tight), (False, [not each for each in tight]))
+        }
+        return [next(of[kind]) for kind in tight]
 
-    def words(self, marked: list[str]) -> list[str]:
-        """Return the words of each marked word, with a mark where a full stop is undecided."""
-        text = "\n".join([f" {word} " for word in marked])
-        text = text.replace(f" {_FIRST}", "").replace(f"{_LAST} ", "").replace(_SPACE, " ")
-        texts = " ".join(self.apart.split(text)).split("\n")
-        for mark, rules in self.rules.items():
-            at = [number for number, text in enumerate(texts) if mark in text]
-            if at:
-                made = _apply(rules, "\n".join([texts[number] for number in at])).split("\n")
-                for number, text in zip(at, made, strict=True):
-                    texts[number] = text
-        return [
-            " ".join(map(self.full_stop, text.split()) if "." in text else text.split())
-            for text in texts
-        ]
+    def words(self, text: str, tight: bool) -> list[str]:
+        """Return the words of each line of a text. There can be several spaces between them."""
+        text = " ".join(self.apart.split(text))
+        for pattern, becomes in self.tight if tight else self.loose:
+            text = _take(pattern, becomes, text) if tight else pattern.sub(becomes, text)
+        *parts, last = _FULL_STOP.split(text)
+        text = "".join([part + self.full_stop(part.rsplit(None, 1)[-1]) for part in parts])
+        text = self.kept.sub("", text + last)
+        return text.replace(_STOP, " ").replace(_STOP_OF_NUMBER, " ").split("\n")
 
     def full_stop(self, word: str) -> str:
-        """Mark a full stop that is parted from its word unless the next word keeps it."""
-        stem = word[:-1]
-        if word[-1] != "." or not stem.strip("."):
-            return word
-        prefix = self.prefixes.get(stem)
-        if prefix == ALWAYS or ("." in stem and self.letter.search(stem)):
-            return word
-        return f"{stem}{_STOP_OF_NUMBER if prefix else _STOP}."
-
-    def decide(self, text: str) -> str:
-        """Keep the marked full stops before words that keep them; part the others."""
-        return self.kept.sub("", text).replace(_STOP, " ").replace(_STOP_OF_NUMBER, " ")
+        """Return the full stop of a word, with a mark if the next word decides."""
+        when = self.abbreviations.get(word)
+        if when == ALWAYS or ("." in word and self.letter.search(word)):
+            return "."
+        return f"{_STOP_OF_NUMBER if when else _STOP}."
 
 
-def _apply(rules: list[tuple[re.Pattern[str], str]], text: str) -> str:
-    """Return the text after one rule after another."""
-    for pattern, becomes in rules:
-        parts = pattern.split(text)  # text, left, right, text, ...
-        parts[1::3] = [left + becomes for left in parts[1::3]]
-        text = "".join(parts)
-    return text
+def _take(pattern: re.Pattern[str], becomes: str, text: str) -> str:
+    """Return the text with each mark replaced whose neighbours the one before has not taken."""
+    parts = pattern.split(text)  # text, left, right, text, ...
+    parts[1::3] = [left + becomes for left in parts[1::3]]
+    return "".join(parts)
+
+
+def _apart(kinds: dict[str, tuple[str, str]]) -> str:
+    """Return the pattern of what is a word by itself: special characters, and dots in a row.
+
+    It begins with one class of characters, for which the module re searches fast.
+    """
+    plane0, others = (kinds["A"][at] + kinds["D"][at] for at in (0, 1))
+    special = rf"(?<=[^.{_OTHER_PLANES}])|(?<=[^\0-\uffff{others}])"
+    return rf"([^{plane0} '`,\n-](?:{special}|(?<=\.)\.+))"
+
+
+def _beside(kinds: dict[str, tuple[str, str]], mark: str, left: str, right: str) -> str:
+    """Return the pattern of a mark between neighbours that it does not take."""
+    before = f"(?<={_one(kinds, left)}{mark})" if left else ""
+    return mark + before + (f"(?={_one(kinds, right)})" if right else "")
 
 
 def _one(kinds: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
     """Return the pattern of a character of some kinds, or of none (`^`), or of a letter itself.
 
-    A line feed is none: a piece of text ends there. The module re goes through ranges above U+FFFF
-    one by one, so it is asked about them only for characters of those planes.
+    A line feed is none. The module re goes through ranges above U+FFFF one by one, so it is asked
+    about them only for characters of those planes.
     """
     if names in ("", "s"):
         return names
@@ -136,42 +140,15 @@ def _one(kinds: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
     return f"(?:[{no}{plane0}{others_too}]|[{_OTHER_PLANES}](?<=[{no}{others}]))"
 
 
-class Memory:
-    """What became of the words that were met."""
-
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
-        self._forget()
-
-    def _forget(self) -> None:
-        self.known, self.characters = {"\n": "\n"}, 0
-
-    def segment(self, lines: list[str]) -> list[str]:
-        """Return the words of lines that have single spaces."""
-        words = self.rules.marked(lines).replace("\n", " \n ").split(" ")
-        made = list(map(self.known.get, words))
-        if None in made:
-            self._learn(words, {word for word, one in zip(words, made, strict=True) if one is None})
-            made = list(map(self.known.__getitem__, words))
-        return self.rules.decide(" ".join(made).replace(" \n ", "\n")).split("\n")
-
-    def _learn(self, words: list[str], new: set[str]) -> None:
-        if self.characters + sum(map(len, new)) > REMEMBERED:
-            self._forget()
-            new = set(words) - set(self.known)
-        self.known.update(zip(new, self.rules.words(list(new)), strict=True))
-        self.characters += sum(map(len, new))
-
-
 def _make(language: str) -> Segment:
-    memory = Memory(Rules(language))
+    rules = Rules(language)
 
     def segment(lines: list[str]) -> list[str]:
-        return memory.segment(
-            [line if is_spaced(line) else " ".join(line.split()) for line in lines]
-        )
+        if not is_spaced(" ".join(lines)):  # true for nearly all lines of the text path
+            lines = [line if is_spaced(line) else " ".join(line.split()) for line in lines]
+        return rules.segment(lines)
 
-    return lambda lines: [line for batch in batched(lines, len) for line in segment(batch)]
+    return lambda lines: [words for batch in batched(lines, len) for words in segment(batch)]
 
 
 @cache
@@ -190,7 +167,7 @@ def _characters() -> dict[str, tuple[str, str]]:
     return kinds
 
 
-def _prefixes(language: str) -> dict[str, str]:
+def _abbreviations(language: str) -> dict[str, str]:
     """Return the words that keep their full stop, and when; English ones for want of a file."""
     folder = files("mosestokenizer").joinpath("nonbreaking_prefixes")
     path = folder.joinpath(f"nonbreaking_prefix.{language}")
