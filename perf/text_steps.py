@@ -66,7 +66,7 @@ def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]
     return islice(every, count)
 
 
-def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
+def prepare(folder: Path, shared: Path | None, chinese: str, moses: str) -> Work:
     """Write the experiment, the zips of every scale, and the keys of the evaluation sentences."""
     from ems.text.evalkeys import eval_files, write_eval_keys
 
@@ -82,7 +82,7 @@ def prepare(folder: Path, shared: Path | None, chinese: str) -> Work:
         evalset, version, codes, pieces = "tatoeba", "demo-v1", ["de", "zh", "ja"], 1_500
         place = folder / "mirror" / "tatoeba"
         source = partial(demo_lines, folder / "mirror")
-    settings["segmenters"]["zh"] = chinese
+    settings["segmenters"] |= {"zh": chinese, "default": moses}
     settings |= {
         "languages": ["en", *codes],
         "evalsets": {"tatoeba": {"version": "v1"}} | {evalset: {"version": version}},

@@ -1,6 +1,7 @@
 """Measure how fast the text path is, from zip to shard, beside bare Perl and beside a plain way.
 
-    python perf/text_throughput.py [--demo] [--chinese rjieba] [--shared FOLDER] [--out FILE]
+    python perf/text_throughput.py [--demo] [--chinese rjieba] [--moses moses-fast]
+        [--shared FOLDER] [--out FILE]
 
 All of it runs on one core. A figure is CPU seconds of a process and of the tools that it starts,
 the median of three runs at 1x. Memory is the peak of RssAnon, summed over the processes of a stage,
@@ -171,6 +172,7 @@ def main() -> None:
     parser.add_argument("--demo", action="store_true", help="300 pairs each of the demo corpus")
     parser.add_argument("--out", type=Path, default=ROOT / "results/perf/text_throughput.json")
     parser.add_argument("--chinese", choices=["jieba", "rjieba"], default="jieba", help="ours")
+    parser.add_argument("--moses", choices=["moses", "moses-fast"], default="moses", help="ours")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--inside", choices=MEASURED, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -181,9 +183,12 @@ def main() -> None:
         return
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
-    require_segmenters(("moses", options.chinese, "jieba", "fugashi"))  # ours and the others'
+    require_segmenters(
+        ("moses", options.moses, options.chinese, "jieba", "fugashi")
+    )  # ours and the others'
     with tempfile.TemporaryDirectory() as folder:
-        work = prepare(Path(folder), None if options.demo else options.shared, options.chinese)
+        shared = None if options.demo else options.shared
+        work = prepare(Path(folder), shared, options.chinese, options.moses)
         results = summary(run_all(work, options.repeats), *size_of(work))
     write_json(options.out, results)
     show(results)

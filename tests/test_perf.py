@@ -78,7 +78,7 @@ def test_float16_without_a_gpu_is_refused_as_the_trainer_refuses_it(tmp_path):
     assert done.stderr == f"{error.value}\n"
 
 
-@pytest.mark.parametrize("name", ["text_throughput", "eval_throughput"])
+@pytest.mark.parametrize("name", ["text_throughput", "segmenters", "eval_throughput"])
 def test_perl_that_is_missing_is_one_line_before_anything_is_measured(tmp_path, name):
     done = start(name, tmp_path / "out.json", PATH=str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
@@ -99,6 +99,22 @@ def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
     assert abs(path - sum(parts)) < 1e-6
     others = {"zip to shard", "bare Perl", "the plain way"}
     assert set(measures["table"]) == {"clean", "segment", "sample", "encode"} | others
+
+
+def test_two_segmenters_are_compared_language_by_language(tmp_path):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    lines, measures = demo("segmenters", tmp_path / "out.json", "--names", "moses", "none")
+    names = ["languages", "lines", "differ", "worst_per_1000", "ratio", "least_ratio"]
+    last = figures(lines[-1], names)
+    assert (last["languages"], last["lines"]) == (2, 600)
+    rows = measures["languages"]
+    differ = {code: row["differ"] for code, row in rows.items()}
+    assert differ.keys() == {"de", "en"}
+    assert all(250 < count <= 300 for count in differ.values())  # nearly all have punctuation
+    assert last["differ"] == sum(differ.values())
+    assert last["worst_per_1000"] == pytest.approx(max(differ.values()) / 0.3, abs=0.01)
+    cpu = [sum(row["cpu_s"][name] for row in rows.values()) for name in ("moses", "none")]
+    assert measures["ratio"] == pytest.approx(cpu[0] / cpu[1])
 
 
 def test_the_throughput_of_the_trainer_ends_in_its_six_figures(tmp_path):

@@ -185,8 +185,8 @@ class ExperimentFile(Settings):
     segmenters: dict[str, str] = Field(
         description="The word segmenter of each language, a file of ems/segmenters or "
         "extensions/segmenters; `default` is for those not named (default: the paper's). moses is "
-        "the Perl script without -a and without escapes (the papers); the other three have those "
-        "flags."
+        "the Perl script without -a and without escapes (the papers), and moses-fast has its words "
+        "without Perl; the other three have those flags."
     )
     vocabulary: VocabularySettings
     vocabularies: dict[Name, VocabularyOverrides] = Field(
