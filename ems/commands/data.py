@@ -12,7 +12,12 @@ from ems.outputs import Writes
 Source = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
 
-def check(experiment: common.OtherExperiment = None) -> None:
+def check(
+    experiment: common.OtherExperiment = None,
+    profile: Annotated[
+        str, "profile of Snakemake: tell what its cluster is asked for, and what it costs", Mark.PLACE
+    ] = "",
+) -> None:
     """Check config.yaml and an experiment."""
     from ems.plan import plan
     from ems.text.language import unknown
@@ -41,6 +46,10 @@ def check(experiment: common.OtherExperiment = None) -> None:
         corpora,
         ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else ""),
     )
+    if profile:
+        from ems.forecast.report import forecast
+
+        sys.stdout.write(forecast(settings, run.site, profile))
 
 
 def corpora(

@@ -137,5 +137,6 @@ def measured_here(site: Site, without: Iterable[str] = ()) -> tuple[Rates, list[
                 taken[stage] = taken.get(stage, SHRINK) + cost.cpu_seconds
         names.append(name)
     progress.close()
+    rates.unpriced.clear()  # of other experiments
     rates.ratios = {stage: taken[stage] / expected[stage] for stage in expected}
     return rates, names

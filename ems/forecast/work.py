@@ -187,14 +187,16 @@ class Workload:
 
     def _lines(self, corpus: Corpus, file: str) -> float | None:
         """Return about how many pairs a zip on this machine has; None: there is none."""
+        path = self.zip_of(corpus, file)
+        return lines_of_zip(path) if path else None
+
+    def zip_of(self, corpus: Corpus, file: str) -> Path | None:
+        """Return where the zip of a pair is on this machine, fetched or at its source."""
         place = Path("opus", corpus.name, corpus.version, "moses", f"{file}.txt.zip")
         found = [self.data / place, self.data / EMBEDDED / place]
         if not is_remote(corpus.source):
             found.append(local_path(opus_location(corpus.source, *place.parts[1:3], file)))
-        for path in found:
-            if path.is_file():
-                return lines_of_zip(path)
-        return None
+        return next((path for path in found if path.is_file()), None)
 
 
 def lines_of_zip(path: Path) -> float | None:
