@@ -52,7 +52,9 @@ def entry(job) -> dict:
         "threads": job.threads,
         "resources": resources,
         # a rule that only collects its inputs runs nothing
-        "parts": [{"rule": part.rule.name, "log": list(part.log)} for part in parts if part.shellcmd],
+        "parts": [
+            {"rule": part.rule.name, "log": list(part.log)} for part in parts if part.shellcmd
+        ],
     }
 
 

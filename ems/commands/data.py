@@ -15,15 +15,18 @@ Source = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 def check(
     experiment: common.OtherExperiment = None,
     profile: Annotated[
-        str, "profile of Snakemake: tell what its cluster is asked for, and what it costs", Mark.PLACE
-    ] = "",
+        list[str],
+        "profiles of Snakemake: what their cluster is asked for, and the costs",
+        Mark.PLACE,
+    ] = (),
 ) -> None:
     """Check config.yaml and an experiment."""
     from ems.plan import plan
     from ems.text.language import unknown
 
     try:
-        run = plan({"experiment": experiment} if experiment else {}, jobs=True)
+        overrides = {"experiment": experiment} if experiment else {}
+        run = plan(overrides, elsewhere=bool(profile), jobs=True)
         if run.sources.lines:
             raise EmsError(run.sources)
     except EmsError as error:
@@ -46,6 +49,8 @@ def check(
         corpora,
         ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else ""),
     )
+    for line in run.missing:
+        common.log.warning("not on this machine, needed where segment jobs run: %s", line)
     if profile:
         from ems.forecast.report import forecast
 

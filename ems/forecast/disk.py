@@ -41,8 +41,8 @@ def space(workload: Workload, site: Site) -> tuple[list[Space], float]:
     trained = [n for n in experiment.tabled if experiment.systems[n].trained]
     weights = [_weights(workload, name) for name in trained]
     lines = sum(
-        min(own.settings.sample_lines, 2 * sum(used for _, used in workload.counts.values()))
-        for own in experiment.vocabularies.values()
+        min(own.settings.sample_lines, 2 * workload.pairs(experiment.pairs_of("train", name)))
+        for name, own in experiment.vocabularies.items()
     )
     kinds = [
         ("downloads", sum(zips.values()), _downloaded(workload)),
@@ -52,7 +52,11 @@ def space(workload: Workload, site: Site) -> tuple[list[Space], float]:
         ("models", sum(weights), _present(results / "models")),
         ("embeddings", _embeddings(workload, site), _present(results / "embeddings")),
         # of the trainings at once: as if all waited for one another
-        ("checkpoints, while it trains", ADAM * max(weights, default=0), _present(results / "state")),
+        (
+            "checkpoints, while it trains",
+            ADAM * max(weights, default=0),
+            _present(results / "state"),
+        ),
     ]
     return [Space(*kind) for kind in kinds], fetched
 

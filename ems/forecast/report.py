@@ -6,6 +6,7 @@ far the estimate was off.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 
 from ems.config import Experiment
@@ -57,15 +58,15 @@ class Row:
         return sum(each.gpu_seconds for each in self.estimates)
 
 
-def forecast(experiment: Experiment, site: Site, profile: str) -> str:
-    """Return the tables of what an experiment asks for and costs with a profile of Snakemake."""
-    jobs = planned_jobs(experiment.name, profile)
+def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
+    """Return the tables of what an experiment asks for and costs with some profiles of Snakemake."""
+    jobs = planned_jobs(experiment.name, profiles)
     rates, names = measured_here(site, without=[experiment.name])
     workload = Workload(experiment, Path(site.data))
     rows = rows_of(jobs, workload, rates)
     spaces, fetched = space(workload, site)
     parts = [
-        [f"{experiment.name}: what its jobs ask for, by the rules and the profile {profile}", ""],
+        [f"{experiment.name}: what its jobs ask for, by the rules and {' '.join(profiles)}", ""],
         _asked(rows),
         ["", "What it will cost", ""],
         _costs(rows),
@@ -211,9 +212,7 @@ def _totals(rows: list[Row], spaces: list[Space], fetched: float) -> Iterator[st
     yield f"The longest job of each stage, one after another: {chain}, if none waits in the queue"
 
 
-def _notes(
-    rows: list[Row], workload: Workload, rates: Rates, names: list[str]
-) -> Iterator[str]:
+def _notes(rows: list[Row], workload: Workload, rates: Rates, names: list[str]) -> Iterator[str]:
     """Yield warnings, then what the numbers are and are not."""
     for row in rows:
         yield from _warnings(row)
@@ -230,7 +229,7 @@ def _notes(
         yield f"{count} jobs ran on CPUs and ask for a GPU, or the other way round: not compared"
     if workload.unknown:
         corpora = ", ".join(sorted(workload.unknown))
-        yield f"Of unknown size, so only the start of their jobs counts: {corpora}"
+        yield f"Of unknown size, so neither their work nor their space counts: {corpora}"
     if rates.unpriced:
         yield f"Without a rate, so only the start of a job counts: {', '.join(sorted(rates.unpriced))}"
     yield "Not counted: tables, figures and reports, Snakemake itself, and jobs that run again"
@@ -242,10 +241,12 @@ def _notes(
 def _warnings(row: Row) -> Iterator[str]:
     if (asked := row.request) is None:
         return
-    if asked.minutes is not None and row.longest > 60 * asked.minutes:
+    if asked.minutes is not None and row.longest > (limit := 60 * asked.minutes):
+        trained = ("train", 1) in row.rules or ("train_on_nodes", 1) in row.rules
+        again = f"; it goes on in the next job, {ceil(row.longest / limit)} in all"
         yield (
             f"WARNING: {row.name}: about {clock(row.longest)} are needed, the time limit is "
-            f"{clock(60 * asked.minutes)}"
+            f"{clock(limit)}{again * trained}"
         )
     needed = max(row.peak_mb, row.memory_mb * asked.nodes)
     if asked.memory_mb is not None and needed > asked.memory_mb:

@@ -65,21 +65,22 @@ class Job:
     request: Request | None
 
 
-def planned_jobs(experiment: str, profile: str) -> list[Job]:
+def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
     """Return all jobs of an experiment, finished or not, as Snakemake would submit them.
 
-    Raises `EmsError` with Snakemake's own words if it cannot plan: no such profile, for example.
+    Where several profiles say the same key, the last one holds. Raises `EmsError` with Snakemake's own words if it cannot plan: no such profile, for example.
     """
     if not PROGRAM.exists():
         raise EmsError(f"{PROGRAM} is not here: run this in the folder of the project")
-    log.info("profile %s: Snakemake plans the jobs of %s", profile, experiment)
+    log.info("profile %s: Snakemake plans the jobs of %s", " ".join(profiles), experiment)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "jobs.json"
-        words = ["--profile", profile, "--config", f"experiment={experiment}", "--", "all"]
+        words = [word for profile in profiles for word in ("--profile", profile)]
+        words += ["--config", f"experiment={experiment}", "--", "all"]
         command = [sys.executable, str(PROGRAM), str(out), *words]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if done.returncode or not out.exists():
-            raise EmsError(f"profile {profile}: {_reason(done.stderr)}")
+            raise EmsError(f"profile {' '.join(profiles)}: {_reason(done.stderr)}")
         entries = read_json(out, ASKED)
     return [job_of(entry) for entry in entries]
 

@@ -81,10 +81,10 @@ class Workload:
             case ("text", "multiway"):
                 return "multiway", {"pairs": self._total(self.experiment.corpora)}
             case ("text", "sample", name):
-                return "sample", {"pairs": self._pairs(self.experiment.pairs_of("train", name))}
+                return "sample", {"pairs": self.pairs(self.experiment.pairs_of("train", name))}
             case ("text", "vocabulary", name):
                 own = self.experiment.vocabularies[name].settings
-                lines = 2 * self._pairs(self.experiment.pairs_of("train", name))
+                lines = 2 * self.pairs(self.experiment.pairs_of("train", name))
                 return "vocabulary", {"lines": min(own.sample_lines, lines)}
             case ("text", "shards", _, name):
                 pairs = self._multiway() if name == MULTIWAY else self.counts[name][1]
@@ -93,7 +93,9 @@ class Workload:
                 return "train", self._trained(self.experiment.systems[name])
             case ("fit", name):
                 fused = bool(self.experiment.systems[name].of)
-                pairs = self._total(self.experiment.validation if fused else self.experiment.corpora)
+                pairs = self._total(
+                    self.experiment.validation if fused else self.experiment.corpora
+                )
                 return "fit", {"fused pairs" if fused else "pairs": pairs}
             case ("bench", system, name):
                 return "bench", self._scored(self.experiment.systems[system], name)
@@ -162,9 +164,10 @@ class Workload:
         return units
 
     def _total(self, corpora: Iterable[Corpus]) -> float:
-        return self._pairs([(corpus, pair) for corpus in corpora for pair in corpus.pairs])
+        return self.pairs([(corpus, pair) for corpus in corpora for pair in corpus.pairs])
 
-    def _pairs(self, pairs: Iterable[tuple[Corpus, str]]) -> float:
+    def pairs(self, pairs: Iterable[tuple[Corpus, str]]) -> float:
+        """Return how many sentence pairs some language pairs of corpora have under the cap."""
         return sum(self.counts[f"{c.label}-{c.version}-{pair}"][1] for c, pair in pairs)
 
     def _multiway(self) -> float:
