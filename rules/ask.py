@@ -1,8 +1,8 @@
 """Ask Snakemake what it would submit: `python rules/ask.py OUT.json --profile slurm ... -- all`.
 
-The words after OUT.json are Snakemake's own. It plans as it does before a run, with the profile, its
-groups and its `set-resources`, and stops there: this executor writes the jobs and starts none. It
-is no part of ems, which never imports Snakemake.
+The words after OUT.json are Snakemake's own. It plans as it does before a run, with the profile,
+its groups and its `set-resources`, and stops there: this executor writes the jobs and starts none.
+It is no part of ems, which never imports Snakemake.
 """
 
 import json
@@ -41,7 +41,8 @@ class Executor(AbstractExecutor):
 
 def entry(job) -> dict:
     """Return a job or a group: what it asks for, and its rules with their logs."""
-    parts = list(job.jobs) if job.is_group() else [job]
+    # a rule that only collects its inputs runs nothing
+    parts = [part for part in (job.jobs if job.is_group() else [job]) if part.shellcmd]
     resources = {
         name: value if isinstance(value, int) else str(value)
         for name, value in job.resources.items()
@@ -51,10 +52,7 @@ def entry(job) -> dict:
         "local": job.is_local,
         "threads": job.threads,
         "resources": resources,
-        # a rule that only collects its inputs runs nothing
-        "parts": [
-            {"rule": part.rule.name, "log": list(part.log)} for part in parts if part.shellcmd
-        ],
+        "parts": [{"rule": part.rule.name, "log": list(part.log)} for part in parts],
     }
 
 

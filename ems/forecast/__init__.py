@@ -1,1 +1,1 @@
-"""What an experiment will ask a cluster for, and what it will cost, before anything is submitted."""
+"""What an experiment asks a cluster for, and what it costs, before anything is submitted."""

@@ -51,9 +51,9 @@ def space(workload: Workload, site: Site) -> tuple[list[Space], float]:
         ("shards", TOKENISED * text, _present(results / "shards")),
         ("models", sum(weights), _present(results / "models")),
         ("embeddings", _embeddings(workload, site), _present(results / "embeddings")),
-        # of the trainings at once: as if all waited for one another
+        # of one training at a time
         (
-            "checkpoints, while it trains",
+            "checkpoints",
             ADAM * max(weights, default=0),
             _present(results / "state"),
         ),

@@ -1,8 +1,8 @@
 """What a unit of work costs: CPU seconds by measurement, GPU seconds by arithmetic.
 
 Notable choices:
-- rates.tsv has a line per stage: a start of each job, and seconds per unit. It was fitted on runs of
-  two cores of an AMD EPYC (perf/rates.py) and is therefore about a machine of its kind.
+- rates.tsv has a line per stage: a start of each job, and seconds per unit. It was fitted on runs
+  of two cores of an AMD EPYC (perf/rates.py) and is therefore about a machine of its kind.
 - A machine that has finished runs corrects it: the seconds that all their jobs of a stage took, by
   those that the line says. SHRINK seconds on both sides keep a run of a few seconds from deciding.
 - No GPU was measured. A step there takes the time of its operations at a share of the peak, of the

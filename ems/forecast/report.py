@@ -59,7 +59,7 @@ class Row:
 
 
 def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
-    """Return the tables of what an experiment asks for and costs with some profiles of Snakemake."""
+    """Return the tables of what an experiment asks for and costs, with profiles of Snakemake."""
     jobs = planned_jobs(experiment.name, profiles)
     rates, names = measured_here(site, without=[experiment.name])
     workload = Workload(experiment, Path(site.data))
@@ -231,7 +231,8 @@ def _notes(rows: list[Row], workload: Workload, rates: Rates, names: list[str]) 
         corpora = ", ".join(sorted(workload.unknown))
         yield f"Of unknown size, so neither their work nor their space counts: {corpora}"
     if rates.unpriced:
-        yield f"Without a rate, so only the start of a job counts: {', '.join(sorted(rates.unpriced))}"
+        unpriced = ", ".join(sorted(rates.unpriced))
+        yield f"Without a rate, so only the start of a job counts: {unpriced}"
     yield "Not counted: tables, figures and reports, Snakemake itself, and jobs that run again"
     for row in rows:
         if row.request and row.request.others:

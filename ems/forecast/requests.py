@@ -68,7 +68,8 @@ class Job:
 def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
     """Return all jobs of an experiment, finished or not, as Snakemake would submit them.
 
-    Where several profiles say the same key, the last one holds. Raises `EmsError` with Snakemake's own words if it cannot plan: no such profile, for example.
+    Where several profiles say the same key, the last one holds. Raises `EmsError` with Snakemake's
+    own words if it cannot plan: no such profile, for example.
     """
     if not PROGRAM.exists():
         raise EmsError(f"{PROGRAM} is not here: run this in the folder of the project")

@@ -92,11 +92,9 @@ class Workload:
             case ("train", name):
                 return "train", self._trained(self.experiment.systems[name])
             case ("fit", name):
-                fused = bool(self.experiment.systems[name].of)
-                pairs = self._total(
-                    self.experiment.validation if fused else self.experiment.corpora
-                )
-                return "fit", {"fused pairs" if fused else "pairs": pairs}
+                if self.experiment.systems[name].of:
+                    return "fit", {"fused pairs": self._total(self.experiment.validation)}
+                return "fit", {"pairs": self._total(self.experiment.corpora)}
             case ("bench", system, name):
                 return "bench", self._scored(self.experiment.systems[system], name)
             case ("data", stage, *_) | (stage, *_):
