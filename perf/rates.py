@@ -3,8 +3,8 @@
     python perf/rates.py [--without EXPERIMENT ...] [--out rates.tsv] PROJECT:EXPERIMENT ...
 
 Each PROJECT is a folder with results/EXPERIMENT/costs. Per stage it is a least-squares line with no
-negative rate, each job weighted by the inverse of its seconds: a stage's sum is nearly kept. Then it
-says how far the line is off: for the runs that it was fitted on, and for those `without`.
+negative rate, each job weighted by the inverse of its seconds: a stage's sum is nearly kept. Then
+it says how far the line is off: for the runs that it was fitted on, and for those `without`.
 """
 
 import argparse
