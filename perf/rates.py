@@ -17,10 +17,11 @@ from scipy.optimize import nnls
 
 from ems.config import load_experiment, load_site
 from ems.files import write_text
-from ems.forecast.rates import JOB, Rates, costs_of
+from ems.forecast.rates import JOB, OTHER, Rates, costs_of, shipped_rows
 from ems.forecast.work import Units, Workload
 from ems.plan import has_job
 
+RUNS = "runs"  # what a rate is from
 SHORTEST = 0.5  # CPU seconds: a shorter job has no larger weight
 Jobs = dict[str, list[tuple[Units, float]]]  # of a stage
 
@@ -53,6 +54,16 @@ def fitted(jobs: list[tuple[Units, float]]) -> Units:
     return dict(zip([JOB, *names], (rates / scale).tolist(), strict=True))
 
 
+def write_rates(out: Path, table: dict[tuple[str, str], float]) -> None:
+    """Write the rates, with those of the shipped table that come from elsewhere in place."""
+    rows = {key: (f"{rate:.3g}", RUNS) for key, rate in table.items()}
+    for row in shipped_rows():
+        if row["from"] != RUNS:
+            rows[row["stage"], row["unit"]] = row["cpu_seconds"], row["from"]
+    lines = ["\t".join([*key, *rate]) for key, rate in sorted(rows.items())]
+    write_text(out, "\n".join(["stage\tunit\tcpu_seconds\tfrom", *lines, ""]))
+
+
 def main() -> None:
     """Fit, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -72,11 +83,10 @@ def main() -> None:
         for unit, rate in fitted(pooled[stage]).items()
     }
     if options.out:
-        rows = [f"{stage}\t{unit}\t{rate:.3g}" for (stage, unit), rate in table.items()]
-        write_text(options.out, "\n".join(["stage\tunit\tcpu_seconds", *rows, ""]))
+        write_rates(options.out, table)
     off = {}
     for name, stages in every.items():
-        rates, total, expected = Rates({("other", JOB): 0, **table}), 0.0, 0.0
+        rates, total, expected = Rates({(OTHER, JOB): 0, **table}), 0.0, 0.0
         for stage, jobs in sorted(stages.items()):
             truth = sum(seconds for _, seconds in jobs)
             line = sum(rates.cpu_seconds(stage, units) for units, _ in jobs)

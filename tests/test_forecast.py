@@ -247,7 +247,7 @@ def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here):
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.split("off_percent=")[1]) < 20
     lines = out.read_text().splitlines()
-    assert lines[0] == "stage\tunit\tcpu_seconds"
+    assert lines[0] == "stage\tunit\tcpu_seconds\tfrom"
     assert len(lines) > 20
 
 

@@ -96,8 +96,13 @@ class Gpu:
 
 def shipped_rates() -> Rates:
     """Return the rates that come with the program."""
-    rows = read_table(Path(str(files("ems.forecast").joinpath("rates.tsv"))))
+    rows = shipped_rows()
     return Rates({(row["stage"], row["unit"]): float(row["cpu_seconds"]) for row in rows})
+
+
+def shipped_rows() -> list[dict[str, str]]:
+    """Return the lines of rates.tsv; `from` says whether it was fitted or where it was measured."""
+    return read_table(Path(str(files("ems.forecast").joinpath("rates.tsv"))))
 
 
 def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:

@@ -83,6 +83,7 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
         if done.returncode or not out.exists():
             raise EmsError(f"profile {' '.join(profiles)}: {_reason(done.stderr)}")
         entries = read_json(out, ASKED)
+    log.info("%s jobs are planned", f"{len(entries):,}")
     return [job_of(entry) for entry in entries]
 
 
