@@ -243,11 +243,11 @@ def _warnings(row: Row) -> Iterator[str]:
     if (asked := row.request) is None:
         return
     if asked.minutes is not None and row.longest > (limit := 60 * asked.minutes):
-        trained = ("train", 1) in row.rules or ("train_on_nodes", 1) in row.rules
-        again = f"; it goes on in the next job, {ceil(row.longest / limit)} in all"
+        trained = {("train", 1), ("train_on_nodes", 1)} & set(row.rules)
+        again = f"; it goes on in the next job, {ceil(row.longest / max(limit, 60))} in all"
         yield (
             f"WARNING: {row.name}: about {clock(row.longest)} are needed, the time limit is "
-            f"{clock(limit)}{again * trained}"
+            f"{clock(limit)}{again if trained else ''}"
         )
     needed = max(row.peak_mb, row.memory_mb * asked.nodes)
     if asked.memory_mb is not None and needed > asked.memory_mb:
