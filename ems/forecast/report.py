@@ -249,6 +249,6 @@ def _warnings(row: Row) -> Iterator[str]:
             f"WARNING: {row.name}: about {clock(row.longest)} are needed, the time limit is "
             f"{clock(limit)}{again if trained else ''}"
         )
-    needed = max(row.peak_mb, row.memory_mb * asked.nodes)
+    needed = max(row.peak_mb, row.memory_mb)
     if asked.memory_mb is not None and needed > asked.memory_mb:
         yield f"WARNING: {row.name}: {needed:,.0f} MB are needed, {asked.memory_mb:,} are asked for"
