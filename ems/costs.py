@@ -4,6 +4,7 @@ Most jobs of the text path are over before a sampler would look at them twice.
 """
 
 import resource
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,8 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
     """Log the costs of the work inside, children included, and write them to `out` if given.
 
     {"stage", "seconds", "cpu_seconds", "max_rss_mb"}: the memory is the resident peak of this
-    process or of its largest child, whichever is more, in MB of 10^6 bytes. Work that fails leaves
-    no file.
+    process or of its largest child, whichever is more, in MB of 10^6 bytes. Work that used a GPU
+    names it under "gpu". Work that fails leaves no file.
     """
     started = time.monotonic()
     yield
@@ -36,7 +37,13 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
     }
     log.info("%s s, %s s CPU, %s MB at most", *list(costs.values())[1:])
     if out is not None:
-        write_json(out, costs)
+        write_json(out, costs | _gpu())
+
+
+def _gpu() -> dict[str, str]:
+    """Return the name of the GPU that this process used, if it did."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return {"gpu": cuda.get_device_name()} if cuda and cuda.is_initialized() else {}
 
 
 def _peak() -> int:

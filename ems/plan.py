@@ -30,6 +30,7 @@ OTHERS = {  # words of Snakemake's command line with which it neither runs nor a
     *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
     *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
     *("--report", "--cleanup-metadata", "--containerize"),
+    "--executor=ask",  # rules/ask.py
 }
 
 

@@ -46,7 +46,7 @@ try:
         elsewhere=not MAIN or workflow.output_settings.dryrun or segments_elsewhere(WORDS),
         jobs=STARTS,
     )
-    if ON_CLUSTER:
+    if ON_CLUSTER and STARTS:
         check_cluster(PLAN)
     if ON_CLUSTER and STARTS and not workflow.output_settings.dryrun:
         check_queue()
@@ -314,7 +314,12 @@ def mined_of(wildcards):
 
 def processes(wildcards):
     """How many processes train a system: one for each GPU, where it is not trained on CPUs."""
-    return 1 if training(wildcards).device == "cpu" else max(1, PLAN.site.gpus)
+    return max(1, gpus_of(wildcards))
+
+
+def gpus_of(wildcards):
+    """The GPUs that train a system on a machine: none where it is trained on CPUs."""
+    return 0 if training(wildcards).device == "cpu" else PLAN.site.gpus
 
 
 def modules_of_bench(wildcards):

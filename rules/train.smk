@@ -53,9 +53,9 @@ rule train:
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * (1 + attempt // 4),
         runtime=2880,
-        gpu=PLAN.site.gpus,
+        gpu=gpus_of,
         nodes=1,
-        processes=PLAN.site.gpus,
+        processes=gpus_of,
     params:
         **stage("train", ["ems.train"], "system"),
         out=folder_of_output,

@@ -37,6 +37,7 @@ LAYERS = [
     {"export", "follow"},
     {"sources"},
     {"plan", "downloads", "job_modules"},
+    {"forecast"},
     {"start"},
     {"commands"},
     {"cli"},

@@ -12,13 +12,21 @@ from ems.outputs import Writes
 Source = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
 
-def check(experiment: common.OtherExperiment = None) -> None:
+def check(
+    experiment: common.OtherExperiment = None,
+    profile: Annotated[
+        list[str],
+        "profiles of Snakemake: what their cluster is asked for, and the costs",
+        Mark.PLACE,
+    ] = (),
+) -> None:
     """Check config.yaml and an experiment."""
     from ems.plan import plan
     from ems.text.language import unknown
 
     try:
-        run = plan({"experiment": experiment} if experiment else {}, jobs=True)
+        overrides = {"experiment": experiment} if experiment else {}
+        run = plan(overrides, elsewhere=bool(profile), jobs=True)
         if run.sources.lines:
             raise EmsError(run.sources)
     except EmsError as error:
@@ -41,6 +49,12 @@ def check(experiment: common.OtherExperiment = None) -> None:
         corpora,
         ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else ""),
     )
+    for line in run.missing:
+        common.log.warning("not on this machine, needed where segment jobs run: %s", line)
+    if profile:
+        from ems.forecast.report import forecast
+
+        sys.stdout.write(forecast(settings, run.site, profile))
 
 
 def corpora(

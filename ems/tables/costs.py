@@ -23,13 +23,16 @@ STAGES = (
     *("train", "fit", "bench"),
 )  # in the order of the pipeline
 BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...
-COSTS = record({"stage": TEXT, **dict.fromkeys(("seconds", "cpu_seconds", "max_rss_mb"), AMOUNT)})
+COSTS = record(
+    {"stage": TEXT, **dict.fromkeys(("seconds", "cpu_seconds", "max_rss_mb"), AMOUNT)},
+    {"gpu": TEXT},
+)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One job, by its path: wall and CPU seconds, the most memory it held in MB; `system` may be
-    "".
+    """One job, by its path: wall and CPU seconds, the most memory it held in MB; `system` and `gpu`
+    may be "".
     """
 
     job: tuple[str, ...]
@@ -38,6 +41,7 @@ class Cost:
     seconds: float
     cpu_seconds: float
     max_rss_mb: float
+    gpu: str = ""
 
     @property
     def place(self) -> tuple[int, str, str]:
@@ -58,7 +62,7 @@ def write_costs_table(
     paths = sorted(Path(folder).rglob("*.json"))
     if not paths:
         raise EmsError(f"{folder}: no costs (*.json) there; run the experiment's stages first")
-    every = [_read(path, path.relative_to(folder).with_suffix("").parts) for path in paths]
+    every = [read_cost(path, path.relative_to(folder).with_suffix("").parts) for path in paths]
     costs = sorted((cost for cost in every if planned(cost.job)), key=lambda cost: cost.place)
     if not costs:
         raise EmsError(f"{folder}: all costs in it are of jobs that the experiment no longer has")
@@ -81,8 +85,8 @@ def write_costs_table(
     write_table(one_block(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
 
 
-def _read(path: Path, parts: tuple[str, ...]) -> Cost:
-    """Read the costs of one job; `parts` are the names on the way to it, ("train", "ems")."""
+def read_cost(path: Path, parts: tuple[str, ...]) -> Cost:
+    """Return the costs of one job; `parts` are the names on the way to it, ("train", "ems")."""
     data = read_json(path, COSTS)
     stage = data["stage"]
     if stage in BY_SYSTEM and len(parts) < 2:
@@ -90,7 +94,7 @@ def _read(path: Path, parts: tuple[str, ...]) -> Cost:
         raise Damaged(path, f"{expected}, found {path.name}")
     system = parts[1] if stage in BY_SYSTEM else ""
     amounts = (float(data[key]) for key in ("seconds", "cpu_seconds", "max_rss_mb"))
-    return Cost(parts, stage, system, *amounts)
+    return Cost(parts, stage, system, *amounts, data.get("gpu", ""))
 
 
 def _summary(jobs: Iterable[Cost]) -> list[Value]:

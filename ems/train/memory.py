@@ -43,12 +43,8 @@ def keep_freed() -> None:
 def check_fits(
     name: str, settings: Parts, languages: int, pieces: int, device: torch.device
 ) -> None:
-    """Raise `EmsError` if weights, gradients and moments need more than the device's memory.
-
-    The parameters are counted on PyTorch's meta device, without any memory.
-    """
-    with torch.device("meta"), _NoStartValues():
-        system = System(settings, languages, pieces)
+    """Raise `EmsError` if weights, gradients and moments need more than the device's memory."""
+    system = without_memory(settings, languages, pieces)
     parameters = sum(value.numel() for value in system.parameters())
     copies = COPIES + settings.train.amsgrad if settings.train.steps else 1
     needed, present = copies * FLOAT * parameters, psutil.virtual_memory().total
@@ -60,6 +56,12 @@ def check_fits(
             f"be trained, {device.type} has {present / 1e9:,.1f} GB; lower model.width, "
             "model.layers, model.feed_forward or vocabulary.size"
         )
+
+
+def without_memory(settings: Parts, languages: int, pieces: int) -> System:
+    """Return a system on PyTorch's meta device, which has shapes and no values, to count with."""
+    with torch.device("meta"), _NoStartValues():
+        return System(settings, languages, pieces)
 
 
 class _NoStartValues(TorchFunctionMode):

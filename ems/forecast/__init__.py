@@ -1,0 +1,1 @@
+"""What an experiment asks a cluster for, and what it costs, before anything is submitted."""

@@ -1,0 +1,258 @@
+"""Laws of `ems check --profile`: it shows what Snakemake would submit, and prices work by lines."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT, copied
+from forecast_made import entries, typed
+from tables_made import write_cost
+
+from ems.cli import main
+from ems.config import load_experiment, load_site
+from ems.errors import EmsError
+from ems.forecast.rates import SHRINK, Gpu, measured_here, shipped_rates
+from ems.forecast.report import forecast
+from ems.forecast.requests import job_of, planned_jobs, request_of
+from ems.forecast.work import Workload
+
+SITE = {  # a cluster's own names
+    "default-resources": {"slurm_partition": "cpus", "slurm_account": "lab"},
+    "set-resources": {
+        "train": {"slurm_partition": "gpus", "gpu_model": "a100", "mem_mb": 12000, "gpu": 2},
+        "bench": {"slurm_partition": "gpus", "gres": "gpu:v100:1", "runtime": 45},
+        "vocabulary": {"mem_mb_per_cpu": 3000, "cpus_per_task": 4},
+    },
+    "group-components": ["text=2"],
+}
+
+
+@pytest.fixture
+def here(tiny_run, tmp_path, monkeypatch):
+    """A copy of the finished tiny project as the current folder, with a profile `site`."""
+    project = copied(tiny_run, tmp_path / "project")
+    (project.folder / "site.yaml").write_text(yaml.safe_dump(SITE))
+    monkeypatch.chdir(project.folder)
+    return project
+
+
+def settings(name="tiny"):
+    site = load_site(Path("config.yaml"), {"experiment": name})
+    return load_experiment(name, site), site
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--profile", "slurm"),
+        ("--profile", "slurm", "--profile", "site.yaml"),
+        ("--profile", "slurm", "--config", "gpus=2", "nodes=2"),
+    ],
+    ids=" ".join,
+)
+def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, words):
+    """On several nodes too, and with every way to ask for GPUs, CPUs and memory."""
+    here.edit("configs/tiny.yaml", "device: cpu", "device: auto")
+    found = entries(here, tmp_path / "jobs.json", *words)
+    submitted = [entry for entry in found if not entry["local"]]
+    assert len(submitted) >= 9
+    for entry in submitted:
+        asked = job_of(entry).request
+        shown = (asked.nodes, asked.gpus, asked.gpu_type, asked.cpus, asked.minutes)
+        assert (*shown, asked.memory_mb) == typed(entry["sbatch"]), entry
+
+
+def test_what_a_profile_changes_stands_in_the_table(here):
+    jobs = planned_jobs("tiny", ["slurm", "site.yaml"])
+    asked = {job.rules[0][0]: job.request for job in jobs}
+    train = asked["train"]
+    assert (train.partition, train.gpu_type, train.memory_mb) == ("gpus", "a100", 12000)
+    assert (asked["bench"].partition, asked["bench"].gpus, asked["bench"].gpu_type) == (
+        "gpus",
+        1,
+        "v100",
+    )
+    assert (asked["vocabulary"].partition, asked["vocabulary"].cpus) == ("cpus", 4)
+    assert "slurm_account=lab" in train.others
+
+
+FAKES = {
+    "sbatch": 'printf "%s\\n" "$*" >> "$SEEN"; exit 1',
+    "sinfo": "echo PARTITION; echo 'only*'",
+    **dict.fromkeys(("squeue", "sacct", "sacctmgr", "scontrol", "srun", "scancel"), "exit 0"),
+}
+
+
+def test_sbatch_gets_what_the_table_says(here, tmp_path):
+    """What is ready to run, which a fake `sbatch` sees and refuses."""
+    (bin_folder := tmp_path / "bin").mkdir()
+    for name, text in FAKES.items():
+        (path := bin_folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    seen = tmp_path / "seen"
+    environment = {"PATH": f"{bin_folder}:{os.environ['PATH']}", "SEEN": str(seen)}
+    words = ("--profile", "slurm", "--retries", "0", "--keep-going", "-R", "decontaminate")
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *words, "--", "results/tiny/shards/shared/index.json"],
+        cwd=here.folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    calls = [
+        line.partition(" --wrap")[0] for line in seen.read_text().splitlines() if "-t " in line
+    ]
+    asked = [
+        job.request for job in planned_jobs("tiny", ["slurm"]) if ("decontaminate", 3) in job.rules
+    ]
+    expected = {(a.nodes, a.gpus, a.gpu_type, a.cpus, a.minutes, a.memory_mb) for a in asked}
+    assert len(calls) == len(asked) == 2, done.stderr
+    assert {typed(call) for call in calls} == expected
+
+
+def test_the_estimate_of_a_finished_run_stands_beside_its_costs(here):
+    """Whatever machine this is, it is no hundred times as fast as the one of the rates."""
+    text = forecast(*settings(), ["slurm"])
+    total = next(line for line in text.splitlines() if line.startswith("total"))
+    assert 1 < int(re.search(r"(\d+) %", total)[1]) < 10_000
+    jobs = len(list(Path("results/tiny/costs").rglob("*.json")))
+    assert re.search(r"total +(\d+)", text)
+    assert sum(len(job.costs) for job in planned_jobs("tiny", ["slurm"])) == jobs
+    assert "Without a rate" not in text
+    assert "site's default" in text
+
+
+def test_the_estimate_uses_none_of_the_runs_own_costs(here):
+    before = total_of(forecast(*settings(), ["slurm"]))
+    for path in Path("results/tiny/costs").rglob("*.json"):
+        data = json.loads(path.read_text())
+        path.write_text(json.dumps({**data, "cpu_seconds": 100 * data["cpu_seconds"]}))
+    assert total_of(forecast(*settings(), ["slurm"])) == before
+
+
+def total_of(text):
+    return re.search(r"In all: .*", text)[0]
+
+
+def test_finished_runs_correct_the_rates_of_their_stages(here):
+    """As the ratio of all seconds, with SHRINK seconds on both sides."""
+    experiment, site = settings()
+    workload = Workload(experiment, Path(site.data))
+    job = ("text", "clean", "Demo-v1-de-en")
+    seconds = shipped_rates().cpu_seconds(*workload.of(job))
+    folder = Path("results/tiny/costs")
+    for path in folder.rglob("*.json"):
+        path.unlink()
+    write_cost(folder, "/".join(job), "clean", 1.0, 1000.0)
+    rates, names = measured_here(site)
+    assert names == ["tiny"]
+    assert rates.ratios == {"clean": pytest.approx((SHRINK + 1000) / (SHRINK + seconds))}
+    assert rates.cpu_seconds(*workload.of(job)) == pytest.approx(rates.ratios["clean"] * seconds)
+    write_cost(folder, "/".join(job), "clean", 1.0, 1000.0, gpu="NVIDIA A100")
+    assert measured_here(site)[0].ratios == {}  # a GPU's seconds say nothing about this CPU
+    assert measured_here(site, without=["tiny"])[1] == []
+
+
+def test_a_job_that_was_killed_left_an_empty_file_and_does_not_count(here):
+    (path := Path("results/tiny/costs/train/ems.json")).write_text("")
+    text = forecast(*settings(), ["slurm"])
+    assert path.exists()
+    assert re.search(r"^train +.* - +- +-$", text, re.MULTILINE)
+
+
+def test_work_grows_with_what_it_is_made_of(here):
+    Path("configs/twice.yaml").write_text(
+        Path("configs/tiny.yaml").read_text().replace("steps: 60", "steps: 120")
+    )
+    once, twice = (
+        Workload(settings(name)[0], Path("data")).of(("train", "ems"))[1]
+        for name in ("tiny", "twice")
+    )
+    assert once["teraflops"] > 0
+    assert twice == {unit: pytest.approx(2 * amount) for unit, amount in once.items()}
+
+
+def test_the_pairs_of_a_zip_are_counted_in_its_first_megabyte(here):
+    workload = Workload(settings()[0], Path("data"))
+    for path in Path("results/tiny/text/clean").rglob("*.json"):
+        report = json.loads(path.read_text())
+        name = f"{report['corpus']}-{report['version']}-{report['pair']}"
+        assert workload.counts[name][0] == pytest.approx(report["read"], rel=0.05)
+    assert not workload.unknown
+
+
+def test_a_limit_below_the_estimate_is_warned_of(here):
+    site = {"set-resources": {"bench": {"runtime": 0}, "train": {"mem_mb": 100}}}
+    Path("tight.yaml").write_text(yaml.safe_dump(site))
+    text = forecast(*settings(), ["slurm", "tight.yaml"])
+    assert re.search(r"WARNING: .*bench: about .* are needed, the time limit is 0:00", text)
+    assert re.search(r"WARNING: train: .* MB are needed, 100 are asked for", text)
+
+
+@pytest.mark.parametrize("profile", ["nosuch", "", "-n", "configs"])
+def test_a_profile_that_is_not_there_is_one_line(here, profile):
+    with pytest.raises(EmsError, match=r"^profile .*rror") as raised:
+        planned_jobs("tiny", [profile])
+    assert "\n" not in str(raised.value)
+
+
+def test_nothing_is_written_and_slurm_need_not_be_there(here, monkeypatch):
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable) + ":/bin")
+    before = {path: path.stat().st_mtime_ns for path in here.folder.rglob("*") if path.is_file()}
+    jobs = planned_jobs("tiny", ["slurm"])
+    after = {path: path.stat().st_mtime_ns for path in here.folder.rglob("*") if path.is_file()}
+    asked = {job.rules[0][0]: job.request for job in jobs}
+    assert asked["train"]
+    assert asked["table"] is None  # it runs beside Snakemake
+    ours = {path for path in before | after if not {".snakemake", "__pycache__"} & {*path.parts}}
+    assert all(before.get(path) == after.get(path) for path in ours)
+
+
+GPUS = [
+    ({}, (0, "")),
+    ({"gpu": 3}, (3, "")),
+    ({"gpu": 2, "gpu_model": "a100"}, (2, "a100")),
+    ({"gpu_model": "a100"}, (1, "a100")),
+    ({"gres": "gpu"}, (1, "")),
+    ({"gres": "gpu:2"}, (2, "")),
+    ({"gres": "gpu:a100:2"}, (2, "a100")),
+    ({"gres": "gpu:2", "nodes": 3}, (6, "")),
+    ({"gres": "disk:2"}, (0, "")),
+]
+
+
+@pytest.mark.parametrize(("resources", "expected"), GPUS, ids=str)
+def test_gpus_are_read_from_gpu_and_from_gres(resources, expected):
+    request = request_of(resources, 1)
+    assert (request.gpus, request.gpu_type) == expected
+
+
+def test_a_gpu_that_slurm_names_is_the_one_of_the_makers():
+    assert Gpu(1, "h100").flops(True) > 2 * Gpu(1, "a100").flops(True)
+    assert Gpu(1, "nvidia_a100_80gb").flops(True) == Gpu(1, "a100").flops(True)
+    assert Gpu(1, "").flops(True) == Gpu(1, "unheard_of").flops(True) == Gpu(1, "a100").flops(True)
+    assert Gpu(1, "v100").flops(True) == Gpu(1, "v100").flops(False)  # it has no bfloat16
+
+
+def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here):
+    out = here.folder / "rates.tsv"
+    words = [str(ROOT / "perf/rates.py"), f"{here.folder}:tiny", "--out", str(out)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split("off_percent=")[1]) < 20
+    lines = out.read_text().splitlines()
+    assert lines[0] == "stage\tunit\tcpu_seconds\tfrom"
+    assert len(lines) > 20
+
+
+def test_the_command_prints_both_tables(here, capsys):
+    assert main(["check", "--experiment", "tiny", "--profile", "slurm"]) == 0
+    out = capsys.readouterr().out
+    assert "what its jobs ask for" in out
+    assert "GB on disk" in out
