@@ -84,6 +84,7 @@ if ON_NODES:
             system=one_of(ON_NODES),
         threads: lambda wildcards: training(wildcards).threads
         resources:
+            **({"gres": f"gpu:{PLAN.site.gpus}"} if PLAN.site.gpus else {}),
             mem_mb=lambda wildcards, attempt: 8000 * (1 + attempt // 4),
             runtime=2880,
             nodes=PLAN.site.nodes,
@@ -91,7 +92,6 @@ if ON_NODES:
             mpi="srun",
             tasks=PLAN.site.nodes * max(1, PLAN.site.gpus),
             tasks_per_gpu=0,  # said by the line above
-            **({"gres": f"gpu:{PLAN.site.gpus}"} if PLAN.site.gpus else {}),
 
 
 # Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.
