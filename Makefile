@@ -52,6 +52,9 @@ interop: .interop/opuscleaner/installed .interop/opusfilter/installed
 	python -m pip --python $(@D)/bin/python install --quiet -r $<
 	touch $@
 
+# DVC with remotes over SSH and S3, and the server that the tests of them use.
+remotes: .interop/remotes/installed .interop/moto/installed
+
 report: setup
 	snakemake --report results/report.html
 
