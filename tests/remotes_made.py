@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -133,7 +132,7 @@ def ssh_server(folder):
 def s3_server(folder):
     """A server of S3; its port."""
     program = PROGRAMS / "moto" / "bin" / "moto_server"
-    needs(program.exists(), "moto is not installed: make remotes")
+    needs(program.exists(), "moto is not installed: make interop")
     port = free_port()
     with running([program, "-H", "127.0.0.1", "-p", str(port)], port, folder / "moto.log"):
         yield port
@@ -142,7 +141,3 @@ def s3_server(folder):
 def killed(process):
     """End a process and all that it started, as a lost machine does."""
     os.killpg(process.pid, signal.SIGKILL)
-
-
-def own_python():
-    return Path(sys.executable).parent
