@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -82,7 +83,7 @@ class Counted(Files):
     """Answers when two Snakemakes have started, and counts what it is asked for."""
 
     def do_GET(self):
-        assert self.server.begun.wait(120)
+        assert self.server.begun.wait(600)
         with self.server.lock:
             self.server.asked.append(self.path)
         super().do_GET()
@@ -138,7 +139,9 @@ def test_two_snakemakes_that_share_a_data_folder_bring_each_file_once(tmp_path):
         clones = [clone(tmp_path / name, data, address) for name in "ab"]
         runs = [project.start("snakemake", "data") for project in clones]
         for project, run in zip(clones, runs, strict=True):
-            wait_for(lambda log=project: "localrule fetch" in log_of(log), run)
+            while "localrule fetch" not in log_of(project):
+                assert run.poll() is None, log_of(project)
+                time.sleep(0.05)
         refused = clones[0].snakemake("data", expect=1)
         server.begun.set()
         for project, run in zip(clones, runs, strict=True):
