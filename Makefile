@@ -7,7 +7,7 @@ export PATH
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test fuzz gpu setup interop report docs pages lint pull lock clean
+.PHONY: all test fuzz gpu setup interop remotes report docs pages lint pull lock clean
 
 all: setup
 	snakemake all
@@ -40,9 +40,9 @@ setup: .venv/installed
 	python -m pip install --quiet --no-deps -e .
 	touch $@
 
-# Tools that use EMS, for the tests of docs/interop.md, each in an environment of its own. OpusFilter loads
-# EMS, so it sees the packages of .venv.
-interop: .interop/opuscleaner/installed .interop/opusfilter/installed
+# Tools that use EMS, for the tests of docs/interop.md, and a server of S3 for those of remotes, each in an environment
+# of its own. OpusFilter loads EMS, so it sees the packages of .venv.
+interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/moto/installed
 .interop/%/installed: envs/%.txt .venv/installed
 	python -m venv --without-pip $(@D)
 	if [ $* = opusfilter ]; then \
@@ -51,6 +51,9 @@ interop: .interop/opuscleaner/installed .interop/opusfilter/installed
 	fi
 	python -m pip --python $(@D)/bin/python install --quiet -r $<
 	touch $@
+
+# DVC with remotes over SSH and S3, as .interop/remotes/bin/dvc: docs/running.md.
+remotes: .interop/remotes/installed
 
 report: setup
 	snakemake --report results/report.html
@@ -72,7 +75,7 @@ lint: setup
 
 # DVC gives files new times; --touch tells Snakemake that all of them are up to date.
 pull: setup
-	dvc pull
+	$(firstword $(wildcard .interop/remotes/bin/dvc) dvc) pull
 	snakemake --touch all
 
 # Remake the lock. torch's own metadata brings the CUDA packages where they apply, so they stay out of it.

@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -14,6 +15,7 @@ from ems.config import EMBEDDED, SHARED, stage_hash
 from ems.config.experiment import MULTIWAY, WIKIPEDIA
 from ems.corpora.locations import text_file
 from ems.corpora.own import own_files
+from ems.corpora.slots import PLANNED
 from ems.errors import EmsError
 from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
 from ems.orphan import VARIABLE
@@ -40,6 +42,8 @@ WORDS = [*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")]
 MAIN = workflow.is_main_process  # a job on a cluster checks what it needs itself
 STARTS = MAIN and plans_jobs(WORDS)
 ON_CLUSTER = MAIN and on_slurm(WORDS)
+if MAIN:  # what another Snakemake brings into the data folder from now on is not brought again
+    os.environ[PLANNED] = str(time.time())
 try:
     PLAN = plan(
         config,

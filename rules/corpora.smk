@@ -1,4 +1,6 @@
 # Downloads: OPUS Moses zips and documents, from a host, a directory, or the demo that ems writes itself.
+# `update`: Snakemake deletes the outputs of a job before it starts. Another Snakemake that shares the data folder may
+# just have brought this file and read it now.
 # No source hash in these params: an edit of the fetcher must not download the corpora again.
 ARCHIVES = list(
     dict.fromkeys(  # the parts of a corpus come from one archive
@@ -12,7 +14,7 @@ ARCHIVES = list(
 
 rule demo_mirror:
     output:
-        f"{MIRROR}/manifest.json",
+        update(f"{MIRROR}/manifest.json"),
     log:
         log=f"{LOGS}/demo_mirror.log",
         costs=f"{COSTS}/data/demo-mirror.json",
@@ -28,7 +30,7 @@ rule fetch:
         embedded_opus,
         from_source(ARCHIVE),
     output:
-        ARCHIVE,
+        update(ARCHIVE),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
@@ -46,7 +48,7 @@ use rule fetch as fetch_mined with:
     input:
         from_source(MINED),
     output:
-        MINED,
+        update(MINED),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
@@ -59,7 +61,7 @@ use rule fetch as fetch_text with:
         embedded_documents,
         from_source(TEXT),
     output:
-        TEXT,
+        update(TEXT),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.json",
@@ -75,7 +77,7 @@ use rule fetch as fetch_dump with:
     input:
         from_source(DUMP),
     output:
-        DUMP,
+        update(DUMP),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-dump.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-dump.json",
@@ -88,8 +90,8 @@ rule wikipedia:
     input:
         DUMP.replace("{corpus}", WIKIPEDIA),
     output:
-        text=WIKIPEDIA_TEXT,
-        counts=WIKIPEDIA_TEXT.replace(".txt.gz", ".txt.json"),
+        text=update(WIKIPEDIA_TEXT),
+        counts=update(WIKIPEDIA_TEXT.replace(".txt.gz", ".txt.json")),
     log:
         log=f"{LOGS}/wikipedia/{{version}}-{{pair}}.log",
         costs=f"{COSTS}/data/wikipedia/{{version}}-{{pair}}.json",
@@ -111,7 +113,7 @@ rule fetch_documents:
     input:
         from_source(DOCUMENTS),
     output:
-        DOCUMENTS,
+        update(DOCUMENTS),
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{file}}.log",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)

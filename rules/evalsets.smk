@@ -13,7 +13,7 @@ rule fetch_evalset:
         ),
         from_source(UNIT_MANIFEST),
     output:
-        UNIT_MANIFEST,
+        update(UNIT_MANIFEST),  # see rules/corpora.smk
     log:
         log=f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
         costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{version}}-{{unit}}.json",

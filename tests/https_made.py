@@ -26,6 +26,7 @@ from experiments_made import one_line
 
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
+from ems.corpora.slots import MACHINE
 
 
 @dataclass
@@ -164,7 +165,7 @@ def source_of(kind, folder):
 
 CONTENT = b"PK\x03\x04" + random.Random(1).randbytes(400_000)
 OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
-PART = [".x.zip.part", ".x.zip.part.json"]
+PART = [f".x.zip.{MACHINE}.part", f".x.zip.{MACHINE}.part.json"]
 CERTIFICATES = "REQUESTS_CA_BUNDLE"
 
 

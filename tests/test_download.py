@@ -275,5 +275,5 @@ def test_a_full_disk_is_one_line_with_what_to_do(tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     part = Part("https://h/x.zip", tmp_path / "x.zip", Full(part_path(tmp_path / "x.zip"), "w+"))
-    with pytest.raises(EmsError, match=r"x\.zip\.part: No space left on device; free some space"):
+    with pytest.raises(EmsError, match=r"x\.zip\..*part: No space left on device; free some space"):
         part.write(b"PK")

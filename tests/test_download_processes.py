@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import yaml
 from cli_made import Cli
-from https_made import CERTIFICATES, CONTENT, File, World, good, https_site, slow
+from https_made import CERTIFICATES, CONTENT, PART, File, World, good, https_site, slow
 from mirror_made import zipped
 
 from ems.corpora.slots import held, slot
@@ -56,7 +56,7 @@ def start(ems, site, out):
 
 def test_after_kill_9_in_the_middle_the_next_run_asks_for_the_rest_only(ems, archive, tmp_path):
     _limit(ems, 1)  # so the second run needs the connection that the killed one held
-    out, part = tmp_path / "got" / "x.zip", tmp_path / "got" / ".x.zip.part"
+    out, part = tmp_path / "got" / "x.zip", tmp_path / "got" / PART[0]
     with https_site(tmp_path, File(archive), [slow, good]) as site:
         process = start(ems, site, out)
         while not (part.exists() and part.stat().st_size > len(archive) // 10):

@@ -14,6 +14,7 @@ from https_made import source_of
 from ems.benchmarks import benchmark, module, sets
 from ems.cli import main
 from ems.corpora.content import check_file
+from ems.corpora.slots import MACHINE
 from ems.evalsets import fetch as fetching
 from ems.evalsets import units as of_units
 from ems.evalsets.fetch import fetch_evalset
@@ -268,7 +269,7 @@ def test_a_malformed_download_is_one_line_and_leaves_nothing_of_the_unit(
 
 
 def test_a_killed_job_leaves_no_manifest_and_the_next_one_tidies_up(mirror, out, monkeypatch):
-    stale = made.write_files(out / ".unit-x-final.abc.part", {"de/dev_2k.tsv": b"half"})
+    stale = made.write_files(out / f".unit-x-final.{MACHINE}.abc.part", {"de/dev_2k.tsv": b"half"})
     whole = fetching.atomic_path
 
     def dies(path):

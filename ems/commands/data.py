@@ -112,8 +112,11 @@ def init(
 def demo_mirror(out: common.OutFolder) -> None:
     """Write the embedded demo data."""
     from ems.corpora.demo.mirror import write_mirror
+    from ems.corpora.slots import alone
 
-    write_mirror(out)
+    with alone(out, out / "manifest.json") as made:
+        if not made:
+            write_mirror(out)
 
 
 def fetch(
@@ -129,18 +132,23 @@ def fetch(
     generated: common.Generated = False,
 ) -> None:
     """Fetch and check one pair of a corpus, or the documents of one language."""
+    from ems.corpora.content import lock_of
     from ems.corpora.fetch import fetch_dump, fetch_mined, fetch_moses, fetch_text
+    from ems.corpora.slots import alone
 
     locked, downloads = not generated, common.downloads()
-    if format == "mined":
-        entry = fetch_mined(source, pair, out, locked, downloads)
-    elif format == "text":
-        entry = fetch_text(source, corpus, version, out, locked, downloads)
-    elif format == "dump":
-        entry = fetch_dump(source, pair, version, out, downloads)
-    else:
-        entry = fetch_moses(source, corpus, version, pair, out, locked, downloads)
-    common.log.info("%s: %s", out, entry)
+    with alone(out, lock_of(out)) as made:
+        if made:
+            return
+        if format == "mined":
+            entry = fetch_mined(source, pair, out, locked, downloads)
+        elif format == "text":
+            entry = fetch_text(source, corpus, version, out, locked, downloads)
+        elif format == "dump":
+            entry = fetch_dump(source, pair, version, out, downloads)
+        else:
+            entry = fetch_moses(source, corpus, version, pair, out, locked, downloads)
+        common.log.info("%s: %s", out, entry)
 
 
 def fetch_documents(
@@ -148,9 +156,13 @@ def fetch_documents(
 ) -> None:
     """Fetch the documents of a corpus's lines."""
     from ems.corpora import fetch
+    from ems.corpora.content import lock_of
+    from ems.corpora.slots import alone
 
-    entry = fetch.fetch_documents(source, corpus, version, out, common.downloads())
-    common.log.info("%s: %s", out, entry)
+    with alone(out, lock_of(out)) as made:
+        if not made:
+            entry = fetch.fetch_documents(source, corpus, version, out, common.downloads())
+            common.log.info("%s: %s", out, entry)
 
 
 def fetch_evalset(
@@ -161,9 +173,15 @@ def fetch_evalset(
 ) -> None:
     """Fetch one language, or one archive, of an evaluation set."""
     from ems.config import EMBEDDED
+    from ems.corpora.slots import alone
     from ems.evalsets import fetch
+    from ems.evalsets.sets import manifest_name
 
     generated = source == EMBEDDED
     place = f"{common.site_settings().data}/{EMBEDDED}/{evalset}" if generated else source
-    count = fetch.fetch_evalset(evalset, place, code, out, not generated, common.downloads())
-    common.log.info("%s %s: %s read in %s", evalset, code, count, out)
+    manifest = out / manifest_name(code)
+    with alone(manifest, manifest) as made:
+        if not made:
+            locked, downloads = not generated, common.downloads()
+            count = fetch.fetch_evalset(evalset, place, code, out, locked, downloads)
+            common.log.info("%s %s: %s read in %s", evalset, code, count, out)

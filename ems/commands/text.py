@@ -24,11 +24,14 @@ def wikipedia(
     piece_streams: Annotated[int, Bounds(0, 1_000_000), Mark.HIDDEN] = 0,
 ) -> None:
     """Make documents of the articles of a Wikipedia."""
+    from ems.corpora.slots import alone
     from ems.text.wikipedia import STREAMS, check_needs, write_wikipedia
 
     check_needs()
-    counts = write_wikipedia(dump, language, out, state, workers, piece_streams or STREAMS)
-    common.log.info("%s: %s", out, counts)
+    with alone(out, out.with_suffix(".json")) as made:
+        if not made:
+            counts = write_wikipedia(dump, language, out, state, workers, piece_streams or STREAMS)
+            common.log.info("%s: %s", out, counts)
 
 
 def evalkeys(

@@ -1,8 +1,9 @@
 """The part of a download that is already here, and what its server said of the whole.
 
-The part has one name, `.<name>.part`, without a process id, so it outlives `kill -9` and the next
-run goes on from its end. It is only continued with proof that it is still the same file: a strong
-ETag or the date of the last change, sent as If-Range and checked again in the answer.
+The part has one name, `.<name>.on-<machine>.part`, without a process id, so it outlives `kill -9`
+and the next run on this machine goes on from its end. It is only continued with proof that it is
+still the same file: a strong ETag or the date of the last change, sent as If-Range and checked
+again in the answer.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Any
 import requests
 
 from ems.corpora.content import START, check_start, check_type, short
+from ems.corpora.slots import MACHINE
 from ems.errors import EmsError
 from ems.files import read_json, write_json
 from ems.progress import log
@@ -36,8 +38,8 @@ class Again(Exception):
 
 
 def part_path(out: Path) -> Path:
-    """Return where the part of a download to `out` lies."""
-    return out.with_name(f".{out.name}.part")
+    """Return where this machine's part of a download to `out` lies."""
+    return out.with_name(f".{out.name}.{MACHINE}.part")
 
 
 def write_all(writer: FileIO, block: bytes, path: Path) -> None:

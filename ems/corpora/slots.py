@@ -4,13 +4,20 @@ Each fetch job is a process of its own, so the locks are `flock`s on files, whic
 releases however a process dies. The files of the connections stay: if one were removed while
 another process has it open, two could hold the same slot. Where a file system has no locks,
 downloads go on without a limit and log it.
+
+A network file system may have no locks, or locks that other machines do not see, and does not say
+which. So a file is locked twice, beside itself for other machines and in a temporary folder for the
+processes of this one, and what must not be mixed has the name of its machine in it (`MACHINE`).
+Without locks between machines a file may be downloaded twice, never by two into one.
 """
 
 import fcntl
+import hashlib
 import io
 import os
 import random
 import re
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +27,9 @@ from pathlib import Path
 from ems.progress import log
 
 PAUSE = 0.2  # seconds between two attempts to get a slot
+PLANNED = "EMS_PLANNED"  # when the Snakemake that started this process read its plan
+NOT_IN_NAMES = "[^A-Za-z0-9.-]"
+MACHINE = f"on-{re.sub(NOT_IN_NAMES, '_', socket.gethostname())[:64]}"  # a part of file names
 
 
 @contextmanager
@@ -28,9 +38,9 @@ def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
 
     The locks lie in `folder` (None: a temporary folder of this machine and user).
     """
-    folder = folder or Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
+    folder = folder or _temporary_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    name = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:200]
+    name = re.sub(NOT_IN_NAMES, "_", host)[:200]
     paths = [folder / f"{name}.{number}.lock" for number in range(limit)]
     handle = _first_free(paths)
     if handle is None:
@@ -40,6 +50,10 @@ def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
         handle = _first_free(paths)
     with handle:
         yield
+
+
+def _temporary_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
 
 
 def _first_free(paths: list[Path]) -> io.FileIO | None:
@@ -69,6 +83,39 @@ def held(path: Path) -> Iterator[io.FileIO]:
 
     Waits while another process holds it. A file that is empty at the end is removed.
     """
+    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+    with _held(_temporary_folder() / f"{name}.lock"), _held(path) as handle:
+        yield handle
+
+
+@contextmanager
+def alone(target: Path, last: Path) -> Iterator[bool]:
+    """Keep other processes from making `target` during the block; wait while one does.
+
+    `last` is the file that is written last. Yields True if another process has made the target
+    while this one waited, or since the Snakemake that started this one made its plan: two
+    Snakemakes that share a data folder plan the same downloads.
+    """
+    planned = float(os.environ.get(PLANNED, "inf"))
+    before = _written(last)
+    with held(target.with_name(f".{target.name}.lock")):
+        now = _written(last) if target.exists() else 0.0
+        made = now > before or now >= planned
+        if made:
+            log.info("%s: another process has just made it; kept", target)
+        yield made
+
+
+def _written(path: Path) -> float:
+    """Return when a file was written; 0 if it is absent."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[io.FileIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _lock_path(path) as handle:
         try:

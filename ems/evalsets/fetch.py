@@ -20,6 +20,7 @@ from ems.corpora.archive import unpack
 from ems.corpora.content import LOCKED, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads
 from ems.corpora.fetch import bring, lock_entry
+from ems.corpora.slots import MACHINE
 from ems.errors import EmsError
 from ems.evalsets.sets import manifest_name
 from ems.evalsets.units import Unit, unit
@@ -62,6 +63,7 @@ def fetch_evalset(
         count = _read(wanted, temporary, base)
         for place, lock in locks.items():
             write_json(lock_of(place), lock)
+        manifest.unlink(missing_ok=True)  # of other files
         files = _move(temporary, folder)
         for path in parts:
             path.unlink()
@@ -91,7 +93,10 @@ def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> dict[str, Any]:
         unpack(path, unit.place, folder)
     else:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        os.link(path, folder / file)
+        try:
+            os.link(path, folder / file)
+        except OSError:  # a file system without links
+            shutil.copyfile(path, folder / file)
     return {}
 
 
@@ -120,7 +125,8 @@ def _move(source: Path, folder: Path) -> dict[str, Any]:
 def _temporary_folder(folder: Path, unit: str) -> Iterator[Path]:
     """Yield a new folder beside the unit's files; those that killed jobs left are removed."""
     folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob(f".unit-{unit}.*.part"):
+    prefix = f".unit-{unit}.{MACHINE}."  # another machine may be at work
+    for stale in folder.glob(f"{prefix}*.part"):
         shutil.rmtree(stale)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".unit-{unit}.", suffix=".part") as name:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part") as name:
         yield Path(name)

@@ -60,6 +60,9 @@ def claimed(state: Path) -> Iterator[None]:
             locked = os.fstat(handle.fileno()).st_ino == (state / "lock").stat().st_ino
         except (BlockingIOError, FileNotFoundError):  # the latter: its holder has just finished
             locked = False
+        except OSError as error:
+            log.warning("%s: no locks in this file system (%s); going on without", state, error)
+            locked = True
         if not locked:
             raise EmsError(
                 f"{state}: another process is training this system now; wait for it or stop it"
