@@ -81,5 +81,8 @@ rule exports:
         expand(f"{RESULTS}/exports/{{system}}/README.md", system=EXPERIMENT.export.systems),
 
 
-# A rule that asks for no memory is not worth a job of a cluster, or needs the internet, which its nodes often lack.
-workflow.localrules(*(rule.name for rule in workflow.rules if "mem_mb" not in rule.resources))
+# Jobs of a cluster. The others are short, or need the internet, which its nodes often lack. That they ask for no
+# memory does not tell them apart: with `default-resources` in a profile Snakemake gives every rule some.
+SUBMITTED = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard shard_multiway mine".split()
+SUBMITTED += "train train_on_nodes fit bench".split()
+workflow.localrules(*(rule.name for rule in workflow.rules if rule.name not in SUBMITTED))

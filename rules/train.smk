@@ -1,5 +1,7 @@
 # One model per system. The state for resuming is no output: Snakemake deletes outputs before a retry.
 MODEL = f"{RESULTS}/models/{{system}}"
+# Slurm warns a training two minutes before its time is over; it saves, and is submitted again.
+WARNED = "--signal=USR1@120"
 
 
 # Pairs of similar sentences, for the objective `coherence`: found by the system that it starts from.
@@ -56,6 +58,7 @@ rule train:
         gpu=PLAN.site.gpus,
         nodes=1,
         processes=PLAN.site.gpus,
+        slurm_extra=WARNED,
     params:
         **stage("train", ["ems.train"], "system"),
         out=folder_of_output,
@@ -91,6 +94,7 @@ if ON_NODES:
             mpi="srun",
             tasks=PLAN.site.nodes * max(1, PLAN.site.gpus),
             tasks_per_gpu=0,  # said by the line above
+            slurm_extra=WARNED,
             **({"gres": f"gpu:{PLAN.site.gpus}"} if PLAN.site.gpus else {}),
 
 
