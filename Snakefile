@@ -29,6 +29,13 @@ include: "rules/export.smk"
 onstart:
     # Snakemake 9.27 would solve its plan again each second, once for every job that has finished.
     workflow.scheduler.job_rate_limiter = None
+    # Of an array that starts its commands itself the executor 2.8.0 would run the first one's command in every task.
+    arrays = re.findall(r"\w+", getattr(workflow.executor_settings, "array_jobs", None) or "")
+    if ON_NODES and {"all", "train_on_nodes"} & set(arrays):
+        raise WorkflowError(
+            f"--slurm-array-jobs {' '.join(arrays)}: a training on several nodes cannot be in an array; "
+            "name other rules, or set `nodes: 1`"
+        )
 
 
 # What the experiment keeps in its own folder.
