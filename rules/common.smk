@@ -73,7 +73,9 @@ TRAINED = [name for name, system in EXPERIMENT.systems.items() if system.trained
 ON_NODES = [  # that several machines share
     name
     for name in TRAINED
-    if PLAN.site.nodes > 1 and EXPERIMENT.systems[name].train.device != "cpu" and EXPERIMENT.systems[name].train.steps
+    if PLAN.site.nodes > 1
+    and EXPERIMENT.systems[name].train.device != "cpu"
+    and EXPERIMENT.systems[name].train.steps
 ]
 FITTED = [name for name, system in EXPERIMENT.systems.items() if system.fitted]
 SYSTEMS = EXPERIMENT.tabled  # others are made when asked for

@@ -87,6 +87,7 @@ if ON_NODES:
             system=one_of(ON_NODES),
         threads: lambda wildcards: training(wildcards).threads
         resources:
+            **({"gres": f"gpu:{PLAN.site.gpus}"} if PLAN.site.gpus else {}),
             mem_mb=lambda wildcards, attempt: 8000 * min(attempt, 3),
             runtime=2880,
             nodes=PLAN.site.nodes,
@@ -95,7 +96,6 @@ if ON_NODES:
             tasks=PLAN.site.nodes * max(1, PLAN.site.gpus),
             tasks_per_gpu=0,  # said by the line above
             slurm_extra=WARNED,
-            **({"gres": f"gpu:{PLAN.site.gpus}"} if PLAN.site.gpus else {}),
 
 
 # Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.
