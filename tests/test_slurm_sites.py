@@ -115,7 +115,9 @@ def test_an_account_that_is_not_ours_is_an_error_that_lists_ours(cluster, projec
 
 
 def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project):
-    """A program of this name runs the command and notes its image."""
+    """A program of this name runs the command and notes its image. `--allowed-rules`: what was made
+    without the image would be made again.
+    """
     folder = cluster.root / "apptainer"
     folder.mkdir()
     program(
@@ -126,7 +128,7 @@ def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project)
     (project.folder / "envs/ems.sif").touch()
     project.environment["PATH"] = f"{folder}{os.pathsep}{project.environment['PATH']}"
     site(project, "one-partition", main="gpu")
-    on_site(project, "--sdm", "apptainer", "--", MODEL)
+    on_site(project, "--sdm", "apptainer", "--allowed-rules", "train", "--", MODEL)
     (call,) = (folder / "calls").read_text().splitlines()
     assert shlex.split(call)[0] == "exec"
     assert "envs/ems.sif" in call
