@@ -29,12 +29,12 @@ include: "rules/export.smk"
 onstart:
     # Snakemake 9.27 would solve its plan again each second, once for every job that has finished.
     workflow.scheduler.job_rate_limiter = None
-    # Of an array that starts its commands itself the executor 2.8.0 would run the first one's command in every task.
-    arrays = re.findall(r"\w+", getattr(workflow.executor_settings, "array_jobs", None) or "")
-    if ON_NODES and {"all", "train_on_nodes"} & set(arrays):
+    # In an array the executor 2.8.0 starts each task as the first one's job, which then waits for the first one's
+    # outputs, and deletes them if its own command fails.
+    if getattr(workflow.executor_settings, "array_jobs", None):
         raise WorkflowError(
-            f"--slurm-array-jobs {' '.join(arrays)}: a training on several nodes cannot be in an array; "
-            "name other rules, or set `nodes: 1`"
+            "--slurm-array-jobs: a task that fails would fail others and delete the model of the first one; "
+            "leave it out, each job is then submitted by itself"
         )
 
 

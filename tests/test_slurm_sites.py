@@ -1,9 +1,8 @@
-"""Sites on a real Slurm: the two examples of profiles, a container, and a sweep as an array."""
+"""Sites on a real Slurm: the two examples of profiles, a container, and no arrays."""
 
 import os
 import re
 import shlex
-import time
 
 import pytest
 import yaml
@@ -135,43 +134,8 @@ def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project)
     assert "ems train" in call
 
 
-# --- a sweep as an array
-
-
-def kill_a_point(project, run):
-    """kill -9 the training of one point of the sweep once it has a checkpoint; whether it ran."""
-    log = project.folder / "results/tiny/logs/train/ems.layers-2.log"
-    while run.poll() is None:
-        if log.exists() and "checkpoint at step" in log.read_text():
-            for process, words in project.jobs():
-                if words >= {"train", "ems.layers-2"}:
-                    process.kill()
-                    return True
-        time.sleep(0.02)
-    return False
-
-
-def test_a_sweep_is_an_array_and_a_killed_point_alone_is_submitted_again_and_resumes(
-    cluster, project, tmp_path
-):
-    project.edit("configs/tiny.yaml", "train: {steps: 20}", "train: {steps: 100}")
-    expected = copied(project, tmp_path / "expected")
-    expected.snakemake("--", "results/tables/sweep.tex")
-    site(project, "one-partition", main="gpu")
-    words = ("snakemake", "--profile", "slurm", "--profile", SITE, "--slurm-array-jobs", "train")
-    run = project.start(*words, "--", "results/tables/sweep.tex")
-    assert kill_a_point(project, run)
-    assert run.wait() == 0, (project.folder / "started.log").read_text()[-5000:]
-    jobs = sorted(cluster.jobs(), key=lambda job: int(job["JobId"]))[-4:]
-    *points, again = [job for job in jobs if job["Comment"].startswith("rule_train_")]
-    assert len({job["ArrayJobId"] for job in points}) == 1
-    assert sorted(job["JobState"] for job in points) == ["COMPLETED", "COMPLETED", "FAILED"]
-    assert (again["JobState"], again.get("ArrayJobId")) == ("COMPLETED", None)
-    logs = project.folder / "results/tiny/logs/train"
-    assert [log.stem for log in logs.glob("ems.*.log") if "resumed at" in log.read_text()] == [
-        "ems.layers-2"
-    ]
-    assert project.tables() == expected.tables()
-    for model in (project.folder / "results/tiny/models").glob("ems.*/model.safetensors"):
-        other = expected.folder / model.relative_to(project.folder)
-        assert model.read_bytes() == other.read_bytes()
+def test_an_array_is_refused_before_anything_is_submitted(cluster, project):
+    before = len(cluster.jobs())
+    words = ("--profile", "slurm", "--slurm-array-jobs", "train", "--", MODEL)
+    assert "--slurm-array-jobs: a task that fails would" in project.snakemake(*words, expect=1)
+    assert len(cluster.jobs()) == before
