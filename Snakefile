@@ -29,6 +29,13 @@ include: "rules/export.smk"
 onstart:
     # Snakemake 9.27 would solve its plan again each second, once for every job that has finished.
     workflow.scheduler.job_rate_limiter = None
+    # In an array the executor 2.8.0 starts each task as the first one's job, which then waits for the first one's
+    # outputs, and deletes them if its own command fails.
+    if getattr(workflow.executor_settings, "array_jobs", None):
+        raise WorkflowError(
+            "--slurm-array-jobs: a task that fails would fail others and delete the model of the first one; "
+            "leave it out, each job is then submitted by itself"
+        )
 
 
 # What the experiment keeps in its own folder.
@@ -81,5 +88,8 @@ rule exports:
         expand(f"{RESULTS}/exports/{{system}}/README.md", system=EXPERIMENT.export.systems),
 
 
-# A rule that asks for no memory is not worth a job of a cluster, or needs the internet, which its nodes often lack.
-workflow.localrules(*(rule.name for rule in workflow.rules if "mem_mb" not in rule.resources))
+# Jobs of a cluster. The others are short, or need the internet, which its nodes often lack. That they ask for no
+# memory does not tell them apart: with `default-resources` in a profile Snakemake gives every rule some.
+SUBMITTED = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard shard_multiway mine".split()
+SUBMITTED += "train train_on_nodes fit bench".split()
+workflow.localrules(*(rule.name for rule in workflow.rules if rule.name not in SUBMITTED))

@@ -38,7 +38,8 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trai
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
 
 # Snakemake 9.27 knows its executor, and a mode like --unlock, only after it has read this file.
-WORDS = [*sys.argv, os.environ.get("SNAKEMAKE_PROFILE", "")]
+PROFILES = os.environ.get("SNAKEMAKE_PROFILE", "")  # "slurm", or "[slurm, slurm/site.yaml]"
+WORDS = [*sys.argv, *re.split(r"[\[\], ]+", PROFILES)]
 MAIN = workflow.is_main_process  # a job on a cluster checks what it needs itself
 STARTS = MAIN and plans_jobs(WORDS)
 ON_CLUSTER = MAIN and on_slurm(WORDS)

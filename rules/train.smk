@@ -1,5 +1,7 @@
 # One model per system. The state for resuming is no output: Snakemake deletes outputs before a retry.
 MODEL = f"{RESULTS}/models/{{system}}"
+# Slurm warns a training two minutes before its time is over; it saves, and is submitted again.
+WARNED = "--signal=USR1@120"
 
 
 # Pairs of similar sentences, for the objective `coherence`: found by the system that it starts from.
@@ -56,6 +58,7 @@ rule train:
         gpu=gpus_of,
         nodes=1,
         processes=gpus_of,
+        slurm_extra=WARNED,
     params:
         **stage("train", ["ems.train"], "system"),
         out=folder_of_output,
@@ -92,6 +95,7 @@ if ON_NODES:
             mpi="srun",
             tasks=PLAN.site.nodes * max(1, PLAN.site.gpus),
             tasks_per_gpu=0,  # said by the line above
+            slurm_extra=WARNED,
 
 
 # Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.

@@ -23,7 +23,7 @@ SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has 
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 LONG = [
     *("workflow_ems62", "workflow", "workflow_killed", "dvc", "slurm", "workflow_damaged"),
-    *("workflow_mirror", "perf", "lightweight", "mteb", "remotes"),
+    *("workflow_mirror", "perf", "lightweight", "mteb", "remotes", "slurm_sites", "slurm_nodes"),
 ]  # these files take minutes
 
 

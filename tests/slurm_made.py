@@ -18,22 +18,28 @@ PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scan
 
 class Cluster:
     """A private Slurm of one machine: real daemons, real jobs, nodes n1, n2, ... that are all of
-    them this machine, the first with a GPU that is /dev/null.
+    them this machine, the first with a GPU.
 
     No munge, no cgroups, no systemd: any root shell or container can run it. A shim shadows `srun`,
     because the executor strips SLURM_CONF from the step that it starts. The default partition is
-    the only one, as the shipped profile names none. `environment` is what its users need.
+    the only one, as the shipped profile names none, unless `partitions` has others: the nodes of
+    each by its name, the first the default. `gpus` has what a node's GPUs are, like "a100:2", and
+    `cpus` how many CPUs each node has (default: those of this machine).
+    `environment` is what its users need.
     """
 
-    def __init__(self, root, nodes, port, cpus):
+    def __init__(self, root, nodes, port, cpus=None, partitions=None, gpus=None):
         self.root = root
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         for name in ("state", "spool", "log", "run", "bin"):
             (root / name).mkdir(parents=True)
         self.config = root / "slurm.conf"
-        self.config.write_text(_config(root, nodes, port, cpus))
+        gpus, partitions = gpus or {"n1": "1"}, partitions or {"only": "ALL"}
+        cpus = cpus or os.cpu_count()
+        self.config.write_text(_config(root, nodes, port, cpus, partitions, gpus))
         (root / "cgroup.conf").write_text("")
-        (root / "gres.conf").write_text("NodeName=n1 Name=gpu File=/dev/null\n")
+        devices = [line for node in gpus for line in _devices(root, node, gpus[node])]
+        (root / "gres.conf").write_text("".join(devices))
         shim = root / "bin/srun"
         shim.write_text(f'#!/bin/sh\nSLURM_CONF={self.config} exec {shutil.which("srun")} "$@"\n')
         shim.chmod(0o755)
@@ -78,7 +84,16 @@ class Cluster:
         return [{name: value for name, _, value in job} for job in fields]
 
 
-def _config(root, nodes, port, cpus):
+def _devices(root, node, gpus):
+    """The lines of gres.conf for a node's GPUs: links to /dev/null, since each needs a name."""
+    kind, _, number = gpus.rpartition(":")
+    for index in range(int(number)):
+        device = root / f"{node}-gpu{index}"
+        device.symlink_to("/dev/null")
+        yield f"NodeName={node} Name=gpu {f'Type={kind} ' if kind else ''}File={device}\n"
+
+
+def _config(root, nodes, port, cpus, partitions, gpus):
     host = socket.gethostname().partition(".")[0]
     user = getpass.getuser()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20 - 512  # MB
@@ -116,10 +131,14 @@ def _config(root, nodes, port, cpus):
         "GresTypes": "gpu",
     }
     lines = [f"{name}={value}" for name, value in settings.items()]
-    for number in range(nodes):
-        gpu = "" if number else " Gres=gpu:1"
-        lines.append(f"NodeName=n{number + 1} Port={port + 1 + number} {shared}{gpu}")
-    lines.append("PartitionName=only Nodes=ALL Default=YES MaxTime=3-00:00:00 State=UP")
+    for number in range(1, nodes + 1):
+        gpu = f" Gres=gpu:{gpus[f'n{number}']}" if f"n{number}" in gpus else ""
+        lines.append(f"NodeName=n{number} Port={port + number} {shared}{gpu}")
+    for number, (name, members) in enumerate(partitions.items()):
+        default = "NO" if number else "YES"
+        lines.append(
+            f"PartitionName={name} Nodes={members} Default={default} MaxTime=3-00:00:00 State=UP"
+        )
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -130,12 +149,10 @@ def needs_slurm():
 
 
 @contextmanager
-def running(root, nodes=1, port=PORT, cpus=None):
-    """A Slurm that runs, or a skipped test. Two at once need ports of their own. Its nodes have the
-    CPUs of this machine, or as many as `cpus` says.
-    """
+def running(root, nodes=1, port=PORT, **more):
+    """A Slurm that runs, or a skipped test. Two at once need ports of their own."""
     needs_slurm()
-    cluster = Cluster(root, nodes, port, cpus or os.cpu_count())
+    cluster = Cluster(root, nodes, port, **more)
     try:
         cluster.start()
         yield cluster

@@ -40,6 +40,8 @@ def test_only_these_rules_ask_a_cluster_for_memory() -> None:
     text = "".join(map(Path.read_text, RULES))
     rules = [rule for rule in re.split(r"^rule ", text, flags=re.MULTILINE) if "mem_mb=" in rule]
     assert {rule.partition(":")[0] for rule in rules} == set(ON_A_CLUSTER.split())
+    lines = re.findall(r'^SUBMITTED \+?= "(.*)"', (ROOT / "Snakefile").read_text(), re.MULTILINE)
+    assert {*" ".join(lines).split()} == {*ON_A_CLUSTER.split(), "train_on_nodes"}
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)

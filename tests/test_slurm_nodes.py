@@ -76,7 +76,7 @@ def lose_a_node(cluster, project):
         return False
     daemons = {task.parent() for task in tasks} - {*tasks, None}
     for process in psutil.process_iter(["cmdline"]):
-        if (process.info["cmdline"] or [])[1:3] == ["-N", "n2"]:
+        if (process.info["cmdline"] or [])[1:] == ["-N", "n2", "-f", str(cluster.config)]:
             daemons.add(process)
     for process in [*daemons, *tasks]:
         process.kill()

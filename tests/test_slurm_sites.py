@@ -1,0 +1,141 @@
+"""Sites on a real Slurm: the two examples of profiles, a container, and no arrays."""
+
+import os
+import re
+import shlex
+
+import pytest
+import yaml
+from conftest import ROOT, copied
+from slurm_made import on, running
+
+SITE = "slurm/site.yaml"
+MODEL = "results/tiny/models/ems/model.json"
+SCORES = "results/tiny/scores/ems/tatoeba.json"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A node of CPUs, and two with GPUs of different types."""
+    root = tmp_path_factory.mktemp("slurm")
+    partitions = {"cpu": "n1", "gpu": "n2,n3"}
+    types = {"n2": "a100:2", "n3": "h100:2"}
+    with running(root, 3, port=17937, partitions=partitions, gpus=types) as cluster:
+        program(root / "bin/sacctmgr", "echo other; echo my-project")  # there is no slurmdbd here
+        yield cluster
+
+
+@pytest.fixture
+def project(cluster, tiny_run, tmp_path):
+    """The tiny project with its text made, and nothing trained."""
+    project = on(cluster, copied(tiny_run, tmp_path / "project"))
+    for name in (MODEL, SCORES, "results/tiny/logs/train/ems.log"):
+        (project.folder / name).unlink()
+    return project
+
+
+def program(path, line):
+    """Write a shell script of one line that can be run."""
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+def site(project, example, **names):
+    """Copy an example to slurm/site.yaml, with names of this cluster in the place of its own."""
+    text = (project.folder / f"slurm/{example}.yaml").read_text()
+    for old, new in names.items():
+        assert old in text
+        text = text.replace(old, new)
+    (project.folder / SITE).write_text(text)
+
+
+def on_site(project, *arguments):
+    """Snakemake with the profile and with the site's; its output."""
+    return project.snakemake("--profile", "slurm", "--profile", SITE, *arguments)
+
+
+def last_jobs(cluster, number):
+    """What the last jobs asked for: the rule, and partition, account, GPUs and time."""
+    jobs = sorted(cluster.jobs(), key=lambda job: int(job["JobId"]))[-number:]
+    keys = ("Partition", "Account", "TresPerJob", "TimeLimit")
+    return {
+        re.match("rule_([a-z]+)", job["Comment"])[1]: tuple(job.get(key) for key in keys)
+        for job in jobs
+    }
+
+
+# --- profiles
+
+
+@pytest.mark.parametrize("example", ["one-partition", "gpu-types"])
+def test_an_example_has_no_key_of_the_profile_that_it_would_replace(example):
+    """So that what keeps a run safe stands in one file: retries, waiting, how states are asked."""
+    base = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
+    assert base.keys() >= {"executor", "slurm-status-command", "retries", "latency-wait"}
+    assert not base.keys() & yaml.safe_load((ROOT / f"slurm/{example}.yaml").read_text()).keys()
+
+
+def test_types_of_gpus_get_their_jobs_and_scratch_gets_their_temporary_files(
+    cluster, project, tmp_path
+):
+    site(project, "gpu-types", **{"/scratch": str(tmp_path / "scratch")})
+    on_site(project, "--", SCORES)
+    assert last_jobs(cluster, 2) == {
+        "train": ("gpu", "my-project", "gres:gpu:h100:1", "2-00:00:00"),
+        "bench": ("cpu", "my-project", "gres:gpu:a100:0", "01:00:00"),  # `tiny` is for CPUs
+    }
+    assert (tmp_path / "scratch").is_dir()
+
+
+def test_several_nodes_get_gpus_of_their_type(cluster, project):
+    """Only planned: two nodes with the same type are not here."""
+    site(project, "gpu-types")
+    project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
+    plan = on_site(project, "--config", "nodes=2", "gpus=4", "-n", "--", MODEL)
+    assert "gres=gpu:h100:4" in plan.partition("rule train_on_nodes:")[2]
+
+
+def test_one_partition_gets_all_jobs_with_an_account_and_local_jobs_stay_here(cluster, project):
+    """A local job may need the internet, or be too short for a job."""
+    site(project, "one-partition", main="gpu")
+    (project.folder / "results/tiny/tables/tatoeba.tex").unlink()
+    output = on_site(project, "--", MODEL, "results/tiny/tables/tatoeba.tex")
+    jobs = last_jobs(cluster, 2)
+    assert jobs["train"] == ("gpu", "my-project", "gres:gpu:1", "1-00:00:00")
+    assert jobs["bench"] == ("gpu", "my-project", None, "01:00:00")
+    assert re.findall(r"^localrule (\w+):", output, re.MULTILINE) == ["table"]
+
+
+def test_an_account_that_is_not_ours_is_an_error_that_lists_ours(cluster, project):
+    site(project, "one-partition", main="gpu", **{"my-project": "theirs"})
+    output = project.snakemake("--profile", "slurm", "--profile", SITE, "--", MODEL, expect=1)
+    assert "The given account theirs appears to be invalid." in output
+    assert "my-project" in output
+
+
+def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project):
+    """A program of this name runs the command and notes its image. `--allowed-rules`: what was made
+    without the image would be made again.
+    """
+    folder = cluster.root / "apptainer"
+    folder.mkdir()
+    program(
+        folder / "apptainer",
+        f'[ "$1" = --version ] && exec echo apptainer version 1.3.4\necho "$@" >> {folder}/calls\n'
+        'while [ "$1" != sh ] && [ "$1" != bash ]; do shift; done; exec "$@"',
+    )
+    (project.folder / "envs/ems.sif").touch()
+    project.environment["PATH"] = f"{folder}{os.pathsep}{project.environment['PATH']}"
+    site(project, "one-partition", main="gpu")
+    on_site(project, "--sdm", "apptainer", "--allowed-rules", "train", "--", MODEL)
+    (call,) = (folder / "calls").read_text().splitlines()
+    assert shlex.split(call)[0] == "exec"
+    assert "envs/ems.sif" in call
+    assert "ems train" in call
+
+
+def test_an_array_is_refused_before_anything_is_submitted(cluster, project):
+    before = len(cluster.jobs())
+    words = ("--profile", "slurm", "--slurm-array-jobs", "train", "--", MODEL)
+    assert "--slurm-array-jobs: a task that fails would" in project.snakemake(*words, expect=1)
+    assert len(cluster.jobs()) == before
