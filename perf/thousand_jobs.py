@@ -94,7 +94,8 @@ def write_outputs(plan: str, folder: Path) -> dict[str, str]:
         name = f"{rule}:{wildcards}"
         keys = [name, "".join(f"{word}\0" for word in arguments)]
         for key in (md5(key.encode()).hexdigest() for key in keys):
-            (folder / key).write_text("".join(f"{p}\n" for p in fields["output"].split(", ")))
+            paths = [path.removesuffix(" (update)") for path in fields["output"].split(", ")]
+            (folder / key).write_text("".join(f"{path}\n" for path in paths))
             names[key] = name
     return names
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 import yaml
 from conftest import ROOT, copied
-from slurm_made import on, running
+from slurm_made import PROFILE, on, running
 
 SITE = "slurm/site.yaml"
 MODEL = "results/tiny/models/ems/model.json"
@@ -51,7 +51,7 @@ def site(project, example, **names):
 
 def on_site(project, *arguments):
     """Snakemake with the profile and with the site's; its output."""
-    return project.snakemake("--profile", "slurm", "--profile", SITE, *arguments)
+    return project.snakemake(*PROFILE, "--profile", SITE, *arguments)
 
 
 def last_jobs(cluster, number):
@@ -79,10 +79,11 @@ def test_types_of_gpus_get_their_jobs_and_scratch_gets_their_temporary_files(
     cluster, project, tmp_path
 ):
     site(project, "gpu-types", **{"/scratch": str(tmp_path / "scratch")})
+    project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
     on_site(project, "--", SCORES)
     assert last_jobs(cluster, 2) == {
         "train": ("gpu", "my-project", "gres:gpu:h100:1", "2-00:00:00"),
-        "bench": ("cpu", "my-project", "gres:gpu:a100:0", "01:00:00"),  # `tiny` is for CPUs
+        "bench": ("gpu", "my-project", "gres:gpu:a100:1", "01:00:00"),
     }
     assert (tmp_path / "scratch").is_dir()
 
@@ -101,14 +102,14 @@ def test_one_partition_gets_all_jobs_with_an_account_and_local_jobs_stay_here(cl
     (project.folder / "results/tiny/tables/tatoeba.tex").unlink()
     output = on_site(project, "--", MODEL, "results/tiny/tables/tatoeba.tex")
     jobs = last_jobs(cluster, 2)
-    assert jobs["train"] == ("gpu", "my-project", "gres:gpu:1", "1-00:00:00")
+    assert jobs["train"] == ("gpu", "my-project", None, "1-00:00:00")  # `tiny` is for CPUs
     assert jobs["bench"] == ("gpu", "my-project", None, "01:00:00")
     assert re.findall(r"^localrule (\w+):", output, re.MULTILINE) == ["table"]
 
 
 def test_an_account_that_is_not_ours_is_an_error_that_lists_ours(cluster, project):
     site(project, "one-partition", main="gpu", **{"my-project": "theirs"})
-    output = project.snakemake("--profile", "slurm", "--profile", SITE, "--", MODEL, expect=1)
+    output = project.snakemake(*PROFILE, "--profile", SITE, "--", MODEL, expect=1)
     assert "The given account theirs appears to be invalid." in output
     assert "my-project" in output
 
@@ -136,6 +137,6 @@ def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project)
 
 def test_an_array_is_refused_before_anything_is_submitted(cluster, project):
     before = len(cluster.jobs())
-    words = ("--profile", "slurm", "--slurm-array-jobs", "train", "--", MODEL)
+    words = (*PROFILE, "--slurm-array-jobs", "train", "--", MODEL)
     assert "--slurm-array-jobs: a task that fails would" in project.snakemake(*words, expect=1)
     assert len(cluster.jobs()) == before
