@@ -264,7 +264,9 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--shared", type=Path, default=SHARED, help="the corpora of small5")
     parser.add_argument("--folder", type=Path, default=ROOT / "results/perf/faults")
     parser.add_argument("--out", type=Path, default=ROOT / "results/perf/faults.json")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.folder = options.folder.resolve()  # commands run in folders of their own
+    return options
 
 
 def campaign(options: argparse.Namespace, originals: dict[str, Original]) -> Iterator[dict]:
