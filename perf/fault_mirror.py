@@ -28,7 +28,8 @@ class _Request(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         way, seconds = self.server.mirror.trouble()
-        path = self.server.mirror.folder / self.path[1:]
+        name = self.path[1:].replace("/OPUS-", "/")  # OPUS's host names a corpus so
+        path = self.server.mirror.folder / name
         if way == "503" or not path.is_file():
             self.send_error(503 if way == "503" else 404)
             return
