@@ -47,7 +47,7 @@ class Run:
             time.sleep(LOOK)
         return self.alive()
 
-    def waiting(self, seconds: float = float("inf")) -> Iterator[None]:
+    def waiting(self, seconds: float) -> Iterator[None]:
         """Yield once in a while, until the time is over or it has ended."""
         end = time.monotonic() + seconds
         while self.alive() and time.monotonic() < end:

@@ -18,6 +18,7 @@ from fault_mirror import WAYS
 
 DAY = 86_400.0  # seconds
 LOCKED = "cannot be locked"  # what Snakemake says in a folder where another one runs
+LONGEST = 60.0  # seconds to wait for something to strike
 PATIENCE = 20.0  # seconds to wait for a download that can fail
 LONG = 0.1  # the share of faults of the network that outlast the patience of `ems fetch`
 
@@ -39,7 +40,7 @@ def kill_one(role: str) -> Kind:
     """`kill -9` of a random process below Snakemake, of one role."""
 
     def strike(case: Case, run: Run) -> Details:
-        for _ in run.waiting():
+        for _ in run.waiting(LONGEST):
             victims = [each for each in run.family()[1:] if role_of(each) == role]
             if victims:
                 victim = case.draw.choice(victims)
@@ -92,7 +93,7 @@ def _fill(writer: Any) -> None:
 
 def truncate(case: Case, run: Run) -> Details:
     """A finished file that something is still going to read is cut in the middle."""
-    for _ in run.waiting():
+    for _ in run.waiting(LONGEST):
         files = [path for path in _cuttable(case) if path.stat().st_size > 100]
         if files:
             path = case.draw.choice(sorted(files))
@@ -139,7 +140,7 @@ def clock(case: Case, run: Run) -> Details:
         run.process.kill()
         case.clock = f"{sign}1d"
         return {"starts again at": f"{sign}1 day"}
-    for _ in run.waiting():
+    for _ in run.waiting(LONGEST):
         folders = [case.project / "data", case.project / "results" / case.experiment]
         files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         if files:
@@ -159,14 +160,14 @@ def _shift(path: Path, seconds: float) -> None:
 
 def second(case: Case, run: Run) -> Details:
     """The same command in the same folder, at the same time: it must be refused."""
-    for _ in run.waiting():
+    for _ in run.waiting(LONGEST):
         if case.locked():
             break
     if not run.alive():
         return None
     other = case.start()
-    other.process.wait()
-    refused = other.process.returncode != 0 and LOCKED in other.log.read_text()
+    hangs = other.lasts(600)
+    refused = not hangs and other.process.returncode != 0 and LOCKED in other.log.read_text()
     if not refused and not run.alive():  # the first one had ended
         return None
     if not refused:

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import psutil
@@ -51,6 +52,7 @@ from ems.files import sha256_file, write_json
 ADVICE = re.compile(r"(?:delete (\S.*?) and )?make it(?: again)?: `([^`]+)`")
 AGAIN = re.compile(r"delete (\S.*?) and run the same command again")
 PLAIN = 4  # starts in a row that may fail without a fault
+LONGEST = 3600  # seconds of a command that an advice names
 DEEP = 5  # how often the command of an advice may fail with an advice of its own
 OTHERS = 10  # one run in so many is of an experiment after the first
 KEPT = ("logs", "costs", "state")  # of results/EXPERIMENT: what differs from run to run
@@ -113,14 +115,18 @@ def run_here(case: Case, command: str, done: list[str]) -> tuple[int, str]:
     done.append(command)
     with open(case.folder / "mended.log", "a+") as log:
         begin = log.seek(0, os.SEEK_END)
-        code = subprocess.run(
-            ["sh", "-c", command],
-            cwd=case.project,
-            env=case.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        ).returncode
+        try:
+            code = subprocess.run(
+                ["sh", "-c", command],
+                cwd=case.project,
+                env=case.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                timeout=LONGEST,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            raise Lost(f"it hangs: {command}") from None
         log.seek(begin)
         return code, log.read()
 
@@ -262,7 +268,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--cores", type=int, help="cores of a run (default: all)")
     parser.add_argument("--target", default="all", help="what Snakemake is asked for")
     parser.add_argument("--shared", type=Path, default=SHARED, help="the corpora of small5")
-    parser.add_argument("--folder", type=Path, default=ROOT / "results/perf/faults")
+    parser.add_argument("--folder", type=Path, default=ROOT / "results/perf", help="for the runs")
     parser.add_argument("--out", type=Path, default=ROOT / "results/perf/faults.json")
     options = parser.parse_args()
     options.folder = options.folder.resolve()  # commands run in folders of their own
@@ -317,7 +323,8 @@ def main() -> None:
     options = options_of()
     if "small5" in options.experiments and not (options.shared / "opus").is_dir():
         sys.exit(f"{options.shared}/opus is not there; give --shared FOLDER, or leave small5 out")
-    shutil.rmtree(options.folder, ignore_errors=True)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    options.folder = Path(mkdtemp(prefix="faults-", dir=options.folder))
     disks = disks_work(options.folder / "disks")
     options.kinds = [kind for kind in options.only if disks or kind != "disk"]
     if len(options.kinds) < len(options.only):
@@ -335,8 +342,12 @@ def main() -> None:
     counts = Counter(fault["kind"] for record in records for fault in record["faults"])
     for kind, count in sorted(counts.items()):
         say(f"{kind:16}{count:6}")
+    if bad := any(record["lost"] or record["different"] for record in records):
+        say(f"the runs that were not right are in {options.folder}")
+    else:
+        shutil.rmtree(options.folder)
     say(summary(records))
-    sys.exit(any(record["lost"] or record["different"] for record in records))
+    sys.exit(bad)
 
 
 if __name__ == "__main__":
