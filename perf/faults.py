@@ -51,6 +51,8 @@ from ems.files import sha256_file, write_json
 
 ADVICE = re.compile(r"(?:delete (\S.*?) and )?make it(?: again)?: `([^`]+)`")
 AGAIN = re.compile(r"delete (\S.*?) and run the same command again")
+SKEW = "could indicate a clock skew"  # what Snakemake says of a file from the future
+TO_NOW = "find data results -newermt now -exec touch {} +"
 PLAIN = 4  # starts in a row that may fail without a fault
 LONGEST = 3600  # seconds of a command that an advice names
 DEEP = 5  # how often the command of an advice may fail with an advice of its own
@@ -88,6 +90,8 @@ def mend(case: Case, output: str, done: list[str], depth: int = 0) -> None:
     """Unlock the folder if it is locked, and follow the advice of every error."""
     if case.locked():
         run_here(case, f"{shlex.join(case.command)} --unlock", done)
+    if SKEW in output:
+        run_here(case, TO_NOW, done)
     for line in dict.fromkeys(output.splitlines()):
         advice, again = ADVICE.search(line), AGAIN.search(line)
         if again:
