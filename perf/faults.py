@@ -57,7 +57,8 @@ PLAIN = 4  # starts in a row that may fail without a fault
 LONGEST = 3600  # seconds of a command that an advice names
 DEEP = 5  # how often the command of an advice may fail with an advice of its own
 OTHERS = 10  # one run in so many is of an experiment after the first
-KEPT = ("logs", "costs", "state")  # of results/EXPERIMENT: what differs from run to run
+# Of results/EXPERIMENT: what differs from run to run (of `embeddings` the order in a file's header).
+APART = ("logs", "costs", "state", "embeddings")
 
 
 # --- what is compared
@@ -66,7 +67,7 @@ KEPT = ("logs", "costs", "state")  # of results/EXPERIMENT: what differs from ru
 def sums_of(project: Path, experiment: str) -> dict[str, str]:
     """The checksum of every file that must be the same after any faults, by its name."""
     own = project / "results" / experiment
-    folders = [path for path in own.iterdir() if path.name not in KEPT] if own.is_dir() else []
+    folders = [path for path in own.iterdir() if path.name not in APART] if own.is_dir() else []
     folders += [project / "results/tables", project / "results/figures"]
     files = [path for folder in folders for path in folder.rglob("*")]
     files += project.glob("data/opus/**/*.zip")
@@ -339,10 +340,13 @@ def main() -> None:
     options.words, options.stop = [*cores, "--", options.target], threading.Event()
     originals = {name: original_of(name, options, disks) for name in options.experiments}
     began, records = time.monotonic(), []
-    for record in campaign(options, originals):
-        records.append(record)
-        say(progress(records, options, began))
-        write_json(options.out, {"seed": options.seed, "runs": records})
+    try:
+        for record in campaign(options, originals):
+            records.append(record)
+            say(progress(records, options, began))
+            write_json(options.out, {"seed": options.seed, "runs": records})
+    except KeyboardInterrupt:
+        say("interrupted; the runs that had ended:")
     counts = Counter(fault["kind"] for record in records for fault in record["faults"])
     for kind, count in sorted(counts.items()):
         say(f"{kind:16}{count:6}")
