@@ -19,9 +19,12 @@ from fault_mirror import Mirror, mirror_of
 from pairs_made import ROOT
 
 from ems.errors import EmsError
+from ems.files import sha256_file
 from ems.segmenters.base import check_available
 
 LOOK = 0.1  # seconds between two looks at a run
+# Of results/EXPERIMENT: what differs from run to run (a header's order in `embeddings`).
+APART = ("logs", "costs", "state", "embeddings")
 
 
 class Lost(Exception):
@@ -260,3 +263,26 @@ def disks_work(folder: Path) -> bool:
             return (folder / "results").is_mount()
     except (subprocess.CalledProcessError, OSError):
         return False
+
+
+# --- what is compared
+
+
+def sums_of(project: Path, experiment: str) -> dict[str, str]:
+    """The checksum of every file that must be the same after any faults, by its name."""
+    own = project / "results" / experiment
+    folders = [path for path in own.iterdir() if path.name not in APART] if own.is_dir() else []
+    folders += [project / "results/tables", project / "results/figures"]
+    files = [path for folder in folders for path in folder.rglob("*")]
+    files += project.glob("data/opus/**/*.zip")
+    return {
+        str(path.relative_to(project)): sha256_file(path)
+        for path in files
+        if path.is_file() and path.name != ".snakemake_timestamp"
+    }
+
+
+def differences(expected: dict[str, str], found: dict[str, str]) -> list[str]:
+    """The files that are not the same, or that only one of both has."""
+    names = expected.keys() | found.keys()
+    return sorted(name for name in names if expected.get(name) != found.get(name))

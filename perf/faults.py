@@ -7,8 +7,8 @@ random moments of the running Snakemake (fault_kinds.py has them). Then this scr
 docs/running.md says, and no more: the same command again, `--unlock` before it if the folder is
 locked, and the advice at the end of an error, word by word. A run is lost if that does not bring it
 to its end. It is different if a table, a score, a model, a vocabulary, text or a shard has another
-byte than in the run without faults. The run of a number and a seed has the same faults every time,
-at the same seconds: `--first 17 --runs 1` repeats one.
+byte than in the run without faults. A run of the same number and seed draws the same faults, and
+moments that are the same share of a run without faults: `--first 17 --runs 1` repeats one.
 """
 
 import argparse
@@ -38,16 +38,18 @@ from fault_case import (
     Run,
     case_of,
     copy_tree,
+    differences,
     disks_work,
     environment_of,
     processes_in,
+    sums_of,
 )
 from fault_kinds import KINDS
 from measured import say
 from pairs_made import ROOT, SHARED
 
 from ems.errors import EmsError
-from ems.files import sha256_file, write_json
+from ems.files import write_json
 
 ADVICE = re.compile(r"(?:delete (\S.*?) and )?make it(?: again)?: `([^`]+)`")
 AGAIN = re.compile(r"delete (\S.*?) and run the same command again")
@@ -57,31 +59,6 @@ PLAIN = 4  # starts in a row that may fail without a fault
 LONGEST = 3600  # seconds of a command that an advice names
 DEEP = 5  # how often the command of an advice may fail with an advice of its own
 OTHERS = 10  # one run in so many is of an experiment after the first
-# Of results/EXPERIMENT: what differs from run to run (of `embeddings` the order in a file's header).
-APART = ("logs", "costs", "state", "embeddings")
-
-
-# --- what is compared
-
-
-def sums_of(project: Path, experiment: str) -> dict[str, str]:
-    """The checksum of every file that must be the same after any faults, by its name."""
-    own = project / "results" / experiment
-    folders = [path for path in own.iterdir() if path.name not in APART] if own.is_dir() else []
-    folders += [project / "results/tables", project / "results/figures"]
-    files = [path for folder in folders for path in folder.rglob("*")]
-    files += project.glob("data/opus/**/*.zip")
-    return {
-        str(path.relative_to(project)): sha256_file(path)
-        for path in files
-        if path.is_file() and path.name != ".snakemake_timestamp"
-    }
-
-
-def differences(expected: dict[str, str], found: dict[str, str]) -> list[str]:
-    """The files that are not the same, or that only one of both has."""
-    names = expected.keys() | found.keys()
-    return sorted(name for name in names if expected.get(name) != found.get(name))
 
 
 # --- what a user does after a fault

@@ -216,7 +216,7 @@ def test_a_byte_that_faults_have_changed_a_file_more_and_a_file_less_are_seen(
     tmp_path, monkeypatch
 ):
     monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from faults import differences, sums_of
+    from fault_case import differences, sums_of
 
     places = ("tables/a.tex", "tiny/models/ems/model.safetensors", "tiny/scores/ems/b.json")
     files = [write_lines(tmp_path / "results" / place, ["one", "two"]) for place in places]
