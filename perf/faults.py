@@ -54,7 +54,7 @@ from ems.files import write_json
 ADVICE = re.compile(r"(?:delete (\S.*?) and )?make it(?: again)?: `([^`]+)`")
 AGAIN = re.compile(r"delete (\S.*?) and run the same command again")
 SKEW = "could indicate a clock skew"  # what Snakemake says of a file from the future
-TO_NOW = "find data results -newermt now -exec touch {} +"
+TO_NOW = "find -H data results -newermt now -exec touch {} +"
 PLAIN = 4  # starts in a row that may fail without a fault
 LONGEST = 3600  # seconds of a command that an advice names
 DEEP = 5  # how often the command of an advice may fail with an advice of its own
