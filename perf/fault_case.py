@@ -151,8 +151,9 @@ def small5(value: dict[str, Any], address: str) -> None:
     """Fetch the corpora of `small5` from the web server; less text and fewer steps."""
     value["sources"] = {"opus": f"{address}/opus", "tatoeba": f"{address}/tatoeba_v1"}
     for corpus in value["corpora"]:
-        corpus.pop("source", None)
         corpus["max_pairs"] = 5000
+        if "source" in corpus:  # OPUS's release has other files
+            corpus["source"] = value["sources"]["opus"]
     value["vocabulary"]["sample_lines"] = 50_000
     value["train"] |= {"steps": 120, "warmup_steps": 20, "validate_every": 60}
     value["train"] |= {"batch_pairs": 64, "checkpoint_every": 20}
