@@ -165,11 +165,25 @@ def _set_up_log(path: Path | None) -> None:
     if path is not None and not rank:
         path.parent.mkdir(parents=True, exist_ok=True)
         # a name may hold bytes that are not UTF-8
-        handlers.append(logging.FileHandler(path, "w", "utf-8", errors="backslashreplace"))
+        handlers.append(LogFile(path, "w", "utf-8", errors="backslashreplace"))
     process = f"process {rank}: " if rank else ""
     for handler in handlers:
         handler.setFormatter(OneLine(f"%(asctime)s {process}%(message)s", "%H:%M:%S"))
         log.addHandler(handler)
+
+
+class LogFile(logging.FileHandler):
+    """The log of a job. If it cannot be written (disk full), the job says so once and goes on."""
+
+    failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not self.failed:
+            self.failed = True
+            reason = sys.exc_info()[1]
+            log.warning(
+                "%s: cannot be written (%s); going on without it", self.baseFilename, reason
+            )
 
 
 class OneLine(logging.Formatter):

@@ -12,7 +12,7 @@ from cli_made import Cli
 from conftest import ROOT, needs
 from mirror_made import moses_of
 
-from ems.cli import FEW_SPINS
+from ems.cli import FEW_SPINS, _set_up_log, log
 from ems.commands import COMMANDS
 from ems.flags import Mark, flags_of
 from ems.text.evalkeys import write_keys
@@ -247,3 +247,15 @@ def test_lines_that_are_not_utf8_are_one_line_with_the_place(ems, never_killed):
     message = ems.error(*encode(ems, never_killed, b"abc\n\xff\n"))
     skipped = "mend it, or skip such lines with --bad skip"
     assert message == f"lines.txt: line 2: not UTF-8; {skipped}"
+
+
+def test_a_log_that_cannot_be_written_is_said_once_in_one_line_and_the_job_goes_on(tmp_path, capfd):
+    (tmp_path / "full.log").symlink_to("/dev/full")  # the kernel's own disk-full
+    _set_up_log(tmp_path / "full.log")
+    for word in ("one", "two", "three"):
+        log.info(word)
+    lines = capfd.readouterr().err.splitlines()
+    words = [line.partition(" ")[2] for line in lines if "full.log" not in line]
+    assert words == ["one", "two", "three"]
+    (said,) = [line for line in lines if "full.log" in line]
+    assert "No space left on device" in said

@@ -5,12 +5,14 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 import torch
 from conftest import ROOT, needs
+from mirror_made import write_lines
 from models_made import write_model
 from tools_made import runs
 
@@ -206,6 +208,74 @@ def test_the_throughput_of_use_ends_in_its_figures(tmp_path):
     assert of[0] == pytest.approx(of[1])
     if peer:
         assert measures["encode_vs_st"] == pytest.approx(rates["ours-float32"] / rates["st"])
+
+
+FAULTS = ("network", "kill-snakemake", "second", "truncate")
+KEYS = "results/tiny/text/evalkeys.tsv"  # five jobs
+
+
+def test_a_run_under_faults_ends_as_one_without_and_says_what_struck(tmp_path):
+    out, script = tmp_path / "faults.json", str(ROOT / "perf/faults.py")
+    flags = ["--runs=1", "--faults=4", "--seed=3", f"--target={KEYS}", f"--out={out}"]
+    flags += [f"--folder={tmp_path / 'faults'}", "--only", *FAULTS]
+    done = subprocess.run([sys.executable, script, *flags], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = json.loads(out.read_text())["runs"]
+    assert record["faults"]
+    assert {fault["kind"] for fault in record["faults"]} <= set(FAULTS)
+    last = done.stdout.splitlines()[-1]
+    assert last == f"faults={len(record['faults'])} lost=0 different=0"
+    assert list((tmp_path / "faults").iterdir()) == []
+
+
+def test_a_byte_that_faults_have_changed_a_file_more_and_a_file_less_are_seen(
+    tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    from fault_case import differences, sums_of
+
+    places = ("tables/a.tex", "tiny/models/ems/model.safetensors", "tiny/scores/ems/b.json")
+    files = [write_lines(tmp_path / "results" / place, ["one", "two"]) for place in places]
+    write_lines(tmp_path / "results/tiny/logs/train.log", ["12:00"])
+    quiet = sums_of(tmp_path, "tiny")
+    assert quiet.keys() == {f"results/{place}" for place in places}
+    write_lines(tmp_path / "results/tiny/logs/train.log", ["12:01"])
+    assert differences(quiet, sums_of(tmp_path, "tiny")) == []
+    files[0].write_text("one\ntwa\n")
+    files[1].unlink()
+    write_lines(tmp_path / "results/tiny/scores/ems/.b.json.17.part", ["one"])
+    found = differences(quiet, sums_of(tmp_path, "tiny"))
+    assert found == sorted(
+        [f"results/{place}" for place in (*places[:2], "tiny/scores/ems/.b.json.17.part")]
+    )
+
+
+def test_the_advice_of_an_error_is_followed_word_by_word_and_only_in_the_project(
+    tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    from fault_case import Case, Lost
+    from faults import mend
+
+    project = tmp_path / "project"
+    cut = write_lines(project / "a b.tsv", ["cut"])
+    state = write_lines(project / "state.json", ["cut"])
+    other = write_lines(tmp_path / "other.tsv", ["not ours"])
+    case = Case(tmp_path, "tiny", None, None, [], [], dict(os.environ), threading.Event())
+    done = []
+    mend(
+        case,
+        "12:00:00 error: a b.tsv: empty; delete 'a b.tsv' and make it again: `echo a > made`\n"
+        "12:00:01 error: state.json: cut; delete state.json and run the same command again\n",
+        done,
+    )
+    assert done == ["rm -r a b.tsv", "echo a > made", "rm -r state.json"]
+    assert not cut.exists()
+    assert not state.exists()
+    assert (project / "made").read_text() == "a\n"
+    with pytest.raises(Lost, match="another folder"):
+        mend(case, f"delete {other} and run the same command again", [])
+    assert other.exists()
 
 
 def test_lines_that_a_search_has_no_time_for_get_neighbours_of_others(tmp_path, monkeypatch):
