@@ -1,0 +1,377 @@
+"""Measure what each stage costs against the number of pairs, and extrapolate it to a billion.
+
+    python perf/scale.py [--demo] [--pairs 100000 1000000 10000000] [--folder FOLDER] [--out FILE]
+
+For each number of pairs a mirror of OPUS is written (scale_mirror.py: NLLB v1 and CCMatrix v1, 61
+languages with English), and Snakemake runs the product's own stages on it, from the fetch to the
+first steps of a training, then `ems verify`. `--folder` needs 1.6 GB for a million pairs; what a
+size has written is deleted before the next one.
+
+- CPU and wall seconds are those of the jobs' own cost files, summed over the jobs of a stage, each
+  with the start of Python. Where a job has no such file, the last sample of its process counts.
+- Memory is anonymous: the most that one job of the stage had in a sample, its tools included, or
+  what the largest job had. Mapped pages of shards are not in it.
+- Files are the most that one process of the stage had open. Bytes are those of the stage's outputs.
+- A figure at a billion pairs is on the line that fits the sizes best, relative errors counted. Its
+  range is that of the lines through all sizes but one. `missed` says by how much the lines through
+  the smaller sizes miss the largest one.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import yaml
+from measured import anon, say
+from scale_mirror import CCMATRIX, NLLB, VERSION, write_mirror
+
+from ems.files import write_json
+from ems.languages import load_languages
+
+ROOT = Path(__file__).resolve().parents[1]
+BILLION = 10**9
+PAIRS = [100_000, 300_000, 1_000_000, 10_000_000]
+SETTINGS = """
+description: NLLB and CCMatrix of a made-up mirror, to see what each stage costs
+seed: 1
+splits: {}
+validation: null
+evalsets: {tatoeba: {version: v1}}
+decontaminate: {key: folded, against: [tatoeba]}
+clean: {duplicates: drop}
+model: {layers: 1, width: 32, heads: 2, feed_forward: 64, max_tokens: 120}
+objectives: {xtr: {weight: 0}, contrastive: {weight: 1, width: 32}}
+train: {steps: 20, batch_pairs: 608, sampling_alpha: 1, checkpoint_every: 20, threads: 1, device: cpu}
+systems: {ems: {}}
+benchmarks: [tatoeba]
+tables: {}
+"""
+SEGMENTERS = {"default": "moses", "zh": "jieba", "ja": "fugashi"}  # of ems62, but Juman++
+SAMPLE = 10_000_000  # lines of ems62's vocabulary, whatever the number of pairs
+PLACES = {  # where the outputs of a stage lie
+    "fetch": "data/opus",
+    "clean": "results/scale/text/clean",
+    "segment": "results/scale/text/segmented",
+    "sample": "results/scale/vocab/shared/sample.*",
+    "vocabulary": "results/scale/vocab/shared/*.model",
+    "shards": "results/scale/shards/shared/[NC]*",
+    "index": "results/scale/shards/shared/index.json",
+    "report": "results/scale/reports",
+    "evalkeys": "results/scale/text/evalkeys.tsv",
+}
+MEASURES = ("cpu_s", "wall_s", "anon_mb", "disk_mb", "files", "jobs")
+EVERY = 0.2  # seconds between two looks at the processes
+
+
+@dataclass
+class Cost:
+    """What a stage costs: sums over its jobs, and of memory and files the most of one."""
+
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    anon_mb: float = 0.0
+    disk_mb: float = 0.0
+    files: int = 0
+    jobs: int = 0
+
+
+# --- one size
+
+
+def run_size(folder: Path, pairs: int, languages: list[str], pieces: int) -> dict[str, Any]:
+    """Write the mirror of a number of pairs and run the stages on it; return their costs."""
+    started = time.monotonic()
+    counts = write_mirror(folder / "mirror", pairs, languages)
+    say(f"{sum(counts.values()):,} pairs, mirror written in {time.monotonic() - started:.0f} s")
+    sample = min(SAMPLE, max(20_000, pairs // 10))
+    write_project(folder, languages, sample, pieces)
+    watch = Watch()
+    targets = ["results/scale/models/ems/model.json", "results/scale/reports/decontamination.json"]
+    command = ["snakemake", "--cores", "2", "--quiet", "all", "--config", "experiment=scale", "--"]
+    run(watch, folder, [*command, *targets])
+    run(watch, folder, ["ems", "verify", "--index", "results/scale/shards/shared/index.json"])
+    costs = watch.costs
+    for stage, cost in costs_of_jobs(folder).items():
+        costs[stage].cpu_s, costs[stage].wall_s = cost.cpu_s, cost.wall_s
+        costs[stage].jobs = cost.jobs
+    for stage, place in PLACES.items():
+        costs[stage].disk_mb = sum(map(size_of, folder.glob(place))) / 1e6
+    report = json.loads((folder / "results/scale/reports/decontamination.json").read_text())
+    return {
+        "pairs": sum(counts.values()),
+        "largest": max(counts.values()),
+        "kept": sum(entry["kept"] for entry in report["corpora"]),
+        "removed": removed(report["corpora"]),
+        "sample_lines": sample,
+        "shards": len(list(folder.glob("results/scale/shards/shared/*/*/*/0*"))),
+        "stages": {stage: asdict(cost) for stage, cost in sorted(costs.items())},
+    }
+
+
+def removed(entries: list[dict[str, Any]]) -> dict[str, int]:
+    reasons: dict[str, int] = defaultdict(int)
+    for entry in entries:
+        for reason, count in entry["removed"].items():
+            reasons[reason] += count
+    return {reason: count for reason, count in reasons.items() if count}
+
+
+def write_project(folder: Path, languages: list[str], sample: int, pieces: int) -> None:
+    """Write a folder in which Snakemake runs the workflow of this checkout on the mirror."""
+    for name in ("Snakefile", "rules", "report"):
+        (folder / name).symlink_to(ROOT / name)
+    mirror = folder / "mirror"
+    sources = {"opus": str(mirror / "opus"), "tatoeba": str(mirror / "tatoeba")}
+    sizes = [
+        {"name": name, "version": VERSION, "languages": own_languages(mirror, name, languages)}
+        for name in (NLLB, CCMATRIX)
+    ]
+    settings = yaml.safe_load(SETTINGS) | {
+        "languages": ["en", *languages],
+        "sources": sources,
+        "corpora": [{**size, "source": sources["opus"]} for size in sizes],
+        "segmenters": SEGMENTERS,
+        "vocabulary": {"size": pieces, "sample_lines": sample, "temperature": 1},
+    }
+    (folder / "configs").mkdir()
+    write_yaml(folder / "configs" / "scale.yaml", settings)
+    write_yaml(folder / "config.yaml", {"experiment": "scale", "data": "data", "sources": {}, "gpus": 0})
+
+
+def write_yaml(path: Path, value: Any) -> None:
+    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+
+
+def own_languages(mirror: Path, corpus: str, languages: list[str]) -> list[str]:
+    names = {path.name for path in (mirror / "opus" / corpus / VERSION / "moses").iterdir()}
+    pairs = {code: "-".join(sorted(("en", code))) for code in languages}
+    return [code for code, pair in pairs.items() if f"{pair}.txt.zip" in names]
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of all files of a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def costs_of_jobs(folder: Path) -> dict[str, Cost]:
+    """Return the costs that the jobs wrote themselves, by stage."""
+    costs: dict[str, Cost] = defaultdict(Cost)
+    for path in folder.glob("results/scale/costs/**/*.json"):
+        job = json.loads(path.read_text())
+        cost = costs[job["stage"]]
+        cost.cpu_s += job["cpu_seconds"]
+        cost.wall_s += job["seconds"]
+        cost.jobs += 1
+    return costs
+
+
+# --- looking at processes
+
+
+def run(watch: "Watch", folder: Path, command: list[str]) -> None:
+    """Run a command in a project and watch it. Ends the program if it fails."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    log = folder / "run.log"
+    with open(log, "ab") as writer:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=writer, stderr=subprocess.STDOUT
+        )
+        watch.follow(process)
+    if process.returncode:
+        sys.exit(f"{' '.join(command[:2])} failed:\n{log.read_text()[-3000:]}")
+
+
+class Watch:
+    """Looks at a process and its descendants until it ends, and keeps the most of each stage."""
+
+    def __init__(self) -> None:
+        self.costs: dict[str, Cost] = defaultdict(Cost)
+        self.seen: dict[int, tuple[str, float, float]] = {}  # of jobs: stage, CPU, seconds
+
+    def follow(self, process: subprocess.Popen[bytes]) -> None:
+        """Look at the processes until the first one has ended."""
+        ended = threading.Event()
+        sampler = threading.Thread(target=self._sample, args=(process.pid, ended), daemon=True)
+        sampler.start()
+        process.wait()
+        ended.set()
+        sampler.join()
+        for stage, cpu, seconds in self.seen.values():
+            cost = self.costs[stage]
+            cost.cpu_s, cost.wall_s, cost.jobs = cost.cpu_s + cpu, cost.wall_s + seconds, cost.jobs + 1
+        self.seen.clear()
+
+    def _sample(self, pid: int, ended: threading.Event) -> None:
+        main = psutil.Process(pid)
+        while not ended.wait(EVERY):
+            try:
+                family = [main, *main.children(recursive=True)]
+            except psutil.NoSuchProcess:
+                return
+            for process in family:
+                try:
+                    self._look(process)
+                except (psutil.NoSuchProcess, FileNotFoundError):  # it has just ended
+                    pass
+
+    def _look(self, process: psutil.Process) -> None:
+        stage = stage_of(process.cmdline())
+        if not stage:
+            return
+        # the jobs of Snakemake are stages of their own
+        tools = [] if stage == "snakemake" else process.children(recursive=True)
+        own = [process, *tools]
+        times = [one.cpu_times() for one in own]
+        cost = self.costs[stage]
+        cost.anon_mb = max(cost.anon_mb, sum(anon(one.pid) for one in own) / 1e6)
+        cost.files = max(cost.files, *(one.num_fds() for one in own))
+        before = self.seen.get(process.pid, (stage, 0.0, 0.0))
+        cpu = max(before[1], sum(t.user + t.system + t.children_user + t.children_system for t in times))
+        if stage == "snakemake":
+            cpu = times[0].user + times[0].system
+        self.seen[process.pid] = stage, cpu, time.time() - process.create_time()
+
+
+def stage_of(command: list[str]) -> str:
+    """Return the stage of `python .../ems STAGE ...`; Snakemake is one too; "" for the others."""
+    names = [Path(word).name for word in command[:2]]
+    if "snakemake" in names:
+        return "snakemake"
+    return command[2] if len(command) > 2 and names[1] == "ems" else ""
+
+
+# --- lines through sizes
+
+
+@dataclass
+class Line:
+    """A measure of a stage: `at` + `per_pair` x pairs; its value at a billion with its range."""
+
+    base: float
+    per_pair: float
+    billion: float
+    low: float
+    high: float
+    missed: float | None
+
+
+def fit(sizes: list[float], values: list[float], goal: float) -> Line:
+    """Fit a straight line by relative errors; a slope or base below zero is taken for zero."""
+    base, slope = line_through(sizes, values)
+    without = [
+        line_through(*(without_one(each, at) for each in (sizes, values)))
+        for at in range(len(sizes))
+        if len(sizes) > 2
+    ]
+    ends = [base + slope * goal, *(b + s * goal for b, s in without)]
+    missed = None
+    if without:
+        b, s = without[int(np.argmax(sizes))]
+        largest = max(sizes)
+        missed = (b + s * largest) / values[int(np.argmax(sizes))] - 1
+    return Line(base, slope, ends[0], min(ends), max(ends), missed)
+
+
+def without_one(values: list[float], at: int) -> list[float]:
+    return [*values[:at], *values[at + 1 :]]
+
+
+def line_through(sizes: list[float], values: list[float]) -> tuple[float, float]:
+    """Return base and slope, neither below zero, with the least sum of squared relative errors."""
+    x, y = np.array(sizes, float), np.array(values, float)
+    weights = 1 / np.maximum(y, 1e-9)
+    both = np.stack([np.ones_like(x), x], 1) * weights[:, None]
+    base, slope = np.linalg.lstsq(both, y * weights, rcond=None)[0]
+    if base < 0:
+        part = x * weights
+        return 0.0, float((part * y * weights).sum() / (part**2).sum())
+    if slope < 0:
+        return float((weights**2 * y).sum() / (weights**2).sum()), 0.0
+    return float(base), float(slope)
+
+
+def extrapolate(runs: list[dict[str, Any]]) -> dict[str, dict[str, Line]]:
+    """Return stage -> measure -> its line; the vocabulary is one against the lines of its sample."""
+    lines: dict[str, dict[str, Line]] = {}
+    for stage in sorted(set.intersection(*(set(one["stages"]) for one in runs))):
+        key, goal = ("sample_lines", SAMPLE) if stage == "vocabulary" else ("pairs", BILLION)
+        sizes = [one[key] for one in runs]
+        for measure in MEASURES:
+            values = [one["stages"][stage][measure] for one in runs]
+            if all(values):
+                lines.setdefault(stage, {})[measure] = fit(sizes, values, goal)
+    return lines
+
+
+# --- the report
+
+
+def show(runs: list[dict[str, Any]], lines: dict[str, dict[str, Line]]) -> None:
+    for one in runs:
+        say(f"\n{one['pairs']:,} pairs, {one['kept']:,} kept, {one['shards']} shards")
+        say(f"{'':12}{'jobs':>6}{'CPU s':>10}{'wall s':>10}{'anon MB':>10}{'disk MB':>10}{'files':>7}")
+        for stage, cost in one["stages"].items():
+            say(
+                f"{stage:12}{cost['jobs']:6}{cost['cpu_s']:10.1f}{cost['wall_s']:10.1f}"
+                f"{cost['anon_mb']:10.0f}{cost['disk_mb']:10.1f}{cost['files']:7}"
+            )
+    say("\nat a billion pairs (range of the lines without one size; how much the largest is missed)")
+    for stage, measures in lines.items():
+        for measure, line in measures.items():
+            missed = "" if line.missed is None else f"   {100 * line.missed:+.0f} %"
+            say(
+                f"{stage:12}{measure:8}{line.billion:14,.0f}  ({line.low:,.0f} to {line.high:,.0f})"
+                f"{missed}"
+            )
+    hours = sum(each["cpu_s"].billion for each in lines.values() if "cpu_s" in each) / 3600
+    disk = sum(each["disk_mb"].billion for each in lines.values() if "disk_mb" in each) / 1000
+    memory = max(each["anon_mb"].billion for each in lines.values() if "anon_mb" in each)
+    say(f"pairs={runs[-1]['pairs']} cpu_hours_1b={hours:.1f} disk_gb_1b={disk:.0f} anon_mb_1b={memory:.0f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--pairs", type=int, nargs="+", default=PAIRS)
+    parser.add_argument("--demo", action="store_true", help="a few thousand pairs, four languages")
+    parser.add_argument("--folder", type=Path, help="where the mirror and results lie meanwhile")
+    parser.add_argument("--out", type=Path, default=ROOT / "results/perf/scale.json")
+    parser.add_argument("--figure", type=Path, help="also draw the lines: FILE.svg and FILE.png")
+    parser.add_argument("--from", dest="read", type=Path, help="runs to add to, of an earlier --out")
+    options = parser.parse_args()
+    languages = [code for code in load_languages() if code != "en"]
+    sizes, pieces = options.pairs, 60_000
+    if options.demo:
+        languages, sizes, pieces = ["de", "ja", "yo", "zh"], [2_000, 4_000, 8_000], 3_000
+    runs = json.loads(options.read.read_text())["runs"] if options.read else []
+    for pairs in sizes:
+        with tempfile.TemporaryDirectory(dir=options.folder, prefix="scale-") as folder:
+            runs.append(run_size(Path(folder), pairs, languages, pieces))
+            shutil.rmtree(folder, ignore_errors=True)
+            Path(folder).mkdir()
+        runs.sort(key=lambda one: one["pairs"])
+        lines = extrapolate(runs)
+        fits = {stage: {name: asdict(x) for name, x in each.items()} for stage, each in lines.items()}
+        write_json(options.out, {"runs": runs, "billion": fits})
+    if options.figure:
+        from scale_figure import plot
+
+        plot(runs, lines, options.figure)
+    show(runs, lines)
+
+
+if __name__ == "__main__":
+    main()
