@@ -48,7 +48,6 @@ description: NLLB and CCMatrix of a made-up mirror, to see what each stage costs
 seed: 1
 splits: {}
 validation: null
-evalsets: {tatoeba: {version: v1}}
 decontaminate: {key: folded, against: [tatoeba]}
 clean: {duplicates: drop}
 model: {layers: 1, width: 32, heads: 2, feed_forward: 64, max_tokens: 120}
@@ -133,15 +132,15 @@ def write_project(folder: Path, languages: list[str], sample: int, pieces: int) 
     for name in ("Snakefile", "rules", "report"):
         (folder / name).symlink_to(ROOT / name)
     mirror = folder / "mirror"
-    sources = {"opus": str(mirror / "opus"), "tatoeba": str(mirror / "tatoeba")}
     sizes = [
         {"name": name, "version": VERSION, "languages": own_languages(mirror, name, languages)}
         for name in (NLLB, CCMATRIX)
     ]
     settings = yaml.safe_load(SETTINGS) | {
         "languages": ["en", *languages],
-        "sources": sources,
-        "corpora": [{**size, "source": sources["opus"]} for size in sizes],
+        "sources": {"opus": str(mirror / "opus")},
+        "evalsets": {"tatoeba": {"version": VERSION, "path": str(mirror / "tatoeba")}},
+        "corpora": [{**size, "source": str(mirror / "opus")} for size in sizes],
         "segmenters": SEGMENTERS,
         "vocabulary": {"size": pieces, "sample_lines": sample, "temperature": 1},
     }
