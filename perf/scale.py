@@ -27,21 +27,21 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 import yaml
 from measured import anon, say
+from scale_lines import SAMPLE, Line, extrapolate
 from scale_mirror import CCMATRIX, NLLB, VERSION, write_mirror
 
 from ems.files import write_json
 from ems.languages import load_languages
 
 ROOT = Path(__file__).resolve().parents[1]
-BILLION = 10**9
 PAIRS = [100_000, 300_000, 1_000_000, 10_000_000]
 SETTINGS = """
 description: NLLB and CCMatrix of a made-up mirror, to see what each stage costs
@@ -52,13 +52,12 @@ decontaminate: {key: folded, against: [tatoeba]}
 clean: {duplicates: drop}
 model: {layers: 1, width: 32, heads: 2, feed_forward: 64, max_tokens: 120}
 objectives: {xtr: {weight: 0}, contrastive: {weight: 1, width: 32}}
-train: {steps: 20, batch_pairs: 608, sampling_alpha: 1, checkpoint_every: 20, threads: 1, device: cpu}
+train: {steps: 20, batch_pairs: 608, sampling_alpha: 1, threads: 1, device: cpu}
 systems: {ems: {}}
 benchmarks: [tatoeba]
 tables: {}
 """
 SEGMENTERS = {"default": "moses", "zh": "jieba", "ja": "fugashi"}  # of ems62, but Juman++
-SAMPLE = 10_000_000  # lines of ems62's vocabulary, whatever the number of pairs
 PLACES = {  # where the outputs of a stage lie
     "fetch": "data/opus",
     "clean": "results/scale/text/clean",
@@ -70,7 +69,6 @@ PLACES = {  # where the outputs of a stage lie
     "report": "results/scale/reports",
     "evalkeys": "results/scale/text/evalkeys.tsv",
 }
-MEASURES = ("cpu_s", "wall_s", "anon_mb", "disk_mb", "files", "jobs")
 EVERY = 0.2  # seconds between two looks at the processes
 
 
@@ -146,7 +144,9 @@ def write_project(folder: Path, languages: list[str], sample: int, pieces: int) 
     }
     (folder / "configs").mkdir()
     write_yaml(folder / "configs" / "scale.yaml", settings)
-    write_yaml(folder / "config.yaml", {"experiment": "scale", "data": "data", "sources": {}, "gpus": 0})
+    write_yaml(
+        folder / "config.yaml", {"experiment": "scale", "data": "data", "sources": {}, "gpus": 0}
+    )
 
 
 def write_yaml(path: Path, value: Any) -> None:
@@ -211,7 +211,11 @@ class Watch:
         sampler.join()
         for stage, cpu, seconds in self.seen.values():
             cost = self.costs[stage]
-            cost.cpu_s, cost.wall_s, cost.jobs = cost.cpu_s + cpu, cost.wall_s + seconds, cost.jobs + 1
+            cost.cpu_s, cost.wall_s, cost.jobs = (
+                cost.cpu_s + cpu,
+                cost.wall_s + seconds,
+                cost.jobs + 1,
+            )
         self.seen.clear()
 
     def _sample(self, pid: int, ended: threading.Event) -> None:
@@ -222,10 +226,8 @@ class Watch:
             except psutil.NoSuchProcess:
                 return
             for process in family:
-                try:
+                with suppress(psutil.NoSuchProcess, FileNotFoundError):  # it has just ended
                     self._look(process)
-                except (psutil.NoSuchProcess, FileNotFoundError):  # it has just ended
-                    pass
 
     def _look(self, process: psutil.Process) -> None:
         stage = stage_of(process.cmdline())
@@ -239,10 +241,11 @@ class Watch:
         cost.anon_mb = max(cost.anon_mb, sum(anon(one.pid) for one in own) / 1e6)
         cost.files = max(cost.files, *(one.num_fds() for one in own))
         before = self.seen.get(process.pid, (stage, 0.0, 0.0))
-        cpu = max(before[1], sum(t.user + t.system + t.children_user + t.children_system for t in times))
-        if stage == "snakemake":
-            cpu = times[0].user + times[0].system
-        self.seen[process.pid] = stage, cpu, time.time() - process.create_time()
+        cpu = sum(each.user + each.system for each in times)
+        if stage != "snakemake":
+            cpu += sum(each.children_user + each.children_system for each in times)
+        seconds = time.time() - process.create_time()
+        self.seen[process.pid] = stage, max(before[1], cpu), seconds
 
 
 def stage_of(command: list[str]) -> str:
@@ -253,82 +256,20 @@ def stage_of(command: list[str]) -> str:
     return command[2] if len(command) > 2 and names[1] == "ems" else ""
 
 
-# --- lines through sizes
-
-
-@dataclass
-class Line:
-    """A measure of a stage: `at` + `per_pair` x pairs; its value at a billion with its range."""
-
-    base: float
-    per_pair: float
-    billion: float
-    low: float
-    high: float
-    missed: float | None
-
-
-def fit(sizes: list[float], values: list[float], goal: float) -> Line:
-    """Fit a straight line by relative errors; a slope or base below zero is taken for zero."""
-    base, slope = line_through(sizes, values)
-    without = [
-        line_through(*(without_one(each, at) for each in (sizes, values)))
-        for at in range(len(sizes))
-        if len(sizes) > 2
-    ]
-    ends = [base + slope * goal, *(b + s * goal for b, s in without)]
-    missed = None
-    if without:
-        b, s = without[int(np.argmax(sizes))]
-        largest = max(sizes)
-        missed = (b + s * largest) / values[int(np.argmax(sizes))] - 1
-    return Line(base, slope, ends[0], min(ends), max(ends), missed)
-
-
-def without_one(values: list[float], at: int) -> list[float]:
-    return [*values[:at], *values[at + 1 :]]
-
-
-def line_through(sizes: list[float], values: list[float]) -> tuple[float, float]:
-    """Return base and slope, neither below zero, with the least sum of squared relative errors."""
-    x, y = np.array(sizes, float), np.array(values, float)
-    weights = 1 / np.maximum(y, 1e-9)
-    both = np.stack([np.ones_like(x), x], 1) * weights[:, None]
-    base, slope = np.linalg.lstsq(both, y * weights, rcond=None)[0]
-    if base < 0:
-        part = x * weights
-        return 0.0, float((part * y * weights).sum() / (part**2).sum())
-    if slope < 0:
-        return float((weights**2 * y).sum() / (weights**2).sum()), 0.0
-    return float(base), float(slope)
-
-
-def extrapolate(runs: list[dict[str, Any]]) -> dict[str, dict[str, Line]]:
-    """Return stage -> measure -> its line; the vocabulary is one against the lines of its sample."""
-    lines: dict[str, dict[str, Line]] = {}
-    for stage in sorted(set.intersection(*(set(one["stages"]) for one in runs))):
-        key, goal = ("sample_lines", SAMPLE) if stage == "vocabulary" else ("pairs", BILLION)
-        sizes = [one[key] for one in runs]
-        for measure in MEASURES:
-            values = [one["stages"][stage][measure] for one in runs]
-            if all(values):
-                lines.setdefault(stage, {})[measure] = fit(sizes, values, goal)
-    return lines
-
-
 # --- the report
 
 
 def show(runs: list[dict[str, Any]], lines: dict[str, dict[str, Line]]) -> None:
     for one in runs:
         say(f"\n{one['pairs']:,} pairs, {one['kept']:,} kept, {one['shards']} shards")
-        say(f"{'':12}{'jobs':>6}{'CPU s':>10}{'wall s':>10}{'anon MB':>10}{'disk MB':>10}{'files':>7}")
+        names = ("CPU s", "wall s", "anon MB", "disk MB")
+        say(f"{'':12}{'jobs':>6}{''.join(f'{name:>10}' for name in names)}{'files':>7}")
         for stage, cost in one["stages"].items():
             say(
                 f"{stage:12}{cost['jobs']:6}{cost['cpu_s']:10.1f}{cost['wall_s']:10.1f}"
                 f"{cost['anon_mb']:10.0f}{cost['disk_mb']:10.1f}{cost['files']:7}"
             )
-    say("\nat a billion pairs (range of the lines without one size; how much the largest is missed)")
+    say("\nat a billion pairs (lines without one size; by how much the largest is missed)")
     for stage, measures in lines.items():
         for measure, line in measures.items():
             missed = "" if line.missed is None else f"   {100 * line.missed:+.0f} %"
@@ -339,7 +280,10 @@ def show(runs: list[dict[str, Any]], lines: dict[str, dict[str, Line]]) -> None:
     hours = sum(each["cpu_s"].billion for each in lines.values() if "cpu_s" in each) / 3600
     disk = sum(each["disk_mb"].billion for each in lines.values() if "disk_mb" in each) / 1000
     memory = max(each["anon_mb"].billion for each in lines.values() if "anon_mb" in each)
-    say(f"pairs={runs[-1]['pairs']} cpu_hours_1b={hours:.1f} disk_gb_1b={disk:.0f} anon_mb_1b={memory:.0f}")
+    say(
+        f"pairs={runs[-1]['pairs']} cpu_hours_1b={hours:.1f} disk_gb_1b={disk:.0f} "
+        f"anon_mb_1b={memory:.0f}"
+    )
 
 
 def main() -> None:
@@ -349,7 +293,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the mirror and results lie meanwhile")
     parser.add_argument("--out", type=Path, default=ROOT / "results/perf/scale.json")
     parser.add_argument("--figure", type=Path, help="also draw the lines: FILE.svg and FILE.png")
-    parser.add_argument("--from", dest="read", type=Path, help="runs to add to, of an earlier --out")
+    parser.add_argument("--from", dest="read", type=Path, help="an earlier --out, to add to")
     options = parser.parse_args()
     languages = [code for code in load_languages() if code != "en"]
     sizes, pieces = options.pairs, 60_000
@@ -363,7 +307,9 @@ def main() -> None:
             Path(folder).mkdir()
         runs.sort(key=lambda one: one["pairs"])
         lines = extrapolate(runs)
-        fits = {stage: {name: asdict(x) for name, x in each.items()} for stage, each in lines.items()}
+        fits = {
+            stage: {name: asdict(x) for name, x in each.items()} for stage, each in lines.items()
+        }
         write_json(options.out, {"runs": runs, "billion": fits})
     if options.figure:
         from scale_figure import plot

@@ -92,11 +92,7 @@ def lexicon(language: str) -> tuple[list[str], np.ndarray]:
 def _letters(script: str) -> list[str]:
     names = NAMES.get(script, (f"{script.upper()} LETTER",))
     many = MANY.get(script, LETTERS)
-    return [
-        character
-        for name in names
-        for character in _named(name)[: many // len(names)]
-    ]
+    return [character for name in names for character in _named(name)[: many // len(names)]]
 
 
 @cache
@@ -146,7 +142,9 @@ def blocks(corpus: str, pair: str, language: str, count: int) -> Iterator[list[s
 # --- files
 
 
-def write_mirror(folder: Path, total: int, languages: list[str], workers: int = 2) -> dict[str, int]:
+def write_mirror(
+    folder: Path, total: int, languages: list[str], workers: int = 2
+) -> dict[str, int]:
     """Write `opus/` with the zips of both corpora and `tatoeba/` with the evaluation sentences.
 
     Returns pair file -> pairs. `languages` are those beside English.
