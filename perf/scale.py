@@ -7,6 +7,7 @@ languages with English), and Snakemake runs the product's own stages on it, from
 first steps of a training, then `ems verify`. `--folder` needs 1.6 GB for a million pairs; what a
 size has written is deleted before the next one.
 
+- `--duplicates across` also removes the pairs that both corpora have.
 - CPU and wall seconds are those of the jobs' own cost files, summed over the jobs of a stage, each
   with the start of Python. Where a job has no such file, the last sample of its process counts.
 - Memory is anonymous: the most that one job of the stage had in a sample, its tools included, or
@@ -20,7 +21,6 @@ size has written is deleted before the next one.
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,7 +49,6 @@ seed: 1
 splits: {}
 validation: null
 decontaminate: {key: folded, against: [tatoeba]}
-clean: {duplicates: drop}
 model: {layers: 1, width: 32, heads: 2, feed_forward: 64, max_tokens: 120}
 objectives: {xtr: {weight: 0}, contrastive: {weight: 1, width: 32}}
 train: {steps: 20, batch_pairs: 608, sampling_alpha: 1, threads: 1, device: cpu}
@@ -87,13 +86,20 @@ class Cost:
 # --- one size
 
 
-def run_size(folder: Path, pairs: int, languages: list[str], pieces: int) -> dict[str, Any]:
+def run_size(
+    folder: Path, pairs: int, languages: list[str], pieces: int, duplicates: str
+) -> dict[str, Any]:
     """Write the mirror of a number of pairs and run the stages on it; return their costs."""
     started = time.monotonic()
     counts = write_mirror(folder / "mirror", pairs, languages)
     say(f"{sum(counts.values()):,} pairs, mirror written in {time.monotonic() - started:.0f} s")
     sample = min(SAMPLE, max(20_000, pairs // 10))
-    write_project(folder, languages, sample, pieces)
+    write_project(
+        folder,
+        languages,
+        {"size": pieces, "sample_lines": sample, "temperature": 1},
+        duplicates,
+    )
     watch = Watch()
     targets = ["results/scale/models/ems/model.json", "results/scale/reports/decontamination.json"]
     command = ["snakemake", "--cores", "2", "--quiet", "all", "--config", "experiment=scale", "--"]
@@ -125,7 +131,9 @@ def removed(entries: list[dict[str, Any]]) -> dict[str, int]:
     return {reason: count for reason, count in reasons.items() if count}
 
 
-def write_project(folder: Path, languages: list[str], sample: int, pieces: int) -> None:
+def write_project(
+    folder: Path, languages: list[str], vocabulary: dict[str, int], duplicates: str
+) -> None:
     """Write a folder in which Snakemake runs the workflow of this checkout on the mirror."""
     for name in ("Snakefile", "rules", "report"):
         (folder / name).symlink_to(ROOT / name)
@@ -140,7 +148,8 @@ def write_project(folder: Path, languages: list[str], sample: int, pieces: int) 
         "evalsets": {"tatoeba": {"version": VERSION, "path": str(mirror / "tatoeba")}},
         "corpora": [{**size, "source": str(mirror / "opus")} for size in sizes],
         "segmenters": SEGMENTERS,
-        "vocabulary": {"size": pieces, "sample_lines": sample, "temperature": 1},
+        "clean": {"duplicates": duplicates},
+        "vocabulary": vocabulary,
     }
     (folder / "configs").mkdir()
     write_yaml(folder / "configs" / "scale.yaml", settings)
@@ -288,8 +297,9 @@ def show(runs: list[dict[str, Any]], lines: dict[str, dict[str, Line]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pairs", type=int, nargs="+", default=PAIRS)
-    parser.add_argument("--demo", action="store_true", help="a few thousand pairs, four languages")
+    parser.add_argument("--pairs", type=int, nargs="*", default=PAIRS)
+    parser.add_argument("--demo", action="store_true", help="a few thousand pairs, two languages")
+    parser.add_argument("--duplicates", choices=["keep", "drop", "across"], default="drop")
     parser.add_argument("--folder", type=Path, help="where the mirror and results lie meanwhile")
     parser.add_argument("--out", type=Path, default=ROOT / "results/perf/scale.json")
     parser.add_argument("--figure", type=Path, help="also draw the lines: FILE.svg and FILE.png")
@@ -298,13 +308,11 @@ def main() -> None:
     languages = [code for code in load_languages() if code != "en"]
     sizes, pieces = options.pairs, 60_000
     if options.demo:
-        languages, sizes, pieces = ["de", "ja", "yo", "zh"], [2_000, 4_000, 8_000], 3_000
+        languages, sizes, pieces = ["de", "yo"], [1_000, 2_000, 4_000], 1_000
     runs = json.loads(options.read.read_text())["runs"] if options.read else []
     for pairs in sizes:
         with tempfile.TemporaryDirectory(dir=options.folder, prefix="scale-") as folder:
-            runs.append(run_size(Path(folder), pairs, languages, pieces))
-            shutil.rmtree(folder, ignore_errors=True)
-            Path(folder).mkdir()
+            runs.append(run_size(Path(folder), pairs, languages, pieces, options.duplicates))
         runs.sort(key=lambda one: one["pairs"])
         lines = extrapolate(runs)
         fits = {

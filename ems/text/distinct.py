@@ -20,7 +20,7 @@ from ems.text.filters import Report, shown
 from ems.text.seen import hashes_of
 from ems.text.tsv import Pair, read_columns
 
-PART = 1 << 23  # hashes that are sorted at once: 0.4 GB of memory
+PART = 1 << 23  # hashes that are sorted at once: 0.6 GB of memory
 BLOCK = 1 << 20  # hashes read at once
 REASON = "duplicates"
 HASH = np.dtype("<u8")

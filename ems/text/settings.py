@@ -90,7 +90,7 @@ class CleanSettings(Settings):
         "keep",
         description="Repetitions of a pair: `drop` those within a corpus; `across`: also pairs of "
         "corpora that stand before it in `corpora`. Memory: 12 bytes a pair up to 100M pairs; for "
-        "more, and for `across`, half a GB and a byte a pair.",
+        "more, and for `across`, 0.6 GB and a byte a pair.",
     )
     language: LanguageFilter | None = Field(None, description="Sides in another language.")
     similarity: SimilarityFilter | None = Field(None, description="Sides of other meaning.")
