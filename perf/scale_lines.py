@@ -1,4 +1,9 @@
-"""Straight lines through what stages cost at some sizes, and what they say of a billion pairs."""
+"""Straight lines through what stages cost at some sizes, and what they say of a billion pairs.
+
+A stage with a job for each file of a corpus costs so much a job and so much a pair. The memory of
+one of its jobs follows the pairs of the largest file. The vocabulary follows the lines of its
+sample, Snakemake the number of jobs, and every other stage all pairs.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,64 +12,88 @@ import numpy as np
 
 BILLION = 10**9
 SAMPLE = 10_000_000  # lines of ems62's vocabulary, whatever the number of pairs
-MEASURES = ("cpu_s", "wall_s", "anon_mb", "disk_mb", "files", "jobs")
+MEASURES = ("cpu_s", "wall_s", "anon_mb", "disk_mb")
+PER_FILE = ("fetch", "clean", "segment", "shards")  # stages with a job for each file
+Point = tuple[float, float]  # what a base and a slope are multiplied with
 
 
 @dataclass
 class Line:
-    """A measure of a stage: `at` + `per_pair` x pairs; its value at a billion with its range."""
+    """A measure of a stage: base x jobs + slope x pairs; its value at a billion with its range."""
 
     base: float
-    per_pair: float
+    slope: float
     billion: float
     low: float
     high: float
     missed: float | None
 
+    def at(self, point: Point) -> float:
+        """Return the value on the line."""
+        return self.base * point[0] + self.slope * point[1]
 
-def fitted(sizes: list[float], values: list[float], goal: float) -> Line:
-    """Fit a straight line by relative errors; a slope or base below zero is taken for zero."""
-    base, slope = line_through(sizes, values)
+
+def fitted(points: list[Point], values: list[float], goal: Point) -> Line:
+    """Fit a line by relative errors; its range is that of the lines without one of the points.
+
+    `missed` is the relative error with which the others foretell the point with most pairs a job.
+    """
+    base, slope = line_through(points, values)
+    line = Line(base, slope, 0, 0, 0, None)
     without = [
-        line_through(*(without_one(each, at) for each in (sizes, values)))
-        for at in range(len(sizes))
-        if len(sizes) > 2
+        Line(*line_through(without_one(points, at), without_one(values, at)), 0, 0, 0, None)
+        for at in range(len(points))
+        if len(points) > 2
     ]
-    ends = [base + slope * goal, *(b + s * goal for b, s in without)]
-    missed = None
+    ends = [each.at(goal) for each in (line, *without)]
+    line.billion, line.low, line.high = ends[0], min(ends), max(ends)
     if without:
-        b, s = without[int(np.argmax(sizes))]
-        largest = max(sizes)
-        missed = (b + s * largest) / values[int(np.argmax(sizes))] - 1
-    return Line(base, slope, ends[0], min(ends), max(ends), missed)
+        largest = int(np.argmax([pairs / jobs for jobs, pairs in points]))
+        line.missed = without[largest].at(points[largest]) / values[largest] - 1
+    return line
 
 
-def without_one(values: list[float], at: int) -> list[float]:
+def without_one(values: list[Any], at: int) -> list[Any]:
     return [*values[:at], *values[at + 1 :]]
 
 
-def line_through(sizes: list[float], values: list[float]) -> tuple[float, float]:
+def line_through(points: list[Point], values: list[float]) -> tuple[float, float]:
     """Return base and slope, neither below zero, with the least sum of squared relative errors."""
-    x, y = np.array(sizes, float), np.array(values, float)
-    weights = 1 / np.maximum(y, 1e-9)
-    both = np.stack([np.ones_like(x), x], 1) * weights[:, None]
-    base, slope = np.linalg.lstsq(both, y * weights, rcond=None)[0]
-    if base < 0:
-        part = x * weights
-        return 0.0, float((part * y * weights).sum() / (part**2).sum())
-    if slope < 0:
-        return float((weights**2 * y).sum() / (weights**2).sum()), 0.0
+    parts = np.array(points, float) / np.array(values, float)[:, None]
+    base, slope = np.linalg.lstsq(parts, np.ones(len(values)), rcond=None)[0]
+    if base < 0 or slope < 0:
+        own = parts[:, 1 if base < 0 else 0]
+        alone = float(own.sum() / (own**2).sum())
+        return (0.0, alone) if base < 0 else (alone, 0.0)
     return float(base), float(slope)
 
 
-def extrapolate(runs: list[dict[str, Any]]) -> dict[str, dict[str, Line]]:
-    """Return stage -> measure -> its line; of the vocabulary against the lines of its sample."""
+def point_of(one: dict[str, Any], stage: str, measure: str) -> Point:
+    """Return what the cost of a stage in a run, or at a billion pairs, depends on."""
+    if stage == "vocabulary":
+        return 1, one["sample_lines"]
+    if stage == "snakemake":
+        return 1, sum(cost["jobs"] for cost in one["stages"].values())
+    if stage not in PER_FILE:
+        return 1, one["pairs"]
+    return (1, one["largest"]) if measure == "anon_mb" else (one["files"], one["pairs"])
+
+
+def extrapolate(
+    runs: list[dict[str, Any]], counts: dict[str, dict[str, int]]
+) -> dict[str, dict[str, Line]]:
+    """Return stage -> measure -> its line; `counts` are the pairs of all files at a billion."""
+    sizes = [count for own in counts.values() for count in own.values()]
+    common = set.intersection(*(set(one["stages"]) for one in runs))
+    jobs = {stage: {"jobs": len(sizes) if stage in PER_FILE else 1} for stage in common}
+    billion = {"pairs": BILLION, "sample_lines": SAMPLE, "stages": jobs}
+    billion |= {"largest": max(sizes), "files": len(sizes)}
     lines: dict[str, dict[str, Line]] = {}
-    for stage in sorted(set.intersection(*(set(one["stages"]) for one in runs))):
-        key, goal = ("sample_lines", SAMPLE) if stage == "vocabulary" else ("pairs", BILLION)
-        sizes = [one[key] for one in runs]
+    for stage in sorted(common):
         for measure in MEASURES:
             values = [one["stages"][stage][measure] for one in runs]
             if all(values):
-                lines.setdefault(stage, {})[measure] = fitted(sizes, values, goal)
+                points = [point_of(one, stage, measure) for one in runs]
+                goal = point_of(billion, stage, measure)
+                lines.setdefault(stage, {})[measure] = fitted(points, values, goal)
     return lines

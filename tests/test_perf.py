@@ -235,18 +235,20 @@ def test_what_stages_cost_at_three_sizes_ends_in_what_a_billion_pairs_cost(tmp_p
     assert list(tmp_path.glob("scale-*")) == []
 
 
-@pytest.mark.parametrize(("base", "slope"), [(0.0, 3e-6), (40.0, 3e-6), (40.0, 0.0)])
+@pytest.mark.parametrize(("base", "slope"), [(0.0, 3e-6), (4.0, 3e-6), (4.0, 0.0)])
 def test_a_line_through_sizes_is_found_again_at_a_billion(monkeypatch, base, slope):
     monkeypatch.syspath_prepend(str(ROOT / "perf"))
     from scale_lines import BILLION, fitted
 
-    sizes = [1e5, 1e6, 1e7]
-    line = fitted(sizes, [base + slope * size for size in sizes], BILLION)
-    assert line.billion == pytest.approx(base + slope * BILLION, rel=1e-6)
+    points, goal = [(111, 1e5), (111, 1e6), (2, 1e6)], (111, BILLION)
+    values = [base * jobs + slope * pairs for jobs, pairs in points]
+    line = fitted(points, values, goal)
+    assert line.billion == pytest.approx(base * 111 + slope * BILLION, rel=1e-6)
     assert (line.low, line.high) == pytest.approx((line.billion, line.billion), rel=1e-4)
     assert line.missed == pytest.approx(0, abs=1e-6)
-    bent = fitted(sizes, [base + slope * size + (size == 1e7) for size in sizes], BILLION)
+    bent = fitted(points, [*values[:2], values[2] + 1], goal)
     assert bent.low < bent.high
+    assert bent.missed < 0
 
 
 def test_the_mirror_has_opus_s_names_in_its_sizes_and_the_same_bytes_again(tmp_path, monkeypatch):
