@@ -70,7 +70,7 @@ def line_through(points: list[Point], values: list[float]) -> tuple[float, float
 
 def point_of(one: dict[str, Any], stage: str, measure: str) -> Point:
     """Return what the cost of a stage in a run, or at a billion pairs, depends on."""
-    if stage == "vocabulary":
+    if stage == "vocabulary" or (stage, measure) == ("sample", "disk_mb"):
         return 1, one["sample_lines"]
     if stage == "snakemake":
         return 1, sum(cost["jobs"] for cost in one["stages"].values())
