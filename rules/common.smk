@@ -229,6 +229,13 @@ def held_out_of(wildcards):
     return HELD_KEYS if role == "train" and EXPERIMENT.decontaminate.validation else []
 
 
+def earlier_of(wildcards):
+    """The clean pairs that a corpus must not repeat, with `clean.duplicates: across`."""
+    corpora = EXPERIMENT.before(wildcards.label, wildcards.version, wildcards.pair)
+    names = [{"label": each.label, "version": each.version} for each in corpora]
+    return [f"{CLEAN}.tsv".format(pair=wildcards.pair, **each) for each in names]
+
+
 def text_group(wildcards):
     """The group of a pair's jobs: those of training may wait for all of validation, and so share no job with them."""
     role, _ = EXPERIMENT.corpus(wildcards.label, wildcards.version)

@@ -34,6 +34,7 @@ rule decontaminate:
         documents=documents_of,
         evalkeys=rules.evalkeys.output[0],
         held_out=held_out_of,
+        earlier=earlier_of,
     output:
         pairs=f"{CLEAN}.tsv",
         report=f"{CLEAN}.json",
@@ -51,10 +52,11 @@ rule decontaminate:
             ["--documents", input.documents] if input.documents else []
         ),
         held_out=lambda wildcards, input: (["--held-out", input.held_out] if input.held_out else []),
+        earlier=lambda wildcards, input: (["--earlier", *input.earlier] if input.earlier else []),
     shell:
         "ems clean {params.settings:q} --corpus {wildcards.label:q} --version {wildcards.version:q}"
         " --pair {wildcards.pair:q} --archives {input.archives:q} {params.documents:q}"
-        " {params.held_out:q} --keys {input.evalkeys:q} --out {output.pairs:q}"
+        " {params.held_out:q} {params.earlier:q} --keys {input.evalkeys:q} --out {output.pairs:q}"
         " --costs {log.costs:q} --log {log.log:q}"
 
 

@@ -16,7 +16,10 @@ from mirror_made import write_lines
 from models_made import write_model
 from tools_made import runs
 
+from ems.corpora.moses import count_pairs
 from ems.errors import EmsError
+from ems.languages import load_languages
+from ems.languages.opus import opus_files
 from ems.model.device import check_precision
 
 NUMBER = r"(\d+(?:\.\d+)?)"
@@ -26,6 +29,9 @@ PEERS = {
     "mine_throughput": ("faiss", "faiss"),
     "use_throughput": ("export", "onnxruntime"),
 }
+STAGES = {"fetch", "evalkeys", "clean", "segment", "sample", "vocabulary", "shards", "index"}
+STAGES |= {"report", "train", "verify", "snakemake"}
+SCALE = ("cpu_hours_1b", "disk_gb_1b", "anon_mb_1b")
 FLAGS = {"use_throughput": ("--model=none", "--pairs=none")}  # that must be there
 
 
@@ -287,3 +293,68 @@ def test_lines_that_a_search_has_no_time_for_get_neighbours_of_others(tmp_path, 
     hurried = mined(SimpleNamespace(folder=tmp_path, mine_seconds=0))
     assert hurried["compared"] == pytest.approx(100 * 8192 / 20_000)
     assert (hurried["lines"], hurried["right"]) == (20_000, 100)
+
+
+def test_what_stages_cost_at_three_sizes_ends_in_what_a_billion_pairs_cost(tmp_path):
+    needs(runs("moses"), "the segmenter moses cannot run here")
+    out, figure = tmp_path / "out.json", tmp_path / "scale"
+    command = [sys.executable, str(ROOT / "perf" / "scale.py"), "--demo", "--folder", str(tmp_path)]
+    command += ["--out", str(out), "--figure", str(figure), "--duplicates", "across"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    last = figures(done.stdout.splitlines()[-1], ["pairs", *SCALE])
+    measures = json.loads(out.read_text())
+    sizes = [one["pairs"] for one in measures["runs"]]
+    assert len(sizes) == 3
+    assert sizes == sorted(sizes)
+    for one in measures["runs"]:
+        removed = one["removed"]
+        assert one["pairs"] == one["kept"] + sum(removed.values())
+        assert removed["duplicates"] > 0.05 * one["pairs"]  # of both corpora
+        assert one["stages"].keys() == STAGES
+        assert one["stages"]["clean"]["jobs"] == one["stages"]["shards"]["jobs"] == 3
+    clean = measures["billion"]["clean"]
+    assert clean["disk_mb"]["low"] <= clean["disk_mb"]["billion"] <= clean["disk_mb"]["high"]
+    assert clean["disk_mb"]["billion"] > 50_000
+    assert last["disk_gb_1b"] > 300
+    assert figure.with_suffix(".svg").is_file()
+    assert list(tmp_path.glob("scale-*")) == []
+
+
+@pytest.mark.parametrize(("base", "slope"), [(0.0, 3e-6), (4.0, 3e-6), (4.0, 0.0)])
+def test_a_line_through_sizes_is_found_again_at_a_billion(monkeypatch, base, slope):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    from scale_lines import BILLION, fitted
+
+    points, goal = [(111, 1e5), (111, 1e6), (2, 1e6)], (111, BILLION)
+    values = [base * jobs + slope * pairs for jobs, pairs in points]
+    line = fitted(points, values, goal)
+    assert line.billion == pytest.approx(base * 111 + slope * BILLION, rel=1e-6)
+    assert (line.low, line.high) == pytest.approx((line.billion, line.billion), rel=1e-4)
+    assert line.missed == pytest.approx(0, abs=1e-6)
+    bent = fitted(points, [*values[:2], values[2] + 1], goal)
+    assert bent.low < bent.high
+    assert bent.missed < 0
+
+
+def test_the_mirror_has_opus_s_names_in_its_sizes_and_the_same_bytes_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    import scale_mirror
+
+    languages = [code for code in load_languages() if code != "en"]
+    counts = scale_mirror.pair_counts(10**9, languages)
+    assert {name: len(own) for name, own in counts.items()} == {"NLLB": 61, "CCMatrix": 50}
+    assert abs(sum(sum(own.values()) for own in counts.values()) / 10**9 - 1) < 1e-6
+    known = opus_files("CCMatrix", "v1")
+    share = counts["CCMatrix"]["de"] / known["de-en"].pairs
+    assert counts["NLLB"]["es"] / known["en-es"].pairs == pytest.approx(share, rel=1e-3)
+    for folder in ("one", "two"):
+        written = scale_mirror.write_mirror(tmp_path / folder, 5_000, ["de", "yo", "zh"])
+    names = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")]
+    assert len([name for name in names if name.suffix == ".zip"]) == len(written) == 5
+    for name in names:
+        first, second = ((tmp_path / folder / name).read_bytes() for folder in ("one", "two"))
+        assert first == second
+    for corpus, pair in map(str.split, written):
+        path = tmp_path / "one" / "opus" / corpus / "v1" / "moses" / f"{pair}.txt.zip"
+        assert count_pairs(path, corpus, pair) == written[f"{corpus} {pair}"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import needs
 from shards_made import LANGUAGES, sentences, unpacked, vocabulary, write_pairs
 
 from ems.cli import main
@@ -215,6 +216,39 @@ def test_the_limit_of_open_files_is_never_lowered():
         assert soft in (before[0] + 8, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_shards_are_read_without_read_ahead(world):
+    """A shard larger than memory is read a few numbers at a time: `rr` is the kernel's word."""
+    needs(Path("/proc/self/smaps").is_file(), "the kernel has no smaps")
+    small = store(world, 7)
+    small.check(200)
+    names = {path for shard in small.shards for path in map(str, shard.folder.resolve().iterdir())}
+    advised, at = {}, None
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        words = line.split()
+        if not words[0].endswith(":"):
+            at = words[-1]
+        elif words[0] == "VmFlags:" and at in names:
+            advised[at] = "rr" in words
+    assert len(advised) >= 4 * len(small.shards)
+    assert all(advised.values())
+
+
+def test_a_billion_pairs_are_counted_through_without_a_number_that_overflows(world):
+    whole = store(world, 7)
+    for shard in whole.shards:
+        shard.pairs = 1_000_000_007
+    whole._count()
+    assert int(whole.sizes.sum()) == 1_000_000_007 * len(whole.shards) > 2**36
+    groups, within = whole.drawn(3, 5, 2_000, 1.0)
+    assert within.max() > 2**33
+    shards, rows = whole._locate(groups, within)
+    assert rows.min() >= 0
+    assert rows.max() < 1_000_000_007
+    before = {shard: at * 1_000_000_007 for at, shard in enumerate(whole._order.tolist())}
+    places = np.array([before[shard] for shard in shards.tolist()]) + rows
+    assert np.array_equal(places, whole._begins[groups] + within)
 
 
 # --- checksums

@@ -61,6 +61,9 @@ def clean(
     out: Annotated[Path, "pair file to write, and its report", Writes(suffixes=("", ".json"))],
     documents: Annotated[Path | None, "document of each line, where a corpus is divided"] = None,
     held_out: Annotated[Path | None, "validation sentences, for `decontaminate.validation`"] = None,
+    earlier: Annotated[
+        list[Path], "clean pairs of the corpora before it, for `clean.duplicates: across`"
+    ] = (),
     expect: common.Expected = "",
 ) -> None:
     """Cap, tidy and decontaminate a corpus of pairs or of documents."""
@@ -68,7 +71,8 @@ def clean(
 
     names = {"label": corpus, "version": version, "pair": pair}
     settings = common.planned(experiment, expect, "clean", **names)
-    source = Source(**names, archives=tuple(archives), documents=documents, held_out=held_out)
+    files = {"archives": tuple(archives), "earlier": tuple(earlier)}
+    source = Source(**names, **files, documents=documents, held_out=held_out)
     common.log.info("%s: %s", out, clean_corpus(settings, source, keys, out))
 
 

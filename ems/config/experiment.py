@@ -170,6 +170,17 @@ class Experiment:
         programs = {"similarity": None, "commands": []}
         return own.model_copy(update=programs) if corpus.documents else own
 
+    def before(self, label: str, version: str, pair: str) -> list[Corpus]:
+        """Return the training corpora whose pairs one of them must not repeat: with
+        `clean.duplicates: across` those of the same pair and vocabularies that stand before it.
+        """
+        role, own = self.corpus(label, version)
+        if self.clean.duplicates != "across" or role != "train" or own.documents:
+            return []
+        others = self.corpora[: self.corpora.index(own)]
+        alike = [each for each in others if each.vocabularies == own.vocabularies]
+        return [each for each in alike if pair in each.pairs and not each.documents]
+
     def pairs_of(self, role: str, vocabulary: str = SHARED) -> list[tuple[Corpus, str]]:
         """(corpus, pair) of a role ("train", "validation"), of the languages of a vocabulary.
 

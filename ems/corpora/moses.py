@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ems.batches import batched
-from ems.corpora.packed import Budget, count_lines_of, open_member, open_zip, read_lines_of
+from ems.corpora.packed import (
+    Budget,
+    Limits,
+    count_lines_of,
+    open_member,
+    open_zip,
+    read_lines_of,
+)
 from ems.errors import EmsError
 
 SHOWN = 10  # names of members in an error
 LINES = 1000  # decoded at once
+MOST = Limits(1 << 42)  # nothing is unpacked to disk, and CCMatrix en-es has 100 GB of text
 
 
 def members(corpus: str, pair: str) -> tuple[str, str]:
@@ -112,5 +120,5 @@ def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
         if missing:
             present = ", ".join(sorted(archive.namelist())[:SHOWN]) or "nothing"
             raise EmsError(f"{path}: expected the member {missing[0]}, found {present}")
-        budget = Budget(path)
+        budget = Budget(path, MOST)
         yield [stack.enter_context(open_member(archive, name, budget)) for name in names]

@@ -30,13 +30,15 @@ from ems.shapes import COUNT, TEXT, mapping, named, record
 from ems.text.capped import capped
 from ems.text.clean_documents import clean_documents
 from ems.text.commands import commands_of, passed
+from ems.text.distinct import distinct
 from ems.text.evalkeys import read_all_keys
-from ems.text.filters import Filters, Report, clean_pairs
+from ems.text.filters import ACROSS, DROP, Filters, Report, clean_pairs
 from ems.text.normalise import folded_keys, tidy_lines
 from ems.text.own_rows import check_form, unchanged, without_bad
 from ems.text.tsv import Pair
 
 TRAIN = "train"  # the role of a corpus that is trained on
+IN_MEMORY = 100_000_000  # pairs whose hashes are held in memory, 1.2 GB; more lie on disk
 COUNTED = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
 ENTRY = named(  # of the report on a pair of a corpus, or on a language of its documents
     "*.json",
@@ -64,6 +66,7 @@ class Source:
     archives: tuple[Path, ...]  # one for each of the pair's files, in their order; or its own files
     documents: Path | None = None  # for a corpus that is divided by document
     held_out: Path | None = None  # keys of the sentences of `validation`, for a training corpus
+    earlier: tuple[Path, ...] = ()  # clean pairs of the corpora before it, for `across`
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,21 @@ def _held_out(experiment: Experiment, source: Source) -> list[Path]:
     return [source.held_out]
 
 
+def _earlier(experiment: Experiment, source: Source) -> list[Path]:
+    """Return the clean pairs of the corpora before it. Raises `EmsError` for another number."""
+    expected = [
+        f"{corpus.label}/{corpus.version}"
+        for corpus in experiment.before(source.label, source.version, source.pair)
+    ]
+    if len(source.earlier) != len(expected):
+        raise EmsError(
+            f"{source.label} {source.pair}: `clean.duplicates: across` needs the clean pairs of "
+            f"{', '.join(expected) or 'no other corpus'}, found {len(source.earlier)} files; give "
+            "them in this order, --earlier FILE"
+        )
+    return list(source.earlier)
+
+
 def _clean_pairs(
     experiment: Experiment,
     source: Source,
@@ -177,10 +195,16 @@ def _clean_pairs(
     bad = BAD if archives[0].corpus.paths else ()
     report = Report(0, Counter(dict.fromkeys([*bad, *filters.reasons()], 0)), {})
     pairs = _read(experiment, source, archives, lines, report)
+    on_disk, many = filters.duplicates == ACROSS, report.read - report.removed["cap"] > IN_MEMORY
+    if filters.duplicates == DROP and many:
+        on_disk, filters = True, filters.model_copy(update={"duplicates": "keep"})
     known = read_all_keys(keys, experiment.held_against(source.pair))
     sides = (source.pair.split("-")[0], source.pair.split("-")[1])
     with open(out, "w", encoding="utf-8") as writer:
         clean = clean_pairs(pairs, sides, known, experiment.decontaminate.key, report, filters)
+        if on_disk:
+            scratch = out.parent / f".{source.pair}.distinct.part"
+            clean = distinct(clean, _earlier(experiment, source), scratch, report)
         for command in commands_of(filters, source.pair):
             clean = passed(clean, command, out.parent, report)
         writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)

@@ -17,7 +17,7 @@ from ems.corpora.split import part_of_text
 from ems.progress import Progress
 from ems.text.capped import capped
 from ems.text.evalkeys import read_all_keys
-from ems.text.filters import DROP, Filters, Report, clean_pairs
+from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.seen import Seen
 
 LEAST = 2  # sentences of a document that is kept
@@ -82,7 +82,7 @@ def clean_documents(
         report,
         filters.model_copy(update={"duplicates": "keep"}),
     )
-    seen = Seen(read) if filters.duplicates == DROP else None
+    seen = Seen(read) if filters.on("duplicates") else None
     progress = Progress(f"decontaminate {corpus.label} {language}", read, "documents")
     kept = 0
     with open(out, "w", encoding="utf-8", newline="\n") as writer:

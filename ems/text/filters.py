@@ -27,7 +27,7 @@ from ems.text.seen import Seen
 from ems.text.settings import CleanSettings
 from ems.text.tsv import Pair
 
-DROP, SWAPPED = "drop", "swapped"
+DROP, ACROSS, SWAPPED = "drop", "across", "swapped"
 OF_PAIRS = {"identical", "max_ratio", SWAPPED}  # reasons that documents do not have
 EXAMPLES, SHOWN = 3, 80  # of rows removed for a reason, and their characters on a side
 Test = Callable[..., bool]  # of the sides of a row: whether it goes
@@ -191,11 +191,12 @@ def _kept(batch: list[Pair], reason: str, stays: list[bool], report: Report) -> 
     """Return the pairs that stay, and count the others."""
     kept = list(compress(batch, stays))
     gone = (row for row, stay in zip(batch, stays, strict=True) if not stay)
-    report.remove(reason, len(batch) - len(kept), map(_example, gone))
+    report.remove(reason, len(batch) - len(kept), map(shown, gone))
     return kept
 
 
-def _example(row: Pair) -> tuple[int, str]:
+def shown(row: Pair) -> tuple[int, str]:
+    """Return the line and the text of a row, as an example of a reason."""
     *texts, origin = row  # a line; of documents (document, line)
     line = origin[-1] if isinstance(origin, tuple) else origin
     return line, " | ".join("?" if text is None else text[:SHOWN] for text in texts)

@@ -10,6 +10,12 @@ from hashlib import blake2b
 import numpy as np
 
 
+def hashes_of(texts: list[str]) -> np.ndarray:
+    """Return a hash of each text, uint64[n], none of them 0."""
+    digests = b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts])
+    return np.maximum(np.frombuffer(digests, "<u8"), 1)
+
+
 class Seen:
     """A set of at most `most` texts."""
 
@@ -19,9 +25,7 @@ class Seen:
 
     def add(self, texts: list[str]) -> list[bool]:
         """Return whether each text is new, here and in every call before; add it to the set."""
-        digests = b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts])
-        hashes = np.maximum(np.frombuffer(digests, "<u8"), 1)
-        distinct, first = np.unique(hashes, return_index=True)
+        distinct, first = np.unique(hashes_of(texts), return_index=True)
         new = np.zeros(len(texts), bool)
         new[first[self._insert(distinct)]] = True
         return new.tolist()

@@ -86,9 +86,11 @@ class CleanSettings(Settings):
     max_ratio: number(ge=0, le=1000) = Field(  # a sentence by a letter is below it
         0, description="Most characters of the longer side per character of the shorter one."
     )
-    duplicates: Literal["keep", "drop"] = Field(
+    duplicates: Literal["keep", "drop", "across"] = Field(
         "keep",
-        description="Repetitions of a pair within a corpus; needs 12 bytes of memory a pair.",
+        description="Repetitions of a pair: `drop` those within a corpus; `across`: also pairs of "
+        "corpora that stand before it in `corpora`. Memory: 12 bytes a pair up to 100M pairs; for "
+        "more, and for `across`, 0.6 GB and a byte a pair.",
     )
     language: LanguageFilter | None = Field(None, description="Sides in another language.")
     similarity: SimilarityFilter | None = Field(None, description="Sides of other meaning.")
