@@ -1,5 +1,6 @@
 """Laws of the hashes: one changes when what a job reads does, and only then."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -269,6 +270,36 @@ def forgetful():
     forget()
     yield
     forget()
+
+
+IMPORTS = {
+    "from ems.a import b": "a b",
+    "import os, ems.a": "a",
+    "if x:\n    from ems.a import (\n        b,  # (why)\n        c,\n    )": "a b c",
+    "from ems.a import \\\n    b": "a b",
+    "x = 1; import ems.a": "a",
+    "if x: from ems.a import b": "a b",
+    "from ems import a, errors": "a",
+}
+
+
+@pytest.mark.parametrize("text", IMPORTS)
+def test_an_import_is_seen_wherever_it_stands(text, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(f'"""Words."""\n\n{text}\n')
+    expected = {f"ems.{name}" for name in IMPORTS[text].split()}
+    seen = {name.replace("ems.a.", "ems.") for name in source._imports(path)}
+    assert seen == expected
+
+
+def test_reading_only_the_imports_of_a_file_misses_none(monkeypatch):
+    paths = sorted((ROOT / "ems").rglob("*.py"))
+    quick = {path: set(source._imports(path)) for path in paths}
+    monkeypatch.setattr(source, "_BOTH", re.compile(""))  # parse all of each file
+    source._imports.cache_clear()
+    assert len(paths) > 300
+    assert [path for path in paths if not quick[path] >= set(source._imports(path))] == []
+    source._imports.cache_clear()
 
 
 @pytest.mark.usefixtures("forgetful")
