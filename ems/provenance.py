@@ -117,7 +117,7 @@ def _tree(text: str) -> ast.AST:
     """Parse the imports of a module, or all of it unless each import stands on lines of its own.
 
     Snakemake asks for this at each start, in each job of a cluster too, and the imports alone take
-    a fifth of the time.
+    a third of the time.
     """
     if not _BOTH.search(_IMPORT.sub("", text)):
         with suppress(SyntaxError):  # a parenthesis in a comment, for example
