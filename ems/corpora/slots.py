@@ -38,7 +38,7 @@ def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
 
     The locks lie in `folder` (None: a temporary folder of this machine and user).
     """
-    folder = folder or _temporary_folder()
+    folder = folder or Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(NOT_IN_NAMES, "_", host)[:200]
     paths = [folder / f"{name}.{number}.lock" for number in range(limit)]
@@ -50,10 +50,6 @@ def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
         handle = _first_free(paths)
     with handle:
         yield
-
-
-def _temporary_folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
 
 
 def _first_free(paths: list[Path]) -> io.FileIO | None:
@@ -84,7 +80,8 @@ def held(path: Path) -> Iterator[io.FileIO]:
     Waits while another process holds it. A file that is empty at the end is removed.
     """
     name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
-    with _held(_temporary_folder() / f"{name}.lock"), _held(path) as handle:
+    here = Path(tempfile.gettempdir()) / f"ems-{os.getuid()}-{name}.lock"
+    with _held(here), _held(path) as handle:
         yield handle
 
 
