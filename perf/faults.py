@@ -166,7 +166,8 @@ def to_the_end(case: Case, left: list[dict], record: dict, limit: float, seed: s
 
 
 def verify(case: Case, record: dict, limit: float) -> None:
-    """Look for cut shards, as `ems verify` does by hand; follow its advice."""
+    """Look for cut files: a new start sees newer inputs, `ems verify` shards; follow the advice."""
+    to_the_end(case, [], record, limit, "")
     index = f"results/{case.experiment}/shards/shared/index.json"
     done: list[str] = []
     for _ in range(DEEP):

@@ -35,7 +35,7 @@ rule vocabulary:
         log=f"{LOGS}/vocabulary/{{vocabulary}}.log",
         costs=f"{COSTS}/text/vocabulary/{{vocabulary}}.json",
     resources:
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        mem_mb=lambda wildcards, attempt: 12000 * attempt,
         runtime=480,
     params:
         **stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
