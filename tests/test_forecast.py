@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, copied
+from conftest import ROOT, copied, copy_project
 from forecast_made import entries, typed
 from tables_made import write_cost
 
@@ -66,6 +66,23 @@ def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, word
         asked = job_of(entry).request
         shown = (asked.nodes, asked.gpus, asked.gpu_type, asked.cpus, asked.minutes)
         assert (*shown, asked.memory_mb) == typed(entry["sbatch"]), entry
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(1, 4), (3, 0), (3, 4)])
+def test_each_node_of_a_training_has_one_task_with_the_cpus_of_all_its_processes(
+    tmp_path, nodes, gpus
+):
+    """Of more tasks than nodes Slurm gives the first node all but one for each other node. The CPUs
+    are those of the setting, also if the machine that submits has fewer.
+    """
+    project = copy_project(tmp_path / "project")
+    project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
+    words = ("--profile", "slurm", "--config", f"gpus={gpus}", f"nodes={nodes}")
+    found = entries(project, tmp_path / "jobs.json", "--cores", "2", *words)
+    costs = "results/tiny/costs/train/ems.json"
+    (job,) = [entry for entry in found if costs in entry["parts"][0]["log"]]
+    assert typed(job["sbatch"])[:4] == (nodes, nodes * gpus, "", nodes * max(1, gpus))
+    assert nodes == 1 or f" --nodes={nodes} --ntasks={nodes} " in job["sbatch"]
 
 
 def test_what_a_profile_changes_stands_in_the_table(here):
