@@ -17,10 +17,10 @@ from tables_made import write_cost
 from ems.cli import main
 from ems.config import load_experiment, load_site
 from ems.errors import EmsError
-from ems.forecast.rates import SHRINK, Gpu, measured_here, shipped_rates
+from ems.forecast.rates import SHRINK, START, Gpu, measured_here, shipped_rates
 from ems.forecast.report import forecast
 from ems.forecast.requests import job_of, planned_jobs, request_of
-from ems.forecast.work import Workload
+from ems.forecast.work import Learning, Workload
 
 SITE = {  # a cluster's own names
     "default-resources": {"slurm_partition": "cpus", "slurm_account": "lab"},
@@ -255,6 +255,18 @@ def test_a_gpu_that_slurm_names_is_the_one_of_the_makers():
     assert Gpu(1, "nvidia_a100_80gb").flops(True) == Gpu(1, "a100").flops(True)
     assert Gpu(1, "").flops(True) == Gpu(1, "unheard_of").flops(True) == Gpu(1, "a100").flops(True)
     assert Gpu(1, "v100").flops(True) == Gpu(1, "v100").flops(False)  # it has no bfloat16
+
+
+def test_gpus_share_what_a_step_computes_and_looks_up_and_each_updates_all_parameters():
+    step, rates = Learning(1.0, 1.0, 1.0, half=False), shipped_rates()
+
+    def seconds(count, unit):
+        units = {"teraflops": 0.0, "gathered": 0.0, "updated": 0.0, unit: 1e6}
+        estimate = rates.on_gpus("train", units, step, 0, Gpu(count, "a100"))
+        return estimate.gpu_seconds / count - START
+
+    for unit, share in (("teraflops", 4), ("gathered", 4), ("updated", 1)):
+        assert seconds(1, unit) == pytest.approx(share * seconds(4, unit))
 
 
 def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here):
