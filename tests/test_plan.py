@@ -123,5 +123,5 @@ def test_a_queue_that_does_not_answer_is_not_taken_for_an_empty_one(queue):
 
 def test_a_machine_without_squeue_gets_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EmsError, match="squeue: .*No such file"):
+    with pytest.raises(EmsError, match=r"squeue: .*No such file"):
         check_queue()
