@@ -125,7 +125,8 @@ class Flag:
         elif self.default is REQUIRED:
             parser.add_argument(self.label, required=True, **options)
         else:
-            parser.add_argument(self.label, default=self.default, **options)
+            default = list(self.default) if get_origin(self.type) is list else self.default
+            parser.add_argument(self.label, default=default, **options)
 
     def options(self) -> dict[str, Any]:
         """Return the options of argparse that the type gives."""
@@ -144,7 +145,8 @@ class Flag:
         kind = self.note(Bounds) or (path if paths else str)
         if float in (self.type, *parts):
             kind = number
-        return {"type": kind, **(many if origin is list else {})}
+        several = {"action": "extend", **many}  # typed twice, the first is not forgotten
+        return {"type": kind, **(several if origin is list else {})}
 
     def outputs(self, value: Any) -> Iterator[Place]:
         """Yield the places that the command writes for a value of the flag."""

@@ -92,11 +92,18 @@ def check_queue() -> None:
 
     Such jobs go on by themselves, and a new Snakemake does not know them: it would start each of
     them a second time. Slurm's comment of a job names its rule; the one that Snakemake itself may
-    run in has none.
+    run in has none. Also raises `EmsError` if Slurm does not answer.
     """
     command = ["squeue", "--me", "--noheader", "--format=%A|%k|%Z"]
-    listed = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-    rows = [line.split("|", 2) for line in listed if line.count("|") >= 2]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = (getattr(error, "stderr", "") or str(error)).strip()
+        raise EmsError(
+            f"squeue: {reason}; so it is not known whether jobs of this folder still run. Run the "
+            "same command again when `squeue --me` works"
+        ) from None
+    rows = [line.split("|", 2) for line in listed.splitlines() if line.count("|") >= 2]
     here = {job for job, rule, folder in rows if folder == str(Path.cwd()) and rule[:5] == "rule_"}
     if here:
         jobs = " ".join(sorted(here, key=int))

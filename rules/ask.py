@@ -14,8 +14,7 @@ from snakemake_interface_executor_plugins.executors.base import AbstractExecutor
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_executor_plugins.settings import CommonSettings
 
-# As of a cluster: groups are formed, and threads are not cut to the cores of this machine. Nothing
-# may be changed on disk, hence the dry run.
+# As of a cluster, where groups are formed. Nothing may be changed on disk, hence the dry run.
 common_settings = CommonSettings(
     non_local_exec=True, implies_no_shared_fs=False, job_deploy_sources=False, dryrun_exec=True
 )

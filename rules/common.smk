@@ -326,9 +326,9 @@ def mined_of(wildcards):
     return f"{RESULTS}/models/{wildcards.system}/mined/manifest.json" if learns else []
 
 
-def processes(wildcards):
-    """How many processes train a system: one for each GPU, where it is not trained on CPUs."""
-    return max(1, gpus_of(wildcards))
+def cpus_of(wildcards):
+    """The CPUs that train a system on a machine, all its processes together: one process for each GPU, or one alone."""
+    return training(wildcards).threads * max(1, gpus_of(wildcards))
 
 
 def gpus_of(wildcards):

@@ -51,8 +51,9 @@ rule train:
     wildcard_constraints:
         system=one_of([name for name in TRAINED if name not in ON_NODES]),
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
-    threads: lambda wildcards: training(wildcards).threads * processes(wildcards)
+    threads: cpus_of
     resources:
+        cpus_per_task=cpus_of,  # Snakemake cuts `threads` to the cores of the machine that submits
         mem_mb=lambda wildcards, attempt: 8000 * (1 + attempt // 4),
         runtime=2880,
         gpu=gpus_of,
@@ -85,15 +86,15 @@ if ON_NODES:
     use rule train as train_on_nodes with:
         wildcard_constraints:
             system=one_of(ON_NODES),
-        threads: lambda wildcards: training(wildcards).threads
         resources:
             **({"gres": f"gpu:{PLAN.site.gpus}"} if PLAN.site.gpus else {}),
+            cpus_per_task=cpus_of,
             mem_mb=lambda wildcards, attempt: 8000 * (1 + attempt // 4),
             runtime=2880,
             nodes=PLAN.site.nodes,
             processes=PLAN.site.gpus,
             mpi="srun",
-            tasks=PLAN.site.nodes * max(1, PLAN.site.gpus),
+            tasks=PLAN.site.nodes,  # with more Slurm could give one node most of the CPUs
             tasks_per_gpu=0,  # said by the line above
             slurm_extra=WARNED,
 

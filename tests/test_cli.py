@@ -1,6 +1,7 @@
 """Laws of the command line: an error is one line and exit status 1, and the log file tells the
 story."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -43,6 +44,18 @@ def cleaning(ems, archive, *keys):
     """A command line that cleans the archive; `keys`: its evaluation sentences."""
     write_keys({key: ["tatoeba/de"] for key in keys}, ems.folder / "keys.tsv")
     return [*CLEAN, "--archives", archive, "--keys", "keys.tsv", "--out", "out.tsv"]
+
+
+# --- flags
+
+
+@pytest.mark.parametrize("line", ["--profile a b", "--profile a --profile b"])
+def test_a_flag_of_several_values_may_be_typed_several_times(line):
+    parser = argparse.ArgumentParser()
+    for flag in flags_of(COMMANDS["check"]):
+        flag.add_to(parser)
+    for _ in range(2):
+        assert parser.parse_args(line.split()).profile == ["a", "b"]
 
 
 # --- what a stage was planned with

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, copied
+from conftest import ROOT, copied, copy_project
 from forecast_made import entries, typed
 from tables_made import write_cost
 
 from ems.cli import main
 from ems.config import load_experiment, load_site
 from ems.errors import EmsError
-from ems.forecast.rates import SHRINK, Gpu, measured_here, shipped_rates
+from ems.forecast.rates import SHRINK, START, Gpu, measured_here, shipped_rates
 from ems.forecast.report import forecast
 from ems.forecast.requests import job_of, planned_jobs, request_of
-from ems.forecast.work import Workload
+from ems.forecast.work import Learning, Workload
 
 SITE = {  # a cluster's own names
     "default-resources": {"slurm_partition": "cpus", "slurm_account": "lab"},
@@ -66,6 +66,23 @@ def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, word
         asked = job_of(entry).request
         shown = (asked.nodes, asked.gpus, asked.gpu_type, asked.cpus, asked.minutes)
         assert (*shown, asked.memory_mb) == typed(entry["sbatch"]), entry
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(1, 4), (3, 0), (3, 4)])
+def test_each_node_of_a_training_has_one_task_with_the_cpus_of_all_its_processes(
+    tmp_path, nodes, gpus
+):
+    """Of more tasks than nodes Slurm gives the first node all but one for each other node. The CPUs
+    are those of the setting, also if the machine that submits has fewer.
+    """
+    project = copy_project(tmp_path / "project")
+    project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
+    words = ("--profile", "slurm", "--config", f"gpus={gpus}", f"nodes={nodes}")
+    found = entries(project, tmp_path / "jobs.json", "--cores", "2", *words)
+    costs = "results/tiny/costs/train/ems.json"
+    (job,) = [entry for entry in found if costs in entry["parts"][0]["log"]]
+    assert typed(job["sbatch"])[:4] == (nodes, nodes * gpus, "", nodes * max(1, gpus))
+    assert nodes == 1 or f" --nodes={nodes} --ntasks={nodes} " in job["sbatch"]
 
 
 def test_what_a_profile_changes_stands_in_the_table(here):
@@ -238,6 +255,18 @@ def test_a_gpu_that_slurm_names_is_the_one_of_the_makers():
     assert Gpu(1, "nvidia_a100_80gb").flops(True) == Gpu(1, "a100").flops(True)
     assert Gpu(1, "").flops(True) == Gpu(1, "unheard_of").flops(True) == Gpu(1, "a100").flops(True)
     assert Gpu(1, "v100").flops(True) == Gpu(1, "v100").flops(False)  # it has no bfloat16
+
+
+def test_gpus_share_what_a_step_computes_and_looks_up_and_each_updates_all_parameters():
+    step, rates = Learning(1.0, 1.0, 1.0, half=False), shipped_rates()
+
+    def seconds(count, unit):
+        units = {"teraflops": 0.0, "gathered": 0.0, "updated": 0.0, unit: 1e6}
+        estimate = rates.on_gpus("train", units, step, 0, Gpu(count, "a100"))
+        return estimate.gpu_seconds / count - START
+
+    for unit, share in (("teraflops", 4), ("gathered", 4), ("updated", 1)):
+        assert seconds(1, unit) == pytest.approx(share * seconds(4, unit))
 
 
 def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here):

@@ -1,5 +1,6 @@
 """Laws of the plan: what is missing is said before any job starts, unless no job needs it here."""
 
+import os
 import sys
 
 import pytest
@@ -7,7 +8,7 @@ from experiments_made import REAL, Settings, edited
 from names_made import ON_SLURM
 
 from ems.errors import EmsError
-from ems.plan import check_cluster, plan, plans_jobs, segments_elsewhere
+from ems.plan import check_cluster, check_queue, plan, plans_jobs, segments_elsewhere
 from ems.segmenters.base import check_available
 
 
@@ -90,3 +91,37 @@ def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(submitting
     monkeypatch.chdir(submitting.root)
     monkeypatch.setattr(sys, "executable", "/big disk/.venv/bin/python")
     assert "Slurm's jobs start '/big disk/.venv/bin/python', whose path must be" in refused()
+
+
+@pytest.fixture
+def queue(tmp_path, monkeypatch):
+    """Make `squeue` a script of these lines."""
+
+    def write(text):
+        (program := tmp_path / "squeue").write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.chdir(tmp_path)
+    return write
+
+
+def test_jobs_of_a_killed_snakemake_are_named_and_no_others(queue, tmp_path):
+    own = [f"echo '{job}|{comment}|{tmp_path}'" for job, comment in ((31, "rule_a"), (4, "mine"))]
+    queue("\n".join([*own, "echo '5|rule_train|/elsewhere'", "echo '7|rule_x|" + f"{tmp_path}'"]))
+    with pytest.raises(EmsError, match=r"from this folder: 7 31\. .* scancel 7 31$"):
+        check_queue()
+    queue("\n".join(own[1:]))
+    check_queue()
+
+
+def test_a_queue_that_does_not_answer_is_not_taken_for_an_empty_one(queue):
+    queue("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+    with pytest.raises(EmsError, match=r"squeue: .*Unable to contact slurm controller"):
+        check_queue()
+
+
+def test_a_machine_without_squeue_gets_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EmsError, match=r"squeue: .*No such file"):
+        check_queue()

@@ -22,7 +22,7 @@ from conftest import copy_project
 from https_made import CERTIFICATES, File, Files, good, https_site, serving, slow, stall
 from mirror_made import translations, write_opus, write_tatoeba
 
-from ems.corpora.slots import alone
+from ems.corpora.slots import alone, held
 from ems.train.identity import claimed
 
 NETWORK = """
@@ -246,6 +246,22 @@ def test_what_another_process_makes_while_one_waits_is_kept(tmp_path):
     assert run.returncode == 0, log
     assert "another process has just made it; kept" in log
     assert [path.name for path in out.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize("look", [0, 1])
+def test_a_lock_that_a_third_process_removes_while_one_looks_at_it_is_made_again(
+    tmp_path, monkeypatch, look
+):
+    path, looks, stat = tmp_path / "x", iter(range(100)), Path.stat
+
+    def removed(self, **options):
+        if self == path and os.path.isfile(path) and next(looks) == look:
+            os.unlink(path)
+        return stat(self, **options)
+
+    monkeypatch.setattr(Path, "stat", removed)
+    with held(path) as handle:
+        assert os.path.samestat(os.stat(path), os.fstat(handle.fileno()))
 
 
 def test_what_was_there_before_the_plan_is_made_again(tmp_path, monkeypatch):

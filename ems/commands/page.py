@@ -50,7 +50,7 @@ def _table(flags: list[Flag]) -> Iterator[str]:
 def _value(flag: Flag) -> str:
     """Say in words what a flag takes."""
     options = flag.options()
-    if options.get("action"):
+    if options.get("action") == "store_true":
         return "no value"
     several = ", several" if "nargs" in options else ""
     if "choices" in options:

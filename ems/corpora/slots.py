@@ -21,7 +21,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ems.progress import log
@@ -128,6 +128,7 @@ def _lock_path(path: Path) -> io.FileIO:
         if not _lock(handle):
             log.info("%s: another process is writing it; waiting", path)
             _lock(handle, wait=True)
-        if path.exists() and os.path.samestat(path.stat(), os.fstat(handle.fileno())):
-            return handle
+        with suppress(FileNotFoundError):
+            if os.path.samestat(path.stat(), os.fstat(handle.fileno())):
+                return handle
         handle.close()  # the other process moved or removed the file

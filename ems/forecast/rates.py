@@ -30,7 +30,7 @@ GPU, BANDWIDTH = "A100", 1.5e12  # bytes/s
 UTILISATION = 0.3  # of the peak: the goals are 25 % for small steps and 35 % for large ones
 LAUNCH = 0.015  # seconds of a step: 1,100 to 1,400 operators of about 10 microseconds
 START = 30.0  # seconds: PyTorch, CUDA, the shards
-MOVED = {"gathered": 24e9, "updated": 28e12}  # bytes: forward, backward; Adam's reads and writes
+GATHERED, UPDATED = 24e9, 28e12  # bytes a unit: forward, backward; Adam's reads and writes
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,10 @@ class Rates:
 
     def on_gpus(self, stage: str, units: Units, step: Learning, steps: int, gpu: "Gpu") -> Estimate:
         """Return what a training or a benchmark takes on `gpu`, its processes' CPUs included."""
-        computed = units["teraflops"] * 1e12 / gpu.flops(step.half)
-        moved = sum(units.get(unit, 0) * size for unit, size in MOVED.items()) / BANDWIDTH
-        busy = max(computed / gpu.count + moved, steps * LAUNCH)
+        shared = units["teraflops"] * 1e12 / gpu.flops(step.half)
+        shared += units.get("gathered", 0) * GATHERED / BANDWIDTH
+        updated = units.get("updated", 0) * UPDATED / BANDWIDTH  # by each process, all of them
+        busy = max(shared / gpu.count + updated, steps * LAUNCH)
         if stage == "train":
             seconds = START + busy
             return Estimate(seconds * gpu.count, seconds * gpu.count)

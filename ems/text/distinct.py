@@ -64,14 +64,13 @@ def _scratch(folder: Path) -> Iterator[None]:
 
 def _write_hashes(path: Path, writer: BinaryIO) -> int:
     """Append the hashes of the pairs of a file; return their number."""
-    progress, count = Progress(f"read {path}", path.stat().st_size, "bytes"), 0
-    for first, second, lines in read_columns(path):
+    progress = Progress(f"read {path}", None, "pairs")
+    for first, second, _ in read_columns(path):
         texts = list(map("\t".join, zip(first, second, strict=True)))
         writer.write(hashes_of(texts).tobytes())
-        count += len(texts)
-        progress.add(sum(map(len, texts)) + sum(map(len, lines)) + 2 * len(texts))
+        progress.add(len(texts))
     progress.close()
-    return count
+    return progress.done
 
 
 def _write_rows(rows: Iterable[Pair], texts: Path, writer: BinaryIO) -> None:
