@@ -6,8 +6,9 @@ import shutil
 import socket
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import psutil
 from conftest import needs
 
 # the shipped profile; it looks at the queue more often, since nobody else waits for this one
@@ -66,11 +67,21 @@ class Cluster:
         self.call("slurmd", "-N", node, "-f", str(self.config))
 
     def stop(self):
-        """Cancel what runs and stop the daemons."""
-        self.call("scancel", "--user", getpass.getuser())
-        for pid in (self.root / "run").glob("*.pid"):
-            subprocess.run(["kill", pid.read_text().strip()])
-        time.sleep(1)
+        """Cancel what runs, wait until it is gone, and stop the daemons."""
+        for _ in range(100):
+            if not self.call("squeue", "-h"):
+                break
+            self.call("scancel", "--user", getpass.getuser())
+            time.sleep(0.2)
+        daemons = []
+        for path in (self.root / "run").glob("*.pid"):
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(int(path.read_text()))
+                if process.name().startswith("slurm"):  # else one that was killed had this number
+                    process.terminate()
+                    daemons.append(process)
+        for process in psutil.wait_procs(daemons, timeout=10)[1]:
+            process.kill()
 
     def call(self, *command):
         """Run a Slurm command; its output."""
@@ -166,6 +177,16 @@ def on(cluster, project):
     project.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
     project.environment["PATH"] = f"{first}:{cluster.environment['PATH']}"
     return project
+
+
+def warn(cluster):
+    """Send the steps of the running jobs USR1, as the profile's `--signal=USR1@120` does; return
+    the number of the first job, None if none runs.
+    """
+    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+    if running:
+        cluster.call("scancel", "--signal=USR1", *running)
+    return running[0] if running else None
 
 
 def once_saved(project, run, text, act):
