@@ -5,16 +5,30 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from contextlib import contextmanager, suppress
 
 import psutil
 from conftest import needs
 
-# the shipped profile; it looks at the queue more often, since nobody else waits for this one
-PROFILE = ("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "1")
+PROFILE = ("--profile", "slurm")  # as it is shipped
 PORT = 17827  # of the controller; the nodes have the next ones
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel", "sinfo")
+# Snakemake that looks at the queue every second. The executor's own waits grow by ten seconds with
+# each look at which no job has ended: for most of a test it would sleep.
+SNAKEMAKE = f"""#!{sys.executable}
+import asyncio
+import sys
+from snakemake.cli import main
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+
+async def sleep(self):
+    await asyncio.sleep(1)
+
+RemoteExecutor.sleep = sleep
+sys.exit(main())
+"""
 
 
 class Cluster:
@@ -171,11 +185,21 @@ def running(root, nodes=1, port=PORT, **more):
         cluster.stop()
 
 
+def impatient(folder):
+    """A folder for the front of PATH, with a Snakemake that does not sleep long (SNAKEMAKE)."""
+    program = folder / "impatient" / "snakemake"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(SNAKEMAKE)
+    program.chmod(0o755)
+    return program.parent
+
+
 def on(cluster, project):
-    """The project, with the environment of the cluster's users."""
+    """The project, with the environment of the cluster's users and an impatient Snakemake."""
     first = project.environment["PATH"].split(":")[0]
     project.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
-    project.environment["PATH"] = f"{first}:{cluster.environment['PATH']}"
+    path = (str(impatient(cluster.root)), first, cluster.environment["PATH"])
+    project.environment["PATH"] = os.pathsep.join(path)
     return project
 
 
