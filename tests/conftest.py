@@ -23,15 +23,19 @@ SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has 
 # several tests, or their programs, run at a time: none waits for another one's core by counting
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 LONG = [
-    *("workflow_ems62", "workflow", "workflow_killed", "dvc", "slurm", "workflow_damaged"),
-    *("workflow_mirror", "perf", "lightweight", "mteb", "remotes", "slurm_sites", "slurm_nodes"),
-]  # these files take minutes
+    *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
+    *("slurm_nodes", "workflow_damaged", "slurm_sites", "fuzz", "workflow_mirror", "mteb"),
+    *("thousand_jobs", "extend", "workflow_start", "export", "document_corpora", "any_pairs"),
+    *("lightweight", "multiway", "workflow_export", "distributed_train", "remotes"),
+]  # of a minute and more, the longest first
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files first, so that at the end no worker waits for another one's."""
     ranks = {f"test_{name}": rank for rank, name in enumerate(LONG)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(LONG)))
+
+
 STARTED: list[subprocess.Popen[str]] = []  # by `Project.start` in the test that runs
 
 
