@@ -27,7 +27,7 @@ LONG = [
     *("slurm_nodes", "workflow_damaged", "slurm_sites", "fuzz", "workflow_mirror", "mteb"),
     *("thousand_jobs", "extend", "workflow_start", "export", "document_corpora", "any_pairs"),
     *("lightweight", "multiway", "workflow_export", "distributed_train", "remotes"),
-]  # of a minute and more, the longest first
+]  # of half a minute and more, about the longest first
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
