@@ -83,7 +83,7 @@ SCALES = {
         experiment="tiny",
         changes={
             "model": {"table": 32, "ngrams": 1000},
-            "train": {"device": "cpu", "batch_pairs": 32, "checkpoint_every": 50},
+            "train": {"device": "cpu", "batch_pairs": 32, "checkpoint_every": 10},
         },
         steps=200,
         seconds=20,

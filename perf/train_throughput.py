@@ -34,7 +34,7 @@ from ems.train.speed import StepFlops, peak_flops
 REPEATS = 3
 PRECISIONS = get_args(TrainSettings.model_fields["precision"].annotation)
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,), "13x384": (32_000,), "12x512": (32_000,)}
-DEMO_PIECES = (1_200, 1_500)
+DEMO_PIECES = 1_200
 NAMES = {
     "contrastive": "ours, contrastive only",
     "ems": "ours, full EMS loss",
@@ -109,9 +109,7 @@ def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -
 
 def run_all(folder: Path, options: argparse.Namespace) -> tuple[Results, list[str]]:
     """Return the medians over the rounds, and the trainers of which a run failed."""
-    wanted = PIECES[options.size]
-    if options.demo:
-        wanted = DEMO_PIECES[: len(wanted)]
+    wanted = (DEMO_PIECES,) if options.demo else PIECES[options.size]
     true = prepare(folder, None if options.demo else options.shared, options.size, wanted)
     runs: dict[tuple[str, int], list[dict[str, float]]] = {}
     failed: list[str] = []

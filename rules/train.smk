@@ -50,6 +50,7 @@ rule train:
         costs=f"{COSTS}/train/{{system}}.json",
     wildcard_constraints:
         system=one_of([name for name in TRAINED if name not in ON_NODES]),
+    priority: 1  # before benchmarks of other systems: what takes longest must not start last
     retries: 10 if ON_CLUSTER else 0  # a node that is taken away ends an attempt; the next one resumes
     threads: cpus_of
     resources:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,15 +23,20 @@ SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has 
 # several tests, or their programs, run at a time: none waits for another one's core by counting
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 LONG = [
-    *("workflow_ems62", "workflow", "workflow_killed", "dvc", "slurm", "workflow_damaged"),
-    *("workflow_mirror", "perf", "lightweight", "mteb", "remotes", "slurm_sites", "slurm_nodes"),
-]  # these files take minutes
+    *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
+    *("slurm_nodes", "workflow_damaged", "slurm_sites", "fuzz", "workflow_mirror", "mteb"),
+    *("thousand_jobs", "extend", "workflow_start", "export", "document_corpora", "any_pairs"),
+    *("lightweight", "multiway", "workflow_export", "distributed_train", "remotes"),
+]  # of half a minute and more, about the longest first
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files first, so that at the end no worker waits for another one's."""
     ranks = {f"test_{name}": rank for rank, name in enumerate(LONG)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(LONG)))
+
+
+STARTED: list[subprocess.Popen[str]] = []  # by `Project.start` in the test that runs
 
 
 def needs(present: object, message: str) -> None:
@@ -71,7 +77,7 @@ class Project:
     def start(self, *command: str) -> subprocess.Popen[str]:
         """Start a command in a session of its own, its output in `started.log`."""
         with open(self.folder / "started.log", "w") as log:
-            return subprocess.Popen(
+            run = subprocess.Popen(
                 command,
                 cwd=self.folder,
                 env=self.environment,
@@ -80,6 +86,8 @@ class Project:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+        STARTED.append(run)
+        return run
 
     def jobs(self) -> Iterator[tuple[psutil.Process, set[str]]]:
         """The running `ems` processes of the project, with their words."""
@@ -149,6 +157,17 @@ def copied(project: Project, folder: Path) -> Project:
     """Return a copy of a project in a new folder, times and all."""
     shutil.copytree(project.folder, folder, symlinks=True)
     return Project(folder)
+
+
+@pytest.fixture(autouse=True)
+def nothing_outlives_its_test() -> Iterator[None]:
+    """Kill what a failed test has started and left, and all that it started."""
+    yield
+    while STARTED:
+        run = STARTED.pop()
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
 
 
 @pytest.fixture(scope="session")

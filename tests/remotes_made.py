@@ -93,6 +93,8 @@ def running(command, port, log, **options):
                 break
             assert server.poll() is None, Path(log).read_text()
             time.sleep(0.1)
+        else:
+            raise RuntimeError(f"nothing listens on port {port}:\n{Path(log).read_text()}")
         yield
     finally:
         server.terminate()

@@ -5,15 +5,30 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import psutil
 from conftest import needs
 
-# the shipped profile; it looks at the queue more often, since nobody else waits for this one
-PROFILE = ("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "1")
+PROFILE = ("--profile", "slurm")  # as it is shipped
 PORT = 17827  # of the controller; the nodes have the next ones
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel", "sinfo")
+# Snakemake that looks at the queue every second. The executor's own waits grow by ten seconds with
+# each look at which no job has ended: for most of a test it would sleep.
+SNAKEMAKE = f"""#!{sys.executable}
+import asyncio
+import sys
+from snakemake.cli import main
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+
+async def sleep(self):
+    await asyncio.sleep(1)
+
+RemoteExecutor.sleep = sleep
+sys.exit(main())
+"""
 
 
 class Cluster:
@@ -66,11 +81,21 @@ class Cluster:
         self.call("slurmd", "-N", node, "-f", str(self.config))
 
     def stop(self):
-        """Cancel what runs and stop the daemons."""
-        self.call("scancel", "--user", getpass.getuser())
-        for pid in (self.root / "run").glob("*.pid"):
-            subprocess.run(["kill", pid.read_text().strip()])
-        time.sleep(1)
+        """Cancel what runs, wait until it is gone, and stop the daemons."""
+        for _ in range(100):
+            if not self.call("squeue", "-h"):
+                break
+            self.call("scancel", "--user", getpass.getuser())
+            time.sleep(0.2)
+        daemons = []
+        for path in (self.root / "run").glob("*.pid"):
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(int(path.read_text()))
+                if process.name().startswith("slurm"):  # else one that was killed had this number
+                    process.terminate()
+                    daemons.append(process)
+        for process in psutil.wait_procs(daemons, timeout=10)[1]:
+            process.kill()
 
     def call(self, *command):
         """Run a Slurm command; its output."""
@@ -160,12 +185,32 @@ def running(root, nodes=1, port=PORT, **more):
         cluster.stop()
 
 
+def impatient(folder):
+    """A folder for the front of PATH, with a Snakemake that does not sleep long (SNAKEMAKE)."""
+    program = folder / "impatient" / "snakemake"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(SNAKEMAKE)
+    program.chmod(0o755)
+    return program.parent
+
+
 def on(cluster, project):
-    """The project, with the environment of the cluster's users."""
+    """The project, with the environment of the cluster's users and an impatient Snakemake."""
     first = project.environment["PATH"].split(":")[0]
     project.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
-    project.environment["PATH"] = f"{first}:{cluster.environment['PATH']}"
+    path = (str(impatient(cluster.root)), first, cluster.environment["PATH"])
+    project.environment["PATH"] = os.pathsep.join(path)
     return project
+
+
+def warn(cluster):
+    """Send the steps of the running jobs USR1, as the profile's `--signal=USR1@120` does; return
+    the number of the first job, None if none runs.
+    """
+    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+    if running:
+        cluster.call("scancel", "--signal=USR1", *running)
+    return running[0] if running else None
 
 
 def once_saved(project, run, text, act):

@@ -16,6 +16,7 @@ from ems.errors import EmsError
 from ems.text import clean as module
 from ems.text.clean import Source, clean_corpus
 from ems.text.distinct import distinct, first_ones
+from ems.text.evalkeys import write_keys
 from ems.text.filters import Report
 from ems.text.seen import hashes_of
 from ems.text.tsv import read_tsv
@@ -80,15 +81,10 @@ def test_hashes_at_the_ends_of_the_range_are_in_some_part(tmp_path):
 def cleaned(experiment, folder, name, pairs, *earlier):
     """The clean pair file of a corpus, its pairs, and its report."""
     path = moses_of(folder / name / "de-en.txt.zip", pairs, corpus=name)
-    (folder / "keys.tsv").touch()
-    experiment_keys = folder / "evalkeys.tsv"
-    if not experiment_keys.exists():
-        from ems.text.evalkeys import write_keys
-
-        write_keys({}, experiment_keys)
+    write_keys({}, folder / "evalkeys.tsv")
     source = Source(name, "v1", "de-en", (path,), earlier=earlier)
     out = folder / name / "de-en.tsv"
-    report = clean_corpus(experiment, source, experiment_keys, out)
+    report = clean_corpus(experiment, source, folder / "evalkeys.tsv", out)
     assert sorted(item.name for item in out.parent.iterdir()) == sorted(
         ["de-en.json", "de-en.tsv", "de-en.txt.zip"]
     )

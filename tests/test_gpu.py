@@ -116,7 +116,7 @@ def test_a_part_that_fails_is_said_and_the_others_run(project):
     for name in ("perf/train_throughput.py", "ems/train/job.py"):
         with open(project.folder / name, "a") as file:
             file.write("\nif __name__ != 'train_throughput':\n    raise ValueError('broken')\n")
-    done = project.run(*command("--seconds=1"), expect=1).stdout
+    done = project.run(*command("--seconds=1", "--sizes=ems"), expect=1).stdout
     values = last_line(done)
     failed = {"pairs_per_s_ems", "mfu_ems", "mfu_13x384", "ratio_st", "tatoeba58", "flores"}
     assert {key for key, value in values.items() if value == "failed"} == failed
@@ -126,7 +126,7 @@ def test_a_part_that_fails_is_said_and_the_others_run(project):
 
 
 def test_a_training_that_is_stopped_goes_on_with_the_next_call(project):
-    words = command("--seconds=15", "--parts=training")
+    words = command("--seconds=6", "--parts=training")
     log = project.folder / "results/gpu/cpu/logs/trained.log"
     run = project.start(*words)
     while run.poll() is None and not (log.exists() and "checkpoint at step" in log.read_text()):

@@ -159,7 +159,8 @@ for my $code (0 .. 0x10ffff) {
     my $alnum = $c =~ /\p{IsAlpha}/ || $c =~ /\p{IsDigit}/;
     die "IsAlnum" unless !!$alnum == !!($c =~ /\p{IsAlnum}/);
     die "white space" if $c =~ /\s/ && ($alnum || $c =~ /\p{IsN}/);
-    print join(" ", map { $c =~ /$_/ ? 1 : 0 } @ARGV), "\n";
+    my @kinds = grep { $c =~ /$ARGV[$_]/ } 0 .. $#ARGV;
+    print join(" ", $code, @kinds), "\n" if @kinds;
 }
 """
 
@@ -170,11 +171,11 @@ def of_perl():
     version, *rows = subprocess.run(
         command, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    kinds = zip(*(row.split() for row in rows), strict=True)
-    return version, {
-        name: {code for code, one in enumerate(kind) if one == "1"}
-        for name, kind in zip(KINDS, kinds, strict=True)
-    }
+    kinds = {name: set() for name in KINDS}
+    for code, *places in (map(int, row.split()) for row in rows):
+        for place in places:
+            kinds[list(KINDS)[place]].add(code)
+    return version, kinds
 
 
 def ranges(codes):

@@ -138,10 +138,33 @@ def test_the_throughput_of_the_trainer_ends_in_its_six_figures(tmp_path):
         {"st"} if peer else set()
     )
     for sizes in measures["trainers"].values():
-        assert list(sizes) == ["1200", "1500"]
+        assert list(sizes) == ["1200"]
         assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in sizes.values())
     rates = {name: sizes["1200"]["pairs_per_s"] for name, sizes in measures["trainers"].items()}
     assert abs(measures["contrastive_vs_plain"] - rates["contrastive"] / rates["plain"]) < 1e-6
+
+
+def test_a_ratio_of_trainers_is_that_of_the_smallest_vocabulary_or_of_the_largest(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    from train_throughput import summary
+
+    rates = {"contrastive": (60, 50), "ems": (40, 30), "ems-quarter": (55, 40)}
+    rates |= {"plain": (20, 10), "st": (16, 12)}
+    results = {
+        name: {
+            size: {"pairs_per_s": rate, "rss_anon_mb": rate}
+            for size, rate in zip(("8000", "32000"), of, strict=True)
+        }
+        for name, of in rates.items()
+    }
+    assert summary(results) == {
+        "contrastive_vs_st": 60 / 16,
+        "ems_vs_st": 40 / 16,
+        "ems32k_vs_st": 30 / 12,
+        "quarter32k_vs_contrastive": 40 / 50,
+        "contrastive_vs_plain": 60 / 20,
+        "peak_mb": 30,
+    }
 
 
 def test_the_throughput_of_evaluation_ends_in_its_four_figures(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from conftest import copy_project
 from names_made import ON_SLURM, quoted
-from slurm_made import PROFILE, on, once_saved, running
+from slurm_made import PROFILE, on, once_saved, running, warn
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +83,6 @@ def _check_nothing_leaked(project):
 # --- a warning before the time is over
 
 
-def _warn_training(cluster):
-    """Send the training job USR1 as `--signal=USR1@120` does, to its steps; the job's number."""
-    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
-    if running:
-        cluster.call("scancel", "--signal=USR1", *running)
-    return running and running[0]
-
-
 def test_a_training_that_slurm_warns_saves_and_is_submitted_again(cluster, finished):
     """It is warned in its first attempt; the second goes on and gives the same model."""
     project = on(cluster, finished)
@@ -101,7 +93,7 @@ def test_a_training_that_slurm_warns_saves_and_is_submitted_again(cluster, finis
     run = project.start(
         "snakemake", *PROFILE, "--", f"{model.relative_to(project.folder)}/model.json"
     )
-    job = once_saved(project, run, "checkpoint at step", lambda: _warn_training(cluster))
+    job = once_saved(project, run, "checkpoint at step", lambda: warn(cluster))
     output = (project.folder / "started.log").read_text
     assert run.wait() == 0, output()[-5000:]
     attempts = [entry for entry in cluster.jobs() if entry["Comment"].startswith("rule_train_")]

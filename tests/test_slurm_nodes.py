@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 from conftest import copied
-from slurm_made import PROFILE, on, once_saved, running
+from slurm_made import PROFILE, on, once_saved, running, warn
 from train_made import json_rows
 
 from ems.errors import EmsError
@@ -60,13 +60,13 @@ def trainings(cluster):
 
 def tasks_of(project, *nodes):
     """The processes of some nodes that train for a project."""
-    found = []
+    tasks = []
     for process in psutil.process_iter(["environ"]):
         environment = process.info["environ"] or {}
         here = environment.get("PWD") == str(project.folder)
         if here and environment.get("SLURMD_NODENAME") in nodes:
-            found.append(process)
-    return found
+            tasks.append(process)
+    return tasks
 
 
 def lose_a_node(cluster, project):
@@ -81,14 +81,6 @@ def lose_a_node(cluster, project):
     for process in [*daemons, *tasks]:
         process.kill()
     return True
-
-
-def warn(cluster):
-    """Send the step of the job what the profile's `--signal=USR1@120` sends; whether one runs."""
-    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
-    if running:
-        cluster.call("scancel", "--signal=USR1", *running)
-    return bool(running)
 
 
 def stop(cluster, project, run):
