@@ -1,10 +1,14 @@
 """Check a run as a whole before any job starts: settings, corpora, segmenters, the cluster."""
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +36,8 @@ OTHERS = {  # words of Snakemake's command line with which it neither runs nor a
     *("--report", "--cleanup-metadata", "--containerize"),
     "--executor=ask",  # rules/ask.py
 }
+AHEAD = 300.0  # seconds by which clocks of a network may differ
+TO_NOW = "find -H data results -newermt now -exec touch {} +"
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,28 @@ def check_cluster(run: Plan) -> None:
             f"Slurm's jobs start {sys.executable!r}, whose path must be of letters, digits, `/`, "
             "`.`, `_` and `-`: put the environment elsewhere"
         )
+
+
+def check_times(results: Path) -> None:
+    """Raise `EmsError` if files of an experiment are from the future: a clock was ahead.
+
+    Snakemake compares times, so until then it would take a new input for an old one.
+    """
+    latest, newest = max(_times(results), default=(0.0, ""))
+    ahead = latest - time.time()
+    if ahead > AHEAD:
+        raise EmsError(
+            f"{newest}: written {ahead / 3600:.1f} hours in the future, when a clock was ahead. "
+            f"Snakemake would take what is newer for older. Check the clock, then `{TO_NOW}`"
+        )
+
+
+def _times(folder: Path) -> Iterator[tuple[float, str]]:
+    """Yield the time of each file of a folder, and its path."""
+    for place, _, names in os.walk(folder):
+        for path in (os.path.join(place, name) for name in names):
+            with suppress(OSError):  # another process has just removed it
+                yield os.stat(path).st_mtime, path
 
 
 def check_queue() -> None:

@@ -88,6 +88,11 @@ class Mirror:
         """Serve again."""
         self.arm("", 0.0)
 
+    def failing(self) -> bool:
+        """True while requests fail."""
+        with self._lock:
+            return bool(self._way) and time.monotonic() <= self._until
+
     def trouble(self) -> tuple[str, float]:
         """Return how a request fails ("": not at all), and for how many seconds."""
         with self._lock:

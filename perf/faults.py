@@ -50,12 +50,12 @@ from pairs_made import ROOT, SHARED
 
 from ems.errors import EmsError
 from ems.files import write_json
+from ems.plan import TO_NOW
 
 ADVICE = re.compile(r"(?:delete (\S.*?) and )?make it(?: again)?: `([^`]+)`")
 AGAIN = re.compile(r"delete (\S.*?) and run the same command again")
-SKEW = "could indicate a clock skew"  # what Snakemake says of a file from the future
-TO_NOW = "find -H data results -newermt now -exec touch {} +"
-PLAIN = 4  # starts in a row that may fail without a fault
+SKEW = ("could indicate a clock skew", "in the future, when a clock was ahead")
+PLAIN = 4  # starts in a row that may fail without a fault, while the server serves
 LONGEST = 3600  # seconds of a command that an advice names
 DEEP = 5  # how often the command of an advice may fail with an advice of its own
 OTHERS = 10  # one run in so many is of an experiment after the first
@@ -68,7 +68,7 @@ def mend(case: Case, output: str, done: list[str], depth: int = 0) -> None:
     """Unlock the folder if it is locked, and follow the advice of every error."""
     if case.locked():
         run_here(case, f"{shlex.join(case.command)} --unlock", done)
-    if SKEW in output:
+    if any(words in output for words in SKEW):
         run_here(case, TO_NOW, done)
     for line in dict.fromkeys(output.splitlines()):
         advice, again = ADVICE.search(line), AGAIN.search(line)
@@ -147,7 +147,7 @@ def to_the_end(case: Case, left: list[dict], record: dict, limit: float, seed: s
     """Run an experiment under faults, again and again until it has ended. Raises `Lost`."""
     plain = 0
     while True:
-        before = len(record["faults"])
+        before, offline = len(record["faults"]), case.mirror.failing()
         run = case.start()
         strike(case, run, left, record["faults"], seed)
         if run.lasts(limit):
@@ -159,21 +159,20 @@ def to_the_end(case: Case, left: list[dict], record: dict, limit: float, seed: s
         record["starts"].append(start)
         if code == 0:
             return
-        plain = 0 if len(record["faults"]) > before else plain + 1
+        plain = 0 if offline or len(record["faults"]) > before else plain + 1
         if plain == PLAIN:
             raise Lost(f"{PLAIN} starts without a fault have failed: {run.log.name}")
         mend(case, output, start["then"])
 
 
 def verify(case: Case, record: dict, limit: float) -> None:
-    """Look for cut files: a new start sees newer inputs, `ems verify` shards; follow the advice."""
+    """Look for cut files: a new start sees newer inputs, `ems verify` the rest."""
     to_the_end(case, [], record, limit, "")
-    index = f"results/{case.experiment}/shards/shared/index.json"
+    index = Path(f"results/{case.experiment}/shards/shared/index.json")
+    places = "--data data" + (f" --index {index}" if (case.project / index).is_file() else "")
     done: list[str] = []
     for _ in range(DEEP):
-        if not (case.project / index).is_file():
-            return
-        code, output = run_here(case, f"ems verify --index {index}", done)
+        code, output = run_here(case, f"ems verify {places} --experiment {case.experiment}", done)
         if code == 0:
             return
         record["starts"].append({"log": "mended.log", "status": code, "then": done})

@@ -28,7 +28,15 @@ from ems.job_modules import (
     source_of,
     table_modules,
 )
-from ems.plan import check_cluster, check_queue, on_slurm, plan, plans_jobs, segments_elsewhere
+from ems.plan import (
+    check_cluster,
+    check_queue,
+    check_times,
+    on_slurm,
+    plan,
+    plans_jobs,
+    segments_elsewhere,
+)
 from ems.settings import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, captions, made_of, outputs_of, scores, times_of
@@ -51,6 +59,8 @@ try:
         elsewhere=not MAIN or workflow.output_settings.dryrun or segments_elsewhere(WORDS),
         jobs=STARTS,
     )
+    if STARTS:
+        check_times(Path("results") / PLAN.experiment.name)
     if ON_CLUSTER and STARTS:
         check_cluster(PLAN)
     if ON_CLUSTER and STARTS and not workflow.output_settings.dryrun:

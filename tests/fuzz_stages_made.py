@@ -92,6 +92,7 @@ index --training shards/train/de-en shards/train/de shards/train/en --validation
     --out shards/index.json
 inspect --index shards/index.json --pair de-en --row 3 --vocabulary vocab/vocabulary.model
 verify --index shards/index.json
+verify --data data
 train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model --state
     state/ems --times costs/train/ems.times.jsonl --out models/ems --costs costs/train/ems.json
 mine-documents {x} --system coherent --shards shards/index.json --model models/ems --out mined

@@ -31,10 +31,11 @@ from damaged_made import (
 )
 from experiments_made import shipped
 
-from ems.corpora.content import check_file
+from ems.corpora.content import check_downloads, check_file
 from ems.corpora.moses import count_pairs
 from ems.damaged import Damaged, advice
 from ems.encode import SentenceEncoder
+from ems.errors import EmsError
 from ems.shards.index import read_index, shards_in
 from ems.shards.inspect import verify
 from ems.shards.reader import PairStore
@@ -125,6 +126,19 @@ def test_a_damaged_file_is_one_line_that_says_what_makes_it_again(path, damage, 
     if (path, damage) not in SILENT:
         spoil(path, damage)
         check(READERS[path])
+
+
+def test_every_download_that_changed_is_found_and_one_that_was_deleted_is_none(spoil):
+    count, damaged = check_downloads(Path("data"))
+    assert count > 10
+    assert damaged == []
+    spoil(ARCHIVE, cut)
+    spoil(TATOEBA, flip)
+    other = ARCHIVE.with_name("en-zh.txt.zip")
+    spoil(other, os.unlink)
+    assert [error.path for error in check_downloads(Path("data"))[1]] == [TATOEBA, ARCHIVE]
+    with pytest.raises(EmsError, match="absent: no such folder; name the folder `data`"):
+        check_downloads(Path("absent"))
 
 
 LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]

@@ -2,13 +2,14 @@
 
 import os
 import sys
+import time
 
 import pytest
 from experiments_made import REAL, Settings, edited
 from names_made import ON_SLURM
 
 from ems.errors import EmsError
-from ems.plan import check_cluster, check_queue, plan, plans_jobs, segments_elsewhere
+from ems.plan import check_cluster, check_queue, check_times, plan, plans_jobs, segments_elsewhere
 from ems.segmenters.base import check_available
 
 
@@ -47,6 +48,27 @@ def test_one_that_runs_elsewhere_is_in_the_plan_but_a_mistake_is_an_error_everyw
     (bare / "configs/mine.yaml").write_text("seed: x\n")
     with pytest.raises(EmsError, match=r"mine\.yaml"):
         plan(root=bare, elsewhere=True)
+
+
+# --- times
+
+
+DATES = [(-24, False), (0.05, False), (0.2, True), (24, True)]  # hours ahead, refused
+
+
+@pytest.mark.parametrize(("hours", "refused"), DATES)
+def test_results_from_the_future_are_refused_but_not_for_some_minutes(tmp_path, hours, refused):
+    check_times(tmp_path / "absent")
+    now = time.time()
+    for name, ahead in (("old.tsv", -1), ("deep/new.tsv", hours)):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (now, now + 3600 * ahead))
+    if not refused:
+        return check_times(tmp_path)
+    with pytest.raises(EmsError, match=rf"deep/new\.tsv: written {hours:.1f} hours in the future"):
+        check_times(tmp_path)
 
 
 # --- Slurm

@@ -27,8 +27,8 @@ def test_every_value_in_a_shell_text_is_quoted_and_a_source_with_a_hyphen_is_no_
     assert "--source {params" not in text
 
 
-ORDER = ["input", "output", "log", "wildcard_constraints", "retries", "group", "threads"]
-ORDER += ["resources", "params", "shell"]
+ORDER = ["input", "output", "log", "wildcard_constraints", "priority", "retries", "group"]
+ORDER += ["threads", "resources", "params", "shell"]
 
 
 ON_A_CLUSTER = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard "

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,16 @@ def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(tin
 def test_the_report_is_made_of_the_run(finished):
     finished.snakemake("--report", "results/report.html")
     assert "tatoeba" in (finished.folder / "results/report.html").read_text()
+
+
+def test_results_from_the_future_stop_the_workflow_until_they_have_the_time_of_now(finished):
+    path = finished.folder / "results/tiny/tables/tatoeba.csv"
+    tomorrow = time.time() + 86_400
+    os.utime(path, (tomorrow, tomorrow))
+    output = finished.snakemake("-n", "all", expect=1)
+    assert "tables/tatoeba.csv: written 24.0 hours in the future" in output
+    finished.run("sh", "-c", re.search("then `(find [^`]+)`", output)[1])
+    finished.snakemake("all")
 
 
 def test_another_experiment_is_one_word_away_and_nothing_leaks(finished):

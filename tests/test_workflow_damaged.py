@@ -61,6 +61,8 @@ DAMAGES = {  # what is damaged -> (file, damage, the command of ems that finds i
     ),
     "report": (REPORT, flip, f"table corpora {TINY} --sources {REPORT} --out out/c.tex"),
     "archive": (ARCHIVE, cut, CLEANING),
+    "download": (ARCHIVE, flip, f"verify --data data {TINY}"),
+    "unit of an evaluation set": (TATOEBA, flip, f"verify --data data {TINY}"),
     "evaluation set": (TATOEBA, cut_between_lines, EVALKEYS),
     "lock": (ARCHIVE.with_name(f"{ARCHIVE.name}.lock.json"), no_json, FETCHING),
     "mirror": (MIRRORED, cut, FETCHING),

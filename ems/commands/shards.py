@@ -79,11 +79,28 @@ def inspect(
         print(inspect_index(index, role, pair, row, vocabulary))
 
 
-def verify(index: Annotated[Path, "list of shards"]) -> None:
-    """Check all shards against their checksums."""
-    from ems.shards.index import read_index
-    from ems.shards.inspect import verify
+def verify(
+    index: Annotated[Path | None, "list of shards"] = None,
+    data: Annotated[Path | None, "folder of downloads"] = None,
+    experiment: common.OtherExperiment = None,
+) -> None:
+    """Check all shards, or downloads, against their checksums."""
+    if index is None and data is None:
+        raise EmsError("ems verify: give --index FILE for shards, --data FOLDER for downloads")
+    if index:
+        from ems.shards.index import read_index
+        from ems.shards.inspect import verify
 
-    folders = [folder for listed in read_index(index).values() for folder in listed]
-    count, pairs = verify(folders)
-    common.log.info("%s: %s shards with %s pairs are whole", index, count, f"{pairs:,}")
+        folders = [folder for listed in read_index(index).values() for folder in listed]
+        count, pairs = verify(folders)
+        common.log.info("%s: %s shards with %s pairs are whole", index, count, f"{pairs:,}")
+    if data:
+        from ems.corpora.content import check_downloads
+
+        count, damaged = check_downloads(data)
+        if damaged:
+            common.log.error("%s: %s of %s downloads changed", data, len(damaged), count)
+            for each in damaged[:-1]:
+                common.log.error("%s", each.message(experiment or "", str(data)))
+            raise damaged[-1]
+        common.log.info("%s: %s downloads are whole", data, count)

@@ -8,6 +8,7 @@ from pathlib import Path
 from ems.damaged import LOCK, MANIFEST, Damaged
 from ems.errors import EmsError
 from ems.files import read_json, sha256_file
+from ems.progress import Progress
 from ems.shapes import BELOW, COUNT, TEXT, mapping, named, record
 
 LOCKED = named(f"*{LOCK}", record({"url": TEXT, "bytes": COUNT, "sha256": TEXT}))
@@ -57,6 +58,27 @@ def check_file(path: Path) -> str:
             if file.stat().st_size != entry["bytes"] or sha256_file(file) != entry["sha256"]:
                 raise Damaged(file, "not the file that its manifest lists")
     return check_lock(path)
+
+
+def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
+    """Check every download of a folder that has a lock, and every unit of an evaluation set.
+
+    Returns their number and the errors of those that are not as they were fetched. A lock whose
+    file was deleted or unpacked is none of them. Raises `EmsError` if the folder is absent.
+    """
+    if not folder.is_dir():
+        raise EmsError(f"{folder}: no such folder; name the folder `data` of config.yaml")
+    locked = (path.with_name(path.name.removesuffix(LOCK)) for path in folder.rglob(f"*{LOCK}"))
+    paths = sorted({*filter(Path.is_file, locked), *folder.rglob(f"*{MANIFEST}")})
+    progress, damaged = Progress(f"check {folder}", len(paths), "downloads"), {}
+    for path in paths:
+        try:
+            check_file(path)
+        except Damaged as error:
+            damaged[error.path] = error  # one that also stands in a manifest is said once
+        progress.add()
+    progress.close()
+    return len(paths), list(damaged.values())
 
 
 def check_start(start: bytes, name: str, where: str) -> None:
