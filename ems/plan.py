@@ -1,5 +1,7 @@
 """Check a run as a whole before any job starts: settings, corpora, segmenters, the cluster."""
 
+import itertools
+import math
 import os
 import re
 import shlex
@@ -37,7 +39,10 @@ OTHERS = {  # words of Snakemake's command line with which it neither runs nor a
     "--executor=ask",  # rules/ask.py
 }
 AHEAD = 300.0  # seconds by which clocks of a network may differ
-TO_NOW = "find -H data results -newermt now -exec touch {} +"
+BACK = (  # {}: the folders, and by how many seconds
+    "find -H {} -newermt now -exec "
+    'sh -c \'for f; do touch -r "$f" -d "-{} seconds" "$f"; done\' sh {{}} +'
+)
 
 
 @dataclass(frozen=True)
@@ -93,21 +98,24 @@ def check_cluster(run: Plan) -> None:
         )
 
 
-def check_times(results: Path) -> None:
-    """Raise `EmsError` if files of an experiment are from the future: a clock was ahead.
+def check_times(*folders: str) -> None:
+    """Raise `EmsError` if files of these folders are from the future: a clock was ahead.
 
     Snakemake compares times, so until then it would take a new input for an old one.
     """
-    latest, newest = max(_times(results), default=(0.0, ""))
+    every = itertools.chain.from_iterable(map(_times, folders))
+    latest, newest = max(every, default=(0.0, ""))
     ahead = latest - time.time()
     if ahead > AHEAD:
+        command = BACK.format(shlex.join(folders), math.ceil(ahead))
         raise EmsError(
             f"{newest}: written {ahead / 3600:.1f} hours in the future, when a clock was ahead. "
-            f"Snakemake would take what is newer for older. Check the clock, then `{TO_NOW}`"
+            "Snakemake would take what is newer for older. Check the clock, then set such files "
+            f"back: `{command}`"
         )
 
 
-def _times(folder: Path) -> Iterator[tuple[float, str]]:
+def _times(folder: str) -> Iterator[tuple[float, str]]:
     """Yield the time of each file of a folder, and its path."""
     for place, _, names in os.walk(folder):
         for path in (os.path.join(place, name) for name in names):

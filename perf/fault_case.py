@@ -83,6 +83,7 @@ class Case:
     stop: threading.Event  # the campaign was interrupted
     disk: Path | None = None  # a small disk that holds results/ and data/
     clock: str = ""  # what faketime adds to the clock of the next start
+    now: str = ""  # what it adds to that of the one that runs
     starts: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -97,7 +98,7 @@ class Case:
             raise Lost("interrupted")
         self.starts += 1
         clock = ["faketime", "-f", self.clock] if self.clock else []
-        self.clock = ""
+        self.now, self.clock = self.clock, ""
         log = self.folder / f"start-{self.starts}.log"
         with open(log, "w") as output:
             process = psutil.Popen(

@@ -50,11 +50,10 @@ from pairs_made import ROOT, SHARED
 
 from ems.errors import EmsError
 from ems.files import write_json
-from ems.plan import TO_NOW
 
 ADVICE = re.compile(r"(?:delete (\S.*?) and )?make it(?: again)?: `([^`]+)`")
 AGAIN = re.compile(r"delete (\S.*?) and run the same command again")
-SKEW = ("could indicate a clock skew", "in the future, when a clock was ahead")
+AHEAD = re.compile(r"in the future, when a clock was ahead.*: `([^`]+)`")
 PLAIN = 4  # starts in a row that may fail without a fault, while the server serves
 LONGEST = 3600  # seconds of a command that an advice names
 DEEP = 5  # how often the command of an advice may fail with an advice of its own
@@ -68,8 +67,8 @@ def mend(case: Case, output: str, done: list[str], depth: int = 0) -> None:
     """Unlock the folder if it is locked, and follow the advice of every error."""
     if case.locked():
         run_here(case, f"{shlex.join(case.command)} --unlock", done)
-    if any(words in output for words in SKEW):
-        run_here(case, TO_NOW, done)
+    if ahead := AHEAD.search(output):
+        run_here(case, ahead[1], done)
     for line in dict.fromkeys(output.splitlines()):
         advice, again = ADVICE.search(line), AGAIN.search(line)
         if again:

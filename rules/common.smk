@@ -60,7 +60,7 @@ try:
         jobs=STARTS,
     )
     if STARTS:
-        check_times(Path("results") / PLAN.experiment.name)
+        check_times(f"results/{PLAN.experiment.name}", PLAN.site.data)
     if ON_CLUSTER and STARTS:
         check_cluster(PLAN)
     if ON_CLUSTER and STARTS and not workflow.output_settings.dryrun:

@@ -1,6 +1,8 @@
 """Laws of the plan: what is missing is said before any job starts, unless no job needs it here."""
 
 import os
+import re
+import subprocess
 import sys
 import time
 
@@ -58,17 +60,23 @@ DATES = [(-24, False), (0.05, False), (0.2, True), (24, True)]  # hours ahead, r
 
 @pytest.mark.parametrize(("hours", "refused"), DATES)
 def test_results_from_the_future_are_refused_but_not_for_some_minutes(tmp_path, hours, refused):
-    check_times(tmp_path / "absent")
-    now = time.time()
-    for name, ahead in (("old.tsv", -1), ("deep/new.tsv", hours)):
+    check_times(str(tmp_path / "absent"))
+    paths = dict(zip(("old", "a 'quoted'/earlier", "late"), (-1, hours - 0.01, hours), strict=True))
+    for name, ahead in paths.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.touch()
-        os.utime(path, (now, now + 3600 * ahead))
+        os.utime(path, (time.time() + 3600 * ahead,) * 2)
     if not refused:
-        return check_times(tmp_path)
-    with pytest.raises(EmsError, match=rf"deep/new\.tsv: written {hours:.1f} hours in the future"):
-        check_times(tmp_path)
+        check_times(str(tmp_path))
+        return
+    with pytest.raises(EmsError, match=rf"late: written {hours:.1f} hours in the future") as error:
+        check_times(str(tmp_path))
+    subprocess.run(["sh", "-c", re.search("back: `(.+)`$", str(error.value))[1]], check=True)
+    check_times(str(tmp_path))
+    old, earlier, late = ((tmp_path / name).stat().st_mtime for name in paths)
+    assert old < earlier < late <= time.time()
+    assert late - earlier == pytest.approx(36, abs=0.1)
 
 
 # --- Slurm

@@ -64,13 +64,13 @@ def test_the_report_is_made_of_the_run(finished):
     assert "tatoeba" in (finished.folder / "results/report.html").read_text()
 
 
-def test_results_from_the_future_stop_the_workflow_until_they_have_the_time_of_now(finished):
+def test_results_from_the_future_stop_the_workflow_until_they_are_set_back(finished):
     path = finished.folder / "results/tiny/tables/tatoeba.csv"
     tomorrow = time.time() + 86_400
     os.utime(path, (tomorrow, tomorrow))
     output = finished.snakemake("-n", "all", expect=1)
     assert "tables/tatoeba.csv: written 24.0 hours in the future" in output
-    finished.run("sh", "-c", re.search("then `(find [^`]+)`", output)[1])
+    finished.run("sh", "-c", re.search("back: `(find [^`]+)`", output)[1])
     finished.snakemake("all")
 
 
