@@ -49,6 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     stop_with_snakemake()
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault(SPINS, FEW_SPINS)  # read when PyTorch is loaded
+    # Since 1.29 onnxruntime reports names and hashes of models to its makers, unless told not to:
+    # https://github.com/microsoft/onnxruntime/pull/27379
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         _set_up_log(None)
         _check(values, named["log"], arguments)

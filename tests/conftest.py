@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
 # several tests, or their programs, run at a time: none waits for another one's core by counting
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reports nothing of a test either
 LONG = [
     *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
     *("slurm_nodes", "workflow_damaged", "slurm_sites", "fuzz", "workflow_mirror", "mteb"),

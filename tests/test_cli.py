@@ -272,3 +272,11 @@ def test_a_log_that_cannot_be_written_is_said_once_in_one_line_and_the_job_goes_
     assert words == ["one", "two", "three"]
     (said,) = [line for line in lines if "full.log" in line]
     assert "No space left on device" in said
+
+
+def test_onnxruntime_neither_reports_what_a_command_does_nor_leaves_a_file(tmp_path):
+    needs(find_spec("onnxruntime"), "onnxruntime is not installed")
+    code = "from ems.cli import main; main(['verify']); import onnxruntime"
+    own = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code], env=own, check=True, capture_output=True)
+    assert list(tmp_path.rglob("*")) == []
