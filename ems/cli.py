@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     stop_with_snakemake()
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault(SPINS, FEW_SPINS)  # read when PyTorch is loaded
-    # Since 1.29 onnxruntime reports names and hashes of models to its makers, unless told not to:
+    # By default onnxruntime, since 1.29, sends names and hashes of models to Microsoft:
     # https://github.com/microsoft/onnxruntime/pull/27379
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:

@@ -1,6 +1,5 @@
 """Check a run as a whole before any job starts: settings, corpora, segmenters, the cluster."""
 
-import itertools
 import math
 import os
 import re
@@ -39,10 +38,8 @@ OTHERS = {  # words of Snakemake's command line with which it neither runs nor a
     "--executor=ask",  # rules/ask.py
 }
 AHEAD = 300.0  # seconds by which clocks of a network may differ
-BACK = (  # {}: the folders, and by how many seconds
-    "find -H {} -newermt now -exec "
-    'sh -c \'for f; do touch -r "$f" -d "-{} seconds" "$f"; done\' sh {{}} +'
-)
+# {}: the folders, and by how many seconds
+BACK = 'find -L {} -newermt now -exec touch -r {{}} -d "-{} seconds" {{}} \\;'
 
 
 @dataclass(frozen=True)
@@ -103,8 +100,8 @@ def check_times(*folders: str) -> None:
 
     Snakemake compares times, so until then it would take a new input for an old one.
     """
-    every = itertools.chain.from_iterable(map(_times, folders))
-    latest, newest = max(every, default=(0.0, ""))
+    dated = (file for folder in folders for file in _times(folder))
+    latest, newest = max(dated, default=(0.0, ""))
     ahead = latest - time.time()
     if ahead > AHEAD:
         command = BACK.format(shlex.join(folders), math.ceil(ahead))
@@ -116,7 +113,7 @@ def check_times(*folders: str) -> None:
 
 
 def _times(folder: str) -> Iterator[tuple[float, str]]:
-    """Yield the time of each file of a folder, and its path."""
+    """Yield the time of each file of a folder, or of the file that a link names, and its path."""
     for place, _, names in os.walk(folder):
         for path in (os.path.join(place, name) for name in names):
             with suppress(OSError):  # another process has just removed it

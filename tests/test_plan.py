@@ -67,6 +67,7 @@ def test_results_from_the_future_are_refused_but_not_for_some_minutes(tmp_path, 
         path.parent.mkdir(exist_ok=True)
         path.touch()
         os.utime(path, (time.time() + 3600 * ahead,) * 2)
+    (tmp_path / "a link").symlink_to(tmp_path / "late")
     if not refused:
         check_times(str(tmp_path))
         return

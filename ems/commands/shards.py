@@ -100,7 +100,8 @@ def verify(
         count, damaged = check_downloads(data)
         if damaged:
             common.log.error("%s: %s of %s downloads changed", data, len(damaged), count)
-            for each in damaged[:-1]:
-                common.log.error("%s", each.message(experiment or "", str(data)))
-            raise damaged[-1]
+            *others, last = (each.message(experiment or "", str(data)) for each in damaged)
+            for message in others:
+                common.log.error("%s", message)
+            raise EmsError(last)
         common.log.info("%s: %s downloads are whole", data, count)

@@ -63,8 +63,8 @@ def check_file(path: Path) -> str:
 def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
     """Check every download of a folder that has a lock, and every unit of an evaluation set.
 
-    Returns their number and the errors of those that are not as they were fetched. A lock whose
-    file was deleted or unpacked is none of them. Raises `EmsError` if the folder is absent.
+    Returns their number, and an error for each file that has changed since. A lock without its
+    file (deleted, or unpacked) is skipped. Raises `EmsError` if the folder is absent.
     """
     if not folder.is_dir():
         raise EmsError(f"{folder}: no such folder; name the folder `data` of config.yaml")
