@@ -29,6 +29,9 @@ include: "rules/export.smk"
 onstart:
     # Snakemake 9.27 would solve its plan again each second, once for every job that has finished.
     workflow.scheduler.job_rate_limiter = None
+    # Its handler of SIGTERM waits for a lock that the thread which the signal interrupts holds while it finishes jobs.
+    stop = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda *caught: Thread(target=stop, args=caught).start())
     # In an array the executor 2.8.0 starts each task as the first one's job, which then waits for the first one's
     # outputs, and deletes them if its own command fails.
     if getattr(workflow.executor_settings, "array_jobs", None):

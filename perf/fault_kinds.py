@@ -17,7 +17,8 @@ from fault_case import Case, Run, role_of, words_of
 from fault_mirror import WAYS
 
 DAY = 86_400.0  # seconds
-LOCKED = "cannot be locked"  # what Snakemake says in a folder where another one runs
+# what a Snakemake says that is refused: another one runs, or its files are dated in the future
+REFUSED = ("cannot be locked", "hours in the future")
 LONGEST = 60.0  # seconds to wait for something to strike
 PATIENCE = 20.0  # seconds to wait for a download that can fail
 LONG = 0.1  # the share of faults of the network that outlast the patience of `ems fetch`
@@ -169,7 +170,8 @@ def second(case: Case, run: Run) -> Details:
         return None
     other = case.start()
     hangs = other.lasts(600)
-    refused = not hangs and other.process.returncode != 0 and LOCKED in other.log.read_text()
+    said = other.log.read_text()
+    refused = not hangs and other.process.returncode != 0 and any(map(said.__contains__, REFUSED))
     if not refused and not run.alive():  # the first one had ended
         return None
     if not refused:

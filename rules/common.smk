@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger

@@ -4,6 +4,7 @@ folder that a user can name has a nasty name: run again, they give what one run 
 
 import contextlib
 import shutil
+import signal
 import time
 
 import psutil
@@ -208,4 +209,19 @@ def test_jobs_do_not_outlive_a_killed_snakemake_and_its_lock_is_freed_by_unlock(
     assert not list(finished.jobs())
     assert _locks(finished)
     finished.snakemake("--unlock")
+    assert not _locks(finished)
+
+
+def test_a_snakemake_that_is_terminated_while_it_finishes_a_job_ends(finished):
+    run = finished.start("snakemake", "--forceall", "results/tiny/text/evalkeys.tsv")
+    log = finished.folder / "started.log"
+    while "Select jobs" not in log.read_text():
+        assert run.poll() is None, log.read_text()
+        time.sleep(0.01)
+    until = time.monotonic() + 60
+    while run.poll() is None and time.monotonic() < until:
+        run.send_signal(signal.SIGTERM)
+        time.sleep(0.002)
+    assert run.poll(), log.read_text()
+    assert "Will exit after finishing" in log.read_text()
     assert not _locks(finished)
