@@ -221,7 +221,7 @@ def test_a_snakemake_that_is_terminated_while_it_finishes_a_job_ends(finished):
     until = time.monotonic() + 60
     while run.poll() is None and time.monotonic() < until:
         run.send_signal(signal.SIGTERM)
-        time.sleep(0.002)
+        time.sleep(0.02)
     assert run.poll(), log.read_text()
     assert "Will exit after finishing" in log.read_text()
     assert not _locks(finished)
