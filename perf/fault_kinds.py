@@ -171,7 +171,8 @@ def second(case: Case, run: Run) -> Details:
     other = case.start()
     hangs = other.lasts(600)
     said = other.log.read_text()
-    refused = not hangs and other.process.returncode != 0 and any(map(said.__contains__, REFUSED))
+    failed = not hangs and other.process.returncode != 0
+    refused = failed and any(words in said for words in REFUSED)
     if not refused and not run.alive():  # the first one had ended
         return None
     if not refused:
