@@ -37,7 +37,7 @@ onstart:
     if getattr(workflow.executor_settings, "array_jobs", None):
         raise WorkflowError(
             "--slurm-array-jobs: a task that fails would fail others and delete the model of the first one; "
-            "leave it out, each job is then submitted by itself"
+            "leave it out, each job is then submitted by itself, or use slurm/array.sh"
         )
 
 

@@ -1,12 +1,14 @@
-"""Sites on a real Slurm: the two examples of profiles, a container, and no arrays."""
+"""Sites on a real Slurm: the two examples of profiles, a container, and arrays of trainings."""
 
 import os
 import re
 import shlex
+import shutil
+import time
 
 import pytest
 import yaml
-from conftest import ROOT, copied
+from conftest import ROOT, copied, planned
 from slurm_made import PROFILE, on, running
 
 SITE = "slurm/site.yaml"
@@ -135,8 +137,82 @@ def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project)
     assert "ems train" in call
 
 
-def test_an_array_is_refused_before_anything_is_submitted(cluster, project):
+# --- arrays
+
+
+def test_an_array_of_the_executor_is_refused_before_anything_is_submitted(cluster, project):
     before = len(cluster.jobs())
     words = (*PROFILE, "--slurm-array-jobs", "train", "--", MODEL)
     assert "--slurm-array-jobs: a task that fails would" in project.snakemake(*words, expect=1)
     assert len(cluster.jobs()) == before
+
+
+def test_points_of_a_sweep_are_tasks_of_an_array_warned_killed_and_taken_away(cluster, project):
+    """One of each. No task feels another one's, and the weights are those without Slurm."""
+    project.edit("configs/tiny.yaml", "train: {steps: 20}", "train: {steps: 150}")
+    listed = project.run("ems", "check", "--experiment", "tiny", "--trained").stdout.split()
+    systems = [name for name in listed if name.startswith("ems.")]
+    models = [f"results/tiny/models/{name}/model.safetensors" for name in systems]
+    project.snakemake("--", *models)
+    expected = [(project.folder / model).read_bytes() for model in models]
+    for name in ("models", "logs/train"):
+        shutil.rmtree(project.folder / "results/tiny" / name)
+
+    array = submitted(project, "1-3", systems)
+    assert "Slurm still has jobs" in project.snakemake(*PROFILE, "--", MODEL, expect=1)
+    saved(project, systems[0])
+    cluster.call("scancel", "--batch", "--signal=USR1", f"{array}_1")
+    saved(project, systems[1])
+    for process, words in project.jobs():
+        if words >= {"train", systems[1]}:
+            process.kill()
+    saved(project, systems[2])
+    cluster.call("scontrol", "requeue", f"{array}_3")  # as when its node is taken away
+    assert ended(cluster, array) == {"1": "COMPLETED", "2": "FAILED", "3": "COMPLETED"}
+    assert ended(cluster, submitted(project, "2", systems)) == {"2": "COMPLETED"}
+
+    assert [(project.folder / model).read_bytes() for model in models] == expected
+    for name in systems:
+        log = (project.folder / f"results/tiny/logs/train/{name}.log").read_text()
+        assert log.count("resumed at step") == 1
+    assert "stopped by SIGUSR1 after step" in slurm_log(project, f"{array}_1")
+    assert planned(project.snakemake("-n", "--", *models)) == {}
+
+
+def test_a_task_whose_text_is_not_made_does_not_make_what_others_share(cluster, project):
+    (project.folder / "results/tiny/shards/shared/index.json").unlink()
+    array = submitted(project, "1", ["ems"])
+    assert ended(cluster, array) == {"1": "FAILED"}
+    assert "MissingInputException" in slurm_log(project, f"{array}_1")
+
+
+def submitted(project, tasks, systems):
+    """Submit an array of trainings with the shipped script; its number."""
+    flags = (f"--array={tasks}", "--partition=gpu", "--gpus=0", "--cpus-per-task=1", "--mem=4000")
+    words = ("sbatch", "--parsable", *flags, "slurm/array.sh", "tiny", *systems)
+    return project.run(*words).stdout.strip()
+
+
+def saved(project, system):
+    """Wait until the training of a system has saved a checkpoint."""
+    log = project.folder / f"results/tiny/logs/train/{system}.log"
+    while not log.exists() or "checkpoint at step" not in log.read_text():
+        time.sleep(0.02)
+
+
+def ended(cluster, array):
+    """The state of each task of an array, once none is in the queue. What was put back there starts
+    at once, and not after the two minutes that Slurm leaves a node.
+    """
+    while queued := cluster.call("squeue", "-h", "-r", f"--jobs={array}", "--format=%i|%T"):
+        for task, state in (line.split("|") for line in queued.splitlines()):
+            if state == "PENDING":
+                cluster.call("scontrol", "update", f"JobId={task}", "StartTime=now")
+        time.sleep(0.5)
+    tasks = [job for job in cluster.jobs() if job.get("ArrayJobId") == array]
+    return {job["ArrayTaskId"]: job["JobState"] for job in tasks}
+
+
+def slurm_log(project, task):
+    """What a task of an array printed."""
+    return (project.folder / f"slurm-{task}.out").read_text()

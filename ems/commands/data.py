@@ -19,6 +19,7 @@ def check(
         "profiles of Snakemake: what their cluster is asked for, and the costs",
         Mark.PLACE,
     ] = (),
+    trained: Annotated[bool, "print the systems that are trained, those of a sweep too"] = False,
 ) -> None:
     """Check config.yaml and an experiment."""
     from ems.plan import plan
@@ -51,6 +52,9 @@ def check(
     )
     for line in run.missing:
         common.log.warning("not on this machine, needed where segment jobs run: %s", line)
+    if trained:
+        names = [name for name, system in settings.systems.items() if system.trained]
+        sys.stdout.writelines(f"{name}\n" for name in names)
     if profile:
         from ems.forecast.report import forecast
 
