@@ -72,6 +72,9 @@ class Counted:
     def __init__(self, sound=True):
         self.folder, self.sha256, self.sound, self.times = Path("x"), {}, sound, 0
 
+    def check_sizes(self):
+        """They are right: only a checksum shows that it is spoilt."""
+
     def verify(self):
         self.times += 1
         if not self.sound:

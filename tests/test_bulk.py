@@ -16,9 +16,11 @@ from shards_made import contents, vocabulary, write_pairs
 
 from ems.errors import EmsError
 from ems.segmenters.base import segmenter
+from ems.shards import writer
 from ems.shards.writer import write_shards
 from ems.text import bulk
 from ems.text.bulk import segment_tsv
+from ems.text.pieces import Piece
 
 PAIRS, PIECE = 1_000, 50
 JOB = (("en", "fr"), ("none", "none"))  # languages and segmenters
@@ -162,6 +164,32 @@ def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path, lin
     with pytest.raises(EmsError, match=rf"en-fr\.tsv: line 64 has {columns} columns"):
         segment_tsv(source, tmp_path / "out.tsv", *JOB, lines=10)
     assert not (tmp_path / "out.tsv").exists()
+
+
+@pytest.mark.parametrize("lines", [100, 50])
+@pytest.mark.parametrize("job", ["segment", "shards"])
+def test_a_file_that_is_cut_after_it_was_read_gives_no_output(tmp_path, monkeypatch, job, lines):
+    """It was cut before the output got its time, so the next Snakemake would not see it."""
+    source, out = tmp_path / "en-fr.tsv", tmp_path / "out"
+    source.write_text("".join(f"one two\tun deux\t{at}\n" for at in range(100)))
+    module, name = {"segment": (bulk, "segment_piece"), "shards": (writer, "write_shard")}[job]
+    one = getattr(module, name)
+
+    def made_and_cut(*arguments):
+        one(*arguments)
+        (piece,) = (each for each in arguments if isinstance(each, Piece))
+        if piece.end == source.stat().st_size:  # the last one
+            os.truncate(source, piece.end - 1)
+
+    monkeypatch.setattr(module, name, made_and_cut)
+    model = vocabulary(tmp_path / "model", 120)
+    jobs = {
+        "segment": lambda: segment_tsv(source, out, *JOB, lines=lines),
+        "shards": lambda: write_shards(source, model, out, pairs=lines),
+    }
+    with pytest.raises(EmsError, match=f"{source}: it changed while it was read"):
+        jobs[job]()
+    assert not out.exists()
 
 
 @pytest.fixture

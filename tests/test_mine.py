@@ -3,6 +3,7 @@ a killed run resumes to equal bytes, and what is known to be right is counted.""
 
 import hashlib
 import json
+import os
 import shutil
 from itertools import chain
 
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from train_made import LANGUAGES, Killed, contents, rows
 
 from ems.encode import SentenceEncoder
+from ems.errors import EmsError
 from ems.mine_documents import job
 from ems.mine_documents.known import share_right
 from ems.mine_documents.rounds import Rounds
@@ -177,6 +179,21 @@ def test_translations_that_are_near_are_right_and_random_vectors_are_chance():
     chance = share_right((hidden, far), (others, more), 1000, 10, "cpu")
     assert chance["share"] < 2
     assert chance["chance"] == pytest.approx(100 * 50 / (250 * 250 - 200 * 200))
+
+
+def test_a_shard_that_is_cut_while_it_is_mined_gives_no_pairs(tmp_path, monkeypatch):
+    toy = made_toy(tmp_path / "toy")
+    path = next(toy.documents["training"][0].rglob("*.ids"))
+    one = job.embed_tokens
+
+    def cut_and_embed(*arguments):
+        os.truncate(path, path.stat().st_size // 2)
+        return one(*arguments)
+
+    monkeypatch.setattr(job, "embed_tokens", cut_and_embed)
+    with pytest.raises(EmsError, match=r"expected .* bytes by its manifest, found"):
+        mined(toy, tmp_path)
+    assert not (tmp_path / "mined").exists()
 
 
 def test_fewer_than_two_languages_are_an_error(toy, tmp_path):

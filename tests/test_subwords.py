@@ -1,6 +1,7 @@
 """Laws of the vocabulary: the sample is fair and seeded, the model is the same bytes, its ids are
 fixed."""
 
+import os
 import random
 from collections import Counter
 
@@ -153,6 +154,20 @@ def trained(tmp_path_factory, sources):
 def test_the_same_sample_gives_the_same_model_bytes(trained, tmp_path):
     train_vocabulary(experiment(), trained / "sample.txt", tmp_path / "again.model")
     assert (tmp_path / "again.model").read_bytes() == (trained / "1.model").read_bytes()
+
+
+def test_a_sample_that_is_cut_while_it_is_read_gives_no_model(trained, tmp_path, monkeypatch):
+    copy, one = tmp_path / "sample.txt", SentencePieceTrainer.train
+    copy.write_bytes((trained / "sample.txt").read_bytes())
+
+    def train_and_cut(**options):
+        one(**options)
+        os.truncate(copy, copy.stat().st_size // 2)
+
+    monkeypatch.setattr(SentencePieceTrainer, "train", train_and_cut)
+    with pytest.raises(EmsError, match=f"{copy}: it changed while it was read"):
+        train_vocabulary(experiment(), copy, tmp_path / "vocabulary.model")
+    assert list(tmp_path.iterdir()) == [copy]
 
 
 def test_ids_begin_with_pad_unk_mask_and_the_languages_in_their_order(trained):

@@ -1,8 +1,10 @@
-"""Laws of long runs: every byte of their shards is checked before they save anything, once a start.
+"""Laws of shards that change: their sizes are checked before anything is saved, and in long runs
+every byte, once a start.
 
 How long a run is, is decided by a constant that these tests change; no clock decides a test.
 """
 
+import os
 from itertools import count
 
 import pytest
@@ -11,8 +13,11 @@ from train_made import Killed, Toy, contents, train_into, train_until
 
 from ems.errors import EmsError
 from ems.shards.reader import Shard
-from ems.train import verification
+from ems.train import journal, verification
+from ems.train.checkpoint import step_of
 from ems.train.distributed import World
+from ems.train.step import Trainer
+from ems.train.validate import validate
 from ems.train.verification import TIMED
 
 pytestmark = pytest.mark.usefixtures("logged")
@@ -63,6 +68,44 @@ def test_a_long_run_on_a_changed_byte_ends_before_it_saves_anything(
         own_toy.train(tmp_path / "run")
     assert "\n" not in str(caught.value)
     assert {path: path.read_bytes() for path in tmp_path.glob("run/state/*/step-*/*")} == before
+    assert not (tmp_path / "run" / "model").exists()
+
+
+@pytest.mark.parametrize("role", ["training", "validation"])
+def test_a_shard_that_is_cut_while_it_is_read_ends_the_run_before_it_saves(
+    own_toy, never_killed, tmp_path, role, monkeypatch
+):
+    """The rest of its page reads as zeros, with no error. With the file back, as if never cut."""
+    path = own_toy.shards(role)[0] / "de.ids"
+    whole, one = path.read_bytes(), Trainer.step
+
+    def cut_and_step(trainer, batch):
+        if batch.step == 12:
+            os.truncate(path, len(whole) // 2)
+        return one(trainer, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", cut_and_step)
+        with pytest.raises(EmsError, match=rf"{path}: expected .* bytes by its manifest, found"):
+            own_toy.train(tmp_path / "run")
+    newest = max(step_of(folder) for folder in tmp_path.glob("run/state/*/step-*"))
+    assert newest == 10
+    path.write_bytes(whole)
+    assert contents(own_toy.train(tmp_path / "run")) == contents(never_killed)
+
+
+def test_a_shard_that_is_cut_before_the_only_validation_ends_a_run_of_no_steps(
+    own_toy, tmp_path, monkeypatch
+):
+    path = own_toy.shards("validation")[0] / "de.ids"
+
+    def cut_and_validate(*arguments):
+        os.truncate(path, path.stat().st_size // 2)
+        return validate(*arguments)
+
+    monkeypatch.setattr(journal, "validate", cut_and_validate)
+    with pytest.raises(EmsError, match=rf"{path}: expected .* bytes by its manifest, found"):
+        own_toy.train(tmp_path / "run", train={"steps": 0})
     assert not (tmp_path / "run" / "model").exists()
 
 

@@ -162,6 +162,8 @@ def _encode(
 ) -> None:
     tokens = sentences.between(piece.first, piece.first + piece.lines)
     vectors = embed_tokens(encoder.encoder, tokens)
+    for shard in sentences.store.shards:
+        shard.check_sizes()  # of one that is cut short the rest reads as zeros
     with open(out, "wb") as writer:
         np.save(writer, normalised(vectors, f"{encoder.folder}, sentences {piece.first:,} and on"))
     advance(piece.lines)

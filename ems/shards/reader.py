@@ -5,8 +5,9 @@ sentence pairs over all corpora), then a sentence pair uniformly, with replaceme
 step t is keyed with (seed, t), so any step can be made again without those before it. How the pairs
 of a language pair are cut into shards changes nothing: they are counted through.
 
-A mapped file that another program cuts short kills the process (SIGBUS). Nothing of ours does so:
-shards are written beside their place and renamed.
+Of a mapped file that another program cuts short, the rest of the last page reads as zeros, and what
+lies beyond kills the process (SIGBUS). Nothing of ours does so: shards are written beside their
+place and renamed. A training looks at the sizes again before it saves anything.
 """
 
 import mmap
@@ -74,13 +75,17 @@ class Shard:
             if "documents" not in manifest:
                 raise Damaged(folder / MANIFEST, "of one language, but without `documents`")
             self.files[DOCUMENTS] = np.int64, manifest["documents"] + 1
-        for name in self.files:
-            self._check_size(name)
+        self.check_sizes()
 
     @property
     def corpus(self) -> str:
         """The corpus by its path, without its part: `<corpus>+<part>/<version>/<pair>/<shard>`."""
         return self.folder.resolve().parts[-4:][0].partition("+")[0]
+
+    def check_sizes(self) -> None:
+        """Raise `Damaged` for a file that has not as many bytes as its manifest says."""
+        for name in self.files:
+            self._check_size(name)
 
     def _check_size(self, name: str) -> None:
         path, (dtype, count) = self.folder / name, self.files[name]

@@ -24,7 +24,7 @@ from ems.shapes import COUNT, listing, mapping, record
 from ems.shards.index import MANIFEST, is_shards
 from ems.shards.reader import DOCUMENTS, SHARD
 from ems.shards.words import WordEncoder
-from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
+from ems.text.pieces import Advance, Piece, check_unchanged, cut, do_only, done_pieces
 from ems.text.subwords import load_vocabulary
 from ems.text.tsv import BOUNDARY, codes_of, read_columns, unit_of
 
@@ -70,6 +70,7 @@ def write_shards(
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
             do_only(what, work, pieces[0], folder / pieces[0].name, unit)
+            check_unchanged(pieces)
             return close_folder(folder, source)
     state = state or state_of(out)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
@@ -77,6 +78,7 @@ def write_shards(
     with done_pieces(what, work, pieces, state, key, workers, unit) as results:
         folder = results[0].parent
         manifest = close_folder(folder, source)
+        check_unchanged(pieces)
         with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest

@@ -145,7 +145,7 @@ def _drawn(
 def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     """Train the subword model of an experiment and write it to `out`; return its size in pieces.
 
-    Raises `EmsError` when the sample is too small for the size.
+    Raises `EmsError` when the sample is too small for the size, or changes meanwhile.
     """
     settings = experiment.vocabulary
     marked = [code for code in experiment.languages if code in settings.characters]
@@ -185,6 +185,8 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
             f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
             "vocabulary.sample_lines"
         ) from None
+    if count_lines(sample) != count:
+        raise EmsError(f"{sample}: it changed while it was read; run again")
     progress.add(progress.total or 0)
     with atomic_path(out) as temporary:
         temporary.write_bytes(model.getvalue())

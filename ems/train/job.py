@@ -156,6 +156,7 @@ def _run(trainer: Trainer, journal: Journal) -> None:
             parts = trainer.step(batch)
             journal.add(parts)
     journal.choose()
+    journal.verification.settle()  # after the last validation
 
 
 def _write_weights(system: System, vocabulary: Path, losses: list[LogRow], out: Path) -> None:

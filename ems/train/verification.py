@@ -1,4 +1,5 @@
-"""Checksums of the shards in a long run: every byte is read once, before the first checkpoint.
+"""Shards that change during a run: their sizes are looked at again before anything is saved. In a
+long run every byte is read once, before the first checkpoint, and compared with the checksums.
 
 A run is long if more than an hour is left by the median of its first steps (few of them compile,
 save, or wait for a cold disk). Several processes verify a share each and end with the same error.
@@ -6,12 +7,12 @@ save, or wait for a cold disk). Several processes verify a share each and end wi
 
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from ems.errors import EmsError
 from ems.progress import clock, log
-from ems.shards.reader import PairStore, verify_shards
+from ems.shards.reader import PairStore, Shard, verify_shards
 from ems.train.distributed import World
 
 LONG = 3600.0  # seconds of training that are left
@@ -19,7 +20,9 @@ TIMED = 20  # steps that are timed
 
 
 class Verification:
-    """Verifies shards once per start, if more than LONG seconds of the run are left."""
+    """Verifies shards once per start, if more than LONG seconds of the run are left, and their
+    sizes whenever something is saved.
+    """
 
     def __init__(
         self,
@@ -42,21 +45,35 @@ class Verification:
         self.starts.append(self.now())
 
     def settle(self) -> None:
-        """Verify now, if that is due and the run is long. Call it before anything is saved.
+        """Verify now, as far as that is due. Call it before anything is saved.
 
         Raises `EmsError` in all processes for a damaged shard.
         """
+        self._share(_check_sizes)
+        self._settle_bytes()
+
+    def _settle_bytes(self) -> None:
+        """Read every byte now, if that is due and the run is long."""
         if not self.due or not self.starts:
             return
         times = pairwise([*self.starts, self.now()])
         seconds = self.left * statistics.median(end - start for start, end in times)
         if self.world.any(seconds > LONG):
             log.info("%s of training are left: every byte of the shards is read", clock(seconds))
-            fault = ""
-            try:
-                verify_shards(self.shards[self.world.rank :: self.world.size])
-            except EmsError as error:
-                fault = str(error)
-            if fault := self.world.first(fault):
-                raise EmsError(fault)
+            self._share(verify_shards)
         self.due = False
+
+    def _share(self, check: Callable[[Sequence[Shard]], None]) -> None:
+        """Check a share of the shards in each process. Raises the first's `EmsError` in all."""
+        fault = ""
+        try:
+            check(self.shards[self.world.rank :: self.world.size])
+        except EmsError as error:
+            fault = str(error)
+        if fault := self.world.first(fault):
+            raise EmsError(fault)
+
+
+def _check_sizes(shards: Sequence[Shard]) -> None:
+    for shard in shards:
+        shard.check_sizes()
