@@ -3,7 +3,7 @@
 #   systems=$(ems check --experiment ems62 --trained | grep '^ems\.')
 #   sbatch --array=1-$(wc -w <<<"$systems")%8 slurm/array.sh ems62 $systems
 # The same command again trains what is left; --array=3,7 only these. What your site needs are flags of sbatch, which
-# replace the lines below: --partition, --account, --gpus=0 on CPUs.
+# replace the lines below: --partition, --account, --gpus=N as `gpus` of config.yaml (0 on CPUs).
 #SBATCH --gpus=1
 #SBATCH --cpus-per-task=4
 #SBATCH --mem=8000
@@ -13,6 +13,7 @@
 #SBATCH --comment=rule_train
 #SBATCH --requeue
 #SBATCH --open-mode=append
+#SBATCH --output=.snakemake/slurm-%A_%a.log
 # two minutes before its time is over, and by hand: scancel --batch --signal=USR1 JOB_TASK
 #SBATCH --signal=B:USR1@120
 set -euo pipefail

@@ -215,4 +215,4 @@ def ended(cluster, array):
 
 def slurm_log(project, task):
     """What a task of an array printed."""
-    return (project.folder / f"slurm-{task}.out").read_text()
+    return (project.folder / f".snakemake/slurm-{task}.log").read_text()
