@@ -75,6 +75,7 @@ class Mirror:
         self.hit = threading.Event()  # the armed way has met a request
         self._lock = threading.Lock()
         self._way, self._seconds, self._until = "", 0.0, 0.0
+        self._rests = threading.Event()  # nobody listens
         self._listen(0)
         self.address = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -89,9 +90,10 @@ class Mirror:
         self.arm("", 0.0)
 
     def failing(self) -> bool:
-        """True while requests fail."""
+        """True while requests fail, also in an earlier way than the one that is armed now."""
         with self._lock:
-            return bool(self._way) and time.monotonic() <= self._until
+            armed = bool(self._way) and time.monotonic() <= self._until
+            return armed or self._rests.is_set()
 
     def trouble(self) -> tuple[str, float]:
         """Return how a request fails ("": not at all), and for how many seconds."""
@@ -103,6 +105,7 @@ class Mirror:
             way, seconds = self._way, self._seconds
         self.hit.set()
         if first and way == "stop":
+            self._rests.set()
             threading.Thread(target=self._rest, args=(seconds,), daemon=True).start()
         return way, seconds
 
@@ -117,6 +120,7 @@ class Mirror:
         self.close()
         time.sleep(seconds)
         self._listen(port)
+        self._rests.clear()
 
     def close(self) -> None:
         """End the server."""

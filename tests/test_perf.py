@@ -6,8 +6,10 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from importlib.util import find_spec
 from types import SimpleNamespace
+from urllib.request import urlopen
 
 import pytest
 import torch
@@ -277,6 +279,25 @@ def test_a_byte_that_faults_have_changed_a_file_more_and_a_file_less_are_seen(
     assert found == sorted(
         [f"results/{place}" for place in (*places[:2], "tiny/scores/ems/.b.json.17.part")]
     )
+
+
+def test_a_server_that_rests_is_known_to_fail_whatever_fault_comes_next(tmp_path, monkeypatch):
+    """Else a run is lost whose commands fail for want of it."""
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    from fault_mirror import mirror_of
+
+    write_lines(tmp_path / "a.zip", ["text"])
+    with mirror_of(tmp_path) as mirror:
+        address = f"{mirror.address}/a.zip"
+        mirror.arm("stop", 1.0)
+        with pytest.raises(OSError, match=r"reset|refused"):
+            urlopen(address)
+        mirror.arm("cut", 60.0)
+        assert mirror.failing()
+        while mirror.failing():
+            time.sleep(0.05)
+        mirror.disarm()
+        assert urlopen(address).read() == b"text\n"
 
 
 def test_the_advice_of_an_error_is_followed_word_by_word_and_only_in_the_project(
