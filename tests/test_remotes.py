@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 from cli_made import wait_for
 from conftest import copied, needs
+from mirror_made import write_lines
 from remotes_made import PROGRAMS, Proxy, killed, s3_server, ssh_server
 
 STAGE = "train@tiny"  # of dvc.yaml: what is pushed and pulled here
@@ -70,6 +71,7 @@ class Remote:
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
 
+MANY = 1_000  # small files: without them a push to a folder ends before it can be killed
 MIDDLE = 300_000  # bytes after which a transfer of MORE breaks off
 MORE = 600_000
 
@@ -84,6 +86,9 @@ def remote_of(kind, project, folder):
     """A project whose default remote is new and of a kind, as docs/running.md says."""
     project.environment |= {"HOME": str(folder), "AWS_MAX_ATTEMPTS": "1"}
     if kind == "local":
+        for at in range(MANY):
+            write_lines(project.folder / f"results/tiny/models/many/{at}", [str(at)])
+        project.run("dvc", "commit", "--force", STAGE)
         project.run("dvc", "remote", "add", "--default", "storage", str(folder / "store"))
         yield Remote(project, store=folder / "store")
         return
