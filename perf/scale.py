@@ -106,7 +106,8 @@ def run_size(
     targets = ["results/scale/models/ems/model.json", "results/scale/reports/decontamination.json"]
     command = ["snakemake", "--cores", "2", "--quiet", "all", "--config", "experiment=scale", "--"]
     run(watch, folder, [*command, *targets])
-    run(watch, folder, ["ems", "verify", "--index", "results/scale/shards/shared/index.json"])
+    index, costs_file = "results/scale/shards/shared/index.json", "results/scale/costs/verify.json"
+    run(watch, folder, ["ems", "verify", "--index", index, "--costs", costs_file])
     costs = watch.costs
     for stage, cost in costs_of_jobs(folder).items():
         costs[stage].cpu_s, costs[stage].wall_s = cost.cpu_s, cost.wall_s
