@@ -17,8 +17,9 @@ from fault_case import Case, Run, role_of, words_of
 from fault_mirror import WAYS
 
 DAY = 86_400.0  # seconds
-# what a Snakemake says that is refused: another one runs, or its files are dated in the future
-REFUSED = ("cannot be locked", "hours in the future")
+# what a Snakemake says that is refused: another one runs, its files are dated in the future, or it
+# ends at this moment and takes the folder of locks with it (Snakemake 9.27 prints a stack trace)
+REFUSED = ("cannot be locked", "hours in the future", ".snakemake/locks/0.input.lock")
 LONGEST = 60.0  # seconds to wait for something to strike
 PATIENCE = 20.0  # seconds to wait for a download that can fail
 LONG = 0.1  # the share of faults of the network that outlast the patience of `ems fetch`
