@@ -155,6 +155,16 @@ def check_readable(path: Path, flag: str = "") -> None:
         raise EmsError(f"{flag} {path}: expected a file or a folder, found {kind}".strip())
 
 
+def check_unchanged(path: Path, size: int) -> None:
+    """Raise `EmsError` if a file that was read does not have `size` bytes any more.
+
+    Call it before the result gets its name. The time of the result is later than that of the
+    change, so Snakemake would take what was made of the old bytes for what the new ones give.
+    """
+    if not path.exists() or path.stat().st_size != size:
+        raise EmsError(f"{path}: it changed while it was read; run again")
+
+
 def _temporary(target: Path) -> Path:
     """Return a name for this process alone."""
     return target.with_name(f".{target.name}.{os.getpid()}.part")

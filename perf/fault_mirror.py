@@ -75,7 +75,7 @@ class Mirror:
         self.hit = threading.Event()  # the armed way has met a request
         self._lock = threading.Lock()
         self._way, self._seconds, self._until = "", 0.0, 0.0
-        self._rests = threading.Event()  # nobody listens
+        self._rests = threading.Event()  # set while the server does not listen
         self._listen(0)
         self.address = f"http://127.0.0.1:{self._server.server_port}"
 

@@ -283,7 +283,7 @@ def test_a_byte_that_faults_have_changed_a_file_more_and_a_file_less_are_seen(
 
 
 def test_a_server_that_rests_is_known_to_fail_whatever_fault_comes_next(tmp_path, monkeypatch):
-    """Else a run is lost whose commands fail for want of it."""
+    """A run is not lost because its commands fail while the server does not listen."""
     monkeypatch.syspath_prepend(str(ROOT / "perf"))
     from fault_mirror import mirror_of
 

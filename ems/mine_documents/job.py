@@ -26,7 +26,7 @@ from ems.retrieval import normalised
 from ems.settings import Json, plain
 from ems.shards.documents import DocumentStore
 from ems.shards.mined import PAIR, languages_of, write_mined
-from ems.shards.reader import PairStore, allow_open_files
+from ems.shards.reader import PairStore, allow_open_files, check_sizes
 from ems.text.pieces import Advance, Piece, done_pieces
 
 SENTENCES = 5_000  # encoded to one file
@@ -162,8 +162,7 @@ def _encode(
 ) -> None:
     tokens = sentences.between(piece.first, piece.first + piece.lines)
     vectors = embed_tokens(encoder.encoder, tokens)
-    for shard in sentences.store.shards:
-        shard.check_sizes()  # of one that is cut short the rest reads as zeros
+    check_sizes(sentences.store.shards)
     with open(out, "wb") as writer:
         np.save(writer, normalised(vectors, f"{encoder.folder}, sentences {piece.first:,} and on"))
     advance(piece.lines)

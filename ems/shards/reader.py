@@ -152,6 +152,16 @@ class Shard:
         return self.ids[side][start : min(offsets[row + 1], start + limit)]
 
 
+def check_sizes(shards: Sequence[Shard]) -> None:
+    """Look at the sizes of all files of some shards again, after they were read.
+
+    Of a mapped file that was cut short meanwhile, the rest of the last page reads as zeros. Raises
+    `Damaged` for the first such file.
+    """
+    for shard in shards:
+        shard.check_sizes()
+
+
 def verify_shards(shards: Sequence[Shard]) -> None:
     """Read every byte of some shards. Raises `Damaged` for the first file that is another one."""
     sizes = [sum((s.folder / name).stat().st_size for name in s.sha256) for s in shards]

@@ -18,13 +18,21 @@ import numpy as np
 
 from ems.batches import batched
 from ems.errors import EmsError
-from ems.files import atomic_path, check_target, read_json, sha256_file, state_of, write_json
+from ems.files import (
+    atomic_path,
+    check_target,
+    check_unchanged,
+    read_json,
+    sha256_file,
+    state_of,
+    write_json,
+)
 from ems.provenance import source_hash
 from ems.shapes import COUNT, listing, mapping, record
 from ems.shards.index import MANIFEST, is_shards
 from ems.shards.reader import DOCUMENTS, SHARD
 from ems.shards.words import WordEncoder
-from ems.text.pieces import Advance, Piece, check_unchanged, cut, do_only, done_pieces
+from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import load_vocabulary
 from ems.text.tsv import BOUNDARY, codes_of, read_columns, unit_of
 
@@ -70,7 +78,7 @@ def write_shards(
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
             do_only(what, work, pieces[0], folder / pieces[0].name, unit)
-            check_unchanged(pieces)
+            check_unchanged(source, pieces[-1].end)
             return close_folder(folder, source)
     state = state or state_of(out)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
@@ -78,7 +86,7 @@ def write_shards(
     with done_pieces(what, work, pieces, state, key, workers, unit) as results:
         folder = results[0].parent
         manifest = close_folder(folder, source)
-        check_unchanged(pieces)
+        check_unchanged(source, pieces[-1].end)
         with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest

@@ -6,10 +6,10 @@ from itertools import chain
 from pathlib import Path
 
 from ems.errors import EmsError
-from ems.files import atomic_path, state_of
+from ems.files import atomic_path, check_unchanged, state_of
 from ems.provenance import source_hash
 from ems.segmenters.base import Segment, module_name, segmenter
-from ems.text.pieces import Advance, Piece, check_unchanged, cut, do_only, done_pieces
+from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.tsv import read_columns, unit_of
 
 # Pairs of a piece. Perl's start is then a twentieth of its work, and a worker's memory some 30 MB.
@@ -38,7 +38,7 @@ def segment_tsv(
     if len(pieces) == 1:
         with atomic_path(out) as temporary:
             do_only(what, work, pieces[0], temporary, unit)
-            check_unchanged(pieces)
+            check_unchanged(source, pieces[-1].end)
         return pieces[0].lines
     state = state or state_of(out)
     key = {"source": sha256, "lines": lines, "languages": languages, "names": names}
@@ -51,7 +51,7 @@ def segment_tsv(
         for result in results:
             with open(result, "rb") as reader:
                 shutil.copyfileobj(reader, writer, 1 << 20)
-        check_unchanged(pieces)
+        check_unchanged(source, pieces[-1].end)
     return sum(piece.lines for piece in pieces)
 
 

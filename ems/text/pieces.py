@@ -85,17 +85,6 @@ def cut(
     return pieces, hasher.hexdigest()
 
 
-def check_unchanged(pieces: list[Piece]) -> None:
-    """Raise `EmsError` if the file that was cut into these pieces has another size now.
-
-    Call it before a result gets its name. The time of a result is later than that of the change, so
-    Snakemake would take what was made of the old bytes for what the new ones give.
-    """
-    source = pieces[-1].source
-    if not source.exists() or source.stat().st_size != pieces[-1].end:
-        raise EmsError(f"{source}: it changed while it was read; run again")
-
-
 def do_only(what: str, work: Work, piece: Piece, out: Path, unit: str = "pairs") -> None:
     """Do the only piece of a file in this process, into `out`."""
     progress = Progress(what, piece.lines, unit)

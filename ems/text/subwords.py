@@ -19,7 +19,7 @@ import sentencepiece
 
 from ems.damaged import Damaged
 from ems.errors import EmsError
-from ems.files import atomic_path, reading_text
+from ems.files import atomic_path, check_unchanged, reading_text
 from ems.progress import Progress
 from ems.segmenters.base import RULE, SPACE
 from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv
@@ -151,6 +151,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     marked = [code for code in experiment.languages if code in settings.characters]
     known = marked or languages_of(sample).is_file()
     count = (count_sample if known else count_lines)(sample)
+    size = sample.stat().st_size
     name = settings.type.upper()
     progress = Progress(f"train {name} of {settings.size:,} pieces", count, "lines")
     model = io.BytesIO()
@@ -185,8 +186,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
             f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
             "vocabulary.sample_lines"
         ) from None
-    if count_lines(sample) != count:
-        raise EmsError(f"{sample}: it changed while it was read; run again")
+    check_unchanged(sample, size)
     progress.add(progress.total or 0)
     with atomic_path(out) as temporary:
         temporary.write_bytes(model.getvalue())

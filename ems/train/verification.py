@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ems.errors import EmsError
 from ems.progress import clock, log
-from ems.shards.reader import PairStore, Shard, verify_shards
+from ems.shards.reader import PairStore, Shard, check_sizes, verify_shards
 from ems.train.distributed import World
 
 LONG = 3600.0  # seconds of training that are left
@@ -49,7 +49,7 @@ class Verification:
 
         Raises `EmsError` in all processes for a damaged shard.
         """
-        self._share(_check_sizes)
+        self._share(check_sizes)
         self._settle_bytes()
 
     def _settle_bytes(self) -> None:
@@ -72,8 +72,3 @@ class Verification:
             fault = str(error)
         if fault := self.world.first(fault):
             raise EmsError(fault)
-
-
-def _check_sizes(shards: Sequence[Shard]) -> None:
-    for shard in shards:
-        shard.check_sizes()

@@ -31,6 +31,7 @@ from ems.errors import EmsError
 from ems.files import (
     atomic_path,
     check_readable,
+    check_unchanged,
     read_json,
     sha256_file,
     standard_output,
@@ -39,7 +40,7 @@ from ems.files import (
 )
 from ems.progress import Progress, log
 from ems.shapes import SOME, TEXT, listing, record
-from ems.text.pieces import MAX_BYTES, Advance, Piece, check_unchanged, cut, done_pieces
+from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 
 LINES = 1 << 15  # of a piece: as many as a benchmark encodes at once, so that vectors are the same
 LONGEST = 1_000_000  # bytes of a line
@@ -204,7 +205,7 @@ def rows_of(transform: Transform, text: Path, state: Path, source: Path) -> Iter
     work = _Work(transform, _name(source))
     folder, unit = state / "rows", transform.unit
     with done_pieces(transform.what, work, pieces, folder, key, 1, unit) as results:
-        check_unchanged(pieces)
+        check_unchanged(text, pieces[-1].end)
         bad = [each for path in results for each in read_json(path / FAULTS, BAD)]
         report(bad, _name(source))
         yield Rows([path / ROWS for path in results], sum(p.lines for p in pieces), bad)
