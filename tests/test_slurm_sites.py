@@ -160,13 +160,13 @@ def test_points_of_a_sweep_are_tasks_of_an_array_warned_killed_and_taken_away(cl
 
     array = submitted(project, "1-3", systems)
     assert "Slurm still has jobs" in project.snakemake(*PROFILE, "--", MODEL, expect=1)
-    saved(project, systems[0])
+    saved(cluster, array, project, systems[0])
     cluster.call("scancel", "--batch", "--signal=USR1", f"{array}_1")
-    saved(project, systems[1])
+    saved(cluster, array, project, systems[1])
     for process, words in project.jobs():
         if words >= {"train", systems[1]}:
             process.kill()
-    saved(project, systems[2])
+    saved(cluster, array, project, systems[2])
     cluster.call("scontrol", "requeue", f"{array}_3")  # as when its node is taken away
     assert ended(cluster, array) == {"1": "COMPLETED", "2": "FAILED", "3": "COMPLETED"}
     assert ended(cluster, submitted(project, "2", systems)) == {"2": "COMPLETED"}
@@ -193,10 +193,11 @@ def submitted(project, tasks, systems):
     return project.run(*words).stdout.strip()
 
 
-def saved(project, system):
-    """Wait until the training of a system has saved a checkpoint."""
+def saved(cluster, array, project, system):
+    """Wait until the training of a system has saved a checkpoint; fail if its array has ended."""
     log = project.folder / f"results/tiny/logs/train/{system}.log"
     while not log.exists() or "checkpoint at step" not in log.read_text():
+        assert cluster.call("squeue", "-h", f"--jobs={array}"), slurm_log(project, f"{array}_1")
         time.sleep(0.02)
 
 
