@@ -72,6 +72,7 @@ for line in PLAN.missing if MAIN else ():
     logger.warning(f"not on this machine, needed where segment jobs run: {line}")
 
 EXPERIMENT = PLAN.experiment
+config["experiment"] = EXPERIMENT.name  # what the report's first page names
 # Not in `params:`, where a changed value would train again what is finished.
 os.environ[AFRESH] = "1" if PLAN.site.afresh else ""
 DATA = PLAN.site.data

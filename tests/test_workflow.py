@@ -61,7 +61,9 @@ def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(tin
 
 def test_the_report_is_made_of_the_run(finished):
     finished.snakemake("--report", "results/report.html")
-    assert "tatoeba" in (finished.folder / "results/report.html").read_text()
+    page = (finished.folder / "results/report.html").read_text()
+    assert "tatoeba" in page
+    assert "Experiment <strong>tiny</strong> of EMS" in page
 
 
 def test_results_from_the_future_stop_the_workflow_until_they_are_set_back(finished):
