@@ -47,13 +47,13 @@ class Remote:
 
     def kill(self, word):
         """Start a push or pull, and kill it in its middle."""
-        before = self.count(word) if not self.proxy else 0
+        before = self.count(word) if self.store else 0
         run = self.project.start("dvc", word, STAGE)
-        if self.proxy:
-            self.proxy.after(MIDDLE, lambda: killed(run))
-        else:
-            wait_for(lambda: self.count(word) > before + 2, run)
+        if self.store:
+            wait_for(lambda: self.count(word) > before, run)
             killed(run)
+        else:
+            self.proxy.after(MIDDLE, lambda: killed(run))
         assert run.wait() == -9, (self.project.folder / "started.log").read_text()
 
     def cut(self, word):

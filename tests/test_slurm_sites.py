@@ -202,14 +202,19 @@ def saved(cluster, array, project, system):
 
 
 def ended(cluster, array):
-    """The state of each task of an array, once none is in the queue. What was put back there starts
-    at once, and not after the two minutes that Slurm leaves a node.
+    """The state of each task of an array, once none is in the queue.
+
+    A task that was put back there does not wait for the two minutes that Slurm leaves it, only from
+    one look to the next. With no wait Slurm takes the end of its last attempt for that of the next.
     """
+    waiting = set()
     while queued := cluster.call("squeue", "-h", "-r", f"--jobs={array}", "--format=%i|%T"):
-        for task, state in (line.split("|") for line in queued.splitlines()):
-            if state == "PENDING":
-                cluster.call("scontrol", "update", f"JobId={task}", "StartTime=now")
-        time.sleep(0.5)
+        states = dict(line.split("|") for line in queued.splitlines())
+        pending = {task for task, state in states.items() if state == "PENDING"}
+        for task in pending & waiting:
+            cluster.call("scontrol", "update", f"JobId={task}", "StartTime=now")
+        waiting = pending - waiting
+        time.sleep(2)
     tasks = [job for job in cluster.jobs() if job.get("ArrayJobId") == array]
     return {job["ArrayTaskId"]: job["JobState"] for job in tasks}
 

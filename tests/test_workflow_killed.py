@@ -48,7 +48,7 @@ OF_DOCUMENTS = [
     ("train context", "ems", "checkpoint at step 20"),
     ("train context", "snakemake", "checkpoint at step 30"),
     ("mine-documents coherent-1", "snakemake", "mine coherent-1: encode"),
-    ("mine-documents coherent-1", "ems", "*/state/mine/coherent-1/compared/*/done/00001.json"),
+    ("mine-documents coherent-1", "ems", "*/state/mine/coherent-1/compared/*/done/00000.json"),
     ("train coherent-1", "snakemake", "checkpoint at step 10"),
     ("train coherent-1", "ems", "checkpoint at step 30"),
 ]
