@@ -52,10 +52,21 @@ rule tables:
         expand(f"{COSTS}/summary/{{timed}}.svg", timed=TIMED_FIGURES),
 
 
+rule models:
+    input:
+        expand(
+            f"{RESULTS}/models/{{system}}/model.json",
+            system=[name for name in SYSTEMS if name in TRAINED + FITTED],
+        ),
+
+
+# With the models, though tables need only their scores: Snakemake deletes a model when it starts to make it again. If
+# that job dies and the scores are up to date, it does not ask for the model any more.
 rule all:
     default_target: True
     input:
         rules.tables.input,
+        rules.models.input,
         expand("results/tables/{table}.tex", table=TABLES),
         expand("results/figures/{figure}.svg", figure=FIGURES),
 
@@ -76,14 +87,6 @@ rule text:
     input:
         f"{RESULTS}/reports/decontamination.json",
         expand([INDEX, VOCABULARY_REPORT], vocabulary=VOCABULARIES),
-
-
-rule models:
-    input:
-        expand(
-            f"{RESULTS}/models/{{system}}/model.json",
-            system=[name for name in SYSTEMS if name in TRAINED + FITTED],
-        ),
 
 
 rule exports:

@@ -17,9 +17,10 @@ from scipy.optimize import nnls
 
 from ems.config import load_experiment, load_site
 from ems.files import write_text
-from ems.forecast.rates import JOB, OTHER, Rates, costs_of, shipped_rows
+from ems.forecast.rates import JOB, OTHER, Rates, shipped_rows
 from ems.forecast.work import Units, Workload
 from ems.plan import has_job
+from ems.tables.costs import costs_of
 
 RUNS = "runs"  # what a rate is from
 SHORTEST = 0.5  # CPU seconds: a shorter job has no larger weight

@@ -23,6 +23,8 @@ def test_a_stage_is_the_sum_of_its_jobs_and_the_largest_of_them(tmp_path):
     assert list(rows["clean"].values()) == ["clean", "2", "1235.3", "1234.0", "3.5", "81"]
     assert list(rows["Total"].values()) == ["Total", "3", "1245.3", "", "23.5", "81"]
     assert "clean & 2 & 1,235.3 & 1,234.0 & 3.5 & 81" in (tmp_path / "table.tex").read_text()
+    (folder / "clean/killed.json").touch()
+    assert cost_rows(tmp_path) == rows
 
 
 def test_trainings_and_benchmarks_are_counted_by_system(tmp_path):

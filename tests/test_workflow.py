@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -105,6 +106,16 @@ def test_another_experiment_is_one_word_away_and_nothing_leaks(finished):
     assert finished.tables() == before
     plan = planned(finished.snakemake("-n", "--config", "experiment=other", "--", TATOEBA))
     assert plan == {"selected_table": 1, "total": 1}
+
+
+def test_a_model_is_made_again_though_its_scores_are_there(finished):
+    """Snakemake has deleted it when the job that makes it again dies."""
+    model = finished.folder / "results/tiny/models/char-ngram"
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    shutil.rmtree(model)
+    assert "Nothing to be done" in finished.snakemake("-n", TATOEBA)
+    assert planned(finished.snakemake("all"))["fit"] == 1
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
 
 
 def test_a_sweep_is_trained_only_when_its_table_is_asked_for(finished):

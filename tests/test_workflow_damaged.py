@@ -67,7 +67,7 @@ DAMAGES = {  # what is damaged -> (file, damage, the command of ems that finds i
     "lock": (ARCHIVE.with_name(f"{ARCHIVE.name}.lock.json"), no_json, FETCHING),
     "mirror": (MIRRORED, cut, FETCHING),
     "costs": (
-        *(RUN / "costs/train/ems.json", empty),
+        *(RUN / "costs/train/ems.json", cut),
         f"costs {TINY} --folder {RUN / 'costs'} --out out/costs.tex",
     ),
 }

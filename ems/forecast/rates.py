@@ -21,7 +21,7 @@ from ems.files import read_table
 from ems.forecast.work import Learning, Units, Workload
 from ems.plan import has_job
 from ems.progress import Progress
-from ems.tables.costs import Cost, read_cost
+from ems.tables.costs import costs_of
 
 JOB, OTHER = "job", "other"  # the start of a job, and what no line of the table names
 SHRINK = 60.0  # CPU seconds
@@ -104,16 +104,6 @@ def shipped_rates() -> Rates:
 def shipped_rows() -> list[dict[str, str]]:
     """Return the lines of rates.tsv; `from` says whether it was fitted or where it was measured."""
     return read_table(Path(str(files("ems.forecast").joinpath("rates.tsv"))))
-
-
-def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:
-    """Return the costs of the finished jobs under results/<experiment>/costs, by their paths.
-
-    The file of a job that was killed is empty.
-    """
-    paths = [path for path in sorted(folder.rglob("*.json")) if path.stat().st_size]
-    named = {path.relative_to(folder).with_suffix("").parts: path for path in paths}
-    return {job: read_cost(path, job) for job, path in named.items()}
 
 
 def measured_here(site: Site, without: Iterable[str] = ()) -> tuple[Rates, list[str]]:

@@ -13,11 +13,11 @@ from ems.config import Experiment
 from ems.config.site import Site
 from ems.downloads import aligned
 from ems.forecast.disk import Space, space
-from ems.forecast.rates import GPU, UTILISATION, Estimate, Gpu, Rates, costs_of, measured_here
+from ems.forecast.rates import GPU, UTILISATION, Estimate, Gpu, Rates, measured_here
 from ems.forecast.requests import Job, Request, planned_jobs
 from ems.forecast.work import Workload
 from ems.progress import clock
-from ems.tables.costs import Cost
+from ems.tables.costs import Cost, costs_of
 
 DEFAULT = "site's default"
 HOUR, MANY = 3600, 20

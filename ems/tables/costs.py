@@ -59,10 +59,9 @@ def write_costs_table(
     `planned` says whether the experiment still has a job, by its path ("train", "ems") in the
     folder. Raises `EmsError` when no job is left or one is malformed.
     """
-    paths = sorted(Path(folder).rglob("*.json"))
-    if not paths:
+    every = costs_of(folder).values()
+    if not every:
         raise EmsError(f"{folder}: no costs (*.json) there; run the experiment's stages first")
-    every = [read_cost(path, path.relative_to(folder).with_suffix("").parts) for path in paths]
     costs = sorted((cost for cost in every if planned(cost.job)), key=lambda cost: cost.place)
     if not costs:
         raise EmsError(f"{folder}: all costs in it are of jobs that the experiment no longer has")
@@ -83,6 +82,16 @@ def write_costs_table(
         )
     columns = ["Stage", "Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
     write_table(one_block(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
+
+
+def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:
+    """Return the costs of the jobs under results/<experiment>/costs, by their paths in it.
+
+    For a job that was killed Snakemake leaves an empty file.
+    """
+    paths = [path for path in sorted(folder.rglob("*.json")) if path.stat().st_size]
+    named = {path.relative_to(folder).with_suffix("").parts: path for path in paths}
+    return {job: read_cost(path, job) for job, path in named.items()}
 
 
 def read_cost(path: Path, parts: tuple[str, ...]) -> Cost:
