@@ -13,9 +13,10 @@ all: setup
 	snakemake all
 	$(MAKE) --no-print-directory report
 
-# two at a time; a file stays together, so that a run which its tests share is made once
+# Three at a time, also on two cores: many wait for Slurm, servers or sleeps. A file stays together, so that a run which
+# its tests share is made once.
 test: setup
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Damaged files, odd command lines and settings, new ones each time; SEED=n for the same ones again.
 MINUTES ?= 60
