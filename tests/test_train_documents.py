@@ -29,7 +29,7 @@ def never_killed(toy, tmp_path_factory):
 
 @pytest.mark.parametrize(("loss", "blind", "accuracy"), LEARNT)
 def test_the_classifier_learns_what_stands_in_its_context(loss, blind, accuracy, toy, tmp_path):
-    longer = {"steps": 200, "batch_pairs": 16, "schedule": "constant", "validate_every": 200}
+    longer = {"steps": 400, "batch_pairs": 16, "schedule": "constant", "validate_every": 400}
     longer = {"train": longer, "objectives": {"context": {"loss": loss}}}
     first, last = rows(toy.train(tmp_path, **changed(CONTEXT, longer)), "validation")
     assert first["context"] == pytest.approx(blind, abs=0.2)
