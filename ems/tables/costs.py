@@ -91,10 +91,10 @@ def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:
     """
     paths = [path for path in sorted(folder.rglob("*.json")) if path.stat().st_size]
     named = {path.relative_to(folder).with_suffix("").parts: path for path in paths}
-    return {job: read_cost(path, job) for job, path in named.items()}
+    return {job: _read_cost(path, job) for job, path in named.items()}
 
 
-def read_cost(path: Path, parts: tuple[str, ...]) -> Cost:
+def _read_cost(path: Path, parts: tuple[str, ...]) -> Cost:
     """Return the costs of one job; `parts` are the names on the way to it, ("train", "ems")."""
     data = read_json(path, COSTS)
     stage = data["stage"]
