@@ -22,7 +22,7 @@ LAYERS = [
     {"benchmarks.data", "benchmarks.demo"},
     {"text"},
     {"shards"},
-    {"model"},
+    {"model", "adam"},
     {"objectives"},
     {"encode", "retrieval"},
     {"ngrams"},

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
+from ems.adam import Adam
 from ems.bench.settings import ProbeSettings
 from ems.progress import Progress
 
@@ -158,7 +159,7 @@ class _Batched:
         self.streams = [Streams.of(run.seed) for run in runs]
         self.layers = start_layers(sizes, self.streams, pool.device)
         tensors = [tensor for layer in self.layers for tensor in layer]
-        self.optimiser = torch.optim.Adam(tensors, lr=probe.learning_rate)
+        self.optimiser = Adam(tensors, lr=probe.learning_rate)
         decay = torch.tensor([run.weight_decay for run in runs], device=pool.device)
         self.decays = [(tensor, decay.view(-1, *[1] * (tensor.dim() - 1))) for tensor in tensors]
         self.decays = self.decays if any(run.weight_decay for run in runs) else []

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ems.adam import Adam
 from ems.errors import EmsError
 from ems.files import write_json
 from ems.objectives.batch import DeviceBatch
@@ -60,7 +61,7 @@ class Trainer:
             system.encoder.compile_layers()
         parts = settings.grad_cache
         self.cache = GradCache(system, parts) if parts else None
-        self.optimizer = torch.optim.Adam(
+        self.optimizer = Adam(
             _groups(system, settings.table_rate),
             weight_decay=settings.weight_decay,
             amsgrad=settings.amsgrad,
