@@ -3,6 +3,8 @@
 SHELL := bash
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PATH
+# Images of containers often set it; each of hundreds of jobs would then compile the source of EMS again.
+unexport PYTHONDONTWRITEBYTECODE
 # Python 3.11 or 3.12 with venv; the first that answers. Say PYTHON=... for another one.
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
