@@ -21,6 +21,8 @@ from ems.job_modules import (
 from ems.provenance import source_files, source_root
 from ems.tables.registry import figures, tables
 
+SCORES = "results/tiny/metrics/scores.json"
+
 
 def _with_git(project):
     project.run("git", "init", "--quiet")
@@ -48,6 +50,19 @@ def copy(tracked, tmp_path):
     return copied(tracked, tmp_path / "project")
 
 
+@pytest.fixture(scope="module")
+def experiment(tracked, tmp_path_factory):
+    """A copy of it in which DVC has run an experiment with ten times the learning rate; the stages
+    that ran are `ran`. Tests must not change it.
+    """
+    project = copied(tracked, tmp_path_factory.mktemp("experiment") / "project")
+    project.run("git", "add", "--all")
+    project.run("git", "commit", "--quiet", "--message", "tables")
+    done = project.run("dvc", "exp", "run", "-S", "configs/tiny.yaml:train.learning_rate=0.03")
+    project.ran = _ran(done.stdout + done.stderr)
+    return project
+
+
 def _model(project):
     return project.folder / "results/tiny/models/ems/model.safetensors"
 
@@ -72,6 +87,10 @@ def test_after_repro_dvc_and_snakemake_have_nothing_to_do(tracked):
     assert "Nothing to be done" in tracked.snakemake("all")
 
 
+def _shown(project, *words):
+    return json.loads(project.run("dvc", *words, "--json").stdout)
+
+
 def _own_tables(project):
     """The tables of the experiment, of which those of `selected` are copies."""
     return {path.name: path.read_bytes() for path in _model(project).parents[2].glob("tables/*")}
@@ -83,19 +102,19 @@ def _flip(project, old, new, *arguments):
     return _ran(_repro(project, *arguments))
 
 
-def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy):
-    """Back through DVC's caches, and there once more without the run cache and with none left."""
+def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy, experiment):
+    """There by an experiment of DVC, back through its caches, and there with neither of these."""
     first, weights = copy.tables(), _model(copy).read_bytes()
-    assert _flip(copy, "0.003", "0.03") == {"train", "tables", "selected", "export"}
-    other = _own_tables(copy)
-    assert _model(copy).read_bytes() != weights
-    assert copy.tables() != first
-    assert "from step 0" in (copy.folder / "results/tiny/logs/train/ems.log").read_text()
-    _flip(copy, "0.03", "0.003")
-    assert (copy.tables(), _model(copy).read_bytes()) == (first, weights)
-    shutil.rmtree(copy.folder / ".dvc/cache")
-    assert _flip(copy, "0.003", "0.03", "--no-run-cache", "tables@tiny") >= {"train", "tables"}
-    assert _own_tables(copy) == other != {}
+    project = copied(experiment, copy.folder.parent / "flipped")
+    other = _own_tables(project)
+    assert _model(project).read_bytes() != weights
+    assert project.tables() != first
+    assert "from step 0" in (project.folder / "results/tiny/logs/train/ems.log").read_text()
+    _flip(project, "0.03", "0.003")
+    assert (project.tables(), _model(project).read_bytes()) == (first, weights)
+    shutil.rmtree(project.folder / ".dvc/cache")
+    assert _flip(project, "0.003", "0.03", "--no-run-cache", "tables@tiny") >= {"train", "tables"}
+    assert _own_tables(project) == other != {}
 
 
 def test_a_changed_line_in_the_trainer_reruns_training(copy):
@@ -149,25 +168,19 @@ def test_each_experiment_has_entries_in_the_lock_and_one_repro_makes_all_of_it(c
     assert copy.tables() == before
 
 
-def test_an_experiment_of_dvc_runs_with_another_setting_and_shows_what_came_of_it(copy):
+def test_an_experiment_of_dvc_runs_with_another_setting_and_shows_what_came_of_it(
+    tracked, experiment
+):
     """What docs/running.md says of `dvc exp run` and of what is compared after it."""
-    copy.run("git", "add", "--all")
-    copy.run("git", "commit", "--quiet", "--message", "tables")
-
-    def shown(*words):
-        return json.loads(copy.run("dvc", *words, "--json").stdout)
-
-    scores = "results/tiny/metrics/scores.json"
-    before = shown("metrics", "show")[""]["data"][scores]["data"]
+    assert experiment.ran == {"train", "tables", "selected", "export"}
+    before = _shown(tracked, "metrics", "show")[""]["data"][SCORES]["data"]
     assert set(before["ems"]) == {"tatoeba", "validation"}
-    done = copy.run("dvc", "exp", "run", "-S", "configs/tiny.yaml:train.learning_rate=0.03")
-    assert _ran(done.stdout + done.stderr) == {"train", "tables", "selected", "export"}
-    (changed,) = shown("params", "diff")["configs/tiny.yaml"].items()
+    (changed,) = _shown(experiment, "params", "diff")["configs/tiny.yaml"].items()
     assert changed[0] == "train.learning_rate"
     assert (changed[1]["old"], changed[1]["new"]) == (0.003, 0.03)
-    loss = shown("metrics", "diff")[scores]["ems.validation.total"]
+    loss = _shown(experiment, "metrics", "diff")[SCORES]["ems.validation.total"]
     assert loss["old"] == before["ems"]["validation"]["total"] != loss["new"]
-    plots = shown("plots", "diff", "HEAD")
+    plots = _shown(experiment, "plots", "diff", "HEAD")
     assert plots.get("errors", []) == []
     curves = {name: plot for name, plot in plots["data"].items() if plot}
     names = ("training/ems", "validation/ems", "validation/untrained")

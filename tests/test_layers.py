@@ -22,7 +22,7 @@ LAYERS = [
     {"benchmarks.data", "benchmarks.demo"},
     {"text"},
     {"shards"},
-    {"model", "adam"},
+    {"model"},
     {"objectives"},
     {"encode", "retrieval"},
     {"ngrams"},

@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from ems.adam import Adam
 from ems.bench.settings import ProbeSettings
+from ems.model.adam import Adam
 from ems.progress import Progress
 
 BLOCK = 4096  # rows classified at once

@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ems.adam import Adam
 from ems.errors import EmsError
 from ems.files import write_json
+from ems.model.adam import Adam
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
 from ems.shards.reader import Batch, PairStore
