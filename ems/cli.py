@@ -5,6 +5,8 @@ is one line, the last one of the terminal and of the log. Of the processes that 
 the first writes the log and the costs; the others print what went wrong.
 """
 
+import atexit
+import gc
 import logging
 import os
 import select
@@ -47,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
     named = {flag.name: value for flag, value in values.items()}
     stop_with_snakemake()
+    atexit.register(gc.freeze)  # or Python looks through all objects for garbage before it ends
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault(SPINS, FEW_SPINS)  # read when PyTorch is loaded
     # By default onnxruntime, since 1.29, sends names and hashes of models to Microsoft:

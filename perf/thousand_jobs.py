@@ -39,6 +39,7 @@ import psutil
 from ems.progress import Progress
 
 MANY = 256  # CPUs: all jobs that the profile allows run at once
+FEW = 8  # CPUs where each job starts its Snakemake: what a training asks for
 ROOT = Path(__file__).resolve().parent.parent
 JOB = re.compile(r"^ *(?:local)?rule (\w+):\n(.*?)^Shell command: ([^\n]*)", re.M | re.S)
 IDLE = """#!/bin/sh
@@ -258,7 +259,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         root = Path(folder)
         (root / "slurm").mkdir()
-        cpus = os.cpu_count() if options.starts else MANY
+        cpus = FEW if options.starts else MANY
         cluster = nullcontext(dict(os.environ))
         if options.private:
             cluster = private(root / "slurm", cpus)

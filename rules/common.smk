@@ -1,4 +1,6 @@
 # What every stage needs: the checked plan, where things lie, and the helpers of the rules.
+import atexit
+import gc
 import os
 import re
 import signal
@@ -45,6 +47,7 @@ from ems.train import AFRESH
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
+atexit.register(gc.freeze)  # or Python looks through all objects for garbage before it ends
 
 # Snakemake 9.27 knows its executor, and a mode like --unlock, only after it has read this file.
 PROFILES = os.environ.get("SNAKEMAKE_PROFILE", "")  # "slurm", or "[slurm, slurm/site.yaml]"
