@@ -3,10 +3,10 @@ them, and a number at a bound either works or is one line."""
 
 import math
 
-import jsonschema
 import pytest
 from conftest import ROOT
 from experiments_made import MINIMAL, Settings, changed, edited, ends, parts_of
+from jsonschema import Draft202012Validator as Validator
 
 from ems.config.file import experiment_model
 from ems.config.page.schema import experiment_schema, site_schema
@@ -35,6 +35,11 @@ NUMBERS = [
 ]
 
 
+def test_the_schemas_are_schemas():
+    for schema in SCHEMAS.values():
+        Validator.check_schema(schema)
+
+
 def test_the_numbers_of_the_schemas_are_seen():
     assert len(NUMBERS) > 60
     types = [part.get("type") for schema in SCHEMAS.values() for _, part in parts(schema)]
@@ -59,7 +64,7 @@ WITH_DEFAULT = [
 @pytest.mark.parametrize(("name", "part"), WITH_DEFAULT)
 def test_every_default_is_allowed(name, part):
     schema = {"$defs": SCHEMAS[name].get("$defs", {}), **part}
-    jsonschema.validate(part["default"], schema, jsonschema.Draft202012Validator)
+    Validator(schema).validate(part["default"])
 
 
 # --- at the bounds

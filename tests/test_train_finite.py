@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from train_made import contents, rows, train_stopped, train_until, weights_of
 
 from ems.errors import EmsError
+from ems.model.adam import Adam
 from ems.train import checkpoint, journal
 from ems.train.journal import Journal
 from ems.train.step import NORM, Guard, Trainer
@@ -52,8 +53,8 @@ def test_it_stops_names_step_and_pairs_and_keeps_the_checkpoint(
     if device != "cpu":
         as_on_a_gpu(monkeypatch)
     spoiled(monkeypatch, 12, value, what)
-    steps, step = [], torch.optim.Adam.step
-    monkeypatch.setattr(torch.optim.Adam, "step", lambda *_: steps.append(1) or step(*_))
+    steps, step = [], Adam.step
+    monkeypatch.setattr(Adam, "step", lambda *_: steps.append(1) or step(*_))
     with pytest.raises(EmsError, match=r"loss of step 12 is not finite.*learning_rate") as error:
         toy.train(tmp_path)
     assert len(steps) == (12 if device == "cpu" else 15)  # before the step, or at a checkpoint

@@ -5,11 +5,11 @@ import math
 from types import SimpleNamespace
 
 import pytest
-import torch
 from safetensors.torch import load_file
 from train_made import contents, json_rows, train_into, train_until
 
 from ems.errors import EmsError
+from ems.model.adam import Adam
 from ems.train import journal
 from ems.train.job import Places, train
 from ems.train.settings import TrainSettings
@@ -111,13 +111,13 @@ def test_the_lower_rate_of_a_step_is_of_the_warm_up_too(toy):
 
 
 def test_a_step_uses_the_rate_of_the_schedule(toy, tmp_path, monkeypatch):
-    rates, step = [], torch.optim.Adam.step
+    rates, step = [], Adam.step
 
     def spy(optimizer, *rest):
         rates.extend(group["lr"] for group in optimizer.param_groups)
         return step(optimizer, *rest)
 
-    monkeypatch.setattr(torch.optim.Adam, "step", spy)
+    monkeypatch.setattr(Adam, "step", spy)
     toy.train(tmp_path, train={"steps": 8})
     assert rates == pytest.approx([0.002, 0.004, 0.006, 0.008, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
 
