@@ -1,10 +1,13 @@
 """Fit ems/forecast/rates.tsv, the CPU seconds per unit of work, on finished runs.
 
-    python perf/rates.py [--without EXPERIMENT ...] [--out rates.tsv] PROJECT:EXPERIMENT ...
+    python perf/rates.py [--without EXPERIMENT ...] [--starts] [--out rates.tsv]
+        PROJECT:EXPERIMENT ...
 
 Each PROJECT is a folder with results/EXPERIMENT/costs. Per stage it is a least-squares line with no
 negative rate, each job weighted by the inverse of its seconds: a stage's sum is nearly kept. Then
-it says how far the line is off: for the runs that it was fitted on, and for those `without`.
+it says how far the line is off: for the runs that it was fitted on, and for those `without`. With
+`--starts` the shipped seconds per unit stay, and only the start of a job is fitted: small runs show
+nothing else.
 """
 
 import argparse
@@ -17,7 +20,7 @@ from scipy.optimize import nnls
 
 from ems.config import load_experiment, load_site
 from ems.files import write_text
-from ems.forecast.rates import JOB, OTHER, Rates, shipped_rows
+from ems.forecast.rates import JOB, OTHER, Rates, shipped_rates, shipped_rows
 from ems.forecast.work import Units, Workload
 from ems.plan import has_job
 from ems.tables.costs import costs_of
@@ -44,22 +47,26 @@ def jobs_of(project: Path, name: str) -> Jobs:
         os.chdir(here)
 
 
-def fitted(jobs: list[tuple[Units, float]]) -> Units:
-    """Return the start of a job and the seconds per unit."""
-    names = sorted({name for units, _ in jobs for name in units})
+def fitted(jobs: list[tuple[Units, float]], known: Units | None = None) -> Units:
+    """Return the start of a job and the seconds per unit; if these are known, the start alone."""
+    names = sorted({name for units, _ in jobs for name in units}) if known is None else []
     work = np.array([[1, *(units.get(name, 0) for name in names)] for units, _ in jobs])
     seconds = np.array([each for _, each in jobs])
     weights = 1 / np.sqrt(np.maximum(seconds, SHORTEST))
     scale = np.maximum(work.max(axis=0), 1e-12)
-    rates, _ = nnls(work / scale * weights[:, None], seconds * weights)
-    return dict(zip([JOB, *names], (rates / scale).tolist(), strict=True))
+    known = known or {}
+    rest = [sum(known.get(name, 0) * units[name] for name in units) for units, _ in jobs]
+    rates, _ = nnls(work / scale * weights[:, None], (seconds - rest) * weights)
+    return known | dict(zip([JOB, *names], (rates / scale).tolist(), strict=True))
 
 
-def write_rates(out: Path, table: dict[tuple[str, str], float]) -> None:
-    """Write the rates, with those of the shipped table that come from elsewhere in place."""
+def write_rates(out: Path, table: dict[tuple[str, str], float], keep: bool) -> None:
+    """Write the rates, with those of the shipped table that come from elsewhere in place; with
+    `keep` also those of stages that no run had.
+    """
     rows = {key: (f"{rate:.3g}", RUNS) for key, rate in table.items()}
     for row in shipped_rows():
-        if row["from"] != RUNS:
+        if row["from"] != RUNS or (keep and (row["stage"], row["unit"]) not in rows):
             rows[row["stage"], row["unit"]] = row["cpu_seconds"], row["from"]
     lines = ["\t".join([*key, *rate]) for key, rate in sorted(rows.items())]
     write_text(out, "\n".join(["stage\tunit\tcpu_seconds\tfrom", *lines, ""]))
@@ -70,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("runs", nargs="+", metavar="PROJECT:EXPERIMENT")
     parser.add_argument("--without", action="append", default=[], metavar="EXPERIMENT")
+    parser.add_argument("--starts", action="store_true", help="fit only the start of a job")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     runs = {name: Path(place) for place, _, name in (run.rpartition(":") for run in options.runs)}
@@ -78,13 +86,16 @@ def main() -> None:
     for name in every.keys() - set(options.without):
         for stage, jobs in every[name].items():
             pooled[stage] += jobs
+    known: dict[str, Units] = defaultdict(dict)
+    for (stage, unit), rate in shipped_rates().table.items():
+        known[stage][unit] = rate
     table = {
         (stage, unit): rate
         for stage in sorted(pooled)
-        for unit, rate in fitted(pooled[stage]).items()
+        for unit, rate in fitted(pooled[stage], known[stage] if options.starts else None).items()
     }
     if options.out:
-        write_rates(options.out, table)
+        write_rates(options.out, table, options.starts)
     off = {}
     for name, stages in every.items():
         rates, total, expected = Rates({(OTHER, JOB): 0, **table}), 0.0, 0.0

@@ -17,7 +17,15 @@ from tables_made import write_cost
 from ems.cli import main
 from ems.config import load_experiment, load_site
 from ems.errors import EmsError
-from ems.forecast.rates import SHRINK, START, Gpu, measured_here, shipped_rates
+from ems.files import read_table
+from ems.forecast.rates import (
+    SHRINK,
+    START,
+    Gpu,
+    measured_here,
+    shipped_rates,
+    shipped_rows,
+)
 from ems.forecast.report import forecast
 from ems.forecast.requests import job_of, planned_jobs, request_of
 from ems.forecast.work import Learning, Workload
@@ -195,6 +203,14 @@ def test_work_grows_with_what_it_is_made_of(here):
     assert twice == {unit: pytest.approx(2 * amount) for unit, amount in once.items()}
 
 
+def test_a_benchmark_with_classifiers_costs_what_their_steps_do(here):
+    """The rates are of the defaults, 500 epochs of batches of 12; the demo has 30 of 25."""
+    demo = Workload(settings("demo")[0], Path("data"))
+    for name in ("sib200", "counterfactual"):
+        units = demo.of(("bench", "ems", name))[1]
+        assert units[name] == pytest.approx(0.2 * 30 / 500 * 12 / 25)
+
+
 def test_the_pairs_of_a_zip_are_counted_in_its_first_megabyte(here):
     workload = Workload(settings()[0], Path("data"))
     for path in Path("results/tiny/text/clean").rglob("*.json"):
@@ -278,6 +294,21 @@ def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here):
     lines = out.read_text().splitlines()
     assert lines[0] == "stage\tunit\tcpu_seconds\tfrom"
     assert len(lines) > 20
+
+
+def test_small_runs_change_the_start_of_a_job_alone(here):
+    out = here.folder / "rates.tsv"
+    words = [str(ROOT / "perf/rates.py"), "--starts", f"{here.folder}:tiny", "--out", str(out)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    shipped, rows = shipped_rows(), read_table(out)
+    assert [(row["stage"], row["unit"]) for row in rows] == [
+        (row["stage"], row["unit"]) for row in shipped
+    ]
+    changed = [row for row, old in zip(rows, shipped, strict=True) if row != old]
+    assert {row["unit"] for row in changed} == {"job"}
+    assert {row["stage"] for row in changed} >= {"bench", "clean", "train"}
+    assert float(done.stdout.split("off_percent=")[1]) < 20
 
 
 def test_the_command_prints_both_tables(here, capsys):

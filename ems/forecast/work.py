@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ems.bench.settings import ProbeSettings
 from ems.benchmarks import benchmark, sets_of
 from ems.config import EMBEDDED, Corpus, Experiment
 from ems.config.experiment import MULTIWAY
@@ -138,12 +139,14 @@ class Workload:
         sets = [self.experiment.evalsets[each] for each in sets_of(name)]
         share = EMBEDDED_SHARE if any(each.embedded for each in sets) else 1
         languages = sum(len(each.languages) for each in sets)
-        count = 1
+        count: float = 1
         if record.family in ("retrieval", "mining") or record.between == "en":
             count = languages
         elif record.parallel and record.between == "":
             count = languages**2
         ngrams = " of n-grams" if system.kind in OF_NGRAMS else ""
+        if record.probe:  # the rates are of its defaults
+            count *= _steps(self.experiment.probes[name]) / _steps(record.probe())
         units: Units = {f"{name}{ngrams}": share * count}
         if system.trained:
             step = self.learning(system)
@@ -198,6 +201,11 @@ class Workload:
         if not is_remote(corpus.source):
             found.append(local_path(opus_location(corpus.source, *place.parts[1:3], file)))
         return next((path for path in found if path.is_file()), None)
+
+
+def _steps(probe: ProbeSettings) -> float:
+    """Return the steps that all classifiers of a benchmark take for one training sentence."""
+    return probe.seeds * len(probe.weight_decay) * probe.epochs / probe.batch
 
 
 def lines_of_zip(path: Path) -> float | None:
