@@ -169,7 +169,7 @@ def main() -> None:
         return
     if options.peer:
         require_peer(
-            ["sentence_transformers", "onnxruntime", "onnx"], "export", "sentence-transformers"
+            ["onnxruntime", "onnx", "sentence_transformers"], "export", "sentence-transformers"
         )
     with tempfile.TemporaryDirectory() as name:
         options.folder, options.lines = Path(name), Path(name) / "lines.txt"

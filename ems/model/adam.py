@@ -1,7 +1,7 @@
 """PyTorch's Adam, without PyTorch's compiler.
 
 `torch.optim` imports the compiler (torch._dynamo) to say of its methods that they are not to be
-compiled, when the first optimiser is made: 1.2 s of CPU and 80 MB for each training and each
+compiled, when the first optimiser is made: 1.2 s of CPU and 70 MB for each training and each
 benchmark that trains a classifier. Here the methods are what they are in PyTorch before they are
 decorated with that; where a version of PyTorch no longer does so, `unwrap` changes nothing.
 """
