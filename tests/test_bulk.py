@@ -301,18 +301,30 @@ def halves(state):
     return {path.parent.name.split(".")[1] for path in begun} - done
 
 
+def caught(run, look):
+    """Suspend a process and all below it where `look` is true of what they have written, and still
+    is when they are suspended; return them.
+    """
+    while True:
+        wait_for(look, run)
+        family = [psutil.Process(run.pid)]
+        family[0].suspend()
+        family += family[0].children(recursive=True)
+        for process in family[1:]:
+            process.suspend()
+        if look():
+            return family
+        for process in family:
+            process.resume()
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_inside_a_shard_it_writes_that_one_again(tmp_path, workers):
-    """The processes are stopped before they are looked at, so what is seen is what is killed."""
+    """The processes are stopped while they are looked at, so what is seen is what is killed."""
     encoding = Encoding(tmp_path, 60_000, 15_000)
     run = encoding.start(workers)
-    wait_for(lambda: records(encoding.state) and halves(encoding.state), run)
-    family = [psutil.Process(run.pid), *psutil.Process(run.pid).children(recursive=True)]
-    for process in family:
-        process.suspend()
-    done, inside = records(encoding.state), halves(encoding.state)
-    assert inside, "every shard was whole: it was not killed inside one"
-    assert 0 < done < 4
+    family = caught(run, lambda: records(encoding.state) and halves(encoding.state))
+    assert 0 < records(encoding.state) < 4
     run.kill()
     run.wait()
     for process in family[1:]:
