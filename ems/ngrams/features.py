@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 import regex
 from anyascii import anyascii
+from mmh3 import hash as murmur
 from scipy.sparse import csr_array
-from sklearn.utils import murmurhash3_32
 
 from ems.batches import batched
 from ems.ngrams.settings import NgramSettings
@@ -39,7 +39,25 @@ def _marked(word: str, romanise: bool) -> tuple[str, int]:
     """Return a word between its marks, and the hash of the whole of it."""
     latin = "".join(anyascii(word).lower().split()) if romanise else ""
     marked = f"<{latin or word}>"  # anyascii has nothing for some signs
-    return marked, murmurhash3_32(marked.encode("utf-8", "surrogatepass"), positive=True)
+    return marked, murmur(marked.encode("utf-8", "surrogatepass"), signed=False)
+
+
+def murmur_of_each(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Return the hash of each of the numbers, uint32[N]: `murmur` of its four bytes.
+
+    MurmurHash3_x86_32 by A. Appleby, https://github.com/aappleby/smhasher/wiki/MurmurHash3.
+    """
+    mixed = _turned(numbers * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    hashes = _turned(mixed ^ np.uint32(seed), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    hashes ^= np.uint32(4)
+    for bits, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        hashes ^= hashes >> np.uint32(bits)
+        hashes *= np.uint32(factor)
+    return hashes ^ hashes >> np.uint32(16)
+
+
+def _turned(numbers: np.ndarray, bits: int) -> np.ndarray:
+    return numbers << np.uint32(bits) | numbers >> np.uint32(32 - bits)
 
 
 def features(lines: list[str], settings: NgramSettings) -> csr_array:
@@ -61,7 +79,7 @@ def features(lines: list[str], settings: NgramSettings) -> csr_array:
         rolling = rolling[: len(letters) - n + 1] * BASE + letters[n - 1 :]  # of n letters each
         inside = left[: len(rolling)] >= n
         if n >= settings.least and len(rolling):
-            hashes.append(murmurhash3_32(rolling[inside].view(np.int32), seed=n, positive=True))
+            hashes.append(murmur_of_each(rolling[inside], n))
             rows.append(line_of_letter[: len(rolling)][inside])
     columns = np.concatenate(hashes) % np.uint32(PLACES)
     ones = np.ones(len(columns), np.float32)
@@ -87,7 +105,7 @@ def hashing(weights: np.ndarray, buckets: int) -> csr_array:
     """Return the matrix that takes features to vectors, float32[PLACES, buckets]: of each place its
     weight with a sign, in one bucket.
     """
-    hashes = murmurhash3_32(np.arange(PLACES, dtype=np.int32), seed=0, positive=True)
+    hashes = murmur_of_each(np.arange(PLACES, dtype=np.uint32), 0)
     signs = np.where(hashes >> np.uint32(31), -weights, weights).astype(np.float32)
     columns = (hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)
     return csr_array((signs, columns, np.arange(PLACES + 1)), (PLACES, buckets))
