@@ -14,16 +14,14 @@ LEVEL = 0.95
 
 def interval(right: int, count: int) -> tuple[float, float]:
     """Return (low, high): the percentile bootstrap interval of 100 * right / count."""
-    # who only reads score files need not wait for it, and scipy.stats takes half a second more
-    from scipy.special import bdtr, bdtrik
-
     if right in (0, count):
         return 100 * right / count, 100 * right / count
+    hits, share = np.arange(count + 1), right / count
+    factorials = np.cumsum(np.log(np.maximum(hits, 1)))  # their logarithms
+    chances = hits * np.log(share) + hits[::-1] * np.log1p(-share) - factorials - factorials[::-1]
+    up_to = np.cumsum(np.exp(chances - chances.max()))
     tail = (1 - LEVEL) / 2
-    tails = np.array([tail, 1 - tail])
-    hits = np.ceil(bdtrik(tails, count, right / count))
-    below = np.maximum(hits - 1, 0)  # a quantile that is a whole number may have been rounded up
-    low, high = np.where(bdtr(below, count, right / count) >= tails, below, hits)
+    low, high = np.searchsorted(up_to, [tail * up_to[-1], (1 - tail) * up_to[-1]])
     return 100 * float(low) / count, 100 * float(high) / count
 
 

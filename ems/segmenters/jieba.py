@@ -1,6 +1,8 @@
 """jieba, for Chinese."""
 
+import marshal
 import warnings
+from types import SimpleNamespace
 
 from ems.segmenters.base import Segment, Segmenter, package
 
@@ -11,6 +13,8 @@ def _make(language: str) -> Segment:
         import jieba
 
     jieba.setLogLevel("WARNING")
+    # marshal.load, with which it reads its dictionary, asks the file for a few bytes at a time
+    jieba.marshal = SimpleNamespace(load=lambda f: marshal.loads(f.read()), dump=marshal.dump)
     return lambda lines: [" ".join(jieba.cut(line)) for line in lines]
 
 
