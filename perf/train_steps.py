@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ems.config import SystemSettings
+from ems.model.adam import Adam
 from ems.model.settings import EncoderSettings
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.contrastive import in_batch_loss
@@ -114,7 +115,7 @@ def ours(job: Job, name: str) -> float:
     system = System(settings, languages, job.pieces, job.precision).to(job.device).train()
     if job.compiled:
         system.encoder.compile_layers()
-    optimizer = torch.optim.Adam(system.parameters(), lr=RATE, fused=True)
+    optimizer = Adam(system.parameters(), lr=RATE, fused=True)
     scaler = scaler_of(job)
     clock = Clock(job)
     ahead = AHEAD if job.device.type == "cuda" else 0

@@ -115,7 +115,7 @@ JOBS = {  # a command line -> what its error says
     FETCH: "a file of --source m, which would be lost",
     # a companion of the output counts as output
     "sample --sources de-en.tsv --experiment tiny --out kept.txt": "kept.languages",
-    **{f"demo-mirror --out {name}": f"{name}: expected" for name in ("d", "web")},
+    **{f"demo-mirror --out {name}": f"{name}: expected" for name in ("d", "web", ".", "/")},
     # what is missing is not a lack of space
     f"{ENCODE} x.npy --model gone": "gone: expected a model folder with model.json",
 }

@@ -94,8 +94,8 @@ def alone(target: Path, last: Path) -> Iterator[bool]:
     Snakemakes that share a data folder plan the same downloads.
     """
     planned = float(os.environ.get(PLANNED, "inf"))
-    before = _written(last)
-    with held(target.with_name(f".{target.name}.lock")):
+    before, place = _written(last), target.absolute()  # "." has no name
+    with held(place.parent / f".{place.name}.lock"):
         now = _written(last) if target.exists() else 0.0
         made = now > before or now >= planned
         if made:

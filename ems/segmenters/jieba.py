@@ -1,8 +1,8 @@
 """jieba, for Chinese."""
 
-import marshal
 import warnings
 from types import SimpleNamespace
+from typing import Any
 
 from ems.segmenters.base import Segment, Segmenter, package
 
@@ -13,9 +13,16 @@ def _make(language: str) -> Segment:
         import jieba
 
     jieba.setLogLevel("WARNING")
-    # marshal.load, with which it reads its dictionary, asks the file for a few bytes at a time
-    jieba.marshal = SimpleNamespace(load=lambda f: marshal.loads(f.read()), dump=marshal.dump)
+    jieba.marshal = _at_once(jieba.marshal)
     return lambda lines: [" ".join(jieba.cut(line)) for line in lines]
+
+
+def _at_once(marshal: Any) -> SimpleNamespace:
+    """Return what jieba reads its dictionary with: `marshal.load` asks a file for a few bytes at a
+    time, which takes 0.5 s of CPU longer.
+    """
+    loads = marshal.loads
+    return SimpleNamespace(load=lambda file: loads(file.read()), loads=loads, dump=marshal.dump)
 
 
 SEGMENTER = Segmenter(
