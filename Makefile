@@ -34,10 +34,9 @@ gpu: setup
 # -e: the sources are used in place; --no-deps: the lock has said it all. With CPU=1 uv first gets PyTorch's build
 # for CPUs from PyTorch's own index, whose address it knows; PyPI has only the CUDA build for Linux.
 setup: .venv/installed
-.venv/bin/pip:
+.venv/installed: envs/requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "EMS needs Python 3.11 or 3.12 with venv; on Debian: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-.venv/installed: envs/requirements.lock pyproject.toml | .venv/bin/pip
 	$(if $(CPU),python -m pip install --quiet uv && \
 	  uv pip install --python .venv --no-deps --torch-backend cpu "$$(grep '^torch==' envs/requirements.lock)")
 	python -m pip install --quiet --no-compile -r envs/requirements.lock
@@ -48,8 +47,7 @@ setup: .venv/installed
 # Tools that use EMS, for the tests of docs/interop.md, and a server of S3 for those of remotes, each in an environment
 # of its own. OpusFilter loads EMS, so it sees the packages of .venv.
 interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/moto/installed
-.interop/opusfilter/installed: .venv/installed
-.interop/%/installed: envs/%.txt | .venv/bin/pip
+.interop/%/installed: envs/%.txt .venv/installed
 	python -m venv --without-pip $(@D)
 	if [ $* = opusfilter ]; then \
 	  cd $(@D)/lib/python*/site-packages && \

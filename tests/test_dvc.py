@@ -91,16 +91,30 @@ def _shown(project, *words):
     return json.loads(project.run("dvc", *words, "--json").stdout)
 
 
+def _own_tables(project):
+    """The tables of the experiment, of which those of `selected` are copies."""
+    return {path.name: path.read_bytes() for path in _model(project).parents[2].glob("tables/*")}
+
+
+def _flip(project, old, new, *arguments):
+    """Change the learning rate and reproduce; the stages that ran."""
+    project.edit("configs/tiny.yaml", f"learning_rate: {old}\n", f"learning_rate: {new}\n")
+    return _ran(_repro(project, *arguments))
+
+
 def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy, experiment):
-    """There by an experiment of DVC, back through its caches."""
+    """There by an experiment of DVC, back through its caches, and there with neither of these."""
     first, weights = copy.tables(), _model(copy).read_bytes()
     project = copied(experiment, copy.folder.parent / "flipped")
+    other = _own_tables(project)
     assert _model(project).read_bytes() != weights
     assert project.tables() != first
     assert "from step 0" in (project.folder / "results/tiny/logs/train/ems.log").read_text()
-    project.edit("configs/tiny.yaml", "learning_rate: 0.03\n", "learning_rate: 0.003\n")
-    _repro(project)
+    _flip(project, "0.03", "0.003")
     assert (project.tables(), _model(project).read_bytes()) == (first, weights)
+    shutil.rmtree(project.folder / ".dvc/cache")
+    assert _flip(project, "0.003", "0.03", "--no-run-cache", "tables@tiny") >= {"train", "tables"}
+    assert _own_tables(project) == other != {}
 
 
 def test_a_changed_line_in_the_trainer_reruns_training(copy):

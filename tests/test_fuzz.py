@@ -12,7 +12,7 @@ from fuzz_stages_made import COMMANDS, RESUMED
 
 from ems.commands import COMMANDS as EVERY_COMMAND
 
-CASES = {"commands": 40, "files": 40, "configs": 40, "trainings": 4, "plans": 2, "workflows": 1}
+CASES = {"commands": 80, "files": 80, "configs": 80, "trainings": 8, "plans": 4, "workflows": 1}
 PASSING = {"commands": 0.2, "files": 0.2, "configs": 0.1, "trainings": 0.2}  # with status 0
 ENCODE = next(words for words in COMMANDS if words[1] == "encode")
 
