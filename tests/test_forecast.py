@@ -155,10 +155,15 @@ def test_the_estimate_of_a_finished_run_stands_beside_its_costs(here):
 
 def test_the_estimate_uses_none_of_the_runs_own_costs(here):
     before = total_of(forecast(*settings(), ["slurm"]))
+    recount(lambda seconds: 100 * seconds)
+    assert total_of(forecast(*settings(), ["slurm"])) == before
+
+
+def recount(change):
+    """Change the CPU seconds of every job of the run."""
     for path in Path("results/tiny/costs").rglob("*.json"):
         data = json.loads(path.read_text())
-        path.write_text(json.dumps({**data, "cpu_seconds": 100 * data["cpu_seconds"]}))
-    assert total_of(forecast(*settings(), ["slurm"])) == before
+        path.write_text(json.dumps({**data, "cpu_seconds": change(data["cpu_seconds"])}))
 
 
 def total_of(text):
@@ -298,6 +303,7 @@ def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here):
 
 def test_small_runs_change_the_start_of_a_job_alone(here):
     out = here.folder / "rates.tsv"
+    recount(lambda seconds: seconds + 1)  # or a start may be what it was
     words = [str(ROOT / "perf/rates.py"), "--starts", f"{here.folder}:tiny", "--out", str(out)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -307,8 +313,7 @@ def test_small_runs_change_the_start_of_a_job_alone(here):
     ]
     changed = [row for row, old in zip(rows, shipped, strict=True) if row != old]
     assert {row["unit"] for row in changed} == {"job"}
-    # of these one can be what it was
-    assert len({"bench", "clean", "fetch", "train"} & {row["stage"] for row in changed}) >= 3
+    assert {row["stage"] for row in changed} >= {"bench", "clean", "train"}
     assert float(done.stdout.split("off_percent=")[1]) < 20
 
 
