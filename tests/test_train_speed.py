@@ -195,7 +195,6 @@ def anonymous_memory(toy, shards, folder, out):
 def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
     """Four shards of 8,000 pairs, and of 16 times as many: 31 MB more on disk."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ems.train.job"])
     memory = []
     for pairs in (8_000, 128_000):
         shards = [big_shard(toy, tmp_path / f"{pairs}-{at}/c/v/de-en/0", pairs) for at in range(4)]

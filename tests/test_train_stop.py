@@ -89,7 +89,6 @@ def train_and_die(toy, folder, kill):
 def test_killed_at_this_point_and_resumed_equals_never_killed(kill, toy, never_killed, tmp_path):
     """SIGKILL of a process of its own; a server forks it, so that torch is imported once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ems.train.job"])
     process = context.Process(target=train_and_die, args=(toy, tmp_path, kill))
     process.start()
     process.join(60)
