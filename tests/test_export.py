@@ -2,6 +2,7 @@
 is no folder."""
 
 import hashlib
+import io
 import json
 import re
 from pathlib import Path
@@ -18,7 +19,8 @@ from safetensors import SafetensorError
 from ems.cli import main
 from ems.corpora.demo.free import read_free
 from ems.encode import SentenceEncoder
-from ems.export import onnx, tokenizer
+from ems.export import folder as of_folder
+from ems.export import onnx, tokenizer, verify
 from ems.export.tokenizer import make_tokenizer
 from ems.model import tensors
 from ems.text.subwords import UNK
@@ -48,6 +50,7 @@ STATIC = {"static", "table"}  # of one vector for each piece
 BY_CODE = {"ngrams"}
 INT8 = {name for name, kind in KINDS.items() if "--int8" in kind[3]}
 CUT = {name for name, kind in KINDS.items() if "--dimensions" in kind[3]}
+IN_ANOTHER_PROCESS = {"mean", "ngrams"}  # each takes seconds to import sentence-transformers
 
 
 def made_model(folder, kind):
@@ -69,6 +72,17 @@ def run(model, out, *flags, expect=0):
     assert main(["export", "--model", str(model), "--out", str(out), *map(str, flags)]) == expect
 
 
+def figures_here(folder, expected):
+    """What `--verify` asks another process for, of this one."""
+    with np.load(io.BytesIO(expected)) as given:
+        return verify.figures(folder, given)
+
+
+@pytest.fixture
+def verified_here(monkeypatch):
+    monkeypatch.setattr(of_folder, "_in_another_process", figures_here)
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def exported(request, tmp_path_factory):
     """(kind, our model folder, the exported one)."""
@@ -76,7 +90,10 @@ def exported(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     model = made_model(folder / "models" / "ems", request.param)
     flags = KINDS[request.param][3]
-    run(model, folder / "out", *flags, "--verify", verify_lines(folder))
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param not in IN_ANOTHER_PROCESS:
+            patch.setattr(of_folder, "_in_another_process", figures_here)
+        run(model, folder / "out", *flags, "--verify", verify_lines(folder))
     return request.param, model, folder / "out"
 
 
@@ -163,7 +180,9 @@ def test_the_card_is_one_of_the_hub_and_the_sums_are_those_of_the_files(exported
 # --- no folder
 
 
-def test_a_folder_whose_tokens_are_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
+def test_a_folder_whose_tokens_are_not_ours_is_not_written(
+    tmp_path, monkeypatch, capfd, verified_here
+):
     monkeypatch.setattr(tokenizer, "CONTROL", "e")  # as if it took letters for control characters
     model = made_model(tmp_path / "model", "static")
     run(model, tmp_path / "out", "--verify", verify_lines(tmp_path), expect=1)
@@ -171,7 +190,7 @@ def test_a_folder_whose_tokens_are_not_ours_is_not_written(tmp_path, monkeypatch
     assert not (tmp_path / "out").exists()
 
 
-def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
+def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd, verified_here):
     pytest.importorskip("onnxruntime")
     monkeypatch.setattr(onnx, "FAR", 0.0)  # padding is attended to
     model = made_model(tmp_path / "model", "mean")
@@ -234,7 +253,7 @@ def test_segmenters_are_refused_by_their_names_and_languages(segmented, capfd):
     assert not Path("out").exists()
 
 
-def test_without_segmenters_the_card_has_what_they_are_worth(segmented):
+def test_without_segmenters_the_card_has_what_they_are_worth(segmented, verified_here):
     run(segmented, "out", "--without-segmenters", "--verify", verify_lines(Path()))
     (row,) = re.findall(
         r"^\| de \| (.*?) \| (.*?) \| (.*?) \|$", Path("out/README.md").read_text(), re.M
