@@ -5,8 +5,6 @@ is one line, the last one of the terminal and of the log. Of the processes that 
 the first writes the log and the costs; the others print what went wrong.
 """
 
-import atexit
-import gc
 import logging
 import os
 import select
@@ -22,6 +20,7 @@ from ems.damaged import Damaged
 from ems.errors import FAILED, EmsError
 from ems.files import standard_output, unreadable
 from ems.flags import SHARED, Flag, Mark, parse
+from ems.garbage import look_rarely
 from ems.orphan import stop_with_snakemake
 from ems.outputs import Place, Writes, check_outputs
 
@@ -49,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
     named = {flag.name: value for flag, value in values.items()}
     stop_with_snakemake()
-    atexit.register(gc.freeze)  # or Python looks through all objects for garbage before it ends
+    look_rarely()
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault(SPINS, FEW_SPINS)  # read when PyTorch is loaded
     # By default onnxruntime, since 1.29, sends names and hashes of models to Microsoft:

@@ -1,6 +1,4 @@
 # What every stage needs: the checked plan, where things lie, and the helpers of the rules.
-import atexit
-import gc
 import os
 import re
 import signal
@@ -21,6 +19,7 @@ from ems.corpora.own import own_files
 from ems.corpora.slots import PLANNED
 from ems.errors import EmsError
 from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
+from ems.garbage import look_rarely
 from ems.orphan import VARIABLE
 from ems.job_modules import (
     bench_modules,
@@ -47,7 +46,7 @@ from ems.train import AFRESH
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
 os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
-atexit.register(gc.freeze)  # or Python looks through all objects for garbage before it ends
+look_rarely()
 
 # Snakemake 9.27 knows its executor, and a mode like --unlock, only after it has read this file.
 PROFILES = os.environ.get("SNAKEMAKE_PROFILE", "")  # "slurm", or "[slurm, slurm/site.yaml]"

@@ -11,7 +11,7 @@ from conftest import ROOT
 LAYERS = [
     {"errors", "provenance", "sizes"},
     {"damaged", "shapes", "settings"},
-    {"files", "progress", "orphan", "torchrun", "batches", "hits"},
+    {"files", "progress", "orphan", "garbage", "torchrun", "batches", "hits"},
     {"languages", "papers"},
     {"outputs", "scores"},
     {"costs", "flags"},
