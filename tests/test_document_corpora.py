@@ -166,18 +166,18 @@ def test_each_story_of_the_demo_is_new_and_about_one_person(demo_mirror):
 DEMO = {"name": CORPUS, "version": "v1", "kind": "documents"}
 
 
-def test_documents_go_from_their_source_to_shards_and_nothing_is_made_twice(fresh):
-    tiny = yaml.safe_load((fresh.folder / "configs/tiny.yaml").read_text())
+def test_documents_go_from_their_source_to_shards_and_nothing_is_made_twice(finished):
+    tiny = yaml.safe_load((finished.folder / "configs/tiny.yaml").read_text())
     tiny["sources"]["documents"] = "embedded"
     tiny["splits"] = {CORPUS: {"parts": {"train": 0.8, "validation": 0.2}}}
     tiny["corpora"].append(DEMO | {"part": "train", "max_documents": {"default": 100, "zh": 30}})
     tiny["validation"] = DEMO | {"part": "validation"}
-    fresh.select("documents", tiny)
-    jobs = planned(fresh.snakemake("-n", "--", "text"))
+    finished.select("documents", tiny)
+    jobs = planned(finished.snakemake("-n", "--", "text"))
     assert jobs["fetch_text"] == 4
     assert jobs["shard"] == 3 + 4 + 4  # pairs, and two parts of documents
-    fresh.snakemake("--", "text")
-    results = fresh.folder / "results/documents"
+    finished.snakemake("--", "text")
+    results = finished.folder / "results/documents"
     report = json.loads((results / "reports/decontamination.json").read_text())
     entries = {(e["corpus"], e["pair"]): e for e in report["corpora"] if "documents" in e}
     assert len(entries) == 8
@@ -193,31 +193,31 @@ def test_documents_go_from_their_source_to_shards_and_nothing_is_made_twice(fres
         parts = [entries[f"{CORPUS}+{part}", language] for part in ("train", "validation")]
         assert sum(part["documents"]["read"] for part in parts) == STORIES
     index = str(results / "shards/shared/index.json")
-    shown = fresh.run("ems", "inspect", "--index", index, "--pair", "zh", "--row", "2").stdout
+    shown = finished.run("ems", "inspect", "--index", index, "--pair", "zh", "--row", "2").stdout
     assert f"corpus {CORPUS}+train v1, language zh" in shown
     assert "document 0 of 30, its sentence 2 of" in shown
     assert f" of {CORPUS}/v1/zh.txt" in shown
     costs = json.loads((results / f"costs/text/segment/{CORPUS}+train-v1-zh.json").read_text())
     assert costs["stage"] == "segment"
-    assert "Nothing to be done" in fresh.snakemake("--", "text")
-    fresh.snakemake("--", "results/tables/corpora.tex", "results/tables/filters.tex")
-    table = (fresh.folder / "results/tables/corpora.csv").read_text()
+    assert "Nothing to be done" in finished.snakemake("--", "text")
+    finished.snakemake("--", "results/tables/corpora.tex", "results/tables/filters.tex")
+    table = (finished.folder / "results/tables/corpora.csv").read_text()
     assert "zh (documents)" in table
-    locked = fresh.folder / f"data/documents/{CORPUS}/v1/en.txt.lock.json"
+    locked = finished.folder / f"data/documents/{CORPUS}/v1/en.txt.lock.json"
     assert json.loads(locked.read_text())["documents"] == STORIES
 
 
-def test_a_folder_of_documents_is_used_in_place(fresh):
-    tiny = yaml.safe_load((fresh.folder / "configs/tiny.yaml").read_text())
+def test_a_folder_of_documents_is_used_in_place(finished):
+    tiny = yaml.safe_load((finished.folder / "configs/tiny.yaml").read_text())
     tiny["corpora"].append(OWN | {"path": "texts", "languages": ["en"]})
-    fresh.select("documents", tiny)
+    finished.select("documents", tiny)
     out = "results/documents/text/segmented/Own/v1/en.tsv"
     with pytest.raises(pytest.fail.Exception, match=r"corpora\.1\.path: texts is no directory"):
-        fresh.snakemake("-n", "--", out)
-    (fresh.folder / "texts").mkdir()
-    (fresh.folder / "texts/en.txt").write_text("Hello there.\nHow are you?\n")
-    fresh.snakemake("--", out)
-    text = (fresh.folder / out).read_text()
+        finished.snakemake("-n", "--", out)
+    (finished.folder / "texts").mkdir()
+    (finished.folder / "texts/en.txt").write_text("Hello there.\nHow are you?\n")
+    finished.snakemake("--", out)
+    text = (finished.folder / out).read_text()
     assert text == "hello there .\t1\nhow are you ?\t2\n\n"
 
 

@@ -5,16 +5,16 @@ import json
 
 import pytest
 import yaml
-from conftest import copy_project, planned
+from conftest import copied, planned
 
 README = "results/own/exports/ems/README.md"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def project(tiny_run, tmp_path_factory):
     """A project whose experiment is tiny with the segmenter `unicode`, exported."""
     pytest.importorskip("onnxruntime")
-    project = copy_project(tmp_path_factory.mktemp("export") / "project")
+    project = copied(tiny_run, tmp_path_factory.mktemp("export") / "project")
     own = yaml.safe_load((project.folder / "configs/tiny.yaml").read_text(encoding="utf-8"))
     own["segmenters"] = {"default": "unicode"}
     own["export"] = {"systems": ["ems"], "onnx": True}
