@@ -53,7 +53,7 @@ interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/m
 	  cd $(@D)/lib/python*/site-packages && \
 	  python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_path("purelib"))' > ems.pth; \
 	fi
-	python -m pip --python $(@D)/bin/python install --quiet -r $<
+	python -m pip --python $(@D)/bin/python install --quiet --no-compile -r $< # most of it is never imported
 	touch $@
 
 # DVC with remotes over SSH and S3, as .interop/remotes/bin/dvc: docs/running.md.
