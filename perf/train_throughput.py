@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from measured import FailedRun, figures, require_peer, say
 from pairs_made import DEMO_SIZE, ROOT, SHARED, SIZES, prepare, store_of
+from torch.overrides import TorchFunctionMode
 from train_steps import OURS, PEER_TRAINER, TRAINERS, Job
 
 from ems.errors import EmsError
@@ -80,12 +81,23 @@ def inside(options: argparse.Namespace) -> None:
     say(json.dumps(figure))
 
 
+class Unstarted(TorchFunctionMode):
+    """Leaves weights without start values, for which the device meta imports PyTorch's compiler: a
+    second, and memory that would be taken for the trainer's.
+    """
+
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        if function.__name__ in ("normal_", "uniform_"):
+            return (*arguments, *(named or {}).values())[0]
+        return function(*arguments, **(named or {}))
+
+
 def flops(job: Job, trainer: str) -> int:
     """FLOPs of the measured steps of a trainer, as the trainer's own log counts them."""
     objectives = {"xtr": OURS.get(trainer.removesuffix("-compiled"), {"weight": 0})}
     if trainer == "st":
         objectives["contrastive"] = {"width": 0}  # no MLP
-    with torch.device("meta"):  # shapes only
+    with torch.device("meta"), Unstarted():  # shapes only
         languages = len(job.store.languages)
         settings = job.settings.overridden({"objectives": objectives})
         system = System(settings, languages, job.pieces)
