@@ -8,7 +8,7 @@ is freed without it.
 import atexit
 import gc
 
-OBJECTS = 500_000  # that have come and not gone; of ordinary ones 100 MB
+OBJECTS = 500_000  # that have come and not gone; small dictionaries in pairs: 100 MB
 
 
 def look_rarely() -> None:

@@ -87,9 +87,10 @@ class Unstarted(TorchFunctionMode):
     """
 
     def __torch_function__(self, function, types, arguments=(), named=None):
-        if function.__name__ in ("normal_", "uniform_"):
-            return (*arguments, *(named or {}).values())[0]
-        return function(*arguments, **(named or {}))
+        named = named or {}
+        if function.__name__ in ("normal_", "uniform_"):  # of torch.nn.init, or of a tensor
+            return arguments[0] if arguments else named["tensor"]
+        return function(*arguments, **named)
 
 
 def flops(job: Job, trainer: str) -> int:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PRELOAD = ["snakemake.cli", "torch"]
+PRELOAD = ["snakemake.cli", "torch"]  # PyTorch: for the tests that fork a training
 multiprocessing.set_forkserver_preload(PRELOAD)
 
 

@@ -68,19 +68,19 @@ def verify_lines(folder):
     return path
 
 
-def run(model, out, *flags, expect=0):
-    assert main(["export", "--model", str(model), "--out", str(out), *map(str, flags)]) == expect
-
-
 def figures_here(folder, expected):
     """What `--verify` asks another process for, of this one."""
     with np.load(io.BytesIO(expected)) as given:
         return verify.figures(folder, given)
 
 
-@pytest.fixture
-def verified_here(monkeypatch):
-    monkeypatch.setattr(of_folder, "_in_another_process", figures_here)
+def run(model, out, *flags, expect=0, here=False):
+    """Export; `here` verifies in this process."""
+    words = ["export", "--model", str(model), "--out", str(out), *map(str, flags)]
+    with pytest.MonkeyPatch.context() as patch:
+        if here:
+            patch.setattr(of_folder, "_in_another_process", figures_here)
+        assert main(words) == expect
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -90,10 +90,8 @@ def exported(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     model = made_model(folder / "models" / "ems", request.param)
     flags = KINDS[request.param][3]
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param not in IN_ANOTHER_PROCESS:
-            patch.setattr(of_folder, "_in_another_process", figures_here)
-        run(model, folder / "out", *flags, "--verify", verify_lines(folder))
+    here = request.param not in IN_ANOTHER_PROCESS
+    run(model, folder / "out", *flags, "--verify", verify_lines(folder), here=here)
     return request.param, model, folder / "out"
 
 
@@ -180,22 +178,20 @@ def test_the_card_is_one_of_the_hub_and_the_sums_are_those_of_the_files(exported
 # --- no folder
 
 
-def test_a_folder_whose_tokens_are_not_ours_is_not_written(
-    tmp_path, monkeypatch, capfd, verified_here
-):
+def test_a_folder_whose_tokens_are_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(tokenizer, "CONTROL", "e")  # as if it took letters for control characters
     model = made_model(tmp_path / "model", "static")
-    run(model, tmp_path / "out", "--verify", verify_lines(tmp_path), expect=1)
+    run(model, tmp_path / "out", "--verify", verify_lines(tmp_path), expect=1, here=True)
     assert "the tokenizer.json differs from ours in" in capfd.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd, verified_here):
+def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
     pytest.importorskip("onnxruntime")
     monkeypatch.setattr(onnx, "FAR", 0.0)  # padding is attended to
     model = made_model(tmp_path / "model", "mean")
     lines = verify_lines(tmp_path)
-    run(model, tmp_path / "out", "--onnx", "--verify", lines, expect=1)
+    run(model, tmp_path / "out", "--onnx", "--verify", lines, expect=1, here=True)
     assert "the onnx vectors are not ours" in capfd.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -253,8 +249,8 @@ def test_segmenters_are_refused_by_their_names_and_languages(segmented, capfd):
     assert not Path("out").exists()
 
 
-def test_without_segmenters_the_card_has_what_they_are_worth(segmented, verified_here):
-    run(segmented, "out", "--without-segmenters", "--verify", verify_lines(Path()))
+def test_without_segmenters_the_card_has_what_they_are_worth(segmented):
+    run(segmented, "out", "--without-segmenters", "--verify", verify_lines(Path()), here=True)
     (row,) = re.findall(
         r"^\| de \| (.*?) \| (.*?) \| (.*?) \|$", Path("out/README.md").read_text(), re.M
     )

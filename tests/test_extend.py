@@ -25,11 +25,8 @@ def test_a_corpus_and_a_language_of_the_users_own_become_segmented_pairs(finishe
     done = finished.run("bash", "-c", check)
     assert "3 languages, train Demo/v1, train Mine/own" in done.stderr
     finished.run("bash", "-c", run)
-    pairs = (
-        (finished.folder / "results/mine/text/segmented/Mine/own/cy-en.tsv")
-        .read_text()
-        .splitlines()
-    )
+    path = finished.folder / "results/mine/text/segmented/Mine/own/cy-en.tsv"
+    pairs = path.read_text().splitlines()
     assert len(pairs) == 3
     assert pairs[1].split("\t")[:2] == ["ble mae ' r orsaf ?", "where is the station ?"]
 
@@ -38,9 +35,8 @@ def test_a_study_of_the_users_own_trains_its_systems_and_is_a_table_a_figure_and
     write_mine("A study", finished.folder)
     (run,) = commands("A study")
     finished.run("bash", "-c", run)
-    rows = list(
-        csv.DictReader((finished.folder / "results/tables/depth.csv").open(encoding="utf-8"))
-    )
+    table = finished.folder / "results/tables/depth.csv"
+    rows = list(csv.DictReader(table.open(encoding="utf-8")))
     columns = ["Layers", "Params.", "Tatoeba de->en", "Tatoeba en->de", "Tatoeba Avg."]
     assert [list(row) for row in rows] == [columns, columns]
     assert [row["Layers"] for row in rows] == ["1", "2"]
