@@ -42,7 +42,7 @@ setup: .venv/installed
 	$(if $(CPU),python -m pip install --quiet uv && \
 	  uv pip install --python .venv --no-deps --torch-backend cpu "$$(grep '^torch==' envs/requirements.lock)")
 	python -m pip install --quiet --no-compile -r envs/requirements.lock
-	python -m pip install --quiet --no-deps -e .
+	python -m pip install -qq --no-deps -e .
 	touch $@
 
 # Tools that use EMS, for the tests of docs/interop.md, and a server of S3 for those of remotes, each in an environment
