@@ -16,6 +16,9 @@ import psutil
 from ems.config import pair_name
 from ems.corpora.moses import read_pairs
 from ems.errors import EmsError
+from ems.garbage import look_rarely
+
+look_rarely()  # each script and each measurement, ours or a peer's, as `ems` does
 
 
 class FailedRun(SystemExit):

@@ -16,11 +16,14 @@ import psutil
 import pytest
 import yaml
 
+from ems.garbage import look_rarely
+
 if TYPE_CHECKING:
     from train_made import Toy
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
+look_rarely()
 # several tests, or their programs, run at a time: none waits for another one's core by counting
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reports nothing of a test either

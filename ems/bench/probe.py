@@ -31,7 +31,7 @@ from ems.model.adam import Adam
 from ems.progress import Progress
 
 BLOCK = 4096  # rows classified at once
-MOST = 1 << 24  # parameters trained at once; with gradients and Adam's moments 16 bytes each
+MOST = 1 << 20  # parameters trained at once; with more, each step gets its memory anew
 STEPS = 1 << 16  # of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
