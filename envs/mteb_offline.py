@@ -33,6 +33,7 @@ from ems.evalsets.sets import default_folder, read_bitext
 from ems.export.code import code_of
 from ems.files import write_json
 from ems.flags import Assignment
+from ems.garbage import look_rarely
 from ems.languages import load_languages
 from ems.retrieval import BLOCK, normalised
 from ems.scores import ENGLISH, read_score_file
@@ -369,6 +370,7 @@ def run(options: argparse.Namespace) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the command line; print an error as one line."""
+    look_rarely()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before anything imports huggingface_hub
     warnings.filterwarnings("ignore", module="mteb")
     try:

@@ -3,7 +3,7 @@
     python -m ems.export.verify FOLDER < EXPECTED.npz > FIGURES.json
 
 EXPECTED has `lines`, the token ids of each as `ids` one after the other with their `counts`, and
-`vectors` float32[N, d] of length 1. Nothing of ems is loaded here: what is checked is what
+`vectors` float32[N, d] of length 1. Nothing of ems reads the folder: what is checked is what
 sentence-transformers and onnxruntime make of the files alone.
 """
 
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from ems.garbage import look_rarely
 
 BATCH = 64  # lines at once, of all lengths, so that shorter ones are padded
 GRAPHS = {"onnx": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
@@ -80,5 +82,6 @@ def _compared(vectors: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    look_rarely()
     with np.load(io.BytesIO(sys.stdin.buffer.read())) as given:
         print(json.dumps(figures(Path(sys.argv[1]), given)))
