@@ -5,16 +5,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from ems.config import pair_name
-from ems.corpora.moses import read_pairs
 from ems.errors import EmsError
 from ems.garbage import look_rarely
 
@@ -98,8 +97,17 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def demo_lines(mirror: Path, code: str) -> Iterator[tuple[str, str]]:
+def demo_lines(code: str) -> list[tuple[str, str]]:
     """300 pairs of English with a language, of the embedded demo corpus."""
-    pair = pair_name("en", code)
-    path = mirror / "opus" / "Demo" / "v1" / "moses" / f"{pair}.txt.zip"
-    return islice(read_pairs(path, "Demo", pair), 300)
+    from ems.corpora.demo.mirror import train_pairs
+
+    pairs = train_pairs(_demo(), code)[:300]
+    return pairs if pair_name("en", code).startswith("en-") else [pair[::-1] for pair in pairs]
+
+
+@cache
+def _demo() -> Any:
+    """The demo corpus without its other files, which take as long to make."""
+    from ems.corpora.demo.build import build
+
+    return build()

@@ -4,7 +4,7 @@ They are 20,000 pairs each of Tatoeba de, fr, es, ja, ru and 6,000 each of bible
 With `--demo` they are 300 pairs each of two languages of the embedded demo.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -57,10 +57,7 @@ def prepare(
     from ems.text.subwords import train_vocabulary, write_sample
 
     if shared is None:
-        from ems.corpora.demo.mirror import write_mirror
-
-        write_mirror(folder / "mirror")
-        codes, lines = ["de", "ja"], partial(demo_lines, folder / "mirror")
+        codes, lines = ["de", "ja"], demo_lines
     else:
         codes, lines = list(SOURCES), partial(_real_lines, shared)
     sources = [_write_tsv(folder / "text", code, lines(code=code)) for code in codes]
@@ -98,7 +95,7 @@ def _real_lines(shared: Path, code: str) -> Iterator[tuple[str, str]]:
     return islice(read_pairs(path, name, pair), count)
 
 
-def _write_tsv(folder: Path, code: str, lines: Iterator[tuple[str, str]]) -> Path:
+def _write_tsv(folder: Path, code: str, lines: Iterable[tuple[str, str]]) -> Path:
     """A pair file of cleaned lower-case text, as the segmenter `none` leaves it."""
     path = folder / (pair_name("en", code) + ".tsv")
     path.parent.mkdir(exist_ok=True)

@@ -31,10 +31,10 @@ from ems.text.normalise import tidy_lines
 DEMO_LANGUAGES = ("de", "en")
 
 
-def lines_of(shared: Path | None, mirror: Path, code: str, count: int) -> list[str]:
+def lines_of(shared: Path | None, code: str, count: int) -> list[str]:
     """Up to `count` lines of a language; English comes from its pairs with German."""
     other = "de" if code == "en" else code
-    pairs = real_lines(shared, other, count) if shared else demo_lines(mirror, other)
+    pairs = real_lines(shared, other, count) if shared else demo_lines(other)
     side = pair_name("en", other).split("-").index(code)
     return list(dict.fromkeys(filter(None, tidy_lines([pair[side] for pair in pairs]))))
 
@@ -101,13 +101,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.demo:
-            from ems.corpora.demo.mirror import write_mirror
-
-            write_mirror(folder / "mirror")
             codes = list(DEMO_LANGUAGES)
         shared = None if options.demo else options.shared
         for code in codes:
-            lines = lines_of(shared, folder / "mirror", code, options.lines)
+            lines = lines_of(shared, code, options.lines)
             if lines:
                 text = "".join(f"{line}\t{at}\n" for at, line in enumerate(lines, start=1))
                 (folder / f"{code}.tsv").write_text(text, encoding="utf-8")

@@ -81,7 +81,7 @@ def prepare(folder: Path, shared: Path | None, chinese: str, moses: str) -> Work
         write_mirror(folder / "mirror")
         evalset, version, codes, pieces = "tatoeba", "demo-v1", ["de", "zh", "ja"], 1_500
         place = folder / "mirror" / "tatoeba"
-        source = partial(demo_lines, folder / "mirror")
+        source = demo_lines
     settings["segmenters"] |= {"zh": chinese, "default": moses}
     settings |= {
         "languages": ["en", *codes],
