@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from measured import demo_lines
 
 from ems.config import load_experiment, load_site, pair_name
 from ems.corpora.moses import read_pairs
@@ -20,7 +19,10 @@ from ems.corpora.moses import read_pairs
 ROOT = Path(__file__).resolve().parents[1]
 SCALES = (1, 4, 16)
 LANGUAGES = ["de", "fr", "ru", "ar", "hi", "zh", "ja"]
-SOURCES = [("tico-19", "v2020-10-28"), ("NTREX", "v1"), ("Tatoeba", "v2021-08-07")]
+SOURCES = [
+    *[("tico-19", "v2020-10-28"), ("NTREX", "v1"), ("Tatoeba", "v2021-08-07")],
+    ("Demo", "v1"),  # in the demo's mirror
+]
 PAIRS = 60_000
 SETTINGS = """
 seed: 1
@@ -57,7 +59,7 @@ class Work:
 
 
 def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]:
-    """`count` pairs of a language, of several corpora."""
+    """`count` pairs of a language, of the corpora that are there."""
     pair = pair_name("en", code)
     paths = [
         (name, shared / "opus" / name / v / "moses" / f"{pair}.txt.zip") for name, v in SOURCES
@@ -81,7 +83,7 @@ def prepare(folder: Path, shared: Path | None, chinese: str, moses: str) -> Work
         write_mirror(folder / "mirror")
         evalset, version, codes, pieces = "tatoeba", "demo-v1", ["de", "zh", "ja"], 1_500
         place = folder / "mirror" / "tatoeba"
-        source = demo_lines
+        source = partial(real_lines, folder / "mirror", count=300)
     settings["segmenters"] |= {"zh": chinese, "default": moses}
     settings |= {
         "languages": ["en", *codes],

@@ -31,7 +31,7 @@ from ems.model.adam import Adam
 from ems.progress import Progress
 
 BLOCK = 4096  # rows classified at once
-MOST = 1 << 20  # parameters trained at once; with more, each step gets its memory anew
+MOST = 1 << 20  # parameters trained at once; with more, a step waits for fresh memory
 STEPS = 1 << 16  # of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
