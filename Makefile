@@ -35,20 +35,23 @@ gpu: setup
 # for CPUs from PyTorch's own index, whose address it knows; PyPI has only the CUDA build for Linux. The pip that comes
 # with Python 3.11 takes twice as long as today's; two thirds of what it would compile are never imported.
 setup: .venv/installed
-.venv/installed: envs/requirements.lock pyproject.toml
-	@test -n "$(PYTHON)" || { echo "EMS needs Python 3.11 or 3.12 with venv; on Debian: apt install python3-venv" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	python -m pip install --quiet "$$(grep '^pip==' envs/requirements.lock)"
+.venv/installed: .venv/pip pyproject.toml
 	$(if $(CPU),python -m pip install --quiet uv && \
 	  uv pip install --python .venv --no-deps --torch-backend cpu "$$(grep '^torch==' envs/requirements.lock)")
 	python -m pip install --quiet --no-compile -r envs/requirements.lock
 	python -m pip install -qq --no-deps -e .
 	touch $@
+.venv/pip: envs/requirements.lock
+	@test -n "$(PYTHON)" || { echo "EMS needs Python 3.11 or 3.12 with venv; on Debian: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	python -m pip install --quiet "$$(grep '^pip==' envs/requirements.lock)"
+	touch $@
 
 # Tools that use EMS, for the tests of docs/interop.md, and a server of S3 for those of remotes, each in an environment
 # of its own. OpusFilter loads EMS, so it sees the packages of .venv.
 interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/moto/installed
-.interop/%/installed: envs/%.txt .venv/installed
+.interop/opusfilter/installed: .venv/installed
+.interop/%/installed: envs/%.txt .venv/pip
 	python -m venv --without-pip $(@D)
 	if [ $* = opusfilter ]; then \
 	  cd $(@D)/lib/python*/site-packages && \

@@ -32,7 +32,9 @@ LONG = [
     *("slurm_nodes", "workflow_damaged", "slurm_sites", "fuzz", "workflow_mirror", "mteb"),
     *("thousand_jobs", "extend", "workflow_start", "export", "document_corpora", "any_pairs"),
     *("lightweight", "multiway", "workflow_export", "distributed_train", "remotes"),
-]  # of half a minute and more, about the longest first
+    *("forecast", "devices", "export_ngrams", "light", "serve", "use", "interop", "spoilt_json"),
+    *("bulk", "shared_data", "train_stop", "workflow_flores"),
+]  # of half a minute and more, about the longest first; and those that came last and left one alone
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

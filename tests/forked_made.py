@@ -3,6 +3,7 @@
 The server is multiprocessing's; `PRELOAD` holds nothing of ems, since each project has its own.
 """
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -33,6 +34,7 @@ def _become(
 ) -> None:
     """Turn this process into the command."""
     assert not any(name == "ems" or name.startswith("ems.") for name in sys.modules)
+    gc.freeze()  # what the server has imported is no garbage, and to look at it copies its memory
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
