@@ -18,6 +18,7 @@ from ems.cli import main
 from ems.config import load_experiment, load_site
 from ems.errors import EmsError
 from ems.files import read_table
+from ems.forecast.nodes import nodes_here, obstacles
 from ems.forecast.rates import (
     SHRINK,
     START,
@@ -250,6 +251,79 @@ def test_nothing_is_written_and_slurm_need_not_be_there(here, monkeypatch):
     assert asked["table"] is None  # it runs beside Snakemake
     ours = {path for path in before | after if not {".snakemake", "__pycache__"} & {*path.parts}}
     assert all(before.get(path) == after.get(path) for path in ours)
+
+
+NODES = """cpu*|1|2|16000|(null)|3-00:00:00
+cpu*|3|8|64000|(null)|3-00:00:00
+gpu|2|16|250000|gpu:a100:2(S:0-1),gpu:v100:1|12:00:00
+big|1|64|500000|gpu:4|infinite"""
+HELD = [  # what a job asks for, and whether a node there has it
+    ({}, ""),
+    ({"cpus_per_task": 8, "mem_mb": 64000, "runtime": 4320}, ""),
+    ({"cpus_per_task": 9}, "asks for 1 node of 9 CPUs; the default partition has none of them"),
+    ({"mem_mb": 64001}, "1 CPU, 64,001 MB; .* (a node has at most 8 CPUs, 64,000 MB)"),
+    ({"runtime": 4321}, "asks for 72:01:00; the default partition gives a job 72:00:00 at most"),
+    ({"nodes": 3, "tasks": 3, "cpus_per_task": 8}, ""),
+    ({"nodes": 4, "tasks": 4, "cpus_per_task": 8}, "4 nodes of 8 CPUs; .* has 3 of them"),
+    ({"gpu": 1}, "1 CPU, 1 GPU; .*, 0 such GPUs)"),
+    ({"slurm_partition": "gpu", "gres": "gpu:3", "runtime": 720}, ""),
+    ({"slurm_partition": "gpu", "gres": "gpu:a100:2", "nodes": 2}, ""),
+    ({"slurm_partition": "gpu", "gres": "gpu:a100:3"}, "3 GPUs a100; partition gpu has none"),
+    ({"slurm_partition": "gpu", "gres": "gpu:h100:1"}, "1 GPU h100; .*, 0 such GPUs)"),
+    ({"slurm_partition": "gpu,big", "gres": "gpu:4", "runtime": 10**6}, ""),
+    ({"slurm_partition": "fast"}, "Slurm has no partition fast, only cpu, gpu, big"),
+]
+
+
+@pytest.fixture
+def sinfo(tmp_path, monkeypatch):
+    """A function that makes a `sinfo` of a line of shell the first on PATH."""
+    (folder := tmp_path / "sinfo").mkdir()
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+    def write(line):
+        (folder / "sinfo").write_text(f"#!/bin/sh\n{line}\n")
+        (folder / "sinfo").chmod(0o755)
+
+    return write
+
+
+@pytest.mark.parametrize(("resources", "expected"), HELD, ids=str)
+def test_a_job_that_no_node_can_hold_is_told(sinfo, resources, expected):
+    sinfo(f"echo '{NODES}'")
+    found = list(obstacles(request_of(resources, 1), nodes_here()))
+    assert len(found) == bool(expected)
+    for line in found:
+        assert re.search(expected.replace("(", r"\(").replace(")", r"\)"), line), line
+
+
+def test_a_partition_that_must_be_named_is_told_and_memory_need_not_be_asked_for(sinfo):
+    sinfo(f"echo '{NODES}' | tr -d '*'")
+    assert list(obstacles(request_of({}, 1), nodes_here())) == [
+        "Slurm has no default partition, only cpu, gpu, big"
+    ]
+    assert list(obstacles(request_of({"slurm_partition": "cpu"}, 8), nodes_here())) == []
+
+
+def test_what_check_says_of_nodes(here, sinfo, monkeypatch):
+    sinfo(f"echo '{NODES}'")
+    assert "node" not in total_and_after(forecast(*settings(), ["slurm"]))
+    sinfo("echo 'only*|1|1|500|(null)|infinite'")
+    text = total_and_after(forecast(*settings(), ["slurm"]))
+    assert re.search(r"WARNING: train: asks for 1 node of \d+ CPUs, [\d,]+ MB; the default", text)
+    monkeypatch.setattr("ems.forecast.nodes.SECONDS", 0.1)
+    for line, reason in {
+        "echo no; echo controller >&2; exit 1": "sinfo says: controller",
+        "exec sleep 60": "timed out",
+        "echo only": "unpack",
+    }.items():
+        sinfo(line)
+        text = total_and_after(forecast(*settings(), ["slurm"]))
+        assert re.search(f"Whether a node has what jobs ask for is not known: .*{reason}", text)
+
+
+def total_and_after(text):
+    return text[text.index("In all: ") :]
 
 
 GPUS = [

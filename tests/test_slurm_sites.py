@@ -4,12 +4,16 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import time
 
 import pytest
 import yaml
 from conftest import ROOT, copied, planned
 from slurm_made import PROFILE, on, running
+
+from ems.forecast.nodes import nodes_here, obstacles
+from ems.forecast.requests import request_of
 
 SITE = "slurm/site.yaml"
 MODEL = "results/tiny/models/ems/model.json"
@@ -88,6 +92,31 @@ def test_types_of_gpus_get_their_jobs_and_scratch_gets_their_temporary_files(
         "bench": ("gpu", "my-project", "gres:gpu:a100:1", "01:00:00"),
     }
     assert (tmp_path / "scratch").is_dir()
+
+
+ASKED = [  # of Snakemake's executor, and the same of sbatch
+    ({}, []),
+    ({"tasks": 2, "cpus_per_task": 10**4}, ["--ntasks=2", "--cpus-per-task=10000"]),
+    ({"mem_mb": 10**7}, ["--mem=10000000"]),
+    ({"slurm_partition": "gpu", "gres": "gpu:h100:2"}, ["-p", "gpu", "--gres=gpu:h100:2"]),
+    ({"slurm_partition": "gpu", "gres": "gpu:h100:3"}, ["-p", "gpu", "--gres=gpu:h100:3"]),
+    ({"slurm_partition": "gpu", "gres": "gpu:v100:1"}, ["-p", "gpu", "--gres=gpu:v100:1"]),
+    ({"gres": "gpu:1"}, ["--gres=gpu:1"]),
+    (
+        {"slurm_partition": "gpu", "gres": "gpu:2", "nodes": 2},
+        ["-p", "gpu", "--gres=gpu:2", "-N", "2"],
+    ),
+    ({"nodes": 2, "tasks": 2}, ["--nodes=2", "--ntasks=2"]),
+    ({"slurm_partition": "fast"}, ["-p", "fast"]),
+]
+
+
+@pytest.mark.parametrize(("resources", "flags"), ASKED, ids=str)
+def test_check_warns_of_the_jobs_that_slurm_refuses(cluster, monkeypatch, resources, flags):
+    monkeypatch.setenv("SLURM_CONF", str(cluster.config))
+    told = list(obstacles(request_of(resources, 1), nodes_here()))
+    tried = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True)
+    assert (tried.returncode != 0) == bool(told), (tried.stderr, told)
 
 
 def test_several_nodes_get_gpus_of_their_type(cluster, project):

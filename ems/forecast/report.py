@@ -12,7 +12,9 @@ from pathlib import Path
 from ems.config import Experiment
 from ems.config.site import Site
 from ems.downloads import aligned
+from ems.errors import EmsError
 from ems.forecast.disk import Space, space
+from ems.forecast.nodes import nodes_here, obstacles
 from ems.forecast.rates import GPU, UTILISATION, Estimate, Gpu, Rates, measured_here
 from ems.forecast.requests import Job, Request, planned_jobs
 from ems.forecast.work import Workload
@@ -216,6 +218,7 @@ def _notes(rows: list[Row], workload: Workload, rates: Rates, names: list[str]) 
     """Yield warnings, then what the numbers are and are not."""
     for row in rows:
         yield from _warnings(row)
+    yield from _obstacles(rows)
     by = f", corrected by the finished runs here: {', '.join(names)}" if names else ""
     yield f"CPU time: rates measured on two cores of an AMD EPYC{by}"
     if names:
@@ -252,3 +255,15 @@ def _warnings(row: Row) -> Iterator[str]:
     needed = max(row.peak_mb, row.memory_mb)
     if asked.memory_mb is not None and needed > asked.memory_mb:
         yield f"WARNING: {row.name}: {needed:,.0f} MB are needed, {asked.memory_mb:,} are asked for"
+
+
+def _obstacles(rows: list[Row]) -> Iterator[str]:
+    """Yield which jobs can start on no node of this cluster, where there is one."""
+    try:
+        nodes = nodes_here()
+    except EmsError as error:
+        yield f"Whether a node has what jobs ask for is not known: Slurm's sinfo says: {error}"
+        return
+    for row in rows:
+        if nodes and row.request:
+            yield from (f"WARNING: {row.name}: {line}" for line in obstacles(row.request, nodes))
