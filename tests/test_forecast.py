@@ -306,6 +306,8 @@ def test_a_partition_that_must_be_named_is_told_and_memory_need_not_be_asked_for
 
 
 def test_what_check_says_of_nodes(here, sinfo, monkeypatch):
+    jobs = planned_jobs("tiny", ["slurm"])
+    monkeypatch.setattr("ems.forecast.report.planned_jobs", lambda *_: jobs)  # seconds each
     sinfo(f"echo '{NODES}'")
     assert "node" not in total_and_after(forecast(*settings(), ["slurm"]))
     sinfo("echo 'only*|1|1|500|(null)|infinite'")
