@@ -91,10 +91,9 @@ def obstacles(asked: Request, nodes: list[Nodes]) -> Iterator[str]:
     fitting = sum(each.count for each in there if each.holds(asked))
     if fitting < asked.nodes:
         yield f"{_wanted(asked)}; {where} has {fitting or 'none'} of them ({_most(asked, there)})"
-    limits = [each.seconds for each in there]
-    longest = None if None in limits else max(filter(None, limits), default=0)
-    if longest is not None and 60 * (asked.minutes or 0) > longest:
-        yield f"asks for {clock(60 * asked.minutes)}; {where} gives a job {clock(longest)} at most"
+    limits = [each.seconds for each in there if each.seconds is not None]
+    if asked.minutes and len(limits) == len(there) and 60 * asked.minutes > (most := max(limits)):
+        yield f"asks for {clock(60 * asked.minutes)}; {where} gives a job {clock(most)} at most"
 
 
 def _wanted(asked: Request) -> str:
