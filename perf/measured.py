@@ -9,13 +9,16 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from ems.config import pair_name
 from ems.errors import EmsError
 from ems.garbage import look_rarely
+
+if TYPE_CHECKING:
+    from ems.corpora.demo.build import Demo
 
 look_rarely()  # each script and each measurement, ours or a peer's, as `ems` does
 
@@ -106,7 +109,7 @@ def demo_lines(code: str) -> list[tuple[str, str]]:
 
 
 @cache
-def _demo() -> Any:
+def _demo() -> "Demo":
     """The demo corpus without its other files, which take as long to make."""
     from ems.corpora.demo.build import build
 

@@ -34,7 +34,7 @@ LONG = [
     *("lightweight", "multiway", "workflow_export", "distributed_train", "remotes"),
     *("forecast", "devices", "export_ngrams", "light", "serve", "use", "interop", "spoilt_json"),
     *("bulk", "shared_data", "train_stop", "workflow_flores"),
-]  # of half a minute and more, about the longest first; and those that came last and left one alone
+]  # half a minute and more, about the longest first; then some that would end long after all others
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -131,6 +131,13 @@ class Project:
         return {p.name: p.read_bytes() for p in sorted((self.folder / "results/tables").iterdir())}
 
 
+def write_program(path: Path, text: str) -> None:
+    """Write a script that can be run, and its folder; the first line names what runs it."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
 def planned(output: str) -> dict[str, int]:
     """The number of jobs by rule, of what a dry run of Snakemake printed."""
     return {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
@@ -207,6 +214,13 @@ def fresh(tmp_path: Path) -> Project:
 def finished(tiny_run: Project, tmp_path: Path) -> Project:
     """A copy of the project of `tiny_run`, times kept: a run to spoil."""
     return copied(tiny_run, tmp_path / "project")
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """A function that makes a command of this name, first on PATH, of lines of shell."""
+    monkeypatch.setenv("PATH", str(tmp_path / "commands"), prepend=os.pathsep)
+    return lambda name, text: write_program(tmp_path / "commands" / name, f"#!/bin/sh\n{text}\n")
 
 
 @pytest.fixture

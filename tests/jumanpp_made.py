@@ -14,6 +14,8 @@ import os
 import sys
 from pathlib import Path
 
+from conftest import write_program
+
 PROGRAM = """#!{python}
 import os, re, sys, time
 
@@ -71,11 +73,9 @@ def put_jumanpp(folder: Path, monkeypatch, **flags: str) -> Path:
     its process, who started it, its flags.
     """
     program = folder / "bin" / "jumanpp"
-    program.parent.mkdir(exist_ok=True)
     plain = {"drop": "False", "end": "", "slow": "", "dead": "", "wrong": ""}
     plain |= {"python": sys.executable, "log": str(program.with_name("jumanpp.log"))}
-    program.write_text(PROGRAM.format(**plain | flags), encoding="utf-8")
-    program.chmod(0o755)
+    write_program(program, PROGRAM.format(**plain | flags))
     path = os.environ["PATH"]
     if str(program.parent) not in path.split(os.pathsep):
         monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{path}")

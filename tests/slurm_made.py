@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager, suppress
 
 import psutil
-from conftest import needs
+from conftest import needs, write_program
 
 PROFILE = ("--profile", "slurm")  # as it is shipped
 PORT = 17827  # of the controller; the nodes have the next ones
@@ -55,9 +55,8 @@ class Cluster:
         (root / "cgroup.conf").write_text("")
         devices = [line for node in gpus for line in _devices(root, node, gpus[node])]
         (root / "gres.conf").write_text("".join(devices))
-        shim = root / "bin/srun"
-        shim.write_text(f'#!/bin/sh\nSLURM_CONF={self.config} exec {shutil.which("srun")} "$@"\n')
-        shim.chmod(0o755)
+        shim = f'#!/bin/sh\nSLURM_CONF={self.config} exec {shutil.which("srun")} "$@"\n'
+        write_program(root / "bin/srun", shim)
         self.environment = {
             **os.environ,
             "SLURM_CONF": str(self.config),
@@ -187,11 +186,8 @@ def running(root, nodes=1, port=PORT, **more):
 
 def impatient(folder):
     """A folder for the front of PATH, with a Snakemake that does not sleep long (SNAKEMAKE)."""
-    program = folder / "impatient" / "snakemake"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(SNAKEMAKE)
-    program.chmod(0o755)
-    return program.parent
+    write_program(folder / "impatient" / "snakemake", SNAKEMAKE)
+    return folder / "impatient"
 
 
 def on(cluster, project):

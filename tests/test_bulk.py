@@ -11,7 +11,7 @@ import sys
 import psutil
 import pytest
 from cli_made import Cli, records, wait_for
-from conftest import needs
+from conftest import needs, write_program
 from shards_made import contents, vocabulary, write_pairs
 
 from ems.errors import EmsError
@@ -51,11 +51,8 @@ class Segmenting:
         assert "ja: fugashi" in text
         tiny.write_text(text.replace("ja: fugashi", "ja: jumanpp"))
         self.trap, self.sprung = folder / "trap", folder / "trap.sprung"
-        program = folder / "bin" / "jumanpp"
-        program.parent.mkdir()
         text = JUMANPP.format(python=sys.executable, trap=str(self.trap))
-        program.write_text(text, encoding="utf-8")
-        program.chmod(0o755)
+        write_program(folder / "bin" / "jumanpp", text)
         self.source, self.state = folder / "en-ja.tsv", folder / "state"
         rows = [f"Line {at}.\t{'止 ' * (at == 615)}{at} 号\t{at}\n" for at in range(PAIRS)]
         self.source.write_text("".join(rows), encoding="utf-8")

@@ -3,9 +3,9 @@
 import json
 import os
 import re
-import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -115,19 +115,16 @@ FAKES = {
 }
 
 
-def test_sbatch_gets_what_the_table_says(here, tmp_path):
+def test_sbatch_gets_what_the_table_says(here, tmp_path, command):
     """What is ready to run, which a fake `sbatch` sees and refuses."""
-    (bin_folder := tmp_path / "bin").mkdir()
     for name, text in FAKES.items():
-        (path := bin_folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        command(name, text)
     seen = tmp_path / "seen"
-    environment = {"PATH": f"{bin_folder}:{os.environ['PATH']}", "SEEN": str(seen)}
     words = ("--profile", "slurm", "--retries", "0", "--keep-going", "-R", "decontaminate")
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", *words, "--", "results/tiny/shards/shared/index.json"],
         cwd=here.folder,
-        env={**os.environ, **environment},
+        env={**os.environ, "SEEN": str(seen)},
         capture_output=True,
         text=True,
     )
@@ -276,20 +273,13 @@ HELD = [  # what a job asks for, and whether a node there has it
 
 
 @pytest.fixture
-def sinfo(tmp_path, monkeypatch):
-    """A function that makes a `sinfo` of a line of shell the first on PATH."""
-    (folder := tmp_path / "sinfo").mkdir()
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-
-    def write(line):
-        (folder / "sinfo").write_text(f"#!/bin/sh\n{line}\n")
-        (folder / "sinfo").chmod(0o755)
-
-    return write
+def sinfo(command):
+    """Make `sinfo` a script of these lines."""
+    return partial(command, "sinfo")
 
 
 @pytest.mark.parametrize(("resources", "expected"), HELD, ids=str)
-def test_a_job_that_no_node_can_hold_is_told(sinfo, resources, expected):
+def test_a_job_that_no_node_can_hold_is_warned_of(sinfo, resources, expected):
     sinfo(f"echo '{NODES}'")
     found = list(obstacles(request_of(resources, 1), nodes_here()))
     assert len(found) == bool(expected)
@@ -297,7 +287,7 @@ def test_a_job_that_no_node_can_hold_is_told(sinfo, resources, expected):
         assert re.search(expected.replace("(", r"\(").replace(")", r"\)"), line), line
 
 
-def test_a_partition_that_must_be_named_is_told_and_memory_need_not_be_asked_for(sinfo):
+def test_a_partition_that_must_be_named_is_warned_of_and_memory_need_not_be_asked_for(sinfo):
     sinfo(f"echo '{NODES}' | tr -d '*'")
     assert list(obstacles(request_of({}, 1), nodes_here())) == [
         "Slurm has no default partition, only cpu, gpu, big"

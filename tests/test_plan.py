@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 from experiments_made import REAL, Settings, edited
@@ -125,16 +126,10 @@ def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(submitting
 
 
 @pytest.fixture
-def queue(tmp_path, monkeypatch):
+def queue(command, tmp_path, monkeypatch):
     """Make `squeue` a script of these lines."""
-
-    def write(text):
-        (program := tmp_path / "squeue").write_text(f"#!/bin/sh\n{text}\n")
-        program.chmod(0o755)
-
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
-    return write
+    return partial(command, "squeue")
 
 
 def test_jobs_of_a_killed_snakemake_are_named_and_no_others(queue, tmp_path):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 import yaml
-from conftest import ROOT, copied, planned
+from conftest import ROOT, copied, planned, write_program
 from slurm_made import PROFILE, on, running
 
 from ems.forecast.nodes import nodes_here, obstacles
@@ -27,7 +27,8 @@ def cluster(tmp_path_factory):
     partitions = {"cpu": "n1", "gpu": "n2,n3"}
     types = {"n2": "a100:2", "n3": "h100:2"}
     with running(root, 3, port=17937, partitions=partitions, gpus=types) as cluster:
-        program(root / "bin/sacctmgr", "echo other; echo my-project")  # there is no slurmdbd here
+        accounts = "#!/bin/sh\necho other; echo my-project\n"  # there is no slurmdbd here
+        write_program(root / "bin/sacctmgr", accounts)
         yield cluster
 
 
@@ -38,12 +39,6 @@ def project(cluster, tiny_run, tmp_path):
     for name in (MODEL, SCORES, "results/tiny/logs/train/ems.log"):
         (project.folder / name).unlink()
     return project
-
-
-def program(path, line):
-    """Write a shell script of one line that can be run."""
-    path.write_text(f"#!/bin/sh\n{line}\n")
-    path.chmod(0o755)
 
 
 def site(project, example, **names):
@@ -114,9 +109,9 @@ ASKED = [  # of Snakemake's executor, and the same of sbatch
 @pytest.mark.parametrize(("resources", "flags"), ASKED, ids=str)
 def test_check_warns_of_the_jobs_that_slurm_refuses(cluster, monkeypatch, resources, flags):
     monkeypatch.setenv("SLURM_CONF", str(cluster.config))
-    told = list(obstacles(request_of(resources, 1), nodes_here()))
-    tried = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True)
-    assert (tried.returncode != 0) == bool(told), (tried.stderr, told)
+    warnings = list(obstacles(request_of(resources, 1), nodes_here()))
+    done = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True)
+    assert (done.returncode != 0) == bool(warnings), (done.stderr, warnings)
 
 
 def test_several_nodes_get_gpus_of_their_type(cluster, project):
@@ -150,11 +145,11 @@ def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project)
     without the image would be made again.
     """
     folder = cluster.root / "apptainer"
-    folder.mkdir()
-    program(
+    write_program(
         folder / "apptainer",
-        f'[ "$1" = --version ] && exec echo apptainer version 1.3.4\necho "$@" >> {folder}/calls\n'
-        'while [ "$1" != sh ] && [ "$1" != bash ]; do shift; done; exec "$@"',
+        '#!/bin/sh\n[ "$1" = --version ] && exec echo apptainer version 1.3.4\n'
+        f'echo "$@" >> {folder}/calls\n'
+        'while [ "$1" != sh ] && [ "$1" != bash ]; do shift; done; exec "$@"\n',
     )
     (project.folder / "envs/ems.sif").touch()
     project.environment["PATH"] = f"{folder}{os.pathsep}{project.environment['PATH']}"

@@ -13,7 +13,7 @@ import shutil
 
 import pytest
 import yaml
-from conftest import copy_project, planned
+from conftest import copy_project, planned, write_program
 from ems62_made import PAIRS, sentences, write_evalsets
 from experiments_made import shipped
 from mirror_made import cut_languages, write_mined, write_zip
@@ -105,9 +105,7 @@ def retrieved(experiment):
 
 def put_jumanpp(project):
     program = project.folder / "programs" / "jumanpp"
-    program.parent.mkdir()
-    program.write_text(JUMANPP)
-    program.chmod(0o755)
+    write_program(program, JUMANPP)
     project.environment["PATH"] = f"{program.parent}:{project.environment['PATH']}"
     project.environment["LC_ALL"] = "C.UTF-8"  # a character is no byte
 
