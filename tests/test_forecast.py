@@ -306,6 +306,7 @@ def test_what_check_says_of_nodes(here, sinfo, monkeypatch):
     monkeypatch.setattr("ems.forecast.nodes.SECONDS", 0.1)
     for line, reason in {
         "echo no; echo controller >&2; exit 1": "sinfo says: controller",
+        "exit 1": "exit status 1",
         "exec sleep 60": "timed out",
         "echo only": "unpack",
     }.items():

@@ -60,7 +60,7 @@ def nodes_here() -> list[Nodes]:
         done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=SECONDS, check=True)
         return [_nodes_of(line) for line in done.stdout.splitlines()]
     except subprocess.CalledProcessError as error:
-        raise EmsError(" ".join(error.stderr.split())) from error
+        raise EmsError((error.stderr.strip() or str(error)).splitlines()[-1]) from error
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         raise EmsError(str(error)) from error
 
