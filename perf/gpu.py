@@ -1,311 +1,223 @@
-"""`make gpu`: what to run in the first hour on a GPU, and the same path in small on a CPU.
+"""Check and measure EMS on a GPU in some minutes: on a bare checkout, without network or set-up.
 
-    python perf/gpu.py [--device cpu] [--parts laws,throughput,training] [--sizes ems]
+    python perf/gpu.py [--wheels FOLDER] [--minutes 8] [--device cpu] [--out FOLDER]
+    python perf/gpu.py --collect FOLDER --python 3.12    # before, where there is a network
+    python perf/gpu.py --show FOLDER
 
-Three parts, each of them programs that are there anyway: the tests of devices (`laws`),
-train_throughput.py (`throughput`), and `ems train` with `ems eval` (`training`: a short run
-measures the steps per second, then as many as fit into ten minutes are trained). A part may be run
-by itself, and a training that was stopped goes on at its last checkpoint. A part leaves its figures
-and logs in results/gpu/DEVICE; the table and the last line are of the last run of each part.
+Four parts, each in processes of its own with a time limit of its own (gpu_parts.py): the laws of
+devices, the speed of training beside sentence-transformers, a training of a minute, and a profile.
+This program imports nothing but Python's own library. It writes figures.json, report.md and logs/
+in one folder, and writes them anew with each figure, so that nothing measured is lost with what
+comes later. Exit status: 0, 1 if a part failed, 75 if it was stopped.
 """
 
 import argparse
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import date
-from importlib.util import find_spec
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+from types import FrameType
+from typing import TextIO
 
-import psutil
-import torch
-import yaml
-from gpu_report import FAILED, PASSED, STOPPED, Figures, last_line, markdown
-from measured import say
-
-from ems.config.yaml12 import load_yaml
-from ems.errors import REQUEUE
-from ems.files import write_json, write_text
-from ems.progress import clock
-from ems.scores import read_score_file
-
-PARTS = ("laws", "throughput", "training")
 ROOT = Path(__file__).resolve().parents[1]
-PEER = ("sentence_transformers", "datasets", "accelerate")
-RECIPE = ("small62", "gpu-ten-minutes")  # experiment and system
-MFU = re.compile(r"MFU (\d+\.\d) %")
+sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "perf")) if path not in sys.path]
+
+import gpu_wheels  # noqa: E402
+from gpu_report import FAILED, MARK, PARTS, PASSED, STOPPED, Figures, last_line, markdown  # noqa: E402
+
+from ems.errors import REQUEUE  # noqa: E402
+from ems.files import write_json, write_text  # noqa: E402
+from ems.progress import clock  # noqa: E402
+
+DEVICES = ("cuda", "cpu")
+SHARES = {"laws": 2.0, "throughput": 4.0, "training": 1.2, "profile": 0.8}  # of the time
+SIZES = ("ems", "lightweight", "12x512")
+DATA = 60.0  # seconds, at most
+GRACE = 2.0  # seconds from SIGTERM to SIGKILL
+LINES = 30  # of the output of a process that failed
+PEER = "st-loop"
+Calls = list[tuple[str, list[str]]]  # (name, flags) of each process of a part
 
 
-@dataclass(frozen=True)
-class Scale:
-    """What is run on a device.
+class Kit:
+    """One call: the parts that it runs, and what they found."""
 
-    `batches`: size -> pairs of a step, of train_throughput.py with `flags`. RECIPE, with `changes`
-    to its settings, is trained on the data of `experiment` for about `seconds`, by the rate of a
-    run of `steps`.
-    """
-
-    batches: dict[str, int]
-    trainers: tuple[str, ...]
-    flags: tuple[str, ...]
-    experiment: str
-    changes: dict[str, dict[str, Any]]
-    steps: int
-    seconds: int
-    benchmarks: tuple[str, ...]
-
-
-SCALES = {
-    "cuda": Scale(
-        batches={"ems": 608, "13x384": 1024, "12x512": 1024},
-        trainers=("ems", "ems-compiled", "contrastive", "st"),
-        flags=("--precision=bfloat16", "--warm=20", "--steps=60"),
-        experiment="small62",
-        changes={},
-        steps=200,
-        seconds=600,
-        benchmarks=("tatoeba", "flores200"),
-    ),
-    "cpu": Scale(
-        batches={"ems": 16, "13x384": 16},
-        trainers=("ems", "st"),
-        flags=("--demo",),
-        experiment="tiny",
-        changes={
-            "model": {"table": 32, "ngrams": 1000},
-            "train": {"device": "cpu", "batch_pairs": 32, "checkpoint_every": 10},
-        },
-        steps=200,
-        seconds=20,
-        benchmarks=("tatoeba",),
-    ),
-}
-
-
-class Run:
-    """The parts of one call, on one device."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options, self.scale = options, SCALES[options.device]
-        self.folder = ROOT / "results/gpu" / options.device
+    def __init__(self, options: argparse.Namespace, paths: list[str], scratch: Path) -> None:
+        self.options, self.scratch, self.out = options, scratch, options.out
+        self.end = time.monotonic() + 60 * options.minutes
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PYTHONUNBUFFERED": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none of the machine's own plug-ins
+            "HF_HUB_OFFLINE": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            "TMPDIR": str(scratch),
+        }
+        self.child: subprocess.Popen[str] | None = None
         self.stopped = False
+        earlier = read(self.out / "figures.json").get("parts", {})
+        self.figures: Figures = {"device": options.device, "minutes": options.minutes}
+        self.figures["machine"], self.figures["data"] = {}, {}
+        kept = {part: earlier[part] for part in PARTS if part in earlier}
+        self.figures["parts"] = kept if set(options.parts) != set(PARTS) else {}
 
-    def call(self, log: str, *words: str, cwd: Path = ROOT) -> bool:
-        """Run a Python program, its output shown and kept in `log`; return whether it succeeded."""
-        own = os.environ.get("PYTHONPATH")
-        path = os.pathsep.join([str(ROOT), *([own] if own else [])])
-        environment = {**os.environ, "PYTHONPATH": path, "EMS_NO_SKIP": "1"}
-        (self.folder / "logs").mkdir(parents=True, exist_ok=True)
-        with (
-            open(self.folder / "logs" / f"{log}.log", "w", 1, encoding="utf-8") as file,  # by line
-            subprocess.Popen(
-                [sys.executable, *words],
-                cwd=cwd,
-                env=environment,
+    def run(self) -> int:
+        """Run all parts; return the exit status."""
+        say(f"--- machine and data, at most {clock(DATA)}")
+        if not self.part("data", min(DATA, 60 * self.options.minutes), [("", [])]):
+            return REQUEUE if self.stopped else 1
+        fine = True
+        for at, part in enumerate(self.options.parts):
+            if self.stopped:
+                break
+            ahead = sum(SHARES[name] for name in self.options.parts[at:])
+            limit = max(0.0, self.end - time.monotonic()) * SHARES[part] / ahead
+            say(f"--- {part}, part {at + 1} of {len(self.options.parts)}, at most {clock(limit)}")
+            fine &= self.part(part, limit, self.calls(part))
+        return REQUEUE if self.stopped else int(not fine)
+
+    def calls(self, part: str) -> Calls:
+        """Return the processes of a part."""
+        flags = {"laws": ["--cases", str(self.options.cases)]}
+        flags["training"] = ["--seconds", str(self.options.seconds)]
+        if part != "throughput":
+            return [("", flags.get(part, []))]
+        peer = not any("sentence-transformers" in need.parts for need in gpu_wheels.missing())
+        first, *others = self.options.sizes
+        own, later = ["ems", *[PEER] * peer], ["ems-compiled"]
+        runs = [(first, trainer) for trainer in own + later]
+        runs += [(size, trainer) for size in others for trainer in own]
+        runs += [(size, trainer) for size in others for trainer in later]
+        return [
+            (f"{size} {trainer}", ["--size", size, "--trainer", trainer]) for size, trainer in runs
+        ]
+
+    def part(self, name: str, limit: float, calls: Calls) -> bool:
+        """Run a part within its limit, and keep how it ended; return whether it ended well.
+
+        A process for which there is less time than such a one took before is left out.
+        """
+        started = time.monotonic()
+        until, took = started + limit, {}
+        figures: Figures = {"status": STOPPED, "date": f"{datetime.now():%Y-%m-%d %H:%M}"}
+        figures["limit"] = round(limit, 1)
+        place = self.figures if name == "data" else self.figures["parts"]
+        place[name] = figures
+        self.write()
+        for label, flags in calls:
+            kind, before = label.rpartition(" ")[2], time.monotonic()
+            if self.stopped or until - before < took.get(kind, 0.0):
+                figures.setdefault("left_out", []).append(label)
+                continue
+            ended, tail = self.process(name, [*flags, "--until", str(until)], until, figures)
+            took[kind] = time.monotonic() - before
+            if ended != PASSED and not self.stopped:
+                error = {"what": label, "ended": ended, "output": tail}
+                figures.setdefault("errors", []).append(error)
+        seconds = time.monotonic() - started
+        figures["seconds"] = round(seconds, 1)
+        bad = "errors" in figures or not self.measured(name)
+        figures["status"] = STOPPED if self.stopped else FAILED if bad else PASSED
+        self.write()
+        say(f"{name}: {figures['status']} after {clock(seconds)}")
+        return figures["status"] == PASSED
+
+    def measured(self, name: str) -> bool:
+        """Return whether a part left the figures that it is for."""
+        place = self.figures if name == "data" else self.figures["parts"]
+        keys = {"data": "pairs", "laws": "cases", "throughput": "runs"}
+        return keys.get(name, "steps" if name == "training" else "profiles") in place[name]
+
+    def process(
+        self, part: str, flags: list[str], until: float, figures: Figures
+    ) -> tuple[str, list[str]]:
+        """Run one process of a part; take its figures as they come. Return how it ended, and the
+        last lines of its output.
+        """
+        command = [sys.executable, str(ROOT / "perf/gpu_parts.py"), part, str(self.scratch)]
+        command += ["--device", self.options.device, "--shared", str(self.options.shared), *flags]
+        path = self.out / "logs" / f"{part}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines: list[str] = []
+        with open(path, "a", 1, encoding="utf-8") as log:
+            self.child = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
                 errors="replace",
-            ) as child,
-            self.stopping(child),
-        ):
-            for line in child.stdout:
-                say(line.rstrip("\n"))
-                file.write(line)
-        return child.returncode == 0
-
-    @contextmanager
-    def stopping(self, child: subprocess.Popen[str]) -> Iterator[None]:
-        """Hand SIGTERM and Ctrl-C on to a program and to what it started; it may save and end."""
-
-        def stop(*_: Any) -> None:
-            self.stopped = True
-            with suppress(psutil.NoSuchProcess):
-                family = psutil.Process(child.pid)
-                for process in [*family.children(recursive=True), family]:
-                    process.terminate()
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    # --- parts: each returns whether it succeeded, and its figures
-
-    def laws(self) -> tuple[bool, Figures]:
-        """Run the tests that have devices, on this one."""
-        files = [
-            str(path.relative_to(ROOT))
-            for path in sorted((ROOT / "tests").glob("test_*.py"))
-            if has_devices(path)
-        ]
-        report = self.folder / "laws.xml"
-        report.unlink(missing_ok=True)
-        flags = ("-v", "--no-header", "-k", self.options.device, f"--junitxml={report}")
-        fine = self.call("laws", "-m", "pytest", *flags, *files)
-        if not report.exists():
-            return False, {}
-        counts = ElementTree.parse(report).getroot().find("testsuite").attrib
-        names = ("tests", "failures", "errors", "skipped")
-        return fine, {name: int(counts[name]) for name in names}
-
-    def throughput(self) -> tuple[bool, Figures]:
-        """Measure the sizes that were asked for; others keep what was measured before."""
-        trainers = self.scale.trainers
-        if missing := [name for name in PEER if find_spec(name) is None]:
-            say(
-                f"sentence-transformers is left out: no {' and '.join(missing)} here; "
-                "pip install '.[bench]'"
+                start_new_session=True,  # so that all that it starts can be ended with it
             )
-            trainers = tuple(name for name in trainers if name != "st")
-        fine = True
-        for size in self.options.sizes:
-            out = self.measured(size)
-            out.unlink(missing_ok=True)
-            flags = [f"--size={size}", f"--batch={self.scale.batches[size]}", "--repeats=1"]
-            flags += [f"--device={self.options.device}", f"--trainers={','.join(trainers)}"]
-            flags += [f"--out={out}", f"--shared={self.options.shared}", *self.scale.flags]
-            if not self.stopped:
-                say(f"size {size}, {', '.join(trainers)}")
-                fine &= self.call(f"throughput-{size}", "perf/train_throughput.py", *flags)
-        return fine, {}
+            late = threading.Event()
+            timer = threading.Timer(max(0.1, until - time.monotonic()), self.end_child, [late])
+            timer.start()
+            try:
+                self.follow(self.child.stdout, log, figures, lines)
+                status = self.child.wait()
+            finally:
+                timer.cancel()
+                self.kill(signal.SIGKILL)  # what it started and left
+        if late.is_set():
+            return "ended at the time limit", lines
+        if status < 0:
+            return f"killed by {signal.Signals(-status).name}", lines
+        return f"exit status {status}" if status else PASSED, lines
 
-    def training(self) -> tuple[bool, Figures]:
-        """Train for about `seconds` and score; go on with what was not finished."""
-        if all(path.exists() for path in self.scores().values()):  # of an earlier call
-            for place in ("rate", "trained"):
-                shutil.rmtree(self.folder / place, ignore_errors=True)
-        fine = self.shards() and self.trained() and self.scored()
-        return fine, self.of_training() if fine else {}
+    def follow(self, output: TextIO, log: TextIO, figures: Figures, lines: list[str]) -> None:
+        """Show and keep the output of a process, and its figures at once."""
+        for line in output:
+            log.write(line)
+            text, mark, record = line.rstrip("\n").partition(MARK)
+            if text or not mark:
+                say(text)
+                lines.append(text)
+                del lines[:-LINES]
+            if not mark:
+                continue
+            for key, value in json.loads(record).items():
+                if key == "machine":
+                    self.figures[key] = value
+                elif isinstance(value, list):
+                    figures.setdefault(key, []).extend(value)
+                else:
+                    figures[key] = value
+            self.write()
 
-    def shards(self) -> bool:
-        """Make the experiment's evaluation sets and shards, unless the shards are there."""
-        if self.index.exists():
-            return True
-        experiment = ("--config", f"experiment={self.scale.experiment}")
-        targets = {"evalsets": "evalsets", "shards": str(self.index.relative_to(ROOT))}
-        return all(
-            self.call(log, "-m", "snakemake", *experiment, "--", target)
-            for log, target in targets.items()
-        )
+    def end_child(self, late: threading.Event | None = None) -> None:
+        """End the process that runs now: politely, then not."""
+        if late:
+            late.set()
+        self.kill(signal.SIGTERM)
+        timer = threading.Timer(GRACE, self.kill, [signal.SIGKILL])
+        timer.daemon = True
+        timer.start()
 
-    @property
-    def index(self) -> Path:
-        return ROOT / "results" / self.scale.experiment / "shards/shared/index.json"
+    def kill(self, number: signal.Signals) -> None:
+        """Send a signal to the process that runs now and to all that it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            if self.child:
+                os.killpg(self.child.pid, number)
 
-    def trained(self) -> bool:
-        """Train, after a run that measures how many steps fit into the time."""
-        settings = self.folder / "trained/configs" / f"{self.scale.experiment}.yaml"
-        if settings.exists():  # of a training that was stopped, or not scored
-            steps = load_yaml(settings)["systems"][RECIPE[1]]["train"]["steps"]
-        else:
-            if not self.train("rate", self.scale.steps):
-                return False
-            steps = max(1, round(self.options.seconds * self.rate()))
-            say(f"{steps:,} steps take about {clock(self.options.seconds)}")
-        return (self.folder / "trained/model/model.json").exists() or self.train("trained", steps)
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """End at a signal, with the report of what was measured."""
+        self.stopped = True
+        self.end_child()
 
-    def rate(self) -> float:
-        """Return the steps per second of the short run, without its start and its end."""
-        rows = [row for row in times(self.folder / "rate") if row["step"]]
-        last = next(row for row in rows if row["step"] == rows[-1]["step"])  # not yet validated
-        return (last["step"] - rows[0]["step"]) / (last["seconds"] - rows[0]["seconds"])
-
-    def train(self, name: str, steps: int) -> bool:
-        """Train the recipe for so many steps, in a folder of its own with its experiment."""
-        place, experiment = self.folder / name, self.scale.experiment
-        value = settings_of(experiment)
-        system = settings_of(RECIPE[0])["systems"][RECIPE[1]]
-        for part, changes in [*self.scale.changes.items(), ("train", {"steps": steps})]:
-            system[part] |= changes
-        value["systems"][RECIPE[1]] = system
-        write_text(place / "configs" / f"{experiment}.yaml", yaml.safe_dump(value, sort_keys=False))
-        shutil.copyfile(ROOT / "config.yaml", place / "config.yaml")
-        vocabulary = ROOT / "results" / experiment / "vocab/shared/vocabulary.model"
-        words = ("--experiment", experiment, "--system", RECIPE[1])
-        words += ("--shards", str(self.index), "--vocabulary", str(vocabulary))
-        words += ("--state", "state", "--times", "times.jsonl", "--out", "model")
-        return self.call(name, "-m", "ems", "train", *words, cwd=place)
-
-    def scored(self) -> bool:
-        """Score the model on the benchmarks."""
-        place, scale = self.folder / "trained", self.scale
-        words = ("--experiment", scale.experiment, "--name", RECIPE[1], "--no-cache")
-        words += ("--model", str(place / "model"), "--bench", ",".join(scale.benchmarks))
-        return self.call("scored", "-m", "ems", "eval", *words, "--out", str(place / "scores"))
-
-    def scores(self) -> dict[str, Path]:
-        """Return the score file of each benchmark."""
-        names = self.scale.benchmarks
-        return {name: self.folder / "trained/scores" / f"{name}.json" for name in names}
-
-    def of_training(self) -> Figures:
-        """Return the figures of a training that is scored."""
-        place = self.folder / "trained"
-        description = read(place / "model/model.json")
-        last = times(place)[-1]
-        log = (self.folder / "logs/trained.log").read_text(encoding="utf-8")
-        used = sorted(map(float, MFU.findall(log)))
-        files = {name: read_score_file(path) for name, path in self.scores().items()}
-        return {
-            "system": description["name"],
-            "identity": description["identity"],
-            "steps": last["step"],
-            "pairs": last["pairs"],
-            "seconds": last["seconds"],
-            "mfu": used[len(used) // 2] / 100 if used else None,
-            "scores": {
-                name: {"mean": file.means()[0][1], "of": len(file.labelled())}
-                for name, file in files.items()
-            },
-        }
-
-    # --- what parts leave
-
-    def measured(self, size: str) -> Path:
-        """Return where the figures of a size are."""
-        return self.folder / f"throughput-{size}.json"
-
-    def run(self, part: str) -> str:
-        """Run a part and keep its figures; return its status, which is `stopped` until it ends."""
-        started, path = time.monotonic(), self.folder / f"{part}.json"
-        write_json(path, {"status": STOPPED, "minutes": None})
-        fine, figures = getattr(self, part)()
-        status = STOPPED if self.stopped else PASSED if fine else FAILED
-        seconds = time.monotonic() - started
-        write_json(path, {"status": status, "minutes": round(seconds / 60, 2), **figures})
-        say(f"{part}: {status} after {clock(seconds)}")
-        return status
-
-    def found(self) -> dict[str, Figures]:
-        """Return what each part left when it was run last; nothing for one that never was."""
-        parts = {part: read(self.folder / f"{part}.json") for part in PARTS}
-        sizes = {size: read(self.measured(size)) for size in self.scale.batches}
-        parts["throughput"]["sizes"] = {size: own for size, own in sizes.items() if own}
-        return parts
-
-
-def has_devices(path: Path) -> bool:
-    """Return whether a file has tests that run on each device."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return any(line.startswith("from devices_made import") for line in lines)
-
-
-def settings_of(experiment: str) -> dict[str, Any]:
-    """Return the settings of an experiment as its file has them."""
-    return load_yaml(ROOT / "configs" / f"{experiment}.yaml")
+    def write(self) -> None:
+        """Write figures and report."""
+        write_json(self.out / "figures.json", self.figures)
+        write_text(self.out / "report.md", markdown(self.figures))
 
 
 def read(path: Path) -> Figures:
@@ -313,61 +225,94 @@ def read(path: Path) -> Figures:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def times(place: Path) -> list[Figures]:
-    """Return the rows of the times of a training."""
-    text = (place / "times.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+def say(text: str) -> None:
+    """Print a line at once, also into a pipe."""
+    print(text, flush=True)
+
+
+def show(folder: Path) -> None:
+    """Print the report of a folder. Exits with one line if there is none."""
+    path = folder / "figures.json"
+    if not path.is_file():
+        sys.exit(f"{path}: expected the figures of an earlier call, found none")
+    figures = read(path)
+    say(f"{markdown(figures)}\n{last_line(figures)}")
 
 
 def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--device", choices=SCALES, default="cuda")
+    parser.add_argument("--device", choices=DEVICES, default="cuda", help="default: cuda")
+    parser.add_argument("--minutes", type=float, default=8, help="for all parts (default: 8)")
     parser.add_argument("--parts", default=",".join(PARTS), help="parts to run (default: all)")
-    parser.add_argument("--sizes", help="sizes that `throughput` measures (default: all)")
-    parser.add_argument("--seconds", type=int, help="of the training (default: 600, on a CPU 20)")
+    parser.add_argument("--sizes", default=",".join(SIZES), help="sizes to measure (default: all)")
+    parser.add_argument("--cases", type=int, default=0, help="cases of each law (default: all)")
+    parser.add_argument("--seconds", type=float, help="of training at most (default: 60)")
+    parser.add_argument("--wheels", type=Path, help="folder of wheels for this machine")
+    parser.add_argument("--out", type=Path, help="folder of the report (results/gpu/DEVICE)")
     parser.add_argument(
         "--shared", type=Path, default=ROOT.parent / "shared/data", help="folder of the corpora"
     )
-    parser.add_argument("--out", type=Path, help="table (default: results/gpu.md)")
+    parser.add_argument("--show", type=Path, metavar="FOLDER", help="print an earlier report")
+    parser.add_argument("--collect", type=Path, metavar="FOLDER", help="download wheels into it")
+    parser.add_argument("--python", help="version of the other machine, for --collect: 3.12")
+    parser.add_argument("--machine", default="x86_64", help="its kind, for --collect (x86_64)")
+    parser.add_argument("--also", default="", help="further packages, for --collect: regex,pytest")
     options = parser.parse_args()
-    scale = SCALES[options.device]
+    if options.collect and not options.python:
+        parser.error("--collect: expected --python too, the version of the other machine: 3.12")
+    if options.minutes <= 0:
+        parser.error(f"--minutes: expected a positive number, found {options.minutes:g}")
     options.parts = listed(parser, "--parts", options.parts, PARTS)
-    options.sizes = listed(parser, "--sizes", options.sizes, tuple(scale.batches))
-    options.seconds = options.seconds or scale.seconds
-    name = "gpu.md" if options.device == "cuda" else "gpu-cpu.md"
-    options.out = options.out or ROOT / "results" / name
+    options.sizes = listed(parser, "--sizes", options.sizes, SIZES)
+    options.seconds = options.seconds or 60.0
+    options.out = (options.out or ROOT / "results/gpu" / options.device).resolve()
     return options
 
 
 def listed(
-    parser: argparse.ArgumentParser, flag: str, text: str | None, known: tuple[str, ...]
+    parser: argparse.ArgumentParser, flag: str, text: str, known: tuple[str, ...]
 ) -> list[str]:
-    """Return the names in `text`, in the order of `known`; all of them for None."""
-    names = text.split(",") if text else known
+    """Return the names in `text`, in the order of `known`."""
+    names = text.split(",")
     if unknown := set(names) - set(known):
         parser.error(f"{flag}: {', '.join(sorted(unknown))}; allowed: {', '.join(known)}")
     return [name for name in known if name in names]
 
 
+def measure(options: argparse.Namespace, scratch: Path) -> int:
+    """Run the parts and print the report; return the exit status."""
+    paths = [str(ROOT), str(ROOT / "perf")]
+    if options.wheels:
+        (scratch / "site").mkdir()
+        names = gpu_wheels.unpack(options.wheels, scratch / "site")
+        say(f"{options.wheels}: {', '.join(names)}")
+        paths.append(str(scratch / "site"))
+        sys.path.append(paths[-1])
+    missing = gpu_wheels.missing()
+    for need in missing:
+        say(gpu_wheels.explained(need))
+    if any(not need.parts for need in missing):
+        say(gpu_wheels.advice())
+        return 1
+    kit = Kit(options, paths, scratch)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, kit.stop)
+    status = kit.run()
+    say(f"\n{markdown(kit.figures)}\n{options.out} has this report\n{last_line(kit.figures)}")
+    return status
+
+
 def main() -> int:
     options = options_of()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        sys.exit(
-            "PyTorch finds no GPU here, and nothing was run. With one, this runs the tests of "
-            "devices, measures the speed of training, and trains for ten minutes; the same in "
-            "small on a CPU: make gpu DEVICE=cpu"
-        )
-    run, statuses = Run(options), []
-    for at, part in enumerate(options.parts, 1):
-        if not run.stopped:
-            say(f"--- {part} on {options.device}, part {at} of {len(options.parts)}")
-            statuses.append(run.run(part))
-    parts = run.found()
-    device = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
-    table = markdown(device, str(date.today()), parts)
-    write_text(options.out, table)
-    say(f"\n{table}\n{options.out} has this table\n{last_line(device, parts)}")
-    return REQUEUE if run.stopped else int(FAILED in statuses)
+    if options.show:
+        show(options.show)
+        return 0
+    if options.collect:
+        also = [name for name in options.also.split(",") if name]
+        gpu_wheels.collect(options.collect, options.python, options.machine, also)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="ems-gpu-") as scratch:
+        return measure(options, Path(scratch))
 
 
 if __name__ == "__main__":

@@ -1,120 +1,199 @@
-"""What gpu.py shows: a table in Markdown, fit for docs/log.md, and a last line of key=value."""
+"""The report of gpu.py: figures -> Markdown, and a last line of key=value.
+
+Imports nothing but Python's own library, so that `--show` works anywhere.
+"""
 
 from typing import Any
 
-import torch
-from train_throughput import NAMES
-
 PASSED, FAILED, STOPPED, NOTHING = "passed", "failed", "stopped", "-"
-LOGS = "the logs are in results/gpu"
-SPEED = ("pairs/s", "ms a step", "TFLOP/s", "MFU %", "MB", "beside sentence-transformers")
-Figures = dict[str, Any]  # what a part left; empty if it was never run (JSON)
+PARTS = ("laws", "throughput", "training", "profile")
+MARK = "figures: "  # starts a line of a part's output that has figures
+GOAL = 0.4  # of the speed of a bare matrix product
+NAMES = {"ems": "EMS", "ems-compiled": "EMS, compiled", "st-loop": "sentence-transformers"}
+Figures = dict[str, Any]
 
 
-def markdown(device: str, day: str, parts: dict[str, Figures]) -> str:
-    """Return the table: `parts` by name, those that never ran being empty."""
-    versions = f"PyTorch {torch.__version__}"
-    blocks = [f"## {day} · `make gpu` on {device}", f"{versions}."]
-    for name, write in (("laws", _laws), ("throughput", _speed), ("training", _training)):
-        figures = parts[name]
-        status = figures.get("status", "not run")
-        after = f" after {figures['minutes']:.1f} minutes" if figures.get("minutes") else ""
-        blocks.append(f"{name.capitalize()}: {status}{after}.")
-        if status in (FAILED, STOPPED):
-            blocks[-1] += f" {LOGS.capitalize()}."
-        blocks += write(figures)
+def markdown(figures: Figures) -> str:
+    """Return the report of all parts, of those that were not run too."""
+    machine, parts = figures["machine"], figures["parts"]
+    blocks = [f"# EMS on {machine.get('device', figures['device'])}", *_machine(figures)]
+    writers = (_laws, _throughput, _training, _profile)
+    for name, write in zip(PARTS, writers, strict=True):
+        part = parts.get(name, {})
+        after = (
+            f" after {part['seconds']:.0f} of {part['limit']:.0f} s" if "seconds" in part else ""
+        )
+        date = f" ({part['date']})" if part else ""
+        blocks.append(f"## {name}: {part.get('status', 'not run')}{after}{date}")
+        blocks += write(part, machine)
+        if left := part.get("left_out"):
+            blocks.append(f"Left out, no time: {', '.join(left)}.")
+        blocks += [block for error in part.get("errors", []) for block in _error(error)]
     return "\n\n".join(blocks) + "\n"
 
 
-def _laws(figures: Figures) -> list[str]:
-    if "tests" not in figures:
-        return []
-    bad = figures["failures"] + figures["errors"]
-    return [f"{figures['tests']} tests, {bad} failed, {figures['skipped']} skipped."]
-
-
-def _speed(figures: Figures) -> list[str]:
-    rows = []
-    for size, measured in figures.get("sizes", {}).items():
-        shape = "{layers} x {width}".format(**measured["model"])
-        of_peer = _row(measured, "st").get("pairs_per_s")
-        for trainer in measured["trainers"]:
-            row = _row(measured, trainer)
-            pairs = f"{row['pieces']:,} pieces, {measured['batch']:,} pairs a step"
-            cells = [f"{size}: {shape}, {pairs}"]
-            cells += [NAMES[trainer], f"{row['pairs_per_s']:,.0f}", f"{row['ms_per_step']:,.1f}"]
-            cells += [f"{row['tflops']:,.2f}", _number(row.get("mfu"), 100)]
-            cells.append(f"{row.get('gpu_mb', row['rss_anon_mb']):,.0f}")
-            cells.append(_number(of_peer and row["pairs_per_s"] / of_peer, 1, 2))
-            rows.append(cells)
-    return [_table(["size", "trainer", *SPEED], rows)] if rows else []
-
-
-def _training(figures: Figures) -> list[str]:
-    if "scores" not in figures:
-        return []
-    seconds, scores = figures["seconds"], figures["scores"]
-    heads = ["system", "steps", "pairs seen", "minutes", "pairs/s", "MFU %"]
-    heads += [f"{name}, mean of {score['of']:,}" for name, score in scores.items()]
-    cells = [figures["system"], f"{figures['steps']:,}", f"{figures['pairs']:,}"]
-    cells += [f"{seconds / 60:.1f}", f"{figures['pairs'] / seconds:,.0f}"]
-    cells.append(_number(figures["mfu"], 100))
-    cells += [f"{score['mean']:.1f}" for score in scores.values()]
-    return [_table([*heads, "identity"], [[*cells, figures["identity"]]])]
-
-
-def last_line(device: str, parts: dict[str, Figures]) -> str:
-    """Return the line that is compared. `-` is what was not measured, or cannot be here.
-
-    mfu_ems and pairs_per_s_ems are of the faster of our two runs, with and without compilation;
-    ratio_st is of the one without, whose loss is more than that of sentence-transformers.
-    """
-    laws, speed, training = (parts[name] for name in ("laws", "throughput", "training"))
-    ours = [_best(speed, size, "ems", "ems-compiled") for size in ("ems", "13x384")]
-    plain, peer = (_best(speed, "ems", name).get("pairs_per_s") for name in ("ems", "st"))
-    values = {
-        "device": device.replace(" ", "_"),
-        "mfu_ems": _value(speed, ours[0].get("mfu"), 3),
-        "pairs_per_s_ems": _value(speed, ours[0].get("pairs_per_s"), 0),
-        "ratio_st": _value(speed, plain and peer and plain / peer, 2),
-        "mfu_13x384": _value(speed, ours[1].get("mfu"), 3),
+def last_line(figures: Figures) -> str:
+    """Return the main figures in one line; `-` is what was not measured."""
+    machine, parts = figures["machine"], figures["parts"]
+    runs = {
+        (run["size"], run["trainer"]): run for run in parts.get("throughput", {}).get("runs", [])
     }
-    scores = training.get("scores", {})
-    for key, name in (("tatoeba58", "tatoeba"), ("flores", "flores200")):
-        values[key] = _value(training, scores.get(name, {}).get("mean"), 1)
-    values["laws"] = laws.get("status", NOTHING)
+    ours = [runs[key] for key in (("ems", "ems"), ("ems", "ems-compiled")) if key in runs]
+    best = max(ours, key=lambda run: run["pairs_per_s"], default={})
+    peer = runs.get(("ems", "st-loop"), {}).get("pairs_per_s")
+    training, profiles = parts.get("training", {}), parts.get("profile", {}).get("profiles", [])
+    values = {
+        "device": machine.get("device", figures["device"]).replace(" ", "_"),
+        **{name: parts.get(name, {}).get("status", NOTHING) for name in PARTS},
+        "pairs_per_s_ems": _number(best.get("pairs_per_s"), 0),
+        "mfu_ems": _number(best.get("mfu"), 3),
+        "of_matmul_ems": _number(_of_matmul(best, machine), 3),
+        "ratio_st": _number(peer and best and best["pairs_per_s"] / peer, 2),
+        "pairs_per_s_training": _number(training.get("pairs_per_s"), 0),
+        "waits_a_step": _number(_waits(training), 2),
+        "idle_ems": _number(profiles[0]["idle"] if profiles else None, 3),
+    }
     return " ".join(f"{key}={value}" for key, value in values.items())
 
 
-def _row(measured: Figures, trainer: str) -> Figures:
-    """Return the figures of a trainer with its `pieces`; nothing if it was not measured."""
-    return next(
-        (
-            {"pieces": int(pieces), **row}
-            for pieces, row in measured.get("trainers", {}).get(trainer, {}).items()
-        ),
-        {},
-    )
+def _machine(figures: Figures) -> list[str]:
+    machine, data = figures["machine"], figures["data"]
+    if not machine:
+        return ["The machine was not described.", *_error_blocks(data)]
+    rows = [["PyTorch", machine["torch"]], ["Python", machine["python"]]]
+    if "cuda" in machine:
+        rows += [["CUDA", machine["cuda"]], ["driver", machine["driver"] or NOTHING]]
+        rows.append(["memory", f"{machine['memory_gib']} GiB"])
+    rows += [["system", f"{machine['system']}, {machine['cores']} cores"]]
+    rows.append(["EMS", machine["ems"]])
+    rows.append(["a matrix product", f"{machine['matmul_tflops']:,} TFLOP/s ({machine['matmul']})"])
+    rows.append(["a copy", f"{machine['copy_gb_per_s']:,} GB/s"])
+    if "pairs" in data:
+        pairs = (
+            f"{data['pairs']:,} pairs of {data['text']}, {data['tokens_per_pair']} tokens a pair"
+        )
+        rows.append(["text", f"{pairs}, made in {data['data_seconds']} s"])
+    rows.append(["date", data["date"]])
+    rows.append(["time for all parts", f"{figures['minutes']:g} minutes"])
+    return [_table(["machine", ""], rows), *_error_blocks(data)]
 
 
-def _best(speed: Figures, size: str, *trainers: str) -> Figures:
-    """Return the figures of the fastest of some trainers of a size."""
-    measured = speed.get("sizes", {}).get(size, {})
-    rows = [row for row in (_row(measured, name) for name in trainers) if row]
-    return max(rows, key=lambda row: row["pairs_per_s"], default={})
+def _error_blocks(part: Figures) -> list[str]:
+    return [block for error in part.get("errors", []) for block in _error(error)]
 
 
-def _value(part: Figures, number: float | None, decimals: int) -> str:
-    """Return a number; without one how its part ended, or `-` if the part has no such number."""
-    if number is None and part.get("status") in (FAILED, STOPPED):
-        return part["status"]
-    return _number(number, 1, decimals)
+def _laws(part: Figures, machine: Figures) -> list[str]:
+    cases = part.get("cases", [])
+    if not cases:
+        return []
+    rows = []
+    for law in dict.fromkeys(case["law"] for case in cases):
+        own = [case for case in cases if case["law"] == law]
+        counts = [sum(case["outcome"] == kind for case in own) for kind in ("passed", "failed")]
+        shares = [case["share"] for case in own if "share" in case]
+        bits = [case["same_bits"] for case in own if "same_bits" in case]
+        note = f"same bits in {sum(bits)} of {len(bits)}" if bits else ""
+        worst = f"{100 * max(shares):.0f} %" if shares else NOTHING
+        rows.append([law, *map(str, counts), str(len(own) - sum(counts)), worst, note])
+    heads = ["law", "held", "failed", "no time", "largest difference, of what is allowed", ""]
+    blocks = [_table(heads, rows)]
+    for case in cases:
+        if "traceback" in case:
+            blocks += [f"Failed: `{case['case']}`", _code(case["traceback"].splitlines()[-25:])]
+    return blocks
 
 
-def _number(number: float | None, times: int, decimals: int = 1) -> str:
-    return NOTHING if number is None else f"{times * number:.{decimals}f}"
+def _throughput(part: Figures, machine: Figures) -> list[str]:
+    rows = []
+    runs = part.get("runs", [])
+    peers = {run["size"]: run["pairs_per_s"] for run in runs if run["trainer"] == "st-loop"}
+    for run in sorted(runs, key=lambda run: [r["size"] for r in runs].index(run["size"])):
+        model, peer = run["model"], peers.get(run["size"])
+        shape = f"{run['size']}: {model['layers']} x {model['width']}"
+        cells = [f"{shape}, {run['pieces']:,} pieces, {run['batch']:,} pairs a step"]
+        cells += [
+            NAMES[run["trainer"]],
+            f"{run['pairs_per_s']:,.0f}",
+            f"{run['tokens_per_s']:,.0f}",
+        ]
+        cells += [
+            f"{run['ms_per_step']:,.1f}",
+            f"{run['tflops']:.3g}",
+            _number(run.get("mfu"), 1, 100),
+        ]
+        cells.append(_number(_of_matmul(run, machine), 1, 100))
+        goal = GOAL * machine["matmul_tflops"] * run["pairs_per_s"] / run["tflops"]
+        cells += [f"{goal:,.0f}", f"{run['memory_mb']:,}"]
+        cells.append(_number(peer and run["pairs_per_s"] / peer, 2))
+        rows.append(cells)
+    heads = ["size", "trainer", "pairs/s", "tokens/s", "ms a step", "TFLOP/s", "MFU %"]
+    heads += ["% of the matrix product", f"pairs/s at {100 * GOAL:.0f} % of it", "MB"]
+    return [_table([*heads, "times sentence-transformers"], rows)] if rows else []
+
+
+def _training(part: Figures, machine: Figures) -> list[str]:
+    if "steps" not in part:
+        return []
+    heads = ["system", "parameters", "pairs a step", "steps", "seconds", "pairs/s"]
+    cells = [part["system"], f"{part['parameters']:,}", f"{part['batch']:,}", f"{part['steps']:,}"]
+    cells += [f"{part['seconds']:.1f}", f"{part['pairs_per_s']:,.0f}"]
+    heads += [
+        "loss at step 10, at the end",
+        "steps in ten minutes",
+        "host syncs a step",
+        "of the log",
+    ]
+    cells.append(f"{part['loss_first']}, {part['loss_last']}")
+    cells += [f"{part['steps_in_ten_minutes']:,}", _number(_waits(part), 2)]
+    cells.append(_number(part["waits_of_log"] / part["counted"], 2))
+    blocks = [_table(heads, [cells])]
+    if part["places"]:
+        rows = [
+            [place, _number(count / part["counted"], 2)] for place, count in part["places"].items()
+        ]
+        blocks.append(_table(["where the host waits for the GPU", "times a step"], rows))
+    return blocks
+
+
+def _profile(part: Figures, machine: Figures) -> list[str]:
+    blocks = []
+    for profile in part.get("profiles", []):
+        text = f"{profile['what']}: {profile['steps']} steps of {profile['ms_per_step']} ms, no "
+        text += f"kernel running in {100 * profile['idle']:.1f} % of the time"
+        if profile["waits"] is not None:
+            text += f", {profile['waits'] / profile['steps']:.2f} waits of the host a step"
+        blocks.append(f"{text}.")
+        lines = [f"{'share':>7} {'ms':>10} {'calls':>7}  kernel"]
+        for kernel in profile["kernels"]:
+            times = f"{100 * kernel['share']:6.1f}% {kernel['ms']:10.2f} {kernel['calls']:7}"
+            lines.append(f"{times}  {kernel['name'][:100]}")
+        blocks.append(_code(lines))
+    return blocks
+
+
+def _error(error: Figures) -> list[str]:
+    what = f"{error['what']}: " if error["what"] else ""
+    return [f"Failed: {what}{error['ended']}. The end of its output:", _code(error["output"])]
+
+
+def _of_matmul(run: Figures, machine: Figures) -> float | None:
+    """Return the speed of a run as a share of that of a bare matrix product."""
+    return run["tflops"] / machine["matmul_tflops"] if run and machine else None
+
+
+def _waits(training: Figures) -> float | None:
+    return training["waits"] / training["counted"] if "waits" in training else None
+
+
+def _number(number: float | None, decimals: int, times: float = 1) -> str:
+    return NOTHING if number is None else f"{times * number:,.{decimals}f}"
+
+
+def _code(lines: list[str]) -> str:
+    return "\n".join(["```", *lines, "```"])
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
+    cells = [[str(cell).replace("|", "/") for cell in row] for row in rows]
+    lines = [heads, ["---"] * len(heads), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("| --- ", "|---")

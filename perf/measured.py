@@ -102,9 +102,14 @@ def say(text: str) -> None:
 
 def demo_lines(code: str) -> list[tuple[str, str]]:
     """300 pairs of English with a language, of the embedded demo corpus."""
+    return demo_pairs(code)[:300]
+
+
+def demo_pairs(code: str) -> list[tuple[str, str]]:
+    """All training pairs of English with a language, of the embedded demo corpus."""
     from ems.corpora.demo.mirror import train_pairs
 
-    pairs = train_pairs(_demo(), code)[:300]
+    pairs = train_pairs(_demo(), code)
     return pairs if pair_name("en", code).startswith("en-") else [pair[::-1] for pair in pairs]
 
 

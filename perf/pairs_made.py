@@ -1,16 +1,16 @@
-"""The pairs, vocabularies and shards that train_throughput.py and eval_throughput.py measure on.
+"""The pairs, vocabularies and shards that training and evaluation are measured on.
 
 They are 20,000 pairs each of Tatoeba de, fr, es, ja, ru and 6,000 each of bible-uedin sw, et, uk.
-With `--demo` they are 300 pairs each of two languages of the embedded demo.
+With `--demo` they are 300 pairs each of two languages of the embedded demo. gpu.py takes a thousand
+pairs of each language (`few`), of the demo where the corpora are missing.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 import yaml
-from measured import demo_lines
+from measured import demo_lines, demo_pairs
 
 from ems.config import Experiment, SystemSettings, load_experiment, load_site, pair_name
 from ems.corpora.moses import read_pairs
@@ -26,8 +26,13 @@ SIZES: dict[str, dict[str, int]] = {
     "ems": {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096},
     "13x384": {"layers": 13, "width": 384, "heads": 6, "feed_forward": 1536},
     "12x512": {"layers": 12, "width": 512, "heads": 8, "feed_forward": 2048},
+    "lightweight": {"layers": 2, "width": 512, "heads": 8, "feed_forward": 1024},
 }
+DEMO_LANGUAGES = ("de", "fr", "es", "ru", "zh", "ja", "ar")
 DEMO_SIZE = {"layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
+FEW, JOINED = 1_000, 3  # pairs of each language; short pairs of the demo in one, at most
+FEW_PIECES = {"corpora": 2_000, "demo": 4_000}  # a pair then has about 50 tokens
+Texts = dict[str, Iterable[tuple[str, str]]]  # the pairs of English with each language
 SETTINGS = """
 description: measured
 seed: 1
@@ -47,7 +52,7 @@ tables: {}
 
 
 def prepare(
-    folder: Path, shared: Path | None, size: str, wanted: tuple[int, ...]
+    folder: Path, shared: Path | None, size: str, wanted: tuple[int, ...], few: bool = False
 ) -> dict[int, int]:
     """Write pairs, vocabularies of about the `wanted` sizes, and shards; return their true sizes.
 
@@ -56,21 +61,43 @@ def prepare(
     from ems.shards.writer import write_shards
     from ems.text.subwords import train_vocabulary, write_sample
 
-    if shared is None:
-        codes, lines = ["de", "ja"], demo_lines
-    else:
-        codes, lines = list(SOURCES), partial(_real_lines, shared)
-    sources = [_write_tsv(folder / "text", code, lines(code=code)) for code in codes]
+    texts = few_texts(shared) if few else _texts(shared)
+    sources = [_write_tsv(folder / "text", code, lines) for code, lines in texts.items()]
     files = {}
     for pieces in wanted:
         model = SIZES[size] if shared else DEMO_SIZE
-        experiment = _write_experiment(folder / f"{pieces}", codes, pieces, model)
+        experiment = _write_experiment(folder / f"{pieces}", list(texts), pieces, model)
         place = folder / f"{pieces}"
         write_sample(experiment, sources, place / "sample.txt")
         files[pieces] = train_vocabulary(experiment, place / "sample.txt", place / "bpe.model")
         for source in sources:
             write_shards(source, place / "bpe.model", place / "shards" / source.stem)
     return files
+
+
+def _texts(shared: Path | None) -> Texts:
+    if shared is None:
+        return {code: demo_lines(code) for code in ("de", "ja")}
+    return {code: _real_lines(shared, code) for code in SOURCES}
+
+
+def few_texts(shared: Path | None) -> Texts:
+    """Return FEW pairs of each language. The demo's sentences are all short, so up to JOINED
+    neighbours are joined: lengths vary as in real text, and pairs have about 50 tokens.
+    """
+    if shared is not None:
+        return {code: islice(_real_lines(shared, code), FEW) for code in SOURCES}
+    return {code: islice(_joined(demo_pairs(code)), FEW) for code in DEMO_LANGUAGES}
+
+
+def _joined(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Join 1, 2, ... JOINED, 1, 2, ... neighbours, side by side."""
+    rest = iter(pairs)
+    for count in cycle(range(1, JOINED + 1)):
+        some = list(islice(rest, count))
+        if not some:
+            return
+        yield tuple(" ".join(side) for side in zip(*some, strict=True))
 
 
 def load(place: Path) -> Experiment:

@@ -9,7 +9,7 @@ side, the same contrastive head and loss. Ours is the library's step: `System` o
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from ems.train.batches import AHEAD, drawn
 from ems.train.memory import keep_freed
 
 RATE = 1e-4
+WORKERS = 4  # processes that collate batches for a GPU
 PEER_ENCODER = ("sentence_transformers.sentence_transformer.modules",)
 PEER_TRAINER = (
     "datasets",
@@ -108,16 +109,25 @@ OURS = {  # the settings of xtr beside the contrastive loss
 
 def ours(job: Job, name: str) -> float:
     """Seconds of the library's step, with the objectives of that entry of OURS."""
+    clock = Clock(job)
+    for _ in our_steps(job, name):
+        clock.step()
+    return clock.seconds
+
+
+def our_steps(job: Job, name: str) -> Iterator[None]:
+    """Train on each batch of the job, and yield after each step. Raises `ValueError` at the end if
+    the loss is not finite.
+    """
     keep_freed()  # as a training does
     torch.manual_seed(1)
     objectives, languages = {"xtr": OURS[name]}, len(job.store.languages)
     settings = job.settings.overridden({"objectives": objectives})
     system = System(settings, languages, job.pieces, job.precision).to(job.device).train()
     if job.compiled:
-        system.encoder.compile_layers()
+        system.encoder.compile_layers("inductor" if job.device.type == "cuda" else "aot_eager")
     optimizer = Adam(system.parameters(), lr=RATE, fused=True)
     scaler = scaler_of(job)
-    clock = Clock(job)
     ahead = AHEAD if job.device.type == "cuda" else 0
     batches = drawn(lambda pairs: job.store.assemble(*job.located(pairs)), job.chosen, ahead)
     for step, batch in enumerate(batches):
@@ -127,10 +137,9 @@ def ours(job: Job, name: str) -> float:
         scaler.scale(losses["total"]).backward()
         scaler.step(optimizer)
         scaler.update()
-        clock.step()
+        yield
     if not torch.isfinite(losses["total"]):
         raise ValueError(f"the loss of ours became {float(losses['total'])}")
-    return clock.seconds
 
 
 # --- a plain padded loop
@@ -178,26 +187,55 @@ def plain(job: Job) -> float:
     model = Plain(job.settings.model, contrastive.width, job.pieces).to(job.device)
     if job.compiled:
         model.compile(dynamic=True)
-    optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
-    loader = torch.utils.data.DataLoader(
-        job.sentences(),
-        batch_size=job.batch,
-        collate_fn=lambda pairs: [*map(padded, zip(*pairs, strict=True))],
-    )
-    scaler, half = scaler_of(job), torch.bfloat16 if job.precision == "bfloat16" else torch.float16
-    clock = Clock(job)
-    for sides in loader:
-        sides = [[part.to(job.device, non_blocking=True) for part in side] for side in sides]
-        with torch.autocast(job.device.type, half, job.precision != "float32"):
+
+    def collate(pairs: list[tuple[list[int], ...]]) -> list[tuple[Tensor, ...]]:
+        return [padded(side) for side in zip(*pairs, strict=True)]
+
+    def loss_of(sides: list[tuple[Tensor, ...]]) -> Tensor:
+        with autocast(job):
             first, second = (model(*side) for side in sides)
         both = torch.cat([first, second]).float()  # (2B, k)
-        loss = in_batch_loss(both, contrastive.temperature)
+        return in_batch_loss(both, contrastive.temperature) / job.batch
+
+    return loop(job, model, job.sentences(), collate, loss_of)
+
+
+def loop(
+    job: Job,
+    model: nn.Module,
+    pairs: list[Any],
+    collate: Callable[[list[Any]], Any],
+    loss_of: Callable[[Any], Tensor],
+) -> float:
+    """Seconds of a plain training loop; on a GPU, processes collate batches ahead of the steps."""
+    on_gpu = job.device.type == "cuda"
+    workers = {"num_workers": WORKERS, "pin_memory": True} if on_gpu else {}
+    loader = torch.utils.data.DataLoader(pairs, job.batch, collate_fn=collate, **workers)
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
+    scaler, clock = scaler_of(job), Clock(job)
+    for batch in loader:
+        loss = loss_of(moved(batch, job.device))
         optimizer.zero_grad(set_to_none=True)
-        scaler.scale(loss / job.batch).backward()
+        scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
         clock.step()
     return clock.seconds
+
+
+def autocast(job: Job) -> torch.autocast:
+    """The matrix products of this block are in the precision of the job."""
+    half = torch.bfloat16 if job.precision == "bfloat16" else torch.float16
+    return torch.autocast(job.device.type, half, job.precision != "float32")
+
+
+def moved(batch: Any, device: torch.device) -> Any:
+    """Copy the tensors of lists and dictionaries to a device."""
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {key: moved(value, device) for key, value in batch.items()}
+    return [moved(part, device) for part in batch] if isinstance(batch, list | tuple) else batch
 
 
 # --- sentence-transformers
@@ -216,8 +254,7 @@ def peer(job: Job) -> float:
             clock.step()
 
     model = SentenceTransformer(modules=peer_modules(job), device=str(job.device))
-    words = [[" ".join(map(str, side)) for side in pair] for pair in job.sentences()]
-    first, second = map(list, zip(*words, strict=True))
+    first, second = map(list, zip(*words_of(job), strict=True))
     arguments = Arguments(
         output_dir=str(job.folder / "peer"),
         max_steps=job.warm + job.steps,
@@ -242,6 +279,31 @@ def peer(job: Job) -> float:
         callbacks=[Ticks()],
     ).train()
     return clock.seconds
+
+
+def peer_loop(job: Job) -> float:
+    """Seconds of its encoder and loss in a plain loop, without its trainer, which needs `datasets`
+    (and with it pyarrow, 47 MB), and without what that trainer does besides the step.
+    """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    model = SentenceTransformer(modules=peer_modules(job), device=str(job.device)).train()
+    loss = MultipleNegativesRankingLoss(model)
+
+    def collate(pairs: list[tuple[str, str]]) -> list[dict[str, Tensor]]:
+        return [dict(model.preprocess(list(side))) for side in zip(*pairs, strict=True)]
+
+    def loss_of(sides: list[dict[str, Tensor]]) -> Tensor:
+        with autocast(job):
+            return loss(sides, None)
+
+    return loop(job, model, words_of(job), collate, loss_of)
+
+
+def words_of(job: Job) -> list[tuple[str, ...]]:
+    """The token ids of both sides of every pair as words."""
+    return [tuple(" ".join(map(str, side)) for side in pair) for pair in job.sentences()]
 
 
 def peer_modules(job: Job) -> list[nn.Module]:
@@ -279,6 +341,7 @@ TRAINERS: dict[str, Callable[[Job], float]] = {
     **{name: partial(ours, name=name) for name in OURS},
     "plain": plain,
     "st": peer,
+    "st-loop": peer_loop,
     "contrastive-compiled": lambda job: ours(replace(job, compiled=True), "contrastive"),
     "ems-compiled": lambda job: ours(replace(job, compiled=True), "ems"),
 }

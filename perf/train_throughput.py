@@ -23,7 +23,7 @@ import torch
 from measured import FailedRun, figures, require_peer, say
 from pairs_made import DEMO_SIZE, ROOT, SHARED, SIZES, prepare, store_of
 from torch.overrides import TorchFunctionMode
-from train_steps import OURS, PEER_TRAINER, TRAINERS, Job
+from train_steps import OURS, PEER_ENCODER, PEER_TRAINER, TRAINERS, Job
 
 from ems.errors import EmsError
 from ems.files import write_json
@@ -35,6 +35,7 @@ from ems.train.speed import StepFlops, peak_flops
 REPEATS = 3
 PRECISIONS = get_args(TrainSettings.model_fields["precision"].annotation)
 PIECES = {"small": (8_000, 32_000), "ems": (60_000,), "13x384": (32_000,), "12x512": (32_000,)}
+PIECES["lightweight"] = (50_000,)
 DEMO_PIECES = 1_200
 NAMES = {
     "contrastive": "ours, contrastive only",
@@ -42,6 +43,7 @@ NAMES = {
     "ems-quarter": "ours, xtr.share 0.25",
     "plain": "a plain padded loop",
     "st": "sentence-transformers",
+    "st-loop": "sentence-transformers, plain loop",
     "contrastive-compiled": "ours, contrastive only, compiled",
     "ems-compiled": "ours, full EMS loss, compiled",
 }
@@ -58,27 +60,28 @@ Results = dict[str, dict[str, dict[str, float]]]  # trainer -> vocabulary size -
 # --- one run, in a process of its own
 
 
-def job_of(options: argparse.Namespace) -> Job:
+def inside(options: argparse.Namespace) -> None:
+    """Run one of TRAINERS in this process; print its figures as JSON."""
     settings, store = store_of(options.folder / f"{options.pieces}")
     device = choose_device(options.device)
     torch.set_num_threads(options.threads)
     run = (options.batch, options.warm, options.steps, device, options.precision, options.compile)
-    return Job(settings, store, options.pieces, *run, options.folder / "scratch")
+    job = Job(settings, store, options.pieces, *run, options.folder / "scratch")
+    say(json.dumps(timed(job, options.inside)))
 
 
-def inside(options: argparse.Namespace) -> None:
-    """Run one of TRAINERS in this process; print its figures as JSON."""
-    job = job_of(options)
-    seconds = TRAINERS[options.inside](job)
-    pairs = job.steps * job.batch
-    rate = flops(job, options.inside) / seconds
-    figure = {"pairs_per_s": pairs / seconds, "ms_per_step": 1000 * seconds / job.steps}
-    figure["tflops"] = rate / 1e12
+def timed(job: Job, trainer: str) -> dict[str, float]:
+    """Run one of TRAINERS; return its speed, and on a GPU its peak memory and MFU."""
+    seconds = TRAINERS[trainer](job)
+    needed, tokens = work(job, trainer)
+    pairs, rate = job.steps * job.batch, needed / seconds
+    figure = {"pairs_per_s": pairs / seconds, "tokens_per_s": tokens / seconds}
+    figure |= {"ms_per_step": 1000 * seconds / job.steps, "tflops": rate / 1e12}
     if job.device.type == "cuda":
         figure["gpu_mb"] = torch.cuda.max_memory_allocated() / 1e6
         if peak := peak_flops(job.device, job.precision != "float32"):
             figure["mfu"] = rate / peak
-    say(json.dumps(figure))
+    return figure
 
 
 class Unstarted(TorchFunctionMode):
@@ -93,10 +96,10 @@ class Unstarted(TorchFunctionMode):
         return function(*arguments, **named)
 
 
-def flops(job: Job, trainer: str) -> int:
-    """FLOPs of the measured steps of a trainer, as the trainer's own log counts them."""
+def work(job: Job, trainer: str) -> tuple[int, int]:
+    """Return the (FLOPs, tokens) of the measured steps, FLOPs as the trainer's log counts them."""
     objectives = {"xtr": OURS.get(trainer.removesuffix("-compiled"), {"weight": 0})}
-    if trainer == "st":
+    if trainer.startswith("st"):
         objectives["contrastive"] = {"width": 0}  # no MLP
     with torch.device("meta"), Unstarted():  # shapes only
         languages = len(job.store.languages)
@@ -104,7 +107,8 @@ def flops(job: Job, trainer: str) -> int:
         system = System(settings, languages, job.pieces)
     of_step = StepFlops(system)
     lengths = np.array([len(side) for pair in job.sentences() for side in pair])
-    return sum(map(of_step, lengths.reshape(-1, 2 * job.batch)[job.warm :]))
+    steps = lengths.reshape(-1, 2 * job.batch)[job.warm :]
+    return sum(map(of_step, steps)), int(steps.sum())
 
 
 # --- measuring
@@ -205,7 +209,7 @@ def options_of() -> argparse.Namespace:
     if unknown := set(options.trainers) - set(TRAINERS):
         parser.error(f"--trainers: {', '.join(sorted(unknown))}; allowed: {', '.join(TRAINERS)}")
     if not options.peer:
-        options.trainers = [name for name in options.trainers if name != "st"]
+        options.trainers = [name for name in options.trainers if not name.startswith("st")]
     if options.demo:
         options.batch, options.warm, options.steps, options.threads = 16, 1, 3, 1
     return options
@@ -224,6 +228,8 @@ def main() -> None:
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
     if "st" in options.trainers:
         require_peer(PEER_TRAINER, "bench")
+    elif "st-loop" in options.trainers:
+        require_peer(PEER_ENCODER, "bench")
     with tempfile.TemporaryDirectory() as folder:
         results, failed = run_all(Path(folder), options)
     if not results:

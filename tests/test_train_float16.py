@@ -52,6 +52,7 @@ def test_it_is_refused_on_a_cpu_in_one_line(toy, tmp_path, monkeypatch):
         toy.experiment(train={**HALF, "device": "cpu"})
 
 
+@pytest.mark.law("float16 = float32, its loss scaled")
 def test_it_learns_as_in_float32(toy, tmp_path, monkeypatch, anywhere):
     """From a scale that skips no step: one step fewer alone changes the loss by a tenth here."""
     scaled(monkeypatch, init_scale=2.0**12)
@@ -80,6 +81,7 @@ def test_the_scale_changes_no_gradient_of_the_losses(toy, tmp_path, monkeypatch,
 OVERFLOW = {"init_scale": 2.0**30, "growth_interval": 4}
 
 
+@pytest.mark.law("float16 = float32, its loss scaled")
 def test_a_step_that_overflows_is_skipped_counted_and_lowers_the_scale(
     toy, tmp_path, monkeypatch, anywhere
 ):

@@ -116,7 +116,8 @@ class System(nn.Module):
 
     def forward(self, batch: DeviceBatch) -> dict[str, Tensor]:
         """Return the loss parts of a batch by name, accuracies, and the weighted `total`."""
-        return self.losses(batch, *self.encode(batch.inputs, batch.lengths, batch.packing))
+        packing = batch.packing if self.encoder.settings.attends else None  # a table needs none
+        return self.losses(batch, *self.encode(batch.inputs, batch.lengths, packing))
 
     def encode(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None

@@ -1,0 +1,141 @@
+"""Python packages for a machine without network: which ones gpu.py needs, and a folder of wheels.
+
+Imports nothing but Python's own library. The list of what is needed is kept true by a test that
+runs every part with these packages alone.
+"""
+
+import re
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "envs/requirements.lock"
+MEBIBYTE = 1 << 20
+GLIBC = (5, 12, 17, 24, 27, 28, 31, 34, 35)  # manylinux_2_N: pip takes each by its exact name
+
+
+@dataclass(frozen=True)
+class Need:
+    """A module that parts import, and the package with it. `parts` is empty for all parts. What is
+    `rare` a machine for deep learning usually lacks.
+    """
+
+    module: str
+    package: str
+    parts: tuple[str, ...] = ()
+    rare: bool = False
+
+
+NEEDS = (
+    Need("torch", "torch"),
+    Need("numpy", "numpy"),
+    Need("yaml", "pyyaml"),
+    Need("psutil", "psutil"),
+    Need("regex", "regex"),
+    Need("safetensors", "safetensors"),
+    Need("sentencepiece", "sentencepiece"),
+    Need("typing_extensions", "typing-extensions"),
+    Need("annotated_types", "annotated-types", rare=True),
+    Need("anyascii", "anyascii", rare=True),
+    Need("pydantic", "pydantic", rare=True),
+    Need("pydantic_core", "pydantic-core", rare=True),
+    Need("typing_inspection", "typing-inspection", rare=True),
+    Need("pytest", "pytest", ("laws",)),
+    Need("sentence_transformers", "sentence-transformers", ("sentence-transformers",)),
+)
+
+
+def locked(package: str) -> str:
+    """Return `package==version` as the lock has it; the bare name if versions differ by Python."""
+    pattern = rf"^{re.escape(package)}==\S+$"
+    found = re.search(pattern, LOCK.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[0] if found else package
+
+
+def missing() -> list[Need]:
+    """Return what this Python cannot find."""
+    return [need for need in NEEDS if find_spec(need.module) is None]
+
+
+def explained(need: Need) -> str:
+    """Return one line for a missing module."""
+    parts = " and ".join(need.parts) or "every part"
+    return f"missing: {need.module}, for {parts}: {locked(need.package)}"
+
+
+# --- a folder of wheels
+
+
+def collect(folder: Path, python: str, machine: str, also: list[str]) -> None:
+    """Download the wheels of `rare` packages and of the packages `also`, for Linux on `machine`.
+
+    Versions are those of the lock. Exits with pip's error if there is no such wheel.
+    """
+    packages = [need.package for need in NEEDS if need.rare]
+    names = list(dict.fromkeys([*packages, *also]))
+    platforms = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC]
+    platforms += [f"manylinux2014_{machine}", f"linux_{machine}"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--only-binary=:all:", "--implementation=cp", f"--python-version={python}"]
+    command += [f"--platform={platform}" for platform in platforms]
+    command += [f"--dest={folder}", *map(locked, names)]
+    if subprocess.run(command).returncode:
+        sys.exit(f"{folder}: pip could not download {', '.join(map(locked, names))}; see above")
+    wheels = sorted(folder.glob("*.whl"))
+    size = sum(path.stat().st_size for path in wheels) / MEBIBYTE
+    print(f"{folder}: {len(wheels)} wheels for Python {python}, {size:.1f} MiB")
+    for path in wheels:
+        print(f"  {path.name}")
+
+
+def unpack(folder: Path, out: Path) -> list[str]:
+    """Unpack the wheels of a folder that fit this Python into `out`; return their names.
+
+    Exits with one line for a folder without any, for two of one package, and for a damaged wheel.
+    """
+    wheels = sorted(folder.glob("*.whl"))
+    fitting = [path for path in wheels if fits(path.name)]
+    version = "{}.{}".format(*sys.version_info)
+    if not fitting:
+        others = f"; {wheels[0].name} and others are for another one" if wheels else ""
+        sys.exit(
+            f"{folder}: no wheels for Python {version} here{others}. Where there is a network: "
+            f"python perf/gpu.py --collect {folder} --python {version}"
+        )
+    packages = [path.name.split("-")[0] for path in fitting]
+    if twice := sorted({name for name in packages if packages.count(name) > 1}):
+        sys.exit(f"{folder}: two wheels each of {', '.join(twice)}; keep one")
+    for path in fitting:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(out)
+        except (zipfile.BadZipFile, EOFError) as error:
+            sys.exit(f"{path}: not a whole wheel ({error}); collect it again")
+    return [path.name for path in fitting]
+
+
+def fits(name: str) -> bool:
+    """Return whether a wheel of this file name runs here (PEP 425 tags, Linux)."""
+    import platform
+
+    *_, pythons, abis, systems = name.removesuffix(".whl").split("-")
+    major, minor = sys.version_info[:2]
+    own = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}", "py2.py3"}
+    older = {f"cp{major}{at}" for at in range(2, minor + 1)} if "abi3" in abis.split(".") else set()
+    machine = platform.machine()
+    return bool((own | older) & {*pythons.split("."), pythons}) and any(
+        system == "any" or system.endswith(f"_{machine}") for system in systems.split(".")
+    )
+
+
+def advice() -> str:
+    """Return how to get what is missing onto a machine without network."""
+    version = "{}.{}".format(*sys.version_info)
+    return (
+        f"where there is a network: python perf/gpu.py --collect wheels --python {version} (a "
+        "package that is not among these: --also NAME); then here: --wheels wheels"
+    )
