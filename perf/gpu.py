@@ -42,15 +42,28 @@ SIZES = ("ems", "lightweight", "12x512")
 DATA = 60.0  # seconds, at most
 GRACE = 2.0  # seconds from SIGTERM to SIGKILL
 LINES = 30  # of the output of a process that failed
-PEER = "st-loop"
+MEASURED = {  # the figures that each part is for
+    "data": "pairs",
+    "laws": "cases",
+    "throughput": "runs",
+    "training": "steps",
+    "profile": "profiles",
+}
 Calls = list[tuple[str, list[str]]]  # (name, flags) of each process of a part
 
 
 class Kit:
     """One call: the parts that it runs, and what they found."""
 
-    def __init__(self, options: argparse.Namespace, paths: list[str], scratch: Path) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        paths: list[str],
+        scratch: Path,
+        missing: list[gpu_wheels.Need],
+    ) -> None:
         self.options, self.scratch, self.out = options, scratch, options.out
+        self.missing = missing
         self.end = time.monotonic() + 60 * options.minutes
         self.environment = {
             **os.environ,
@@ -65,6 +78,7 @@ class Kit:
         self.stopped = False
         earlier = read(self.out / "figures.json").get("parts", {})
         self.figures: Figures = {"device": options.device, "minutes": options.minutes}
+        self.figures["missing"] = [gpu_wheels.explained(need) for need in missing]
         self.figures["machine"], self.figures["data"] = {}, {}
         kept = {part: earlier[part] for part in PARTS if part in earlier}
         self.figures["parts"] = kept if set(options.parts) != set(PARTS) else {}
@@ -90,9 +104,9 @@ class Kit:
         flags["training"] = ["--seconds", str(self.options.seconds)]
         if part != "throughput":
             return [("", flags.get(part, []))]
-        peer = not any("sentence-transformers" in need.parts for need in gpu_wheels.missing())
         first, *others = self.options.sizes
-        own, later = ["ems", *[PEER] * peer], ["ems-compiled"]
+        lacks_peer = any(need.use == gpu_wheels.PEER for need in self.missing)
+        own, later = ["ems"] if lacks_peer else ["ems", "st-loop"], ["ems-compiled"]
         runs = [(first, trainer) for trainer in own + later]
         runs += [(size, trainer) for size in others for trainer in own]
         runs += [(size, trainer) for size in others for trainer in later]
@@ -111,6 +125,7 @@ class Kit:
         figures["limit"] = round(limit, 1)
         place = self.figures if name == "data" else self.figures["parts"]
         place[name] = figures
+        (self.out / "logs" / f"{name}.log").unlink(missing_ok=True)
         self.write()
         for label, flags in calls:
             kind, before = label.rpartition(" ")[2], time.monotonic()
@@ -124,17 +139,11 @@ class Kit:
                 figures.setdefault("errors", []).append(error)
         seconds = time.monotonic() - started
         figures["seconds"] = round(seconds, 1)
-        bad = "errors" in figures or not self.measured(name)
+        bad = "errors" in figures or MEASURED[name] not in figures
         figures["status"] = STOPPED if self.stopped else FAILED if bad else PASSED
         self.write()
         say(f"{name}: {figures['status']} after {clock(seconds)}")
         return figures["status"] == PASSED
-
-    def measured(self, name: str) -> bool:
-        """Return whether a part left the figures that it is for."""
-        place = self.figures if name == "data" else self.figures["parts"]
-        keys = {"data": "pairs", "laws": "cases", "throughput": "runs"}
-        return keys.get(name, "steps" if name == "training" else "profiles") in place[name]
 
     def process(
         self, part: str, flags: list[str], until: float, figures: Figures
@@ -215,7 +224,11 @@ class Kit:
         self.end_child()
 
     def write(self) -> None:
-        """Write figures and report."""
+        """Write figures and report, once the machine can run the parts; what was there is kept till
+        then.
+        """
+        if MEASURED["data"] not in self.figures["data"]:
+            return
         write_json(self.out / "figures.json", self.figures)
         write_text(self.out / "report.md", markdown(self.figures))
 
@@ -291,13 +304,16 @@ def measure(options: argparse.Namespace, scratch: Path) -> int:
     missing = gpu_wheels.missing()
     for need in missing:
         say(gpu_wheels.explained(need))
-    if any(not need.parts for need in missing):
+    if missing:
         say(gpu_wheels.advice())
+    if any(need.use == gpu_wheels.EVERY for need in missing):
         return 1
-    kit = Kit(options, paths, scratch)
+    kit = Kit(options, paths, scratch, missing)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, kit.stop)
     status = kit.run()
+    if MEASURED["data"] not in kit.figures["data"]:
+        return status  # it has been said why
     say(f"\n{markdown(kit.figures)}\n{options.out} has this report\n{last_line(kit.figures)}")
     return status
 

@@ -117,7 +117,11 @@ def emit(**figures: Any) -> None:
 
 
 def data(options: argparse.Namespace) -> None:
-    """Describe the machine; write the pairs, a vocabulary and shards."""
+    """Describe the machine; write the pairs, a vocabulary and shards. Exits with one line where
+    there is no GPU.
+    """
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.exit(f"PyTorch {torch.__version__} finds no GPU here; the same in small: --device cpu")
     started = time.monotonic()
     emit(machine=machine(options.device))
     shared = options.shared if options.shared and options.shared.is_dir() else None
@@ -403,8 +407,9 @@ def profiled(name: str, steps: Iterator[Any], device: torch.device) -> dict[str,
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity
 
-    kind = DeviceType.CUDA if device.type == "cuda" else DeviceType.CPU
-    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * (device.type == "cuda")]
+    on_gpu = device.type == "cuda"  # operations on the host would slow it down
+    kind = DeviceType.CUDA if on_gpu else DeviceType.CPU
+    activities = [ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]
     next(islice(steps, WARM - 1, None))
     synchronize(device)
     with torch.profiler.profile(activities=activities) as profiler:
@@ -417,9 +422,8 @@ def profiled(name: str, steps: Iterator[Any], device: torch.device) -> dict[str,
     calls, times = Counter[str](), Counter[str]()
     for event in events:
         calls[event.name] += 1
-        times[event.name] += (
-            event.self_device_time_total if kind == DeviceType.CUDA else (event.self_cpu_time_total)
-        )
+        own = event.time_range.elapsed_us() if on_gpu else event.self_cpu_time_total
+        times[event.name] += own
     total = sum(times.values())
     kernels = [
         {"name": key, "calls": calls[key], "ms": round(of / 1e3, 2), "share": round(of / total, 4)}
@@ -431,7 +435,7 @@ def profiled(name: str, steps: Iterator[Any], device: torch.device) -> dict[str,
         "steps": PROFILED,
         "ms_per_step": round(1000 * seconds / PROFILED, 2),
         "idle": round(max(0.0, 1 - busy / seconds), 4),
-        "waits": waits if device.type == "cuda" else None,
+        "waits": waits if on_gpu else None,
         "kernels": kernels,
     }
 
@@ -533,7 +537,8 @@ def main() -> None:
     parser.add_argument("--size")
     parser.add_argument("--trainer")
     options = parser.parse_args()
-    logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout)
+    if options.part != "laws":
+        logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout)
     PARTS[options.part](options)
 
 

@@ -28,7 +28,7 @@ def markdown(figures: Figures) -> str:
         blocks += write(part, machine)
         if left := part.get("left_out"):
             blocks.append(f"Left out, no time: {', '.join(left)}.")
-        blocks += [block for error in part.get("errors", []) for block in _error(error)]
+        blocks += _errors(part)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -59,7 +59,7 @@ def last_line(figures: Figures) -> str:
 def _machine(figures: Figures) -> list[str]:
     machine, data = figures["machine"], figures["data"]
     if not machine:
-        return ["The machine was not described.", *_error_blocks(data)]
+        return ["The machine was not described.", *_errors(data)]
     rows = [["PyTorch", machine["torch"]], ["Python", machine["python"]]]
     if "cuda" in machine:
         rows += [["CUDA", machine["cuda"]], ["driver", machine["driver"] or NOTHING]]
@@ -75,10 +75,11 @@ def _machine(figures: Figures) -> list[str]:
         rows.append(["text", f"{pairs}, made in {data['data_seconds']} s"])
     rows.append(["date", data["date"]])
     rows.append(["time for all parts", f"{figures['minutes']:g} minutes"])
-    return [_table(["machine", ""], rows), *_error_blocks(data)]
+    lines = [_code(figures["missing"])] if figures["missing"] else []
+    return [_table(["machine", ""], rows), *lines, *_errors(data)]
 
 
-def _error_blocks(part: Figures) -> list[str]:
+def _errors(part: Figures) -> list[str]:
     return [block for error in part.get("errors", []) for block in _error(error)]
 
 
@@ -97,9 +98,9 @@ def _laws(part: Figures, machine: Figures) -> list[str]:
         rows.append([law, *map(str, counts), str(len(own) - sum(counts)), worst, note])
     heads = ["law", "held", "failed", "no time", "largest difference, of what is allowed", ""]
     blocks = [_table(heads, rows)]
-    for case in cases:
-        if "traceback" in case:
-            blocks += [f"Failed: `{case['case']}`", _code(case["traceback"].splitlines()[-25:])]
+    failed = {case["law"]: case for case in reversed(cases) if "traceback" in case}
+    for case in failed.values():  # one of each law; figures.json has them all
+        blocks += [f"Failed: `{case['case']}`", _code(case["traceback"].splitlines()[-25:])]
     return blocks
 
 

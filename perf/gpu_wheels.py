@@ -4,6 +4,7 @@ Imports nothing but Python's own library. The list of what is needed is kept tru
 runs every part with these packages alone.
 """
 
+import platform
 import re
 import subprocess
 import sys
@@ -18,15 +19,18 @@ MEBIBYTE = 1 << 20
 GLIBC = (5, 12, 17, 24, 27, 28, 31, 34, 35)  # manylinux_2_N: pip takes each by its exact name
 
 
+EVERY, LAWS, PEER = "every part", "laws", "the comparison with sentence-transformers"
+
+
 @dataclass(frozen=True)
 class Need:
-    """A module that parts import, and the package with it. `parts` is empty for all parts. What is
-    `rare` a machine for deep learning usually lacks.
+    """A module, the package that has it, and what needs it. A machine for deep learning usually
+    lacks what is `rare`.
     """
 
     module: str
     package: str
-    parts: tuple[str, ...] = ()
+    use: str = EVERY
     rare: bool = False
 
 
@@ -44,8 +48,8 @@ NEEDS = (
     Need("pydantic", "pydantic", rare=True),
     Need("pydantic_core", "pydantic-core", rare=True),
     Need("typing_inspection", "typing-inspection", rare=True),
-    Need("pytest", "pytest", ("laws",)),
-    Need("sentence_transformers", "sentence-transformers", ("sentence-transformers",)),
+    Need("pytest", "pytest", LAWS),
+    Need("sentence_transformers", "sentence-transformers", PEER),
 )
 
 
@@ -63,8 +67,7 @@ def missing() -> list[Need]:
 
 def explained(need: Need) -> str:
     """Return one line for a missing module."""
-    parts = " and ".join(need.parts) or "every part"
-    return f"missing: {need.module}, for {parts}: {locked(need.package)}"
+    return f"missing: {need.module}, for {need.use}: {locked(need.package)}"
 
 
 # --- a folder of wheels
@@ -120,8 +123,6 @@ def unpack(folder: Path, out: Path) -> list[str]:
 
 def fits(name: str) -> bool:
     """Return whether a wheel of this file name runs here (PEP 425 tags, Linux)."""
-    import platform
-
     *_, pythons, abis, systems = name.removesuffix(".whl").split("-")
     major, minor = sys.version_info[:2]
     own = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}", "py2.py3"}

@@ -47,5 +47,5 @@ def has_bfloat16(device: torch.device) -> bool:
     """Return whether the device multiplies bfloat16 matrices itself and does not emulate it."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    able = torch.cpu.get_capabilities()
+    able = getattr(torch.cpu, "get_capabilities", dict)()  # PyTorch 2.6 does not tell
     return any(able.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))  # arm: bf16
