@@ -21,15 +21,16 @@ test: setup
 	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Damaged files, odd command lines and settings, new ones each time; SEED=n for the same ones again.
-MINUTES ?= 60
+fuzz: MINUTES ?= 60
 fuzz: setup
 	python tests/fuzz_made.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# The first hour on a GPU: the laws of devices, the speed of training, and a training of ten minutes. DEVICE=cpu is
-# the same in small. PARTS=laws, throughput or training is one part, SIZES=ems one size of throughput.
+# Checks and measures EMS on a GPU (docs/gpu.md). DEVICE=cpu is the same in small; PARTS=laws,throughput and SIZES=ems are
+# some of it.
 DEVICE ?= cuda
+gpu: MINUTES ?= 8
 gpu: setup
-	python perf/gpu.py --device $(DEVICE) $(if $(PARTS),--parts $(PARTS)) $(if $(SIZES),--sizes $(SIZES))
+	python perf/gpu.py --device $(DEVICE) --minutes $(MINUTES) $(if $(PARTS),--parts $(PARTS)) $(if $(SIZES),--sizes $(SIZES))
 
 # -e: the sources are used in place; --no-deps: the lock has said it all. With CPU=1 uv first gets PyTorch's build
 # for CPUs from PyTorch's own index, whose address it knows; PyPI has only the CUDA build for Linux. The pip that comes

@@ -138,7 +138,7 @@ class Kit:
                 error = {"what": label, "ended": ended, "output": tail}
                 figures.setdefault("errors", []).append(error)
         seconds = time.monotonic() - started
-        figures["seconds"] = round(seconds, 1)
+        figures["took"] = round(seconds, 1)
         bad = "errors" in figures or MEASURED[name] not in figures
         figures["status"] = STOPPED if self.stopped else FAILED if bad else PASSED
         self.write()

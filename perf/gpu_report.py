@@ -20,9 +20,7 @@ def markdown(figures: Figures) -> str:
     writers = (_laws, _throughput, _training, _profile)
     for name, write in zip(PARTS, writers, strict=True):
         part = parts.get(name, {})
-        after = (
-            f" after {part['seconds']:.0f} of {part['limit']:.0f} s" if "seconds" in part else ""
-        )
+        after = f" after {part['took']:.0f} of {part['limit']:.0f} s" if "took" in part else ""
         date = f" ({part['date']})" if part else ""
         blocks.append(f"## {name}: {part.get('status', 'not run')}{after}{date}")
         blocks += write(part, machine)
@@ -187,7 +185,7 @@ def _waits(training: Figures) -> float | None:
 
 
 def _number(number: float | None, decimals: int, times: float = 1) -> str:
-    return NOTHING if number is None else f"{times * number:,.{decimals}f}"
+    return NOTHING if number is None else f"{times * number:.{decimals}f}"
 
 
 def _code(lines: list[str]) -> str:

@@ -1,210 +1,501 @@
-"""Laws of `make gpu`, on a CPU in small: all parts, their table and their last line; a part that
-fails or is stopped is said, and the others run.
+"""Laws of perf/gpu.py: it runs on a bare machine without network, each part keeps its figures and
+its limit, one that fails leaves the others; and a training step waits for no GPU.
 """
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from textwrap import dedent
 from types import SimpleNamespace
 
+import psutil
 import pytest
-from conftest import ROOT
-from test_perf import installed
+import torch
+from bare_made import CONNECTED, bare_python, write_wheel
+from conftest import ROOT, copy_project
 
-KEYS = ["device", "mfu_ems", "pairs_per_s_ems", "ratio_st", "mfu_13x384", "tatoeba58", "flores"]
-KEYS += ["laws"]
-LAW = """
-    import pytest
-    from devices_made import DEVICES
-
-    @pytest.mark.parametrize("device", DEVICES)
-    @pytest.mark.parametrize("number", [1, 2])
-    def test_law(device, number):
-        assert number < BELOW
-"""
+# what a borrowed machine had in November 2026, with what these need
+BARE = ["torch", "numpy", "pandas", "scipy", "pytest", "psutil", "PyYAML", "safetensors"]
+BARE += ["sentencepiece", "sentence-transformers"]
+PARTS = ["laws", "throughput", "training", "profile"]
+VERSION = "{}.{}".format(*sys.version_info)
 
 
-def command(*flags):
-    return (sys.executable, "perf/gpu.py", "--device=cpu", *flags)
+@pytest.fixture(scope="module")
+def perf():
+    """The modules of perf/."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "perf"))
+        import gpu_parts
+        import gpu_report
+        import gpu_wheels
+        import train_throughput
+
+        modules = {"parts": gpu_parts, "report": gpu_report, "wheels": gpu_wheels}
+        yield SimpleNamespace(**modules, throughput=train_throughput)
+
+
+def figures_of(folder):
+    return json.loads((folder / "figures.json").read_text())
 
 
 def last_line(output):
     """The values of the last line by their names."""
-    line = output.splitlines()[-1]
-    values = dict(word.split("=") for word in line.split(" "))
-    assert list(values) == KEYS, line
-    return values
+    return dict(word.split("=") for word in output.splitlines()[-1].split(" "))
 
 
-def write_law(project, below):
-    """Two laws: with `below` 3 they hold, with 2 only the first one does."""
-    text = dedent(LAW).replace("BELOW", str(below))
-    (project.folder / "tests/test_law.py").write_text(text)
+# --- a bare machine
 
 
-@pytest.fixture
-def project(finished):
-    """A finished run of `tiny`, whose tests of devices are two small laws."""
-    for path in (finished.folder / "tests").glob("test_*.py"):
-        path.unlink()
-    write_law(finished, below=3)
-    return finished
-
-
-def test_without_a_gpu_it_says_so_in_one_line_and_fails(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "perf/gpu.py"), "--out", str(tmp_path / "gpu.md")],
+@pytest.fixture(scope="module")
+def bare(perf, tmp_path_factory):
+    """A checkout, a Python that lacks what such a machine lacks, and the wheels that were collected
+    for it by pip.
+    """
+    folder = tmp_path_factory.mktemp("bare")
+    rare = [need.package for need in perf.wheels.NEEDS if need.rare]
+    for name in rare:
+        write_wheel(folder / "index", name)
+    project = copy_project(folder / "checkout")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder / "index")}
+    machine = ("--python", VERSION, "--machine", platform.machine())
+    collected = subprocess.run(
+        [sys.executable, "perf/gpu.py", "--collect", "wheels", *machine],
+        cwd=project.folder,
+        env={**os.environ, **offline, "PIP_CONFIG_FILE": os.devnull},
         capture_output=True,
         text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
     )
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert "no GPU" in line
-    assert "make gpu DEVICE=cpu" in line
-    assert not (tmp_path / "gpu.md").exists()
+    assert collected.returncode == 0, collected.stderr
+    python = bare_python(folder / "python", BARE, {*rare})
+    (folder / "tmp").mkdir()
+
+    def run(*flags):
+        return subprocess.run(
+            [python, "-I", "perf/gpu.py", "--device=cpu", *flags],
+            cwd=project.folder,
+            env={"PATH": os.defpath, "TMPDIR": str(folder / "tmp"), "PYTHONNOUSERSITE": "1"},
+            capture_output=True,
+            text=True,
+        )
+
+    facts = {"checkout": project.folder, "rare": rare, "said": collected.stdout}
+    return SimpleNamespace(folder=folder, run=run, **facts)
 
 
-@pytest.mark.parametrize("flag", ["--parts=laws,speed", "--sizes=ems,7x7"])
-def test_an_unknown_part_or_size_is_refused_with_those_there_are(flag):
-    done = subprocess.run([*command(flag)], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert re.search(r"(speed|7x7); allowed: (laws, throughput|ems, 13x384)", done.stderr)
+def test_collected_are_the_wheels_that_such_a_machine_lacks_in_the_versions_of_the_lock(bare, perf):
+    wheels = sorted((bare.checkout / "wheels").iterdir())
+    parts = [path.name.split("-") for path in wheels]
+    versions = {name.replace("_", "-"): version for name, version, *_ in parts}
+    assert versions.keys() == {*bare.rare}
+    assert "torch" not in versions
+    for package, version in versions.items():
+        assert perf.wheels.locked(package) == f"{package}=={version}"
+    assert sum(path.stat().st_size for path in wheels) < 30 << 20
+    line = rf"^wheels: {len(wheels)} wheels for Python {VERSION}, \d+\.\d MiB$"
+    assert re.search(line, bare.said, re.MULTILINE)
+    listing = subprocess.run(
+        ["git", "check-ignore", "wheels/x.whl"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert listing.stdout == "wheels/x.whl\n"
 
 
-def test_every_part_runs_on_a_cpu_and_ends_in_the_table_and_the_line(project):
-    done = project.run(*command("--seconds=2", "--sizes=ems")).stdout
-    values = last_line(done)
-    peer = installed("sentence_transformers", "datasets", "accelerate")
-    assert (values["device"], values["laws"], values["flores"]) == ("cpu", "passed", "-")
-    assert (values["mfu_ems"], values["mfu_13x384"]) == ("-", "-")  # no peak of a CPU is known
-    assert float(values["pairs_per_s_ems"]) > 0
-    assert (float(values["ratio_st"]) > 0) if peer else values["ratio_st"] == "-"
-
-    folder = project.folder / "results/gpu/cpu"
-    rate = [json.loads(line) for line in (folder / "rate/times.jsonl").read_text().splitlines()]
-    model = json.loads((folder / "trained/model/model.json").read_text())
-    assert rate[-1]["step"] == 200
-    trained = model["training"]["system"]
-    assert (trained["model"]["layers"], trained["model"]["ngrams"]) == (0, 1000)  # the recipe
-    assert trained["objectives"]["contrastive"]["margin"] == 0.4
-    assert f"{trained['train']['steps']:,} steps take about 0:02" in done
-    score = json.loads((folder / "trained/scores/tatoeba.json").read_text())
-    mean = sum(row["value"] for row in score["rows"]) / len(score["rows"])
-    assert values["tatoeba58"] == f"{mean:.1f}"
-
-    table = (project.folder / "results/gpu-cpu.md").read_text()
-    assert table in done
-    assert "2 tests, 0 failed, 0 skipped" in table
-    assert "| ems: 1 x 32, 1,200 pieces, 16 pairs a step | ours, full EMS loss |" in table
-    assert f"| gpu-ten-minutes | {trained['train']['steps']:,} |" in table
-    assert model["identity"] in table
-
-    # another call of one part, which fails: the figures of the others stay
-    write_law(project, below=2)
-    again = last_line(project.run(*command("--parts=laws"), expect=1).stdout)
-    assert again == {**values, "laws": "failed"}
+def test_without_wheels_a_line_for_each_missing_module_says_what_it_needs(bare):
+    done = bare.run()
+    assert done.returncode == 1
+    *lines, advice = done.stdout.splitlines()
+    assert len(lines) == len(bare.rare)
+    for line, package in zip(lines, bare.rare, strict=True):
+        module = package.replace("-", "_")
+        assert re.fullmatch(rf"missing: {module}, for every part: {package}==[\d.]+", line)
+    assert f"--collect wheels --python {VERSION}" in advice
+    assert not (bare.checkout / "results").exists()
 
 
-def test_a_part_that_fails_is_said_and_the_others_run(project):
-    for name in ("perf/train_throughput.py", "ems/train/job.py"):
-        with open(project.folder / name, "a") as file:
-            file.write("\nif __name__ != 'train_throughput':\n    raise ValueError('broken')\n")
-    done = project.run(*command("--seconds=1", "--sizes=ems"), expect=1).stdout
-    values = last_line(done)
-    failed = {"pairs_per_s_ems", "mfu_ems", "mfu_13x384", "ratio_st", "tatoeba58", "flores"}
-    assert {key for key, value in values.items() if value == "failed"} == failed
-    assert values["laws"] == "passed"
-    table = (project.folder / "results/gpu-cpu.md").read_text()
-    assert re.search(r"Training: failed after .* The logs are in results/gpu", table)
+def test_every_part_has_figures_on_a_bare_machine_without_network(bare):
+    flags = ("--cases=1", "--sizes=ems", "--seconds=1", "--out=measured")
+    done = bare.run("--wheels=wheels", *flags)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    assert not (bare.folder / "python" / CONNECTED).exists()
+    assert list((bare.folder / "tmp").iterdir()) == []
+    report = bare.checkout / "measured"
+    names = {str(path.relative_to(report)) for path in report.rglob("*") if path.is_file()}
+    logs = {f"logs/{part}.log" for part in ("data", *PARTS)}
+    assert names == {"report.md", "figures.json", *logs}
+
+    figures = figures_of(report)
+    assert figures["missing"] == []
+    assert (figures["data"]["text"], figures["data"]["pairs"]) == ("the embedded demo", 7000)
+    assert 40 < figures["data"]["tokens_per_pair"] < 60
+    parts = figures["parts"]
+    assert {name: part["status"] for name, part in parts.items()} == dict.fromkeys(PARTS, "passed")
+    laws = {case["law"] for case in parts["laws"]["cases"]}
+    assert {"packed = padded", "fused XTR = dense", "compiled = eager"} < laws
+    assert len(laws) == len(parts["laws"]["cases"]) == 10
+    trainers = [run["trainer"] for run in parts["throughput"]["runs"]]
+    assert trainers == ["ems", "st-loop", "ems-compiled"]
+    assert all(run["pairs_per_s"] > 0 for run in parts["throughput"]["runs"])
+    training = parts["training"]
+    assert training["loss_last"] < training["loss_first"]
+    assert training["system"] == "gpu-ten-minutes"
+    assert {place.partition(":")[0] for place in training["places"]} == {"ems/model/ngrams.py"}
+    assert training["waits_of_log"] > 0
+    assert [len(profile["kernels"]) for profile in parts["profile"]["profiles"]] == [15, 15]
+
+    text = (report / "report.md").read_text()
+    assert text in done.stdout
+    values = last_line(done.stdout)
+    assert [values[part] for part in PARTS] == ["passed"] * 4
+    assert values["waits_a_step"] == "3.00"
+    shown = bare.run("--show=measured").stdout
+    assert shown.startswith(text)
+    assert shown.splitlines()[-1] == done.stdout.splitlines()[-1]
 
 
-def test_a_training_that_is_stopped_goes_on_with_the_next_call(project):
-    words = command("--seconds=6", "--parts=training")
-    log = project.folder / "results/gpu/cpu/logs/trained.log"
-    run = project.start(*words)
-    while run.poll() is None and not (log.exists() and "checkpoint at step" in log.read_text()):
-        time.sleep(0.1)
-    run.send_signal(signal.SIGTERM)
-    assert run.wait() == 75
-    output = (project.folder / "started.log").read_text()
-    values = last_line(output)
-    assert (values["tatoeba58"], values["laws"]) == ("stopped", "-")
-    (steps,) = re.findall(r"([\d,]+) steps take about", output)
-
-    values = last_line(project.run(*words).stdout)
-    assert "resumed at step" in log.read_text()
-    assert f"{steps}/{steps} steps" in log.read_text()
-    assert 0 <= float(values["tatoeba58"]) <= 100
+def test_the_exact_version_of_torch_is_in_the_lock_alone():
+    wanted = (ROOT / "pyproject.toml").read_text().partition("[tool.uv]")[0]
+    assert re.findall(r'"torch(?:\[.*\])?([^"]*)"', wanted) == [">=2.6"] * wanted.count('"torch')
+    assert re.search(r"^torch==", (ROOT / "envs/requirements.lock").read_text(), re.MULTILINE)
 
 
-# --- what a CPU does not have
+# --- wheels
+
+
+@pytest.mark.parametrize(
+    ("tags", "fit"),
+    [
+        ("py3-none-any", True),
+        ("py2.py3-none-any", True),
+        ("cp{own}-cp{own}-manylinux_2_17_{machine}.manylinux2014_{machine}", True),
+        ("cp38-abi3-manylinux_2_28_{machine}", True),
+        ("cp38-cp38-manylinux_2_28_{machine}", False),
+        ("cp3999-abi3-manylinux_2_28_{machine}", False),
+        ("cp{own}-cp{own}-manylinux_2_17_sparc", False),
+        ("cp{own}-cp{own}-win_amd64", False),
+    ],
+)
+def test_a_wheel_fits_by_its_tags(perf, tags, fit):
+    own = VERSION.replace(".", "")
+    tags = tags.format(own=own, machine=platform.machine())
+    assert perf.wheels.fits(f"some_name-1.0-{tags}.whl") == fit
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], rf"no wheels for Python {VERSION} here. Where there is a network"),
+        (["a-1-cp38-cp38-any.whl"], "a-1-cp38-cp38-any.whl and others are for another one"),
+        (["a-1-py3-none-any.whl", "a-2-py3-none-any.whl"], "two wheels each of a; keep one"),
+        (["a-1-py3-none-any.whl"], "a-1-py3-none-any.whl: not a whole wheel"),
+    ],
+)
+def test_a_folder_of_wheels_that_cannot_be_used_is_one_line(perf, tmp_path, names, message):
+    for name in names:
+        (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(SystemExit, match=message):
+        perf.wheels.unpack(tmp_path, tmp_path / "site")
+
+
+# --- parts that fail, hang and are stopped: the true program, and parts that only print
+
+
+MACHINE = {"device": "NVIDIA H200", "cores": 16, "python": "3.12.3", "torch": "2.11.0+cu130"}
+MACHINE |= {"system": "Linux", "ems": "0.1.0", "memory_gib": 139.8, "cuda": "13.0"}
+MACHINE |= {"driver": "580.1", "matmul": "8192", "matmul_tflops": 790.0, "copy_gb_per_s": 4300.0}
+EMS = {"size": "ems", "batch": 608, "model": {"layers": 6, "width": 1024}, "pieces": 60_000}
+RATES = {"tokens_per_s": 700_000, "ms_per_step": 43.4, "memory_mb": 20_500}
+CASE = {"law": "packed = padded", "case": "test_packed[cuda]", "outcome": "passed", "share": 0.25}
+FIGURES = {
+    "data": {
+        **{"machine": MACHINE, "text": "the embedded demo", "pairs": 7000},
+        **{"tokens_per_pair": 50.7, "data_seconds": 3.1},
+    },
+    "laws": {"cases": [CASE, {**CASE, "share": 0.5, "same_bits": False}]},
+    "throughput": {
+        "runs": [
+            {**EMS, **RATES, "trainer": "ems", "pairs_per_s": 12_000, "tflops": 284, "mfu": 0.287},
+            {**EMS, **RATES, "trainer": "st-loop", "pairs_per_s": 4_000, "tflops": 91},
+            {**EMS, **RATES, "trainer": "ems-compiled", "pairs_per_s": 14_000, "tflops": 332},
+        ]
+    },
+    "training": {
+        **{"system": "gpu-ten-minutes", "parameters": 301_000_000, "batch": 4096, "steps": 3000},
+        **{"seconds": 60.0, "pairs_per_s": 204_800.0, "steps_in_ten_minutes": 30_000},
+        **{"loss_first": 20.1, "loss_last": 3.2, "counted": 50, "waits": 150, "waits_of_log": 4},
+        "places": {"ems/model/ngrams.py:48 rows": 150},
+    },
+    "profile": {
+        "profiles": [
+            {
+                **{"what": "size ems", "steps": 20, "ms_per_step": 43.0, "idle": 0.031},
+                **{"waits": 20, "kernels": [{"name": "gemm", "calls": 9, "ms": 8, "share": 0.6}]},
+            }
+        ]
+    },
+}
+STUB = f"""
+import json, os, signal, sys, time
+
+def emit(figures):
+    print("figures: " + json.dumps(figures), flush=True)
+
+part, figures = sys.argv[1], json.loads({json.dumps(json.dumps(FIGURES))!s})
+own, trainer = figures[part], sys.argv[-3]
+if part == "throughput":
+    own = {{"runs": [run for run in own["runs"] if run["trainer"] == trainer]}}
+broken, how = os.environ.get("BROKEN", "- -").split()
+if part != broken or (part == "throughput" and trainer == "ems"):
+    emit(own)
+elif how == "raises":
+    raise ValueError("broken")
+elif how == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+else:
+    print("hangs", flush=True)
+    time.sleep(600)
+"""
 
 
 @pytest.fixture
-def perf(monkeypatch):
-    """The modules of perf/."""
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    import gpu
-    import gpu_report
-    import train_throughput
+def stub(tmp_path):
+    """A function that starts the program with parts that only print their figures."""
+    (tmp_path / "perf").mkdir()
+    for name in ("gpu.py", "gpu_report.py", "gpu_wheels.py"):
+        (tmp_path / "perf" / name).write_text((ROOT / "perf" / name).read_text())
+    (tmp_path / "perf/gpu_parts.py").write_text(STUB)
+    for name in ("ems", "envs"):
+        (tmp_path / name).symlink_to(ROOT / name)
 
-    return SimpleNamespace(gpu=gpu, report=gpu_report, throughput=train_throughput)
+    def start(*flags, broken="- -"):
+        return subprocess.Popen(
+            [sys.executable, "perf/gpu.py", "--out=report", *flags],
+            cwd=tmp_path,
+            env={**os.environ, "BROKEN": broken},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(*flags, broken="- -"):
+        process = start(*flags, broken=broken)
+        return process.communicate()[0], process.returncode
+
+    return SimpleNamespace(start=start, run=run, report=tmp_path / "report")
 
 
-def row(pairs, **more):
-    """The figures of a trainer."""
-    own = {"pairs_per_s": pairs, "ms_per_step": 1000 * 608 / pairs, "tflops": 1, "rss_anon_mb": 1}
-    return {"60000": own | more}
-
-
-def test_the_line_of_a_gpu_has_the_faster_run_and_the_ratio_of_the_plain_one(perf):
-    trainers = {
-        "ems": row(12_000, mfu=0.3, gpu_mb=20_000),
-        "ems-compiled": row(15_000, mfu=0.375, gpu_mb=20_500),
-        "st": row(3_000, mfu=0.075, gpu_mb=60_000),
-    }
-    model = {"layers": 6, "width": 1024}
-    sizes = {"ems": {"batch": 608, "model": model, "trainers": trainers}}
-    scores = {"tatoeba": {"mean": 61.23, "of": 58}, "flores200": {"mean": 40.06, "of": 3782}}
-    training = {"system": "gpu-ten-minutes", "identity": "0123", "steps": 9000, "pairs": 36_864_000}
-    training |= {"seconds": 612.0, "mfu": 0.25, "scores": scores}
-    done = {"status": "passed", "minutes": 3.21}
-    parts = {
-        "laws": {**done, "tests": 33, "failures": 0, "errors": 0, "skipped": 0},
-        "throughput": {**done, "sizes": sizes},
-        "training": {**done, **training},
-    }
-    assert perf.report.last_line("NVIDIA H200", parts) == (
-        "device=NVIDIA_H200 mfu_ems=0.375 pairs_per_s_ems=15000 ratio_st=4.00 mfu_13x384=- "
-        "tatoeba58=61.2 flores=40.1 laws=passed"
+def test_the_report_of_a_gpu(stub):
+    output, status = stub.run("--sizes=ems")
+    assert status == 0, output
+    text = (stub.report / "report.md").read_text()
+    assert text in output
+    assert text.startswith("# EMS on NVIDIA H200\n")
+    assert "| a matrix product | 790.0 TFLOP/s (8192) |" in text
+    assert "7,000 pairs of the embedded demo, 50.7 tokens a pair" in text
+    assert "| packed = padded | 2 | 0 | 0 | 50 % | same bits in 0 of 1 |" in text
+    line = "| ems: 6 x 1024, 60,000 pieces, 608 pairs a step | EMS | 12,000 | 700,000 | 43.4 | 284"
+    # 284 of 790 TFLOP/s; 0.4 x 790 / 284 x 12,000 pairs/s; three times sentence-transformers
+    assert f"{line} | 28.7 | 35.9 | 13,352 | 20,500 | 3.00 |" in text
+    assert "| 204,800 | 20.1, 3.2 | 30,000 | 3.00 | 0.08 |" in text
+    assert "| ems/model/ngrams.py:48 rows | 3.00 |" in text
+    assert "20 steps of 43.0 ms, no kernel running in 3.1 % of the time, 1.00 waits of the" in text
+    assert " 60.0%       8.00       9  gemm" in text
+    assert output.splitlines()[-1] == (
+        "device=NVIDIA_H200 laws=passed throughput=passed training=passed profile=passed "
+        "pairs_per_s_ems=14000 mfu_ems=- of_matmul_ems=0.420 ratio_st=3.50 "
+        "pairs_per_s_training=204800 waits_a_step=3.00 idle_ems=0.031"
     )
-    table = perf.report.markdown("NVIDIA H200", "2026-11-23", parts)
-    assert "| ems: 6 x 1024, 60,000 pieces, 608 pairs a step | ours, full EMS loss |" in table
-    assert "| 12,000 | 50.7 | 1.00 | 30.0 | 20,000 | 4.00 |" in table
-    assert "| 36,864,000 | 10.2 | 60,235 | 25.0 | 61.2 | 40.1 | 0123 |" in table
-    assert "| flores200, mean of 3,782 |" in table
 
 
-def test_of_what_was_never_run_the_line_has_a_dash(perf):
-    line = perf.report.last_line("NVIDIA H200", {"laws": {}, "throughput": {}, "training": {}})
-    values = last_line(line)
-    assert set(values.values()) == {"NVIDIA_H200", "-"}
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    ("how", "ended", "kept"),
+    [
+        ("raises", "exit status 1", "ValueError: broken"),
+        ("killed", "killed by SIGKILL", ""),
+    ],
+)
+def test_a_part_that_fails_is_said_with_its_traceback_and_leaves_the_others(
+    stub, part, how, ended, kept
+):
+    output, status = stub.run("--sizes=ems", broken=f"{part} {how}")
+    assert status == 1
+    parts = figures_of(stub.report)["parts"]
+    assert {name for name, own in parts.items() if own["status"] == "failed"} == {part}
+    errors = parts[part]["errors"]
+    assert {error["ended"] for error in errors} == {ended}
+    assert kept in "\n".join(errors[0]["output"])
+    assert f"{ended}. The end of its output:" in (stub.report / "report.md").read_text()
+    for name in set(PARTS) - {part}:
+        for key, value in FIGURES[name].items():
+            assert parts[name][key] == value
+    if part == "throughput":  # the first of its three
+        assert parts[part]["runs"] == FIGURES[part]["runs"][:1]
+        assert [error["what"] for error in errors] == ["ems st-loop", "ems ems-compiled"]
+    assert last_line(output)[part] == "failed"
+
+
+def test_a_part_that_hangs_ends_at_its_limit_and_what_has_no_time_is_named(stub):
+    output, status = stub.run("--sizes=ems", "--minutes=0.1", broken="throughput hangs")
+    assert status == 1
+    parts = figures_of(stub.report)["parts"]
+    assert {name for name, own in parts.items() if own["status"] == "failed"} == {"throughput"}
+    (error,) = parts["throughput"]["errors"]
+    assert (error["what"], error["ended"]) == ("ems st-loop", "ended at the time limit")
+    assert parts["throughput"]["left_out"] == ["ems ems-compiled"]
+    assert "Left out, no time: ems ems-compiled." in output
+
+
+def wait_for(condition):
+    """Return what a function returns once this is true."""
+    for _ in range(600):
+        if value := condition():
+            return value
+        time.sleep(0.1)
+    pytest.fail("it took a minute")
+
+
+def test_a_signal_stops_it_with_the_report_of_what_was_measured(stub):
+    run = stub.start("--sizes=ems", broken="training hangs")
+    wait_for(lambda: "hangs" in (run.stdout.readline()))
+    (child,) = psutil.Process(run.pid).children()
+    run.send_signal(signal.SIGTERM)
+    output, _ = run.communicate()
+    assert run.returncode == 75
+    assert not child.is_running()
+    figures = figures_of(stub.report)["parts"]
+    statuses = {name: part["status"] for name, part in figures.items()}
+    assert statuses == {"laws": "passed", "throughput": "passed", "training": "stopped"}
+    assert last_line(output)["profile"] == "-"
+    assert "## training: stopped" in (stub.report / "report.md").read_text()
+
+
+def test_some_parts_again_keep_the_figures_of_the_others(stub):
+    stub.run("--sizes=ems")
+    before = figures_of(stub.report)["parts"]
+    _, status = stub.run("--parts=laws,profile", broken="laws raises")
+    after = figures_of(stub.report)["parts"]
+    assert status == 1
+    assert [after[name] for name in ("throughput", "training")] == [
+        before[name] for name in ("throughput", "training")
+    ]
+    assert "cases" not in after["laws"]
+
+
+def test_a_machine_that_can_run_nothing_leaves_the_report_that_is_there(stub):
+    stub.run("--sizes=ems")
+    before = (stub.report / "report.md").read_bytes()
+    output, status = stub.run(broken="data raises")
+    assert (status, (stub.report / "report.md").read_bytes()) == (1, before)
+    assert "ValueError: broken" in output
+    assert "# EMS on" not in output
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--parts=laws,speed", "speed; allowed: laws, throughput, training, profile"),
+        ("--sizes=ems,7x7", "7x7; allowed: ems, lightweight, 12x512"),
+        ("--minutes=0", "expected a positive number, found 0"),
+        ("--collect=wheels", "expected --python too"),
+        ("--show=nowhere", "nowhere/figures.json: expected the figures of an earlier call"),
+    ],
+)
+def test_a_wrong_flag_is_refused_with_what_was_expected(stub, flag, message):
+    output, status = stub.run(flag)
+    assert status in (1, 2)
+    assert message in output
+
+
+# --- the true parts
+
+
+def start_true(folder, *flags, **environment):
+    """The program in this checkout."""
+    return subprocess.Popen(
+        [sys.executable, "perf/gpu.py", "--out", str(folder), *flags],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_without_a_gpu_it_says_so_and_fails(tmp_path):
+    run = start_true(tmp_path, CUDA_VISIBLE_DEVICES="")
+    output, _ = run.communicate()
+    assert run.returncode == 1
+    line = r"^PyTorch .* finds no GPU here; the same in small: --device cpu$"
+    assert re.search(line, output, re.MULTILINE)
+    assert not (tmp_path / "report.md").exists()
+
+
+def test_killed_it_leaves_its_figures_and_no_process(tmp_path):
+    run = start_true(tmp_path, "--device=cpu", "--parts=training", "--seconds=500")
+    figures = tmp_path / "figures.json"
+    wait_for(lambda: figures.exists() and '"steps"' in figures.read_text())
+    (child,) = psutil.Process(run.pid).children()
+    run.kill()
+    run.communicate()
+    wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    training = figures_of(tmp_path)["parts"]["training"]
+    assert (training["status"], training["steps"] > 0) == ("stopped", True)
+    assert "| gpu-ten-minutes |" in (tmp_path / "report.md").read_text()
 
 
 def test_the_laws_are_the_tests_that_have_devices(perf):
     """No other test runs on a device if there is one."""
     tests = {path.name: path for path in (ROOT / "tests").glob("test_*.py")}
-    laws = {name for name, path in tests.items() if perf.gpu.has_devices(path)}
+    laws = {name for name, path in tests.items() if perf.parts.has_laws(path)}
     assert {"test_devices.py", "test_train_float16.py"} <= laws
     named = {name for name, path in tests.items() if re.search(r"\bDEVICES\b", path.read_text())}
     assert named - {Path(__file__).name} == laws
+
+
+@pytest.fixture(scope="module")
+def measured(perf, tmp_path_factory):
+    """The flags of a part, with what `data` makes of the demo."""
+    folder = tmp_path_factory.mktemp("data")
+    options = SimpleNamespace(device="cpu", folder=folder, shared=None, size="ems", seconds=1)
+    perf.parts.data(options)
+    return options
+
+
+def waits_of(perf, options, trainer, planted=False):
+    """Where a step of one of our trainers waits for a GPU, by file."""
+    job = perf.parts.job_of(options, "lightweight")
+    still = {"dropout": 0, "attention_dropout": 0}  # a CPU's own dropout reads a number
+    job.settings = job.settings.overridden({"model": still})
+    steps = perf.parts.our_steps(job, trainer)
+    next(steps)
+    with perf.parts.Waits(job.device) as waits:
+        next(steps)
+        if planted:
+            torch.ones(1).item()
+    return {place.partition(":")[0]: count for place, count in waits.places.items()}
+
+
+@pytest.mark.parametrize("trainer", ["ems", "contrastive"])
+def test_a_step_waits_for_no_gpu(perf, measured, trainer):
+    assert waits_of(perf, measured, trainer) == {}
+
+
+def test_a_wait_is_noticed(perf, measured):
+    """A guard for the law above. XTR of some sentences waits for the number of their labels."""
+    assert waits_of(perf, measured, "ems", planted=True) == {"elsewhere": 1}
+    assert "ems/objectives/fused.py" in waits_of(perf, measured, "ems-quarter")
+
+
+@pytest.mark.parametrize(
+    ("ranges", "length"), [([], 0), ([(1, 3), (2, 5), (7, 8)], 5), ([(0, 9), (1, 2)], 9)]
+)
+def test_the_time_of_kernels_that_overlap_counts_once(perf, ranges, length):
+    assert perf.parts.union(ranges) == length
 
 
 def test_a_trainer_that_fails_is_left_out_and_the_others_are_measured(perf, tmp_path, monkeypatch):

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version as version_of
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+import ems
 from ems.benchmarks import benchmark, sets_of
 from ems.benchmarks.record import Benchmark
 from ems.config import Experiment, stage_hash
@@ -113,7 +114,7 @@ class Task:
             "system_hash": stage_hash(self.experiment, "bench", **names),
             "data_sha256": digest(contents),
             "data_files": {name: sha256[:DIGITS] for name, sha256 in contents.items()},
-            "versions": {name: version_of(name) for name in ("ems", "numpy", "torch")},
+            "versions": {"ems": ems.__version__, **{p: version(p) for p in ("numpy", "torch")}},
         }
 
 
