@@ -38,7 +38,7 @@ from ems.progress import clock  # noqa: E402
 
 DEVICES = ("cuda", "cpu")
 SHARES = {"laws": 2.0, "throughput": 4.0, "training": 1.2, "profile": 0.8}  # of the time
-SIZES = ("ems", "lightweight", "12x512")
+SIZES = ("ems", "lightweight", "12x512")  # in the order in which they are measured
 DATA = 60.0  # seconds, at most
 GRACE = 2.0  # seconds from SIGTERM to SIGKILL
 LINES = 30  # of the output of a process that failed

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from gpu_report import MARK
@@ -58,15 +58,21 @@ MARGIN = 3.0  # seconds before its limit in which a part ends by itself
 TOP = 15  # kernels of the profile
 
 
+class Size(NamedTuple):
+    """An encoder that is trained: its sizes, its pieces, and the pairs of a step."""
+
+    model: dict[str, int]
+    pieces: int
+    batch: int
+
+
 @dataclass(frozen=True)
 class Scale:
-    """What is run on a device: the sizes with their pieces and pairs of a step, steps of
-    `throughput` off and on the clock, and changes to the settings of RECIPE.
+    """What is run on a device: the sizes, the steps of `throughput` off and on the clock, and
+    changes to the settings of RECIPE.
     """
 
-    models: dict[str, dict[str, int]]
-    pieces: dict[str, int]
-    batches: dict[str, int]
+    sizes: dict[str, Size]
     precision: str
     warm: int
     steps: int
@@ -75,26 +81,27 @@ class Scale:
     table: int  # pieces of the table that `training` trains
 
 
-def _small(layers: int, width: int) -> dict[str, int]:
-    return {"layers": layers, "width": width, "heads": 4, "feed_forward": 2 * width}
+def _small(layers: int, width: int) -> Size:
+    model = {"layers": layers, "width": width, "heads": 4, "feed_forward": 2 * width}
+    return Size(model, 5_000, 16)
 
 
 SCALES = {
     "cuda": Scale(
-        models={name: SIZES[name] for name in ("ems", "lightweight", "12x512")},
-        pieces={"ems": 60_000, "lightweight": 50_000, "12x512": 32_000},
-        batches={"ems": 608, "lightweight": 1024, "12x512": 1024},
+        sizes={
+            "ems": Size(SIZES["ems"], 60_000, 608),
+            "lightweight": Size(SIZES["lightweight"], 50_000, 1024),
+            "12x512": Size(SIZES["12x512"], 32_000, 1024),
+        },
         precision="bfloat16",
-        warm=15,
+        warm=15,  # every shape that is compiled comes within these
         steps=40,
         matrix=8192,
         changes={"train": {"device": "cuda"}},
         table=32_000,
     ),
     "cpu": Scale(
-        models={"ems": _small(6, 64), "lightweight": _small(2, 32), "12x512": _small(12, 32)},
-        pieces={"ems": 5_000, "lightweight": 5_000, "12x512": 5_000},
-        batches={"ems": 16, "lightweight": 16, "12x512": 16},
+        sizes={"ems": _small(6, 64), "lightweight": _small(2, 32), "12x512": _small(12, 32)},
         precision="float32",
         warm=2,
         steps=4,
@@ -146,7 +153,7 @@ def machine(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "system": platform.platform(),
-        "ems": _output("git", "describe", "--always", "--dirty") or ems.__version__,
+        "ems": _commit() or ems.__version__,
     }
     if device == "cuda":
         properties = torch.cuda.get_device_properties(0)
@@ -155,6 +162,12 @@ def machine(device: str) -> dict[str, Any]:
         driver = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
         facts["cuda"], facts["driver"] = torch.version.cuda, driver
     return facts | _ceilings(torch.device(device))
+
+
+def _commit() -> str:
+    """Return the commit of the checkout; nothing for a copy without one."""
+    inside = (ROOT / ".git").exists()
+    return _output("git", "describe", "--always", "--dirty") if inside else ""
 
 
 def _output(*command: str) -> str:
@@ -215,23 +228,24 @@ def synchronize(device: torch.device) -> None:
 def throughput(options: argparse.Namespace) -> None:
     """Measure one trainer at one size."""
     job = job_of(options, options.size)
+    size = SCALES[options.device].sizes[options.size]
+    facts = {"size": options.size, "trainer": options.trainer, **size._asdict()}
     figure = timed(job, options.trainer)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    sizes = {"model": SCALES[options.device].models[options.size], "pieces": job.pieces}
-    facts = {"size": options.size, "trainer": options.trainer, "batch": job.batch, **sizes}
-    emit(runs=[{**facts, **figure, "memory_mb": round(figure.pop("gpu_mb", peak))}])
+    memory = round(figure.pop("gpu_mb", peak))
+    emit(runs=[{**facts, **figure, "memory_mb": memory}])
 
 
-def job_of(options: argparse.Namespace, size: str) -> Job:
+def job_of(options: argparse.Namespace, name: str) -> Job:
     """Return the steps of `throughput` at one of its sizes."""
     scale, device = SCALES[options.device], torch.device(options.device)
+    size = scale.sizes[name]
     settings, store = store_of(options.folder / "data")
-    settings = settings.overridden({"model": scale.models[size]})
+    settings = settings.overridden({"model": size.model})
     if device.type == "cpu":
         torch.set_num_threads(2)
-    run = (scale.batches[size], scale.warm, scale.steps, device, scale.precision, False)
-    scratch = options.folder / f"scratch-{size}"
-    return Job(settings, store, scale.pieces[size], *run, scratch)
+    run = (size.batch, scale.warm, scale.steps, device, scale.precision, False)
+    return Job(settings, store, size.pieces, *run, options.folder / f"scratch-{name}")
 
 
 # --- training: the recipe, as `ems train` runs it
@@ -305,8 +319,8 @@ def trainer_of(options: argparse.Namespace) -> tuple[Trainer, Journal]:
     vocabulary = options.folder / "data/bpe.model"
     letters = letters_of(SentencePieceProcessor(model_file=str(vocabulary)))
     system.encoder.table.ngrams.letters[: len(letters)] = letters
-    place = options.folder / "state", device, World()
-    trainer = Trainer(system.to(device), settings.train, 1, store, *place)
+    state = options.folder / "state"
+    trainer = Trainer(system.to(device), settings.train, 1, store, state, device, World())
     trainer.waits = False  # a CPU does what a GPU would
     journal = Unsaved(RECIPE[1], trainer, Data(store, None, vocabulary), Scalars(None))
     journal.resume()
@@ -484,8 +498,6 @@ class Laws:
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
         """Keep the cases of this device, at most `cases` of each law, the laws in turn."""
-        import pytest  # noqa: F401
-
         ranks: Counter[str] = Counter()
         ranked = []
         for item in items:

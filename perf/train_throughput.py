@@ -34,8 +34,13 @@ from ems.train.speed import StepFlops, peak_flops
 
 REPEATS = 3
 PRECISIONS = get_args(TrainSettings.model_fields["precision"].annotation)
-PIECES = {"small": (8_000, 32_000), "ems": (60_000,), "13x384": (32_000,), "12x512": (32_000,)}
-PIECES["lightweight"] = (50_000,)
+PIECES = {
+    "small": (8_000, 32_000),
+    "ems": (60_000,),
+    "13x384": (32_000,),
+    "12x512": (32_000,),
+    "lightweight": (50_000,),
+}
 DEMO_PIECES = 1_200
 NAMES = {
     "contrastive": "ours, contrastive only",
