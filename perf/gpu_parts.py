@@ -1,12 +1,12 @@
 """One part of gpu.py in a process of its own: `python perf/gpu_parts.py PART FOLDER ...`.
 
-A part prints its figures as lines of JSON behind MARK as soon as it has them. Lists are added to
-those of earlier lines; any other value replaces an earlier one. FOLDER has what `data` made.
+A part prints its figures as lines of JSON behind MARK as soon as it has them (`emit`). Lists are
+added to those of earlier lines; any other value replaces an earlier one. FOLDER has what `data`
+made.
 """
 
 import argparse
 import ctypes
-import json
 import logging
 import os
 import platform
@@ -17,108 +17,18 @@ import statistics
 import subprocess
 import sys
 import time
-import warnings
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from gpu_report import MARK
-from pairs_made import FEW_PIECES, ROOT, SIZES, prepare, store_of
-from sentencepiece import SentencePieceProcessor
-from torch.utils._python_dispatch import TorchDispatchMode
-from train_steps import Job, our_steps
+from gpu_scale import MARGIN, SCALES, emit, job_of, synchronize
+from gpu_steps import profile, training
+from pairs_made import FEW_PIECES, ROOT, prepare, store_of
 from train_throughput import timed
 
 import ems
-from ems.config import SystemSettings, load_experiment, load_site
-from ems.model.letters import letters_of
-from ems.objectives.system import System
-from ems.train.batches import Data
-from ems.train.distributed import World
-from ems.train.journal import Journal
-from ems.train.scalars import Scalars
-from ems.train.step import Trainer
-
-RECIPE = ("small62", "gpu-ten-minutes")  # experiment and system
-FOREVER = 10**7  # steps
-WARM, COUNTED, PROFILED = 10, 50, 20  # steps; COUNTED are as many as between two rows of the log
-SHOW_EVERY = 5.0  # seconds
-WAITING = {  # operations that return a number, or a tensor whose size depends on values
-    *("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "bincount"),
-    *("_unique", "_unique2", "unique_dim", "unique_consecutive"),
-}
-ON_HOST = "ems/model/packing.py"  # works on a copy that stays on the host
-SYNCHRONISING = {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"}
-MARGIN = 3.0  # seconds before its limit in which a part ends by itself
-TOP = 15  # kernels of the profile
-
-
-class Size(NamedTuple):
-    """An encoder that is trained: its sizes, its pieces, and the pairs of a step."""
-
-    model: dict[str, int]
-    pieces: int
-    batch: int
-
-
-@dataclass(frozen=True)
-class Scale:
-    """What is run on a device: the sizes, the steps of `throughput` off and on the clock, and
-    changes to the settings of RECIPE.
-    """
-
-    sizes: dict[str, Size]
-    precision: str
-    warm: int
-    steps: int
-    matrix: int  # rows and columns of the matrix product that is timed
-    changes: dict[str, dict[str, Any]]
-    table: int  # pieces of the table that `training` trains
-
-
-def _small(layers: int, width: int) -> Size:
-    model = {"layers": layers, "width": width, "heads": 4, "feed_forward": 2 * width}
-    return Size(model, 5_000, 16)
-
-
-SCALES = {
-    "cuda": Scale(
-        sizes={
-            "ems": Size(SIZES["ems"], 60_000, 608),
-            "lightweight": Size(SIZES["lightweight"], 50_000, 1024),
-            "12x512": Size(SIZES["12x512"], 32_000, 1024),
-        },
-        precision="bfloat16",
-        warm=15,  # every shape that is compiled comes within these
-        steps=40,
-        matrix=8192,
-        changes={"train": {"device": "cuda"}},
-        table=32_000,
-    ),
-    "cpu": Scale(
-        sizes={"ems": _small(6, 64), "lightweight": _small(2, 32), "12x512": _small(12, 32)},
-        precision="float32",
-        warm=2,
-        steps=4,
-        matrix=1024,
-        changes={
-            "model": {"table": 32, "ngrams": 1000},
-            "train": {"device": "cpu", "batch_pairs": 32, "precision": "float32", "threads": 2},
-        },
-        table=5_000,
-    ),
-}
-
-
-def emit(**figures: Any) -> None:
-    """Print figures for the program that started this one, past what pytest captures."""
-    print(MARK + json.dumps(figures), file=sys.__stdout__, flush=True)
-
 
 # --- data: the machine, and what the other parts read
 
@@ -216,12 +126,6 @@ def _seconds(work: Any, device: torch.device, rounds: int = 10) -> float:
     return statistics.median(times[3:])
 
 
-def synchronize(device: torch.device) -> None:
-    """Wait for a GPU."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
 # --- throughput: one trainer at one size
 
 
@@ -234,239 +138,6 @@ def throughput(options: argparse.Namespace) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     memory = round(figure.pop("gpu_mb", peak))
     emit(runs=[{**facts, **figure, "memory_mb": memory}])
-
-
-def job_of(options: argparse.Namespace, name: str) -> Job:
-    """Return the steps of `throughput` at one of its sizes."""
-    scale, device = SCALES[options.device], torch.device(options.device)
-    size = scale.sizes[name]
-    settings, store = store_of(options.folder / "data")
-    settings = settings.overridden({"model": size.model})
-    if device.type == "cpu":
-        torch.set_num_threads(2)
-    run = (size.batch, scale.warm, scale.steps, device, scale.precision, False)
-    return Job(settings, store, size.pieces, *run, options.folder / f"scratch-{name}")
-
-
-# --- training: the recipe, as `ems train` runs it
-
-
-class Unsaved(Journal):
-    """A journal without checkpoints, which are 3.6 GB each."""
-
-    def _save(self) -> None:
-        pass
-
-
-def training(options: argparse.Namespace) -> None:
-    """Train the recipe: WARM steps, COUNTED in which each wait for the GPU is noted, then `seconds`
-    at full speed.
-    """
-    trainer, journal = trainer_of(options)
-    device, done = trainer.device, journal.done
-    steps = steps_of(trainer, journal)
-    first = next(islice(steps, WARM - 1, None))
-    with Waits(device) as waits:
-        next(islice(steps, COUNTED - 1, None))
-    counted = {"loss_first": round(float(first), 4), "counted": COUNTED, **waits.figures()}
-    synchronize(device)
-    started, begun = time.monotonic(), done.step
-    until = min(options.until - MARGIN, started + options.seconds)
-    due = started + SHOW_EVERY
-    for loss in steps:
-        now = time.monotonic()
-        if now < due and now < until:
-            continue
-        due = now + SHOW_EVERY
-        latest = round(float(loss), 4)  # waits for all steps
-        seconds, count = time.monotonic() - started, done.step - begun
-        emit(
-            system=RECIPE[1],
-            parameters=sum(value.numel() for value in trainer.system.parameters()),
-            batch=trainer.pairs,
-            steps=count,
-            seconds=round(seconds, 2),
-            pairs_per_s=round(count * trainer.pairs / seconds, 1),
-            steps_in_ten_minutes=round(600 * count / seconds),
-            loss_last=latest,
-            **counted,
-        )
-        if now >= until:
-            break
-    steps.close()
-
-
-def steps_of(trainer: Trainer, journal: Journal) -> Iterator[torch.Tensor]:
-    """Yield the loss of each step of a training that nothing but `close` ends."""
-    trainer.system.train()
-    for batch in journal.timed(trainer.batches(0)):
-        parts = trainer.step(batch)
-        journal.add(parts)
-        yield parts["total"]
-
-
-def trainer_of(options: argparse.Namespace) -> tuple[Trainer, Journal]:
-    """Return the trainer of RECIPE on the pairs that `data` made, with a table for all pieces of
-    the true vocabulary, and its journal.
-    """
-    scale, device = SCALES[options.device], torch.device(options.device)
-    _, store = store_of(options.folder / "data")
-    train = dict.fromkeys(("steps", "checkpoint_every", "validate_every"), FOREVER)
-    settings = recipe().overridden(scale.changes).overridden({"train": train})
-    torch.set_num_threads(settings.train.threads)
-    torch.manual_seed(1)
-    system = System(settings, len(store.languages), scale.table, settings.train.precision)
-    vocabulary = options.folder / "data/bpe.model"
-    letters = letters_of(SentencePieceProcessor(model_file=str(vocabulary)))
-    system.encoder.table.ngrams.letters[: len(letters)] = letters
-    state = options.folder / "state"
-    trainer = Trainer(system.to(device), settings.train, 1, store, state, device, World())
-    trainer.waits = False  # a CPU does what a GPU would
-    journal = Unsaved(RECIPE[1], trainer, Data(store, None, vocabulary), Scalars(None))
-    journal.resume()
-    return trainer, journal
-
-
-def recipe() -> SystemSettings:
-    """Return the settings of RECIPE as its experiment has them."""
-    experiment, system = RECIPE
-    site = load_site(ROOT / "config.yaml")
-    return load_experiment(experiment, site, ROOT / "configs").systems[system]
-
-
-class Waits:
-    """Counts how often the host waits for a GPU, by the place in ems.
-
-    On a GPU PyTorch tells; on a CPU these are the operations that would wait on a GPU, since the
-    size or the value of what they return is known only there.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self.on_gpu = device.type == "cuda"
-        self.places: Counter[str] = Counter()
-
-    def __enter__(self) -> "Waits":
-        if not self.on_gpu:
-            self.watch = _Watch(self.note).__enter__()
-            return self
-        self.caught = warnings.catch_warnings()
-        self.caught.__enter__()
-        warnings.simplefilter("always")
-        warnings.showwarning = self._warned
-        torch.cuda.set_sync_debug_mode("warn")
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if not self.on_gpu:
-            self.watch.__exit__(*error)
-            return
-        torch.cuda.set_sync_debug_mode("default")
-        self.caught.__exit__(*error)
-
-    def _warned(self, message: Warning, *_: Any, **__: Any) -> None:
-        if "synchroniz" in str(message):
-            self.note()
-
-    def note(self) -> None:
-        """Count one at the innermost place in ems, as `log` if the journal asked for it."""
-        frame, place, logged = sys._getframe(1), "", False
-        while frame:
-            path = Path(frame.f_code.co_filename)
-            if path.is_relative_to(ROOT / "ems"):
-                name = f"{path.relative_to(ROOT)}:{frame.f_lineno}"
-                place = place or f"{name} {frame.f_code.co_name}"
-                logged |= path.name == "journal.py"
-            frame = frame.f_back
-        if self.on_gpu or not place.startswith(ON_HOST):
-            self.places["log" if logged else place or "elsewhere"] += 1
-
-    def figures(self) -> dict[str, Any]:
-        """Return the number of waits, apart those of the log, and their places."""
-        places = dict(self.places.most_common())
-        logged = places.pop("log", 0)
-        return {"waits": sum(places.values()), "waits_of_log": logged, "places": places}
-
-
-class _Watch(TorchDispatchMode):
-    """Calls `note` for each operation whose result a host has to wait for."""
-
-    def __init__(self, note: Any) -> None:
-        super().__init__()
-        self.note = note
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        name = function.name().removeprefix("aten::").partition(".")[0]
-        masks = [*args[1]] if name in ("index", "index_put", "index_put_") else []
-        if name in WAITING or any(m is not None and m.dtype == torch.bool for m in masks):
-            self.note()
-        return function(*args, **(kwargs or {}))
-
-
-# --- profile: what the steps are made of
-
-
-def profile(options: argparse.Namespace) -> None:
-    """Profile PROFILED steps of the size `ems`, then of the recipe."""
-    job = replace(job_of(options, "ems"), warm=WARM, steps=PROFILED)
-    emit(profiles=[profiled("size ems", our_steps(job, "ems"), job.device)])
-    steps = steps_of(*trainer_of(options))
-    emit(profiles=[profiled(RECIPE[1], steps, job.device)])
-    steps.close()
-
-
-def profiled(name: str, steps: Iterator[Any], device: torch.device) -> dict[str, Any]:
-    """Return the TOP kernels (on a CPU: operations) of PROFILED steps, and the share of the time in
-    which none ran.
-    """
-    from torch.autograd import DeviceType
-    from torch.profiler import ProfilerActivity
-
-    on_gpu = device.type == "cuda"  # operations on the host would slow it down
-    kind = DeviceType.CUDA if on_gpu else DeviceType.CPU
-    activities = [ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]
-    next(islice(steps, WARM - 1, None))
-    synchronize(device)
-    with torch.profiler.profile(activities=activities) as profiler:
-        started = time.perf_counter()
-        next(islice(steps, PROFILED - 1, None))
-        synchronize(device)
-        seconds = time.perf_counter() - started
-    events = [e for e in profiler.events() if e.device_type == kind and is_kernel(e)]
-    busy = union([(e.time_range.start, e.time_range.end) for e in events]) / 1e6
-    calls, times = Counter[str](), Counter[str]()
-    for event in events:
-        calls[event.name] += 1
-        own = event.time_range.elapsed_us() if on_gpu else event.self_cpu_time_total
-        times[event.name] += own
-    total = sum(times.values())
-    kernels = [
-        {"name": key, "calls": calls[key], "ms": round(of / 1e3, 2), "share": round(of / total, 4)}
-        for key, of in times.most_common(TOP)
-    ]
-    waits = sum(event.name in SYNCHRONISING for event in profiler.events())
-    return {
-        "what": name,
-        "steps": PROFILED,
-        "ms_per_step": round(1000 * seconds / PROFILED, 2),
-        "idle": round(max(0.0, 1 - busy / seconds), 4),
-        "waits": waits if on_gpu else None,
-        "kernels": kernels,
-    }
-
-
-def is_kernel(event: Any) -> bool:
-    """Return whether an event of the profiler is no annotation, which spans many kernels."""
-    note = getattr(event, "is_user_annotation", False)
-    return not note and not event.name.startswith(("Optimizer.", "ProfilerStep"))
-
-
-def union(ranges: list[tuple[float, float]]) -> float:
-    """Return the length of what ranges cover together."""
-    covered, end = 0.0, float("-inf")
-    for first, last in sorted(ranges):
-        covered += max(0.0, last - max(first, end))
-        end = max(end, last)
-    return covered
 
 
 # --- laws: the tests of devices

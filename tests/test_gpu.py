@@ -32,12 +32,13 @@ def perf():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "perf"))
         import gpu_parts
-        import gpu_report
+        import gpu_scale
+        import gpu_steps
         import gpu_wheels
         import train_throughput
 
-        modules = {"parts": gpu_parts, "report": gpu_report, "wheels": gpu_wheels}
-        yield SimpleNamespace(**modules, throughput=train_throughput)
+        modules = {"parts": gpu_parts, "scale": gpu_scale, "steps": gpu_steps}
+        yield SimpleNamespace(**modules, wheels=gpu_wheels, throughput=train_throughput)
 
 
 def figures_of(folder):
@@ -468,12 +469,12 @@ def measured(perf, tmp_path_factory):
 
 def waits_of(perf, options, trainer, planted=False):
     """Where a step of one of our trainers waits for a GPU, by file."""
-    job = perf.parts.job_of(options, "lightweight")
+    job = perf.scale.job_of(options, "lightweight")
     still = {"dropout": 0, "attention_dropout": 0}  # a CPU's own dropout reads a number
     job.settings = job.settings.overridden({"model": still})
-    steps = perf.parts.our_steps(job, trainer)
+    steps = perf.steps.our_steps(job, trainer)
     next(steps)
-    with perf.parts.Waits(job.device) as waits:
+    with perf.steps.Waits(job.device) as waits:
         next(steps)
         if planted:
             torch.ones(1).item()
@@ -495,7 +496,7 @@ def test_a_wait_is_noticed(perf, measured):
     ("ranges", "length"), [([], 0), ([(1, 3), (2, 5), (7, 8)], 5), ([(0, 9), (1, 2)], 9)]
 )
 def test_the_time_of_kernels_that_overlap_counts_once(perf, ranges, length):
-    assert perf.parts.union(ranges) == length
+    assert perf.steps.union(ranges) == length
 
 
 def test_a_trainer_that_fails_is_left_out_and_the_others_are_measured(perf, tmp_path, monkeypatch):
