@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 1 << 22  # logits held at once: 16 MB in float32
+ON_GPU = 16  # times as many there, since each chunk reads all output vectors and their gradients
 
 
 @dataclass
@@ -94,7 +95,7 @@ def _softmax_part(
     grad_states = torch.empty(states.shape, **sums) if needs else None
     grad_output = torch.zeros(output.shape, **sums) if needs else None
     grad_bias = torch.zeros(len(output), **sums) if needs_bias else None
-    step = _rows_at_once(len(states), len(output))
+    step = _rows_at_once(len(states), len(output), CHUNK * ON_GPU if states.is_cuda else CHUNK)
     held = states.new_empty(step, len(output))  # (step, V)
     for first in range(0, len(states), step):
         part = slice(first, first + step)
@@ -113,9 +114,9 @@ def _softmax_part(
     return torch.cat(logsumexp), (grad_states, grad_output, grad_bias)
 
 
-def _rows_at_once(rows: int, pieces: int) -> int:
-    """Return the rows of a chunk of at most CHUNK logits, chunks being about equal."""
-    most = max(1, CHUNK // pieces)
+def _rows_at_once(rows: int, pieces: int, logits: int) -> int:
+    """Return the rows of a chunk of at most so many logits, chunks being about equal."""
+    most = max(1, logits // pieces)
     return max(1, -(-rows // max(1, -(-rows // most))))
 
 
