@@ -41,6 +41,7 @@ SHARES = {"laws": 2.0, "throughput": 4.0, "training": 1.2, "profile": 0.8}  # of
 SIZES = ("ems", "lightweight", "12x512")  # in the order in which they are measured
 DATA = 60.0  # seconds, at most
 GRACE = 2.0  # seconds from SIGTERM to SIGKILL
+LATE = "ended at the time limit"
 LINES = 30  # of the output of a process that failed
 MEASURED = {  # the figures that each part is for
     "data": "pairs",
@@ -65,9 +66,12 @@ class Kit:
         self.options, self.scratch, self.out = options, scratch, options.out
         self.missing = missing
         self.end = time.monotonic() + 60 * options.minutes
+        if own := os.environ.get("PYTHONPATH", "") if not sys.flags.ignore_environment else "":
+            paths = [*paths, own]
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])]),
+            **({"PYTHONNOUSERSITE": "1"} if sys.flags.no_user_site else {}),  # -I: nor may a part
+            "PYTHONPATH": os.pathsep.join(paths),
             "PYTHONUNBUFFERED": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none of the machine's own plug-ins
             "HF_HUB_OFFLINE": "1",
@@ -117,7 +121,8 @@ class Kit:
     def part(self, name: str, limit: float, calls: Calls) -> bool:
         """Run a part within its limit, and keep how it ended; return whether it ended well.
 
-        A process for which there is less time than such a one took before is left out.
+        A process for which there is less time than such a one took before is left out, and so is
+        what runs at the limit.
         """
         started = time.monotonic()
         until, took = started + limit, {}
@@ -134,7 +139,10 @@ class Kit:
                 continue
             ended, tail = self.process(name, [*flags, "--until", str(until)], until, figures)
             took[kind] = time.monotonic() - before
-            if ended != PASSED and not self.stopped:
+            running = figures.pop("running", label)
+            if ended == LATE:
+                figures.setdefault("left_out", []).append(f"{running} ({ended})".strip())
+            elif ended != PASSED and not self.stopped:
                 error = {"what": label, "ended": ended, "output": tail}
                 figures.setdefault("errors", []).append(error)
         seconds = time.monotonic() - started
@@ -178,7 +186,7 @@ class Kit:
                 timer.cancel()
                 self.kill(signal.SIGKILL)  # what it started and left
         if late.is_set():
-            return "ended at the time limit", lines
+            return LATE, lines
         if status < 0:
             return f"killed by {signal.Signals(-status).name}", lines
         return f"exit status {status}" if status else PASSED, lines

@@ -18,7 +18,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,7 @@ def machine(device: str) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "packages": ", ".join(_versions()),
         "system": platform.platform(),
         "ems": _commit() or ems.__version__,
     }
@@ -72,6 +75,13 @@ def machine(device: str) -> dict[str, Any]:
         driver = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
         facts["cuda"], facts["driver"] = torch.version.cuda, driver
     return facts | _ceilings(torch.device(device))
+
+
+def _versions() -> Iterator[str]:
+    """Yield the packages that matter for speed, with their versions, as far as they are here."""
+    for name in ("numpy", "sentencepiece", "triton", "sentence-transformers", "transformers"):
+        with suppress(PackageNotFoundError):
+            yield f"{name} {version(name)}"
 
 
 def _commit() -> str:
@@ -185,11 +195,12 @@ class Laws:
         items[:] = sorted(chosen, key=order.__getitem__)
 
     def pytest_runtest_setup(self, item: Any) -> None:
-        """Leave a case out when the time is over."""
+        """Say which case is run; leave it out when the time is over."""
         import pytest
 
         if time.monotonic() > self.options.until - MARGIN:
             pytest.skip("no time left")
+        emit(running=item.nodeid.partition("::")[2])
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Print how a case ended."""

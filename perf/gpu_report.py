@@ -59,6 +59,7 @@ def _machine(figures: Figures) -> list[str]:
     if not machine:
         return ["The machine was not described.", *_errors(data)]
     rows = [["PyTorch", machine["torch"]], ["Python", machine["python"]]]
+    rows.append(["packages", machine["packages"]])
     if "cuda" in machine:
         rows += [["CUDA", machine["cuda"]], ["driver", machine["driver"] or NOTHING]]
         rows.append(["memory", f"{machine['memory_gib']} GiB"])
@@ -155,13 +156,17 @@ def _training(part: Figures, machine: Figures) -> list[str]:
 
 
 def _profile(part: Figures, machine: Figures) -> list[str]:
-    blocks = []
-    for profile in part.get("profiles", []):
-        text = f"{profile['what']}: {profile['steps']} steps of {profile['ms_per_step']} ms, no "
-        text += f"kernel running in {100 * profile['idle']:.1f} % of the time"
-        if profile["waits"] is not None:
-            text += f", {profile['waits'] / profile['steps']:.2f} waits of the host a step"
-        blocks.append(f"{text}.")
+    profiles, blocks = part.get("profiles", []), []
+    rows = []
+    for profile in profiles:
+        waits = None if profile["waits"] is None else profile["waits"] / profile["steps"]
+        cells = [profile["what"], str(profile["steps"]), f"{profile['ms_per_step']:.1f}"]
+        rows.append([*cells, f"{100 * profile['idle']:.1f} %", _number(waits, 2)])
+    if rows:
+        heads = ["steps of", "steps", "ms a step", "no kernel running", "host syncs a step"]
+        blocks.append(_table(heads, rows))
+    for profile in profiles:
+        blocks.append(f"{profile['what']}:")
         lines = [f"{'share':>7} {'ms':>10} {'calls':>7}  kernel"]
         for kernel in profile["kernels"]:
             times = f"{100 * kernel['share']:6.1f}% {kernel['ms']:10.2f} {kernel['calls']:7}"

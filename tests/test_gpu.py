@@ -206,8 +206,14 @@ def test_a_folder_of_wheels_that_cannot_be_used_is_one_line(perf, tmp_path, name
 
 
 MACHINE = {"device": "NVIDIA H200", "cores": 16, "python": "3.12.3", "torch": "2.11.0+cu130"}
-MACHINE |= {"system": "Linux", "ems": "0.1.0", "memory_gib": 139.8, "cuda": "13.0"}
-MACHINE |= {"driver": "580.1", "matmul": "8192", "matmul_tflops": 790.0, "copy_gb_per_s": 4300.0}
+MACHINE |= {"packages": "numpy 2.5.2", "system": "Linux", "ems": "0.1.0", "cuda": "13.0"}
+MACHINE |= {
+    "driver": "580.1",
+    "memory_gib": 139.8,
+    "matmul": "8192",
+    "matmul_tflops": 790.0,
+    "copy_gb_per_s": 4300.0,
+}
 EMS = {"size": "ems", "batch": 608, "model": {"layers": 6, "width": 1024}, "pieces": 60_000}
 RATES = {"tokens_per_s": 700_000, "ms_per_step": 43.4, "memory_mb": 20_500}
 CASE = {"law": "packed = padded", "case": "test_packed[cuda]", "outcome": "passed", "share": 0.25}
@@ -252,6 +258,9 @@ if part == "throughput":
 broken, how = os.environ.get("BROKEN", "- -").split()
 if part != broken or (part == "throughput" and trainer == "ems"):
     emit(own)
+elif how == "emits-and-hangs":
+    emit({{**own, "running": "test_slow[cuda]"}})
+    time.sleep(600)
 elif how == "raises":
     raise ValueError("broken")
 elif how == "killed":
@@ -303,7 +312,7 @@ def test_the_report_of_a_gpu(stub):
     assert f"{line} | 28.7 | 35.9 | 13,352 | 20,500 | 3.00 |" in text
     assert "| 204,800 | 20.1, 3.2 | 30,000 | 3.00 | 0.08 |" in text
     assert "| ems/model/ngrams.py:48 rows | 3.00 |" in text
-    assert "20 steps of 43.0 ms, no kernel running in 3.1 % of the time, 1.00 waits of the" in text
+    assert "| size ems | 20 | 43.0 | 3.1 % | 1.00 |" in text
     assert " 60.0%       8.00       9  gemm" in text
     assert output.splitlines()[-1] == (
         "device=NVIDIA_H200 laws=passed throughput=passed training=passed profile=passed "
@@ -340,15 +349,30 @@ def test_a_part_that_fails_is_said_with_its_traceback_and_leaves_the_others(
     assert last_line(output)[part] == "failed"
 
 
-def test_a_part_that_hangs_ends_at_its_limit_and_what_has_no_time_is_named(stub):
-    output, status = stub.run("--sizes=ems", "--minutes=0.1", broken="throughput hangs")
-    assert status == 1
+@pytest.mark.parametrize(
+    ("part", "status", "left_out"),
+    [
+        ("laws", 1, ["(ended at the time limit)"]),  # it has no figures
+        ("throughput", 0, ["ems st-loop (ended at the time limit)", "ems ems-compiled"]),
+    ],
+)
+def test_a_part_that_hangs_ends_at_its_limit_and_what_had_no_time_is_named(
+    stub, part, status, left_out
+):
+    output, ended = stub.run("--sizes=ems", "--minutes=0.1", broken=f"{part} hangs")
+    assert ended == status
     parts = figures_of(stub.report)["parts"]
-    assert {name for name, own in parts.items() if own["status"] == "failed"} == {"throughput"}
-    (error,) = parts["throughput"]["errors"]
-    assert (error["what"], error["ended"]) == ("ems st-loop", "ended at the time limit")
-    assert parts["throughput"]["left_out"] == ["ems ems-compiled"]
-    assert "Left out, no time: ems ems-compiled." in output
+    assert parts[part]["left_out"] == left_out
+    assert f"Left out, no time: {', '.join(left_out)}." in output
+    statuses = dict.fromkeys(PARTS, "passed") | {part: "failed" if status else "passed"}
+    assert {name: own["status"] for name, own in parts.items()} == statuses
+    assert last_line(output)[part] == statuses[part]
+
+
+def test_a_law_that_has_no_time_to_end_is_named(stub):
+    _, status = stub.run("--parts=laws", "--minutes=0.05", broken="laws emits-and-hangs")
+    (left_out,) = figures_of(stub.report)["parts"]["laws"]["left_out"]
+    assert (status, left_out) == (0, "test_slow[cuda] (ended at the time limit)")
 
 
 def wait_for(condition):

@@ -1,0 +1,121 @@
+"""Training steps on a GPU that is not there, of shapes without values: how each of them ended.
+
+PyTorch's FakeTensorMode computes shapes, dtypes and devices of every operation, forward and
+backward. It raises for tensors of two devices in one operation, and for an operation whose result
+has a size or a value that only the GPU would know: there a host would wait. The device is a backend
+in Python, which a process can have once, hence a program.
+"""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import torch
+from objectives_made import batch_of, system_settings
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import backend_registration
+
+from ems.model.adam import Adam
+from ems.objectives.batch import DeviceBatch
+from ems.objectives.system import System
+from ems.train.step import Guard
+
+DEVICE, PIECES, LANGUAGES, PAIRS = "gpu", 50, 3, 40
+LAYERS = {"layers": 2, "width": 16, "heads": 2, "feed_forward": 24, "max_tokens": 20}
+TABLE = {**LAYERS, "layers": 0, "table": 16}
+MARGIN = {"width": 0, "margin": 0.3, "mask_duplicates": True}
+NO_XTR = {"xtr": {"weight": 0}}
+SYSTEMS = {  # name: (sizes, objectives)
+    "EMS": (LAYERS, {}),
+    "no MLP": (LAYERS, {"contrastive": {"width": 0}}),
+    "UGT": (LAYERS, {**NO_XTR, "ugt": {"weight": 1}}),
+    "Lightweight": (
+        LAYERS,
+        {
+            **NO_XTR,
+            "contrastive": {"weight": 0},
+            **{name: {"weight": 1} for name in ("smlm", "align", "similarity")},
+        },
+    ),
+    "matryoshka": (LAYERS, {"matryoshka": {"weight": 1, "dimensions": [4, 8]}}),
+    "a table": (TABLE, {**NO_XTR, "contrastive": MARGIN}),
+    "a table beside layers": ({**LAYERS, "table": 16}, {"contrastive": MARGIN}),
+    "n-grams": ({**TABLE, "ngrams": 100}, {**NO_XTR, "contrastive": MARGIN}),
+    "XTR of some": (LAYERS, {"xtr": {"share": 0.25}}),
+    "XTR distinct": (LAYERS, {"xtr": {"target": "distinct"}}),
+    "XTR sampled": (LAYERS, {"xtr": {"sampled": 20}}),
+    "MLM": (LAYERS, {"mlm": {"weight": 1}}),
+}
+
+
+def sentences():
+    """Rows of 1 to 12 tokens."""
+    draw = np.random.default_rng(1)
+    for row in range(2 * PAIRS):
+        tokens = draw.integers(10, PIECES, draw.integers(1, 13)).tolist()
+        yield {"language": row % LANGUAGES, "tokens": tokens, "input": tokens}
+
+
+def on_gpu(mode, value):
+    """The shapes of all tensors in a value, on the device."""
+    if isinstance(value, torch.Tensor):
+        return mode.from_tensor(value).to(DEVICE)
+    if isinstance(value, list):
+        return [on_gpu(mode, part) for part in value]
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        host = {"sizes"}  # stays on the host, as with a GPU
+        new = {k: v if k in host else on_gpu(mode, v) for k, v in fields.items()}
+        return dataclasses.replace(value, **new)
+    return value
+
+
+def step(model, objectives, misplaced):
+    """Take a step: forward, backward, the guard, the optimiser."""
+    settings = system_settings(model, objectives)
+    batch = System(settings, LANGUAGES, PIECES).prepared(batch_of([*sentences()]), 1, 0)
+    host = DeviceBatch.of(batch, torch.device("cpu"))
+    packing = host.packing  # of true lengths
+    mode = FakeTensorMode()
+    with mode:
+        with torch.device(DEVICE):
+            system = System(settings, LANGUAGES, PIECES).train()
+        fake = on_gpu(mode, host)
+        fake.packing = on_gpu(mode, packing)
+        if misplaced:
+            fake.rows = mode.from_tensor(host.rows)
+        optimizer = Adam(system.parameters(), lr=0.01, fused=True)
+        parts = system(fake)
+        parts["total"].backward()
+        guard = Guard(torch.device(DEVICE))
+        optimizer.found_inf = guard.look(0, parts, system.parameters())
+        optimizer.step()
+        assert {part.device.type for part in parts.values()} == {DEVICE}
+    return "ok"
+
+
+def outcome(model, objectives, misplaced=False):
+    """How a step ended."""
+    try:
+        return step(model, objectives, misplaced)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+class Backend(backend_registration._DummyBackendModule):
+    """What `torch.gpu` is."""
+
+    def get_amp_supported_dtype(self):
+        return [torch.bfloat16, torch.float16]
+
+
+def main():
+    backend_registration._setup_privateuseone_for_python_backend(DEVICE, Backend())
+    outcomes = {name: outcome(*system) for name, system in SYSTEMS.items()}
+    outcomes["misplaced"] = outcome(*SYSTEMS["EMS"], misplaced=True)
+    json.dump(outcomes, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
