@@ -134,14 +134,14 @@ class Kit:
         self.write()
         for label, flags in calls:
             kind, before = label.rpartition(" ")[2], time.monotonic()
-            if self.stopped or until - before < took.get(kind, 0.0):
-                figures.setdefault("left_out", []).append(label)
+            if self.stopped or until - before <= took.get(kind, 0.0):
+                figures.setdefault("left_out", []).append(label or name)
                 continue
             ended, tail = self.process(name, [*flags, "--until", str(until)], until, figures)
             took[kind] = time.monotonic() - before
             running = figures.pop("running", label)
             if ended == LATE:
-                figures.setdefault("left_out", []).append(f"{running} ({ended})".strip())
+                figures.setdefault("left_out", []).append(f"{running or name} ({ended})")
             elif ended != PASSED and not self.stopped:
                 error = {"what": label, "ended": ended, "output": tail}
                 figures.setdefault("errors", []).append(error)
