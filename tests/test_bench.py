@@ -2,6 +2,7 @@
 
 import json
 import math
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from experiments_made import MINIMAL, TRAINING_FREE, Settings, edited
 from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 from results_made import counts, hits, values
 
-from ems import retrieval
+from ems import __version__, retrieval
+from ems.bench import task
 from ems.config import stage_hash
 from ems.corpora.split import part_of_line
 from ems.errors import EmsError
@@ -122,6 +124,17 @@ def test_the_score_file_tells_which_data_and_which_system_it_is_of(folder, tmp_p
     (folder / "tatoeba.fra-eng.eng").write_text("World.\nHello.\n")
     assert hashes()[1] != data
     assert hashes()[2] == system
+
+
+def test_a_checkout_that_is_not_installed_is_scored_too(folder, tmp_path, encoder, monkeypatch):
+    def installed(name):
+        if name == "ems":
+            raise PackageNotFoundError(name)
+        return f"{name}'s"
+
+    monkeypatch.setattr(task, "version", installed)
+    scores = json.loads(scored(tmp_path, "tatoeba", folder, encoder).path.read_text())
+    assert scores["versions"] == {"ems": __version__, "numpy": "numpy's", "torch": "torch's"}
 
 
 @pytest.mark.parametrize(("text", "where"), [("Deux.", "fra"), ("World.", "fra, English")])

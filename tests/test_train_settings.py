@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 from train_made import LANGUAGES, contents, rows, train_until
 
+from ems.model.device import has_bfloat16
 from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
 from ems.train import job
@@ -135,6 +136,12 @@ def test_a_machine_whose_products_in_bfloat16_are_slow_is_warned_about(
     assert not caplog.records
     toy.train(tmp_path / "half", train={**HALF, "steps": 0})
     assert ("train.precision: cpu has no bfloat16 units" in caplog.text) is not able
+
+
+def test_a_pytorch_that_knows_no_capabilities_of_a_cpu_has_no_bfloat16(monkeypatch):
+    """2.6, the oldest that EMS runs with."""
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert not has_bfloat16(torch.device("cpu"))
 
 
 def test_training_in_bfloat16_learns_as_in_float32(toy, tmp_path):
