@@ -152,7 +152,7 @@ def test_every_part_has_figures_on_a_bare_machine_without_network(bare):
     assert text in done.stdout
     values = last_line(done.stdout)
     assert [values[part] for part in PARTS] == ["passed"] * 4
-    assert values["waits_a_step"] == "3.00"
+    assert values["waits_a_step"] == "2.00"
     shown = bare.run("--show=measured").stdout
     assert shown.startswith(text)
     assert shown.splitlines()[-1] == done.stdout.splitlines()[-1]

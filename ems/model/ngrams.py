@@ -44,9 +44,9 @@ class Ngrams(nn.Module):
         first = functional.pad(sentence.diff(), (1, 0), value=1) != 0  # a gap before each sentence
         letters = functional.pad(self.letters[tokens], (1, 0))  # (T, 1 + LONGEST)
         letters[:, 0] = first * GAP
-        real = letters != 0
-        row = functional.pad(letters[real].long(), (0, MOST), value=GAP)
-        sentence = sentence[:, None].expand_as(real)[real]  # of each letter
+        places = letters.flatten().nonzero()[:, 0]  # of the letters
+        row = functional.pad(letters.flatten()[places].long(), (0, MOST), value=GAP)
+        sentence = sentence[places // letters.shape[1]]  # of each letter
         filled, size = row != GAP, len(sentence)
         hashed, inside = row[:size], torch.ones_like(filled[:size])  # inside: no gap but at an end
         found, kept = [], []
@@ -60,4 +60,4 @@ class Ngrams(nn.Module):
             kept.append(inside)
         chosen = torch.stack(kept, 1)  # (letters, lengths)
         counts = torch.zeros_like(lengths).index_add_(0, sentence, chosen.sum(1))
-        return torch.stack(found, 1)[chosen], counts
+        return torch.stack(found, 1).masked_select(chosen), counts
