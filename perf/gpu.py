@@ -165,7 +165,7 @@ class Kit:
         path.parent.mkdir(parents=True, exist_ok=True)
         lines: list[str] = []
         with open(path, "a", 1, encoding="utf-8") as log:
-            self.child = subprocess.Popen(
+            self.child = child = subprocess.Popen(
                 command,
                 cwd=ROOT,
                 env=self.environment,
@@ -177,14 +177,14 @@ class Kit:
                 start_new_session=True,  # so that all that it starts can be ended with it
             )
             late = threading.Event()
-            timer = threading.Timer(max(0.1, until - time.monotonic()), self.end_child, [late])
+            timer = threading.Timer(max(0.1, until - time.monotonic()), end, [child, late])
             timer.start()
             try:
-                self.follow(self.child.stdout, log, figures, lines)
-                status = self.child.wait()
+                self.follow(child.stdout, log, figures, lines)
+                status = child.wait()
             finally:
                 timer.cancel()
-                self.kill(signal.SIGKILL)  # what it started and left
+                kill(child, signal.SIGKILL)  # what it started and left
         if late.is_set():
             return LATE, lines
         if status < 0:
@@ -195,14 +195,16 @@ class Kit:
         """Show and keep the output of a process, and its figures at once."""
         for line in output:
             log.write(line)
-            text, mark, record = line.rstrip("\n").partition(MARK)
-            if text or not mark:
+            text, _, record = line.rstrip("\n").partition(MARK)
+            if text or not record:
                 say(text)
                 lines.append(text)
                 del lines[:-LINES]
-            if not mark:
+            try:
+                values = json.loads(record or "{}")
+            except ValueError:  # the process was killed within the line
                 continue
-            for key, value in json.loads(record).items():
+            for key, value in values.items():
                 if key == "machine":
                     self.figures[key] = value
                 elif isinstance(value, list):
@@ -211,25 +213,11 @@ class Kit:
                     figures[key] = value
             self.write()
 
-    def end_child(self, late: threading.Event | None = None) -> None:
-        """End the process that runs now: politely, then not."""
-        if late:
-            late.set()
-        self.kill(signal.SIGTERM)
-        timer = threading.Timer(GRACE, self.kill, [signal.SIGKILL])
-        timer.daemon = True
-        timer.start()
-
-    def kill(self, number: signal.Signals) -> None:
-        """Send a signal to the process that runs now and to all that it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            if self.child:
-                os.killpg(self.child.pid, number)
-
     def stop(self, number: int, frame: FrameType | None) -> None:
         """End at a signal, with the report of what was measured."""
         self.stopped = True
-        self.end_child()
+        if self.child:
+            end(self.child)
 
     def write(self) -> None:
         """Write figures and report, once the machine can run the parts; what was there is kept till
@@ -239,6 +227,22 @@ class Kit:
             return
         write_json(self.out / "figures.json", self.figures)
         write_text(self.out / "report.md", markdown(self.figures))
+
+
+def end(child: subprocess.Popen[str], late: threading.Event | None = None) -> None:
+    """End a process and all that it started: politely, then not."""
+    if late:
+        late.set()
+    kill(child, signal.SIGTERM)
+    timer = threading.Timer(GRACE, lambda: child.poll() is None and kill(child, signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+
+
+def kill(child: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Send a signal to a process and to all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)
 
 
 def read(path: Path) -> Figures:

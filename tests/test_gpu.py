@@ -256,6 +256,8 @@ own, trainer = figures[part], sys.argv[-3]
 if part == "throughput":
     own = {{"runs": [run for run in own["runs"] if run["trainer"] == trainer]}}
 broken, how = os.environ.get("BROKEN", "- -").split()
+if part == os.environ.get("SLOW"):
+    time.sleep(4)
 if part != broken or (part == "throughput" and trainer == "ems"):
     emit(own)
 elif how == "emits-and-hangs":
@@ -264,6 +266,8 @@ elif how == "emits-and-hangs":
 elif how == "raises":
     raise ValueError("broken")
 elif how == "killed":
+    sys.stdout.write('figures: {{"half": ')
+    sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 else:
     print("hangs", flush=True)
@@ -367,6 +371,15 @@ def test_a_part_that_hangs_ends_at_its_limit_and_what_had_no_time_is_named(
     statuses = dict.fromkeys(PARTS, "passed") | {part: "failed" if status else "passed"}
     assert {name: own["status"] for name, own in parts.items()} == statuses
     assert last_line(output)[part] == statuses[part]
+
+
+def test_a_process_that_ends_at_its_limit_does_not_take_the_next_one_along(stub, monkeypatch):
+    """SIGKILL follows SIGTERM after two seconds, for the same process."""
+    monkeypatch.setenv("SLOW", "profile")
+    flags = ("--parts=training,profile", "--minutes=0.25")
+    _, status = stub.run(*flags, broken="training emits-and-hangs")
+    parts = figures_of(stub.report)["parts"]
+    assert (status, parts["profile"]["status"]) == (0, "passed")
 
 
 def test_a_law_that_has_no_time_to_end_is_named(stub):
