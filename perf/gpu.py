@@ -32,10 +32,13 @@ sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "perf")) if path not in 
 import gpu_wheels  # noqa: E402
 from gpu_report import FAILED, MARK, PARTS, PASSED, STOPPED, Figures, last_line, markdown  # noqa: E402
 
-from ems.errors import REQUEUE  # noqa: E402
-from ems.files import write_json, write_text  # noqa: E402
+from ems.errors import REQUEUE, EmsError  # noqa: E402
+from ems.files import read_json, write_json, write_text  # noqa: E402
 from ems.progress import clock  # noqa: E402
+from ems.shapes import mapping, record  # noqa: E402
 
+FIGURES = "figures.json"
+SHAPE = record({key: mapping({}) for key in ("machine", "data", "parts")})
 DEVICES = ("cuda", "cpu")
 SHARES = {"laws": 2.0, "throughput": 4.0, "training": 1.2, "profile": 0.8}  # of the time
 SIZES = ("ems", "lightweight", "12x512")  # in the order in which they are measured
@@ -80,12 +83,12 @@ class Kit:
         }
         self.child: subprocess.Popen[str] | None = None
         self.stopped = False
-        earlier = read(self.out / "figures.json").get("parts", {})
         self.figures: Figures = {"device": options.device, "minutes": options.minutes}
         self.figures["missing"] = [gpu_wheels.explained(need) for need in missing]
         self.figures["machine"], self.figures["data"] = {}, {}
-        kept = {part: earlier[part] for part in PARTS if part in earlier}
-        self.figures["parts"] = kept if set(options.parts) != set(PARTS) else {}
+        self.figures["parts"] = {}
+        if set(options.parts) != set(PARTS) and (self.out / FIGURES).exists():
+            self.figures["parts"] = read_json(self.out / FIGURES, SHAPE)["parts"]
 
     def run(self) -> int:
         """Run all parts; return the exit status."""
@@ -195,23 +198,28 @@ class Kit:
         """Show and keep the output of a process, and its figures at once."""
         for line in output:
             log.write(line)
-            text, _, record = line.rstrip("\n").partition(MARK)
-            if text or not record:
+            text, _, values = line.rstrip("\n").partition(MARK)
+            if text or not values:
                 say(text)
                 lines.append(text)
                 del lines[:-LINES]
-            try:
-                values = json.loads(record or "{}")
-            except ValueError:  # the process was killed within the line
-                continue
-            for key, value in values.items():
-                if key == "machine":
-                    self.figures[key] = value
-                elif isinstance(value, list):
-                    figures.setdefault(key, []).extend(value)
-                else:
-                    figures[key] = value
-            self.write()
+            if values:
+                self.take(values, figures)
+
+    def take(self, line: str, figures: Figures) -> None:
+        """Add a line of figures to those of its part, and write them all."""
+        try:
+            values = json.loads(line)
+        except ValueError:  # the process was killed within the line
+            return
+        for key, value in values.items():
+            if key == "machine":
+                self.figures[key] = value
+            elif isinstance(value, list):
+                figures.setdefault(key, []).extend(value)
+            else:
+                figures[key] = value
+        self.write()
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """End at a signal, with the report of what was measured."""
@@ -225,7 +233,7 @@ class Kit:
         """
         if MEASURED["data"] not in self.figures["data"]:
             return
-        write_json(self.out / "figures.json", self.figures)
+        write_json(self.out / FIGURES, self.figures)
         write_text(self.out / "report.md", markdown(self.figures))
 
 
@@ -245,11 +253,6 @@ def kill(child: subprocess.Popen[str], number: signal.Signals) -> None:
         os.killpg(child.pid, number)
 
 
-def read(path: Path) -> Figures:
-    """Return the content of a JSON file; nothing if it is not there."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
 def say(text: str) -> None:
     """Print a line at once, also into a pipe."""
     print(text, flush=True)
@@ -257,10 +260,10 @@ def say(text: str) -> None:
 
 def show(folder: Path) -> None:
     """Print the report of a folder. Exits with one line if there is none."""
-    path = folder / "figures.json"
+    path = folder / FIGURES
     if not path.is_file():
         sys.exit(f"{path}: expected the figures of an earlier call, found none")
-    figures = read(path)
+    figures = read_json(path, SHAPE)
     say(f"{markdown(figures)}\n{last_line(figures)}")
 
 
@@ -271,7 +274,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--parts", default=",".join(PARTS), help="parts to run (default: all)")
     parser.add_argument("--sizes", default=",".join(SIZES), help="sizes to measure (default: all)")
     parser.add_argument("--cases", type=int, default=0, help="cases of each law (default: all)")
-    parser.add_argument("--seconds", type=float, help="of training at most (default: 60)")
+    parser.add_argument("--seconds", type=float, default=60, help="of training (default: 60)")
     parser.add_argument("--wheels", type=Path, help="folder of wheels for this machine")
     parser.add_argument("--out", type=Path, help="folder of the report (results/gpu/DEVICE)")
     parser.add_argument(
@@ -289,7 +292,6 @@ def options_of() -> argparse.Namespace:
         parser.error(f"--minutes: expected a positive number, found {options.minutes:g}")
     options.parts = listed(parser, "--parts", options.parts, PARTS)
     options.sizes = listed(parser, "--sizes", options.sizes, SIZES)
-    options.seconds = options.seconds or 60.0
     options.out = (options.out or ROOT / "results/gpu" / options.device).resolve()
     return options
 
@@ -344,4 +346,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except EmsError as error:
+        sys.exit(str(error))

@@ -16,7 +16,7 @@ Figures = dict[str, Any]
 def markdown(figures: Figures) -> str:
     """Return the report of all parts, of those that were not run too."""
     machine, parts = figures["machine"], figures["parts"]
-    blocks = [f"# EMS on {machine.get('device', figures['device'])}", *_machine(figures)]
+    blocks = [f"# EMS on {machine['device']}", *_machine(figures)]
     writers = (_laws, _throughput, _training, _profile)
     for name, write in zip(PARTS, writers, strict=True):
         part = parts.get(name, {})
@@ -33,15 +33,14 @@ def markdown(figures: Figures) -> str:
 def last_line(figures: Figures) -> str:
     """Return the main figures in one line; `-` is what was not measured."""
     machine, parts = figures["machine"], figures["parts"]
-    runs = {
-        (run["size"], run["trainer"]): run for run in parts.get("throughput", {}).get("runs", [])
-    }
+    measured = parts.get("throughput", {}).get("runs", [])
+    runs = {(run["size"], run["trainer"]): run for run in measured}
     ours = [runs[key] for key in (("ems", "ems"), ("ems", "ems-compiled")) if key in runs]
     best = max(ours, key=lambda run: run["pairs_per_s"], default={})
     peer = runs.get(("ems", "st-loop"), {}).get("pairs_per_s")
     training, profiles = parts.get("training", {}), parts.get("profile", {}).get("profiles", [])
     values = {
-        "device": machine.get("device", figures["device"]).replace(" ", "_"),
+        "device": machine["device"].replace(" ", "_"),
         **{name: parts.get(name, {}).get("status", NOTHING) for name in PARTS},
         "pairs_per_s_ems": _number(best.get("pairs_per_s"), 0),
         "mfu_ems": _number(best.get("mfu"), 3),
@@ -56,8 +55,6 @@ def last_line(figures: Figures) -> str:
 
 def _machine(figures: Figures) -> list[str]:
     machine, data = figures["machine"], figures["data"]
-    if not machine:
-        return ["The machine was not described.", *_errors(data)]
     rows = [["PyTorch", machine["torch"]], ["Python", machine["python"]]]
     rows.append(["packages", machine["packages"]])
     if "cuda" in machine:
@@ -67,11 +64,8 @@ def _machine(figures: Figures) -> list[str]:
     rows.append(["EMS", machine["ems"]])
     rows.append(["a matrix product", f"{machine['matmul_tflops']:,} TFLOP/s ({machine['matmul']})"])
     rows.append(["a copy", f"{machine['copy_gb_per_s']:,} GB/s"])
-    if "pairs" in data:
-        pairs = (
-            f"{data['pairs']:,} pairs of {data['text']}, {data['tokens_per_pair']} tokens a pair"
-        )
-        rows.append(["text", f"{pairs}, made in {data['data_seconds']} s"])
+    pairs = f"{data['pairs']:,} pairs of {data['text']}, {data['tokens_per_pair']} tokens a pair"
+    rows.append(["text", f"{pairs}, made in {data['data_seconds']} s"])
     rows.append(["date", data["date"]])
     rows.append(["time for all parts", f"{figures['minutes']:g} minutes"])
     lines = [_code(figures["missing"])] if figures["missing"] else []
@@ -104,55 +98,54 @@ def _laws(part: Figures, machine: Figures) -> list[str]:
 
 
 def _throughput(part: Figures, machine: Figures) -> list[str]:
-    rows = []
     runs = part.get("runs", [])
     peers = {run["size"]: run["pairs_per_s"] for run in runs if run["trainer"] == "st-loop"}
-    for run in sorted(runs, key=lambda run: [r["size"] for r in runs].index(run["size"])):
-        model, peer = run["model"], peers.get(run["size"])
-        shape = f"{run['size']}: {model['layers']} x {model['width']}"
-        cells = [f"{shape}, {run['pieces']:,} pieces, {run['batch']:,} pairs a step"]
-        cells += [
-            NAMES[run["trainer"]],
-            f"{run['pairs_per_s']:,.0f}",
-            f"{run['tokens_per_s']:,.0f}",
-        ]
-        cells += [
-            f"{run['ms_per_step']:,.1f}",
-            f"{run['tflops']:.3g}",
-            _number(run.get("mfu"), 1, 100),
-        ]
-        cells.append(_number(_of_matmul(run, machine), 1, 100))
-        goal = GOAL * machine["matmul_tflops"] * run["pairs_per_s"] / run["tflops"]
-        cells += [f"{goal:,.0f}", f"{run['memory_mb']:,}"]
-        cells.append(_number(peer and run["pairs_per_s"] / peer, 2))
-        rows.append(cells)
+    rows = []
+    for size in dict.fromkeys(run["size"] for run in runs):
+        rows += [_run(run, peers.get(size), machine) for run in runs if run["size"] == size]
     heads = ["size", "trainer", "pairs/s", "tokens/s", "ms a step", "TFLOP/s", "MFU %"]
     heads += ["% of the matrix product", f"pairs/s at {100 * GOAL:.0f} % of it", "MB"]
     return [_table([*heads, "times sentence-transformers"], rows)] if rows else []
 
 
+def _run(run: Figures, peer: float | None, machine: Figures) -> list[str]:
+    """Return the row of a trainer; `peer` is the pairs/s of sentence-transformers at its size."""
+    shape = f"{run['size']}: {run['model']['layers']} x {run['model']['width']}"
+    goal = GOAL * machine["matmul_tflops"] * run["pairs_per_s"] / run["tflops"]
+    return [
+        f"{shape}, {run['pieces']:,} pieces, {run['batch']:,} pairs a step",
+        NAMES[run["trainer"]],
+        f"{run['pairs_per_s']:,.0f}",
+        f"{run['tokens_per_s']:,.0f}",
+        f"{run['ms_per_step']:,.1f}",
+        f"{run['tflops']:.3g}",
+        _number(run.get("mfu"), 1, 100),
+        _number(_of_matmul(run, machine), 1, 100),
+        f"{goal:,.0f}",
+        f"{run['memory_mb']:,}",
+        _number(peer and run["pairs_per_s"] / peer, 2),
+    ]
+
+
 def _training(part: Figures, machine: Figures) -> list[str]:
     if "steps" not in part:
         return []
-    heads = ["system", "parameters", "pairs a step", "steps", "seconds", "pairs/s"]
-    cells = [part["system"], f"{part['parameters']:,}", f"{part['batch']:,}", f"{part['steps']:,}"]
-    cells += [f"{part['seconds']:.1f}", f"{part['pairs_per_s']:,.0f}"]
-    heads += [
-        "loss at step 10, at the end",
-        "steps in ten minutes",
-        "host syncs a step",
-        "of the log",
-    ]
-    cells.append(f"{part['loss_first']}, {part['loss_last']}")
-    cells += [f"{part['steps_in_ten_minutes']:,}", _number(_waits(part), 2)]
-    cells.append(_number(part["waits_of_log"] / part["counted"], 2))
-    blocks = [_table(heads, [cells])]
-    if part["places"]:
-        rows = [
-            [place, _number(count / part["counted"], 2)] for place, count in part["places"].items()
-        ]
-        blocks.append(_table(["where the host waits for the GPU", "times a step"], rows))
-    return blocks
+    cells = {
+        "system": part["system"],
+        "parameters": f"{part['parameters']:,}",
+        "pairs a step": f"{part['batch']:,}",
+        "steps": f"{part['steps']:,}",
+        "seconds": f"{part['seconds']:.1f}",
+        "pairs/s": f"{part['pairs_per_s']:,.0f}",
+        "loss at step 10, at the end": f"{part['loss_first']}, {part['loss_last']}",
+        "steps in ten minutes": f"{part['steps_in_ten_minutes']:,}",
+        "host syncs a step": _number(_waits(part), 2),
+        "of the log": _number(part["waits_of_log"] / part["counted"], 2),
+    }
+    places = part["places"].items()
+    rows = [[place, _number(count / part["counted"], 2)] for place, count in places]
+    heads = ["where the host waits for the GPU", "times a step"]
+    return [_table([*cells], [[*cells.values()]]), *([_table(heads, rows)] if rows else [])]
 
 
 def _profile(part: Figures, machine: Figures) -> list[str]:
@@ -182,7 +175,7 @@ def _error(error: Figures) -> list[str]:
 
 def _of_matmul(run: Figures, machine: Figures) -> float | None:
     """Return the speed of a run as a share of that of a bare matrix product."""
-    return run["tflops"] / machine["matmul_tflops"] if run and machine else None
+    return run["tflops"] / machine["matmul_tflops"] if run else None
 
 
 def _waits(training: Figures) -> float | None:

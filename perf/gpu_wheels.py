@@ -125,10 +125,10 @@ def fits(name: str) -> bool:
     """Return whether a wheel of this file name runs here (PEP 425 tags, Linux)."""
     *_, pythons, abis, systems = name.removesuffix(".whl").split("-")
     major, minor = sys.version_info[:2]
-    own = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}", "py2.py3"}
+    own = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
     older = {f"cp{major}{at}" for at in range(2, minor + 1)} if "abi3" in abis.split(".") else set()
     machine = platform.machine()
-    return bool((own | older) & {*pythons.split("."), pythons}) and any(
+    return not (own | older).isdisjoint(pythons.split(".")) and any(
         system == "any" or system.endswith(f"_{machine}") for system in systems.split(".")
     )
 

@@ -28,7 +28,6 @@ SIZES: dict[str, dict[str, int]] = {
     "12x512": {"layers": 12, "width": 512, "heads": 8, "feed_forward": 2048},
     "lightweight": {"layers": 2, "width": 512, "heads": 8, "feed_forward": 1024},
 }
-DEMO_LANGUAGES = ("de", "fr", "es", "ru", "zh", "ja", "ar")
 DEMO_SIZE = {"layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
 FEW, JOINED = 1_000, 3  # pairs of each language; short pairs of the demo in one, at most
 FEW_PIECES = {"corpora": 2_000, "demo": 4_000}  # a pair then has about 50 tokens
@@ -85,9 +84,11 @@ def few_texts(shared: Path | None) -> Texts:
     """Return FEW pairs of each language. The demo's sentences are all short, so up to JOINED
     neighbours are joined: lengths vary as in real text, and pairs have about 50 tokens.
     """
+    from ems.corpora.demo.build import OTHERS
+
     if shared is not None:
         return {code: islice(_real_lines(shared, code), FEW) for code in SOURCES}
-    return {code: islice(_joined(demo_pairs(code)), FEW) for code in DEMO_LANGUAGES}
+    return {code: islice(_joined(demo_pairs(code)), FEW) for code in OTHERS}
 
 
 def _joined(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
