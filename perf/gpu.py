@@ -1,14 +1,14 @@
-"""Check and measure EMS on a GPU in some minutes: on a bare checkout, without network or set-up.
+"""Check and measure EMS on a GPU in a few minutes: from a bare checkout, without network or setup.
 
     python perf/gpu.py [--wheels FOLDER] [--minutes 8] [--device cpu] [--out FOLDER]
-    python perf/gpu.py --collect FOLDER --python 3.12    # before, where there is a network
+    python perf/gpu.py --collect FOLDER --python 3.12    # before, on a machine with a network
     python perf/gpu.py --show FOLDER
 
-Four parts, each in processes of its own with a time limit of its own (gpu_parts.py): the laws of
-devices, the speed of training beside sentence-transformers, a training of a minute, and a profile.
-This program imports nothing but Python's own library. It writes figures.json, report.md and logs/
-in one folder, and writes them anew with each figure, so that nothing measured is lost with what
-comes later. Exit status: 0, 1 if a part failed, 75 if it was stopped.
+It runs four parts (gpu_parts.py): the laws of devices, training throughput against
+sentence-transformers, one minute of training, and a profile. Each part runs in separate processes
+with a time limit. The program itself needs only Python's standard library. It rewrites figures.json
+and report.md after every figure, so that a later failure loses nothing. Exit status: 0, 1 if a part
+failed, 75 if it was stopped.
 """
 
 import argparse
@@ -53,11 +53,11 @@ MEASURED = {  # the figures that each part is for
     "training": "steps",
     "profile": "profiles",
 }
-Calls = list[tuple[str, list[str]]]  # (name, flags) of each process of a part
+Calls = list[tuple[str, list[str]]]  # (name, flags) per process
 
 
 class Kit:
-    """One call: the parts that it runs, and what they found."""
+    """One call: the parts to run and their figures."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class Kit:
             paths = [*paths, own]
         self.environment = {
             **os.environ,
-            **({"PYTHONNOUSERSITE": "1"} if sys.flags.no_user_site else {}),  # -I: nor may a part
+            **({"PYTHONNOUSERSITE": "1"} if sys.flags.no_user_site else {}),  # python -I, -s
             "PYTHONPATH": os.pathsep.join(paths),
             "PYTHONUNBUFFERED": "1",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none of the machine's own plug-ins
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # ignore plug-ins of the machine
             "HF_HUB_OFFLINE": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "TMPDIR": str(scratch),
@@ -122,10 +122,10 @@ class Kit:
         ]
 
     def part(self, name: str, limit: float, calls: Calls) -> bool:
-        """Run a part within its limit, and keep how it ended; return whether it ended well.
+        """Run a part within its limit and record its status; return True if it passed.
 
-        A process for which there is less time than such a one took before is left out, and so is
-        what runs at the limit.
+        A process is left out if less time remains than the last one of its kind took, and if it is
+        still running at the limit.
         """
         started = time.monotonic()
         until, took = started + limit, {}
@@ -159,8 +159,8 @@ class Kit:
     def process(
         self, part: str, flags: list[str], until: float, figures: Figures
     ) -> tuple[str, list[str]]:
-        """Run one process of a part; take its figures as they come. Return how it ended, and the
-        last lines of its output.
+        """Run one process of a part and collect its figures. Return (how it ended, the last lines
+        of its output).
         """
         command = [sys.executable, str(ROOT / "perf/gpu_parts.py"), part, str(self.scratch)]
         command += ["--device", self.options.device, "--shared", str(self.options.shared), *flags]
@@ -177,7 +177,7 @@ class Kit:
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
                 errors="replace",
-                start_new_session=True,  # so that all that it starts can be ended with it
+                start_new_session=True,  # a process group, ended as a whole
             )
             late = threading.Event()
             timer = threading.Timer(max(0.1, until - time.monotonic()), end, [child, late])
@@ -187,7 +187,7 @@ class Kit:
                 status = child.wait()
             finally:
                 timer.cancel()
-                kill(child, signal.SIGKILL)  # what it started and left
+                kill(child, signal.SIGKILL)  # remaining descendants
         if late.is_set():
             return LATE, lines
         if status < 0:
@@ -195,7 +195,7 @@ class Kit:
         return f"exit status {status}" if status else PASSED, lines
 
     def follow(self, output: TextIO, log: TextIO, figures: Figures, lines: list[str]) -> None:
-        """Show and keep the output of a process, and its figures at once."""
+        """Print and log the output of a process; record its figures immediately."""
         for line in output:
             log.write(line)
             text, _, values = line.rstrip("\n").partition(MARK)
@@ -207,7 +207,7 @@ class Kit:
                 self.take(values, figures)
 
     def take(self, line: str, figures: Figures) -> None:
-        """Add a line of figures to those of its part, and write them all."""
+        """Merge a line of figures into those of its part and write the report."""
         try:
             values = json.loads(line)
         except ValueError:  # the process was killed within the line
@@ -222,15 +222,13 @@ class Kit:
         self.write()
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """End at a signal, with the report of what was measured."""
+        """Signal handler: end the running process; the report keeps every figure so far."""
         self.stopped = True
         if self.child:
             end(self.child)
 
     def write(self) -> None:
-        """Write figures and report, once the machine can run the parts; what was there is kept till
-        then.
-        """
+        """Write figures and report. An earlier report is kept until the machine proves usable."""
         if MEASURED["data"] not in self.figures["data"]:
             return
         write_json(self.out / FIGURES, self.figures)
@@ -238,7 +236,7 @@ class Kit:
 
 
 def end(child: subprocess.Popen[str], late: threading.Event | None = None) -> None:
-    """End a process and all that it started: politely, then not."""
+    """Send SIGTERM to a process group, and SIGKILL after GRACE seconds."""
     if late:
         late.set()
     kill(child, signal.SIGTERM)
@@ -248,7 +246,7 @@ def end(child: subprocess.Popen[str], late: threading.Event | None = None) -> No
 
 
 def kill(child: subprocess.Popen[str], number: signal.Signals) -> None:
-    """Send a signal to a process and to all that it started."""
+    """Send a signal to the process group of `child`."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)
 
@@ -327,7 +325,7 @@ def measure(options: argparse.Namespace, scratch: Path) -> int:
         signal.signal(number, kit.stop)
     status = kit.run()
     if MEASURED["data"] not in kit.figures["data"]:
-        return status  # it has been said why
+        return status  # the part has printed the reason
     say(f"\n{markdown(kit.figures)}\n{options.out} has this report\n{last_line(kit.figures)}")
     return status
 

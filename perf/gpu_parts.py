@@ -1,8 +1,8 @@
-"""One part of gpu.py in a process of its own: `python perf/gpu_parts.py PART FOLDER ...`.
+"""Run one part of gpu.py: `python perf/gpu_parts.py PART FOLDER ...`.
 
-A part prints its figures as lines of JSON behind MARK as soon as it has them (`emit`). Lists are
-added to those of earlier lines; any other value replaces an earlier one. FOLDER has what `data`
-made.
+A part prints each figure as soon as it has it, as a line of JSON after MARK (`emit`). Lists are
+appended to those of earlier lines; other values replace earlier ones. FOLDER holds the output of
+the part `data`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from train_throughput import timed
 
 import ems
 
-# --- data: the machine, and what the other parts read
+# --- data: the machine, and the input of the other parts
 
 
 def data(options: argparse.Namespace) -> None:
@@ -154,7 +154,7 @@ def throughput(options: argparse.Namespace) -> None:
 
 
 def laws(options: argparse.Namespace) -> None:
-    """Run the tests of devices on this one, a case of each law first, then a second one of each."""
+    """Run the device tests: the first case of every law, then the second case of every law, ..."""
     import pytest
 
     files = [str(path) for path in sorted((ROOT / "tests").glob("test_*.py")) if has_laws(path)]
@@ -171,7 +171,7 @@ def has_laws(path: Path) -> bool:
 
 
 class Laws:
-    """A plug-in of pytest: the cases to run, their order, their end; it prints how each ended."""
+    """pytest plug-in: selects and orders the cases, prints the outcome of each as a figure."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -195,7 +195,7 @@ class Laws:
         items[:] = sorted(chosen, key=order.__getitem__)
 
     def pytest_runtest_setup(self, item: Any) -> None:
-        """Say which case is run; leave it out when the time is over."""
+        """Print the name of the case; skip it if no time is left."""
         import pytest
 
         if time.monotonic() > self.options.until - MARGIN:
@@ -203,7 +203,7 @@ class Laws:
         emit(running=item.nodeid.partition("::")[2])
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Print how a case ended."""
+        """Print the outcome of a case."""
         if report.when != "call" and report.outcome == "passed":
             return
         name = report.nodeid.partition("::")[2]

@@ -14,7 +14,7 @@ Figures = dict[str, Any]
 
 
 def markdown(figures: Figures) -> str:
-    """Return the report of all parts, of those that were not run too."""
+    """Return the report; parts that did not run are listed as such."""
     machine, parts = figures["machine"], figures["parts"]
     blocks = [f"# EMS on {machine['device']}", *_machine(figures)]
     writers = (_laws, _throughput, _training, _profile)
@@ -31,7 +31,7 @@ def markdown(figures: Figures) -> str:
 
 
 def last_line(figures: Figures) -> str:
-    """Return the main figures in one line; `-` is what was not measured."""
+    """Return the main figures as key=value in one line; `-` marks a missing figure."""
     machine, parts = figures["machine"], figures["parts"]
     measured = parts.get("throughput", {}).get("runs", [])
     runs = {(run["size"], run["trainer"]): run for run in measured}
@@ -89,10 +89,10 @@ def _laws(part: Figures, machine: Figures) -> list[str]:
         note = f"same bits in {sum(bits)} of {len(bits)}" if bits else ""
         worst = f"{100 * max(shares):.0f} %" if shares else NOTHING
         rows.append([law, *map(str, counts), str(len(own) - sum(counts)), worst, note])
-    heads = ["law", "held", "failed", "no time", "largest difference, of what is allowed", ""]
+    heads = ["law", "passed", "failed", "no time", "largest difference / tolerance", ""]
     blocks = [_table(heads, rows)]
     failed = {case["law"]: case for case in reversed(cases) if "traceback" in case}
-    for case in failed.values():  # one of each law; figures.json has them all
+    for case in failed.values():  # the first of each law; figures.json has all
         blocks += [f"Failed: `{case['case']}`", _code(case["traceback"].splitlines()[-25:])]
     return blocks
 

@@ -1,6 +1,4 @@
-"""What the parts of gpu.py share: sizes by device, the steps that are measured, and how figures are
-handed on.
-"""
+"""Shared by the parts of gpu.py: sizes per device, steps to measure, printing of figures."""
 
 import argparse
 import json
@@ -86,7 +84,7 @@ SCALES = {
 
 
 def emit(**figures: Any) -> None:
-    """Print figures for the program that started this one, past what pytest captures."""
+    """Print figures for gpu.py; bypasses the capturing of pytest."""
     print(MARK + json.dumps(figures), file=sys.__stdout__, flush=True)
 
 

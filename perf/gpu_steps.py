@@ -1,6 +1,4 @@
-"""Parts of gpu.py that look into training steps: a training of the recipe, which counts how often a
-step waits for the GPU, and profiles.
-"""
+"""Parts of gpu.py about training steps: train the recipe and count host syncs; profile."""
 
 import argparse
 import sys
@@ -8,6 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -34,14 +33,15 @@ TOP = 15  # kernels of the profile
 
 
 def training(options: argparse.Namespace) -> None:
-    """Train the recipe: WARM steps, COUNTED in which each wait for the GPU is noted, then `seconds`
-    at full speed.
+    """Train the recipe: WARM steps, COUNTED steps with each host sync noted, then `seconds` at
+    full speed.
     """
     trainer, journal = trainer_of(options)
     device, done = trainer.device, journal.done
     steps = steps_of(trainer, journal)
     first = next(islice(steps, WARM - 1, None))
-    with Waits(device) as waits:
+    waits = Waits(device)
+    with waits.counted():
         next(islice(steps, COUNTED - 1, None))
     counted = {"loss_first": round(float(first), 4), "counted": COUNTED, **waits.figures()}
     synchronize(device)
@@ -91,23 +91,21 @@ class Waits:
         self.on_gpu = device.type == "cuda"
         self.places: Counter[str] = Counter()
 
-    def __enter__(self) -> "Waits":
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count within this block."""
         if not self.on_gpu:
-            self.watch = _Watch(self.note).__enter__()
-            return self
-        self.caught = warnings.catch_warnings()
-        self.caught.__enter__()
-        warnings.simplefilter("always")
-        warnings.showwarning = self._warned
-        torch.cuda.set_sync_debug_mode("warn")
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if not self.on_gpu:
-            self.watch.__exit__(*error)
+            with _Watch(self.note):
+                yield
             return
-        torch.cuda.set_sync_debug_mode("default")
-        self.caught.__exit__(*error)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = self._warned
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                yield
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
 
     def _warned(self, message: Warning, *_: Any, **__: Any) -> None:
         if "synchroniz" in str(message):

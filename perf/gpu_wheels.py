@@ -17,15 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "envs/requirements.lock"
 MEBIBYTE = 1 << 20
 GLIBC = (5, 12, 17, 24, 27, 28, 31, 34, 35)  # manylinux_2_N: pip takes each by its exact name
-
-
 EVERY, LAWS, PEER = "every part", "laws", "the comparison with sentence-transformers"
 
 
 @dataclass(frozen=True)
 class Need:
-    """A module, the package that has it, and what needs it. A machine for deep learning usually
-    lacks what is `rare`.
+    """A module, its package, and the part that imports it. `rare` packages are usually missing on
+    a machine for deep learning.
     """
 
     module: str
@@ -70,6 +68,20 @@ def explained(need: Need) -> str:
     return f"missing: {need.module}, for {need.use}: {locked(need.package)}"
 
 
+def collecting(folder: Path) -> str:
+    """Return the command that downloads the wheels for this Python."""
+    version = "{}.{}".format(*sys.version_info)
+    return f"python perf/gpu.py --collect {folder} --python {version}"
+
+
+def advice() -> str:
+    """Return how to get what is missing onto a machine without network."""
+    return (
+        f"where there is a network: {collecting(Path('wheels'))} (for further packages: --also "
+        "NAME); then here: --wheels wheels"
+    )
+
+
 # --- a folder of wheels
 
 
@@ -107,7 +119,7 @@ def unpack(folder: Path, out: Path) -> list[str]:
         others = f"; {wheels[0].name} and others are for another one" if wheels else ""
         sys.exit(
             f"{folder}: no wheels for Python {version} here{others}. Where there is a network: "
-            f"python perf/gpu.py --collect {folder} --python {version}"
+            f"{collecting(folder)}"
         )
     packages = [path.name.split("-")[0] for path in fitting]
     if twice := sorted({name for name in packages if packages.count(name) > 1}):
@@ -130,13 +142,4 @@ def fits(name: str) -> bool:
     machine = platform.machine()
     return not (own | older).isdisjoint(pythons.split(".")) and any(
         system == "any" or system.endswith(f"_{machine}") for system in systems.split(".")
-    )
-
-
-def advice() -> str:
-    """Return how to get what is missing onto a machine without network."""
-    version = "{}.{}".format(*sys.version_info)
-    return (
-        f"where there is a network: python perf/gpu.py --collect wheels --python {version} (a "
-        "package that is not among these: --also NAME); then here: --wheels wheels"
     )

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import torch
+from devices_made import SIZES, SYSTEMS, TABLE
 from objectives_made import batch_of, system_settings
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import backend_registration
@@ -21,32 +22,14 @@ from ems.objectives.batch import DeviceBatch
 from ems.objectives.system import System
 from ems.train.step import Guard
 
-DEVICE, PIECES, LANGUAGES, PAIRS = "gpu", 50, 3, 40
-LAYERS = {"layers": 2, "width": 16, "heads": 2, "feed_forward": 24, "max_tokens": 20}
-TABLE = {**LAYERS, "layers": 0, "table": 16}
-MARGIN = {"width": 0, "margin": 0.3, "mask_duplicates": True}
-NO_XTR = {"xtr": {"weight": 0}}
-SYSTEMS = {  # name: (sizes, objectives)
-    "EMS": (LAYERS, {}),
-    "no MLP": (LAYERS, {"contrastive": {"width": 0}}),
-    "UGT": (LAYERS, {**NO_XTR, "ugt": {"weight": 1}}),
-    "Lightweight": (
-        LAYERS,
-        {
-            **NO_XTR,
-            "contrastive": {"weight": 0},
-            **{name: {"weight": 1} for name in ("smlm", "align", "similarity")},
-        },
-    ),
-    "matryoshka": (LAYERS, {"matryoshka": {"weight": 1, "dimensions": [4, 8]}}),
-    "a table": (TABLE, {**NO_XTR, "contrastive": MARGIN}),
-    "a table beside layers": ({**LAYERS, "table": 16}, {"contrastive": MARGIN}),
-    "n-grams": ({**TABLE, "ngrams": 100}, {**NO_XTR, "contrastive": MARGIN}),
-    "XTR of some": (LAYERS, {"xtr": {"share": 0.25}}),
-    "XTR distinct": (LAYERS, {"xtr": {"target": "distinct"}}),
-    "XTR sampled": (LAYERS, {"xtr": {"sampled": 20}}),
-    "MLM": (LAYERS, {"mlm": {"weight": 1}}),
+DEVICE, PIECES, LANGUAGES, PAIRS = "gpu", 300, 3, 40
+PIECES_ALONE, MARGIN = {**TABLE, "ngrams": 0}, SYSTEMS["a table"][1]
+MORE = {
+    "pieces": ({**PIECES_ALONE, "layers": 0}, MARGIN),
+    "pieces beside layers": (PIECES_ALONE, {"contrastive": MARGIN["contrastive"]}),  # and XTR
+    "XTR of some": ({}, {"xtr": {"share": 0.25}}),
 }
+ALL = SYSTEMS | MORE
 
 
 def sentences():
@@ -73,7 +56,7 @@ def on_gpu(mode, value):
 
 def step(model, objectives, misplaced):
     """Take a step: forward, backward, the guard, the optimiser."""
-    settings = system_settings(model, objectives)
+    settings = system_settings({**SIZES, "max_tokens": 20, **model}, objectives)
     batch = System(settings, LANGUAGES, PIECES).prepared(batch_of([*sentences()]), 1, 0)
     host = DeviceBatch.of(batch, torch.device("cpu"))
     packing = host.packing  # of true lengths
@@ -112,7 +95,7 @@ class Backend(backend_registration._DummyBackendModule):
 
 def main():
     backend_registration._setup_privateuseone_for_python_backend(DEVICE, Backend())
-    outcomes = {name: outcome(*system) for name, system in SYSTEMS.items()}
+    outcomes = {name: outcome(*system) for name, system in ALL.items()}
     outcomes["misplaced"] = outcome(*SYSTEMS["EMS"], misplaced=True)
     json.dump(outcomes, sys.stdout)
 

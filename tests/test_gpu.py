@@ -424,6 +424,16 @@ def test_some_parts_again_keep_the_figures_of_the_others(stub):
     assert "cases" not in after["laws"]
 
 
+def test_figures_that_are_spoilt_are_one_line(stub):
+    stub.run("--sizes=ems")
+    (stub.report / "figures.json").write_text('{"machine": ')
+    for flags in (("--show=report",), ("--parts=laws",)):
+        output, status = stub.run(*flags)
+        assert status == 1
+        assert re.search(r"figures\.json: .*not valid JSON", output)
+        assert "Traceback" not in output
+
+
 def test_a_machine_that_can_run_nothing_leaves_the_report_that_is_there(stub):
     stub.run("--sizes=ems")
     before = (stub.report / "report.md").read_bytes()
@@ -511,7 +521,8 @@ def waits_of(perf, options, trainer, planted=False):
     job.settings = job.settings.overridden({"model": still})
     steps = perf.steps.our_steps(job, trainer)
     next(steps)
-    with perf.steps.Waits(job.device) as waits:
+    waits = perf.steps.Waits(job.device)
+    with waits.counted():
         next(steps)
         if planted:
             torch.ones(1).item()
