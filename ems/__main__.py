@@ -2,6 +2,6 @@
 
 import sys
 
-from ems.cli import main
+from ems.commands.cli import main
 
 sys.exit(main())

@@ -25,18 +25,18 @@ from typing import Any
 
 import numpy as np
 
-from ems.benchmarks import module
+from ems.base.errors import EmsError
+from ems.base.files import write_json
+from ems.base.garbage import look_rarely
+from ems.bench.retrieval import BLOCK, normalised
+from ems.bench.scores import ENGLISH, read_score_file
 from ems.commands.common import experiment_of, site_settings
-from ems.config import Experiment
-from ems.errors import EmsError
-from ems.evalsets.sets import default_folder, read_bitext
+from ems.commands.flags import Assignment
+from ems.config.experiment import Experiment
+from ems.config.languages import load_languages
+from ems.config.plugins import module
+from ems.corpora.evalsets.sets import default_folder, read_bitext
 from ems.export.code import code_of
-from ems.files import write_json
-from ems.flags import Assignment
-from ems.garbage import look_rarely
-from ems.languages import load_languages
-from ems.retrieval import BLOCK, normalised
-from ems.scores import ENGLISH, read_score_file
 from ems.use.encoder import Encoder
 
 TASKS = {

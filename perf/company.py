@@ -23,8 +23,8 @@ from pathlib import Path
 from measured import say
 from pairs_made import ROOT, SHARED, prepare
 
-from ems.cli import FEW_SPINS, SPINS
-from ems.files import write_json
+from ems.base.files import write_json
+from ems.commands.cli import FEW_SPINS, SPINS
 
 DEFAULT, OURS = "default", "ems"
 SETTINGS: dict[str, dict[str, str]] = {

@@ -22,7 +22,7 @@ import yaml
 from pairs_made import ROOT, SETTINGS, SIZES, load, store_of
 from train_steps import Job, peer_modules
 
-from ems.config import pair_name
+from ems.config.opus import pair_name
 
 K = 4
 SEGMENTED = (("moses", "de"), ("sacremoses", "de"), ("fugashi", "ja"))
@@ -95,7 +95,7 @@ def encode_peer(options: argparse.Namespace, batch: int) -> dict[str, float]:
 
 def segment(options: argparse.Namespace) -> dict[str, float]:
     """Raw lines to words (microseconds a line, by segmenter), and words to pieces."""
-    from ems.segmenters.base import segmenter
+    from ems.text.segmenters.base import segmenter
     from ems.text.subwords import load_vocabulary
 
     processor = load_vocabulary(options.folder / f"{options.pieces}" / "bpe.model")

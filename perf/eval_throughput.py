@@ -28,8 +28,8 @@ from measured import figures, require_peer, require_segmenters, say
 from pairs_made import ROOT, SHARED, SIZES, prepare
 from train_steps import PEER_ENCODER
 
-from ems.files import write_json
-from ems.progress import log
+from ems.base.files import write_json
+from ems.base.progress import log
 
 REPEATS = 3
 PIECES, DEMO_PIECES = 8_000, 1_200

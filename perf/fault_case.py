@@ -18,9 +18,9 @@ import yaml
 from fault_mirror import Mirror, mirror_of
 from pairs_made import ROOT
 
-from ems.errors import EmsError
-from ems.files import sha256_file
-from ems.segmenters.base import check_available
+from ems.base.errors import EmsError
+from ems.base.files import sha256_file
+from ems.text.segmenters.base import check_available
 
 LOOK = 0.1  # seconds between two looks at a run
 # Of results/EXPERIMENT: what differs from run to run (a header's order in `embeddings`).

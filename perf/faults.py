@@ -48,8 +48,8 @@ from fault_kinds import KINDS
 from measured import say
 from pairs_made import ROOT, SHARED
 
-from ems.errors import EmsError
-from ems.files import write_json
+from ems.base.errors import EmsError
+from ems.base.files import write_json
 
 ADVICE = re.compile(r"(?:delete (\S.*?) and )?make it(?: again)?: `([^`]+)`")
 AGAIN = re.compile(r"delete (\S.*?) and run the same command again")

@@ -32,10 +32,10 @@ sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "perf")) if path not in 
 import gpu_wheels  # noqa: E402
 from gpu_report import FAILED, MARK, PARTS, PASSED, STOPPED, Figures, last_line, markdown  # noqa: E402
 
-from ems.errors import REQUEUE, EmsError  # noqa: E402
-from ems.files import read_json, write_json, write_text  # noqa: E402
-from ems.progress import clock  # noqa: E402
-from ems.shapes import mapping, record  # noqa: E402
+from ems.base.errors import REQUEUE, EmsError  # noqa: E402
+from ems.base.files import read_json, write_json, write_text  # noqa: E402
+from ems.base.progress import clock  # noqa: E402
+from ems.base.shapes import mapping, record  # noqa: E402
 
 FIGURES = "figures.json"
 SHAPE = record({key: mapping({}) for key in ("machine", "data", "parts")})

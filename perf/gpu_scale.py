@@ -12,9 +12,10 @@ from pairs_made import ROOT, SIZES, store_of
 from sentencepiece import SentencePieceProcessor
 from train_steps import Job
 
-from ems.config import SystemSettings, load_experiment, load_site
+from ems.config.load import load_experiment, load_site
+from ems.config.systems import SystemSettings
 from ems.model.letters import letters_of
-from ems.objectives.system import System
+from ems.model.objectives.system import System
 from ems.train.batches import Data
 from ems.train.distributed import World
 from ems.train.journal import Journal

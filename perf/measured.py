@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from ems.config import pair_name
-from ems.errors import EmsError
-from ems.garbage import look_rarely
+from ems.base.errors import EmsError
+from ems.base.garbage import look_rarely
+from ems.config.opus import pair_name
 
 if TYPE_CHECKING:
     from ems.corpora.demo.build import Demo
@@ -45,7 +45,7 @@ def require_peer(modules: Iterable[str], extra: str, peer: str = "sentence-trans
 
 def require_segmenters(names: Iterable[str]) -> None:
     """End the program unless each of these segmenters can run here."""
-    from ems.segmenters.base import check_available
+    from ems.text.segmenters.base import check_available
 
     try:
         for name in names:

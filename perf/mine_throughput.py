@@ -23,10 +23,10 @@ from eval_steps import planted, timed
 from measured import figures, require_peer, say
 from pairs_made import ROOT
 
+from ems.base.files import write_json
 from ems.bench.csls import best_pairs
-from ems.files import write_json
-from ems.mine_documents.rounds import Rounds
-from ems.objectives.settings import MiningSettings
+from ems.config.objectives import MiningSettings
+from ems.train.mine_documents.rounds import Rounds
 
 
 @dataclass(frozen=True)

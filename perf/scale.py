@@ -40,8 +40,8 @@ from measured import anon, say
 from scale_lines import BILLION, SAMPLE, Line, extrapolate
 from scale_mirror import CCMATRIX, NLLB, VERSION, pair_counts, write_mirror
 
-from ems.files import write_json
-from ems.languages import load_languages
+from ems.base.files import write_json
+from ems.config.languages import load_languages
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIRS = [100_000, 300_000, 1_000_000, 10_000_000]

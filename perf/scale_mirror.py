@@ -17,9 +17,9 @@ from zlib import crc32
 
 import numpy as np
 
-from ems.config import pair_name
-from ems.languages import load_languages
-from ems.languages.opus import opus_files
+from ems.config.languages import load_languages
+from ems.config.languages.opus import opus_files
+from ems.config.opus import pair_name
 
 NLLB, CCMATRIX = "NLLB", "CCMatrix"
 VERSION = "v1"

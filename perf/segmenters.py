@@ -21,12 +21,12 @@ from measured import demo_lines, require_segmenters, say
 from text_steps import ROOT, real_lines
 from text_throughput import cpu_seconds
 
-from ems.config import pair_name
-from ems.files import read_lines, write_json
-from ems.languages import load_languages
-from ems.segmenters.base import defaults
+from ems.base.files import read_lines, write_json
+from ems.config.languages import load_languages
+from ems.config.opus import pair_name
 from ems.text.bulk import segment_tsv, tools
 from ems.text.normalise import tidy_lines
+from ems.text.segmenters.base import defaults
 
 DEMO_LANGUAGES = ("de", "en")
 

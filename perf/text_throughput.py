@@ -30,8 +30,8 @@ from typing import Any
 from measured import figures, require_segmenters, say
 from text_steps import MEASURED, ROOT, SCALES, Work, prepare
 
+from ems.base.files import write_json
 from ems.corpora.moses import read_pairs
-from ems.files import write_json
 
 STAGES = ("clean", "segment", "sample", "encode")
 OTHERS = ("perl", "plain")
@@ -47,7 +47,7 @@ def inside(name: str, folder: Path, scale: int) -> None:
     import ems.shards.writer
     import ems.text.bulk
     import ems.text.clean  # noqa: F401
-    from ems.segmenters.base import segmenter
+    from ems.text.segmenters.base import segmenter
 
     work = Work(folder)
     if name in ("segment", "plain"):  # dictionaries

@@ -36,7 +36,7 @@ from pathlib import Path
 
 import psutil
 
-from ems.progress import Progress
+from ems.base.progress import Progress
 
 MANY = 256  # CPUs: all jobs that the profile allows run at once
 FEW = 8  # CPUs where each job starts its Snakemake: what a training asks for

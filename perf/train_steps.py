@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ems.config import SystemSettings
+from ems.config.model import EncoderSettings
+from ems.config.systems import SystemSettings
 from ems.model.adam import Adam
-from ems.model.settings import EncoderSettings
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.contrastive import in_batch_loss
-from ems.objectives.system import System
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.contrastive import in_batch_loss
+from ems.model.objectives.system import System
 from ems.shards.reader import PairStore
 from ems.train.batches import AHEAD, drawn
 from ems.train.memory import keep_freed

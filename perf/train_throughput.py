@@ -25,11 +25,11 @@ from pairs_made import DEMO_SIZE, ROOT, SHARED, SIZES, prepare, store_of
 from torch.overrides import TorchFunctionMode
 from train_steps import OURS, PEER_ENCODER, PEER_TRAINER, TRAINERS, Job
 
-from ems.errors import EmsError
-from ems.files import write_json
+from ems.base.errors import EmsError
+from ems.base.files import write_json
+from ems.config.train import TrainSettings
 from ems.model.device import check_precision, choose_device
-from ems.objectives.system import System
-from ems.train.settings import TrainSettings
+from ems.model.objectives.system import System
 from ems.train.speed import StepFlops, peak_flops
 
 REPEATS = 3

@@ -29,10 +29,10 @@ from pairs_made import ROOT
 from safetensors.torch import save_file
 from use_steps import PEERS, PRECISIONS, RUNS, Figures, Options, write_planted
 
-from ems.encode import SentenceEncoder
-from ems.files import ENCODER, VOCABULARY, read_json, sha256_file, visible_files, write_json
+from ems.base.files import ENCODER, VOCABULARY, read_json, sha256_file, visible_files, write_json
+from ems.base.sizes import Sizes
+from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
-from ems.sizes import Sizes
 
 LOADS = {
     "ours": ("model", "from ems import Encoder; Encoder({!r}, 'cpu')"),

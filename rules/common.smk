@@ -11,17 +11,19 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from ems.bench.encoders import model_files
-from ems.benchmarks import benchmark, benchmarks, sets_of
-from ems.config import EMBEDDED, SHARED, stage_hash
+from ems.config.plugins import benchmark, benchmarks, sets_of
+from ems.config.experiment import EMBEDDED
+from ems.config.systems import SHARED
+from ems.config.stages import stage_hash
 from ems.config.experiment import MULTIWAY, WIKIPEDIA
 from ems.corpora.locations import text_file
 from ems.corpora.own import own_files
 from ems.corpora.slots import PLANNED
-from ems.errors import EmsError
-from ems.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
-from ems.garbage import look_rarely
-from ems.orphan import VARIABLE
-from ems.job_modules import (
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
+from ems.base.garbage import look_rarely
+from ems.base.orphan import VARIABLE
+from ems.workflow.job_modules import (
     bench_modules,
     demo_modules,
     evalkeys_modules,
@@ -30,7 +32,7 @@ from ems.job_modules import (
     source_of,
     table_modules,
 )
-from ems.plan import (
+from ems.workflow.plan import (
     check_cluster,
     check_queue,
     check_times,
@@ -39,7 +41,7 @@ from ems.plan import (
     plans_jobs,
     segments_elsewhere,
 )
-from ems.settings import CODE, LABEL, NAME
+from ems.config.settings import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, captions, made_of, outputs_of, scores, times_of
 from ems.train import AFRESH

@@ -21,7 +21,7 @@ rule mine:
         runtime=lambda wildcards, attempt: 720 * attempt,
         gpu=one_gpu,
     params:
-        **stage("mine", ["ems.mine_documents"], "system"),
+        **stage("mine", ["ems.train.mine_documents"], "system"),
         model=lambda wildcards, input: str(Path(input.model).parent),
         out=folder_of_output,
         state=f"{RESULTS}/state/mine/{{system}}",
@@ -120,7 +120,7 @@ rule fit:
         runtime=lambda wildcards, attempt: 240 * attempt,
         gpu=one_gpu,
     params:
-        **stage("fit", ["ems.ngrams"], "system"),
+        **stage("fit", ["ems.model.char_ngrams"], "system"),
         out=folder_of_output,
         folders=lambda wildcards, input: [
             word

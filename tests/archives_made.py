@@ -7,7 +7,7 @@ import stat
 import tarfile
 import zipfile
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 
 TARS = {"tar": "w", "tar.gz": "w:gz", "tar.bz2": "w:bz2"}
 SINGLES = {"gz": gzip.compress, "bz2": bz2.compress}

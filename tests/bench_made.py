@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from experiments_made import MINIMAL, Settings
 
+from ems.base.errors import EmsError
 from ems.bench.registry import evaluate
-from ems.errors import EmsError
-from ems.scores import read_score_file
+from ems.bench.scores import read_score_file
 
 # --- scoring
 

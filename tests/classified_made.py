@@ -6,8 +6,8 @@ import numpy as np
 from bench_made import scored
 from experiments_made import MINIMAL, Settings, changed
 
-from ems.benchmarks import benchmark, module
-from ems.evalsets.documents import Place, sentences
+from ems.config.plugins import benchmark, module
+from ems.corpora.evalsets.documents import Place, sentences
 
 WIDTH = 16
 QUICK = {"seeds": 2, "epochs": 40, "hidden": [6], "dropout": 0, "learning_rate": 0.03}

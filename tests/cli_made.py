@@ -12,10 +12,10 @@ from typing import get_args, get_origin
 
 from conftest import ROOT
 
-from ems.cli import main
+from ems.base.outputs import Writes
 from ems.commands import COMMANDS
-from ems.flags import REQUIRED, Choices, Mark, flags_of
-from ems.outputs import Writes
+from ems.commands.cli import main
+from ems.commands.flags import REQUIRED, Choices, Mark, flags_of
 
 
 class Cli:
@@ -32,7 +32,7 @@ class Cli:
         """Return what a call prints on stdout and stderr; it must exit with `expect`."""
         words = list(map(str, arguments))
         if self.own_process:
-            command = [sys.executable, "-m", "ems.cli", *words]
+            command = [sys.executable, "-m", "ems.commands.cli", *words]
             done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
             assert done.returncode == expect, done.stderr
             return done.stdout, done.stderr
@@ -47,7 +47,7 @@ class Cli:
 
     def start(self, *arguments, **options):
         """Start a call in a process of its own."""
-        command = [sys.executable, "-m", "ems.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "ems.commands.cli", *map(str, arguments)]
         return subprocess.Popen(command, cwd=self.folder, **options)
 
     def kill_once(self, condition, *arguments):

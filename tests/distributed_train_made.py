@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from ems import cli
+from ems.commands import cli
 from ems.train import job as training
 from ems.train import verification
 from ems.train.distributed import joined

@@ -9,8 +9,8 @@ from contexts_made import write_documents
 from shards_made import sentence
 from text_made import tiny
 
+from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus
-from ems.corpora.settings import Split
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
 

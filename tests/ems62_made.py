@@ -5,7 +5,7 @@ import json
 import evalsets_made as made
 from mirror_made import translations, write_flores, write_lines, write_sib, write_tatoeba
 
-from ems.languages import load_languages
+from ems.config.languages import load_languages
 
 PAIRS = 12  # in each file
 TOPICS = ("entertainment", "geography", "health", "politics", "science/technology", "sports")

@@ -5,7 +5,7 @@ import json
 import archives_made
 from mirror_made import write_lines
 
-from ems.files import sha256_file
+from ems.base.files import sha256_file
 
 XNLI_COLUMNS = ["language", "gold_label", "sentence1_binary_parse", "sentence1", "sentence2"]
 XNLI_COLUMNS += ["promptID", "pairID", "genre", "match"]

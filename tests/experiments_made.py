@@ -8,9 +8,10 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from ems.config import load_experiment, load_site, stage_hash
-from ems.errors import EmsError
-from ems.plan import plan
+from ems.base.errors import EmsError
+from ems.config.load import load_experiment, load_site
+from ems.config.stages import stage_hash
+from ems.workflow.plan import plan
 
 MINIMAL = yaml.safe_load("""
 description: the least that an experiment must say

@@ -18,8 +18,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import backend_registration
 
 from ems.model.adam import Adam
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.system import System
 from ems.train.step import Guard
 
 DEVICE, PIECES, LANGUAGES, PAIRS = "gpu", 300, 3, 40

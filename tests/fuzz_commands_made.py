@@ -8,7 +8,7 @@ from fuzz_world_made import NAMES
 from hypothesis import strategies as st
 
 from ems.commands import COMMANDS
-from ems.flags import SHARED, flags_of
+from ems.commands.flags import SHARED, flags_of
 
 # The law asks a command to end. This one ends by a signal: test_serve.py has the laws of its start,
 # of its end and of whatever arrives.

@@ -226,7 +226,7 @@ def _command(words: list[str]) -> int:
         from snakemake.cli import main as snakemake
 
         return snakemake(words[1:]) or 0
-    from ems.cli import main
+    from ems.commands.cli import main
 
     return main(words[1:])
 

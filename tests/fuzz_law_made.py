@@ -15,7 +15,7 @@ from fuzz_values_made import Case
 from fuzz_world_made import Entry, World
 from safetensors.numpy import load_file
 
-from ems.files import state_of
+from ems.base.files import state_of
 
 Listing = dict[str, Entry]
 PROJECT = "outer/project"

@@ -4,10 +4,10 @@ from contexts_made import CONTEXT, OFF, add_documents
 from experiments_made import changed
 from train_made import LANGUAGES, Toy
 
-from ems.mine_documents import job as mining
 from ems.shards.index import read_index
 from ems.train.batches import mined_documents, training_data, validation_pairs
 from ems.train.job import Places, train
+from ems.train.mine_documents import job as mining
 
 STEPS = {"steps": 6, "validate_every": 3, "checkpoint_every": 2}
 MINING = {"sample": 40, "keep": 30, "pairs": 100}

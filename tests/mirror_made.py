@@ -46,10 +46,10 @@ def write_lines(path, lines):
 
 def cut_languages(project, codes, tatoeba):
     """Cut the project's own tables to some languages and codes of Tatoeba, to make "all" little."""
-    path = project.folder / "ems/languages/languages.tsv"
+    path = project.folder / "ems/config/languages/languages.tsv"
     header, *rows = path.read_text(encoding="utf-8").splitlines()
     write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in codes)])
-    write_lines(project.folder / "ems/languages/tatoeba_v1.txt", tatoeba)
+    write_lines(project.folder / "ems/config/languages/tatoeba_v1.txt", tatoeba)
 
 
 def write_opus(mirror, corpus, version, items):

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import torch
 from safetensors.torch import load_file, save_file
 
-from ems.files import sha256_file
+from ems.base.files import sha256_file
+from ems.config.model import EncoderSettings
+from ems.config.text import VocabularySettings
 from ems.model.encoder import Encoder
 from ems.model.letters import letters_of
-from ems.model.settings import EncoderSettings
-from ems.segmenters.base import segmenter as make_segmenter
-from ems.text.settings import VocabularySettings
+from ems.text.segmenters.base import segmenter as make_segmenter
 from ems.text.subwords import load_vocabulary, train_vocabulary
 
 SIZES = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.1}

@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
-from ems.config import SystemSettings
-from ems.model.settings import EncoderSettings
-from ems.objectives.settings import Objectives
-from ems.objectives.system import System
+from ems.config.model import EncoderSettings
+from ems.config.objectives import Objectives
+from ems.config.systems import SystemSettings
+from ems.config.train import TrainSettings
+from ems.model.objectives.system import System
 from ems.shards.reader import Batch
-from ems.train.settings import TrainSettings
 
 
 def system_settings(model, objectives, train=None):

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 from safetensors.numpy import save_file
 
-from ems.benchmarks import benchmarks, has, module
+from ems.config.plugins import benchmarks, has, module
 from ems.tables.engine import Declaration, write_systems
 
 EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights

@@ -12,7 +12,7 @@ from experiments_made import REAL, Settings, edited, hashes
 from mirror_made import translations, write_flores, write_sib, write_tatoeba
 from own_made import write_form
 
-from ems.files import read_json
+from ems.base.files import read_json
 
 THREE = REAL | {
     "languages": ["de", "fr", "ja"],

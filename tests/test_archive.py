@@ -23,10 +23,10 @@ from archives_made import (
 )
 from experiments_made import one_line
 
+from ems.base.errors import EmsError
 from ems.corpora.archive import Limits, unpack
 from ems.corpora.moses import count_pairs, read_pairs
 from ems.corpora.packed import BLOCK, LONGEST, SMALL
-from ems.errors import EmsError
 
 FILES = [("top/a.txt", b"first\n" * 1000), ("top/b.bin", bytes(range(256)) * 40), ("c", b"")]
 ARCHIVES = ["zip", *TARS]

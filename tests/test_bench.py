@@ -11,13 +11,13 @@ from experiments_made import MINIMAL, TRAINING_FREE, Settings, edited
 from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
 from results_made import counts, hits, values
 
-from ems import __version__, retrieval
-from ems.bench import task
-from ems.config import stage_hash
+from ems import __version__
+from ems.base.errors import EmsError
+from ems.bench import retrieval, task
+from ems.bench.retrieval import normalised, precision_at_1
+from ems.config.languages import load_tatoeba_codes
+from ems.config.stages import stage_hash
 from ems.corpora.split import part_of_line
-from ems.errors import EmsError
-from ems.languages import load_tatoeba_codes
-from ems.retrieval import normalised, precision_at_1
 
 # --- P@1
 

@@ -11,7 +11,7 @@ from results_made import hits
 
 from ems.benchmarks.xsim.score import errors_of
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
-from ems.settings import plain
+from ems.config.settings import plain
 
 # --- by hand
 

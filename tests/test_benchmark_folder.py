@@ -14,7 +14,7 @@ from experiments_made import MINIMAL, TRAINING_FREE
 from mirror_made import translations, write_lines, write_opus
 from recipes_made import write_files
 
-from ems.scores import read_score_file
+from ems.bench.scores import read_score_file
 
 FOLDER = "extensions/benchmarks/toy"
 TABLE, FIGURE = "results/tables/toy.tex", "results/figures/toy.svg"

@@ -14,10 +14,10 @@ from train_made import MODEL, rows
 from ems.bench import probe
 from ems.bench.nearest import nearest
 from ems.config.page.schema import experiment_schema
+from ems.config.train import TrainSettings
 from ems.text.subwords import quotas
 from ems.train.checkpoint import Keep, _folder, checkpoints
 from ems.train.distributed import dropout_seed
-from ems.train.settings import TrainSettings
 from ems.train.step import learning_rate
 
 SHARED = experiment_schema()["$defs"]

@@ -12,8 +12,8 @@ from results_made import means
 from ems.bench import embedded
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
-from ems.ngrams.encoder import NgramEncoder
-from ems.ngrams.settings import NgramSettings
+from ems.config.ngrams import NgramSettings
+from ems.model.char_ngrams.encoder import NgramEncoder
 
 WIDTH = 5
 GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}

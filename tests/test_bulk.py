@@ -14,13 +14,13 @@ from cli_made import Cli, records, wait_for
 from conftest import needs, write_program
 from shards_made import contents, vocabulary, write_pairs
 
-from ems.errors import EmsError
-from ems.segmenters.base import segmenter
+from ems.base.errors import EmsError
 from ems.shards import writer
 from ems.shards.writer import write_shards
 from ems.text import bulk
 from ems.text.bulk import segment_tsv
 from ems.text.pieces import Piece
+from ems.text.segmenters.base import segmenter
 
 PAIRS, PIECE = 1_000, 50
 JOB = (("en", "fr"), ("none", "none"))  # languages and segmenters

@@ -9,7 +9,7 @@ import pytest
 import torch
 from train_made import LANGUAGES, MAX_TOKENS, contents, train_until
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.shards.reader import PairStore
 from ems.train import checkpoint
 from ems.train.checkpoint import Keep

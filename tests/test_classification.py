@@ -22,6 +22,7 @@ from results_made import by_direction, counts, hits, means
 import ems.benchmarks.cls.data as cls
 import ems.benchmarks.counterfactual.data as counterfactual
 import ems.benchmarks.mldoc.data as mldoc
+from ems.base.errors import EmsError
 from ems.bench.task import Task
 from ems.benchmarks.families import classification
 from ems.benchmarks.families.classification import (
@@ -32,10 +33,9 @@ from ems.benchmarks.families.classification import (
     split_long,
     token_counts,
 )
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place
-from ems.ngrams.encoder import NgramEncoder
-from ems.ngrams.settings import NgramSettings
+from ems.config.ngrams import NgramSettings
+from ems.corpora.evalsets.documents import Document, Place
+from ems.model.char_ngrams.encoder import NgramEncoder
 
 NGRAMS = NgramEncoder(NgramSettings())
 SIX = ("de", "es", "fr", "ja", "ru", "zh")

@@ -11,11 +11,11 @@ from conftest import SHARED, needs
 from mirror_made import moses_of
 from text_made import cleaned, law, tiny
 
+from ems.base.errors import EmsError
 from ems.benchmarks.tatoeba.data import read_language
-from ems.config import Corpus
+from ems.config.experiment import Corpus
+from ems.config.languages import load_languages
 from ems.corpora.moses import read_pairs
-from ems.errors import EmsError
-from ems.languages import load_languages
 from ems.text.clean import capped, merge_reports
 from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
 from ems.text.filters import Report, clean_pairs

@@ -7,8 +7,9 @@ from mirror_made import write_mined, write_zip
 from text_made import cleaned as clean
 from text_made import tiny
 
-from ems.config import Corpus, Split
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.corpus_entries import Split
+from ems.config.experiment import Corpus
 from ems.text.evalkeys import write_keys
 
 PAIR = "en-zh"

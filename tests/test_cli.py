@@ -13,9 +13,9 @@ from cli_made import Cli
 from conftest import ROOT, needs
 from mirror_made import moses_of
 
-from ems.cli import FEW_SPINS, _set_up_log, log
 from ems.commands import COMMANDS
-from ems.flags import Mark, flags_of
+from ems.commands.cli import FEW_SPINS, _set_up_log, log
+from ems.commands.flags import Mark, flags_of
 from ems.text.evalkeys import write_keys
 
 PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
@@ -205,7 +205,9 @@ def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems, monkeypat
 def test_the_command_line_loads_no_heavy_library_before_a_stage_needs_it():
     heavy = ["torch", "sentencepiece", "sacremoses", "jieba", "pandas", "matplotlib", "sklearn"]
     heavy += ["numpy", "jsonschema", "yaml", "ems.config", "ems.benchmarks", "ems.tables.registry"]
-    program = f"import sys, ems.cli; print([name for name in {heavy} if name in sys.modules])"
+    program = (
+        f"import sys, ems.commands.cli; print([name for name in {heavy} if name in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -231,7 +233,9 @@ def encode(ems, model, content, language="en"):
 )
 def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(own, spins):
     """OpenMP itself says what it took when PyTorch loads it."""
-    code = "from ems.cli import main; main(['check', '--experiment', 'tiny']); import torch"
+    code = (
+        "from ems.commands.cli import main; main(['check', '--experiment', 'tiny']); import torch"
+    )
     environment = {**os.environ, "OMP_DISPLAY_ENV": "verbose"}
     environment.pop("OMP_WAIT_POLICY")
     command = [sys.executable, "-c", code]
@@ -276,7 +280,7 @@ def test_a_log_that_cannot_be_written_is_said_once_in_one_line_and_the_job_goes_
 
 def test_onnxruntime_neither_reports_what_a_command_does_nor_leaves_a_file(tmp_path):
     needs(find_spec("onnxruntime"), "onnxruntime is not installed")
-    code = "from ems.cli import main; main(['verify']); import onnxruntime"
+    code = "from ems.commands.cli import main; main(['verify']); import onnxruntime"
     own = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code], env=own, check=True, capture_output=True)
     assert list(tmp_path.rglob("*")) == []

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from ems import cli
-from ems.commands import COMMANDS
-from ems.flags import Bounds, flags_of
+from ems.commands import COMMANDS, cli
+from ems.commands.flags import Bounds, flags_of
 
 NUMBERS = {  # without the bounds of a flag no text is a number for it
     flag.label: (name, flag)

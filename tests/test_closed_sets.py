@@ -9,8 +9,8 @@ import pytest
 from conftest import ROOT, planned
 from mirror_made import write_lines
 
-from ems.config import load_experiment, load_site
-from ems.sources import missing_evalsets
+from ems.config.load import load_experiment, load_site
+from ems.workflow.sources import missing_evalsets
 
 CLOSED = {"ems62": ["mldoc", "cls", "marc", "rcv2"], "lightweight": ["mldoc"]}
 CLOSED["lightweight-released"] = CLOSED["lightweight"]

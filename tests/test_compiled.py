@@ -10,8 +10,8 @@ import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 from train_made import contents, json_rows
 
+from ems.config.model import EncoderSettings
 from ems.model.encoder import ROWS, SHAPES, Encoder
-from ems.model.settings import EncoderSettings
 
 SIZES = {"layers": 2, "width": 16, "heads": 2, "feed_forward": 24, "max_tokens": 20}
 PIECES = 50

@@ -8,10 +8,10 @@ import pytest
 from conftest import ROOT
 from experiments_made import GONE, REAL, SHIPPED, SITE, Settings, edited, shipped
 
-from ems.config import load_site
+from ems.base.errors import EmsError
+from ems.config.load import load_site
+from ems.config.settings import merge, plain
 from ems.corpora.catalogue import check_corpora
-from ems.errors import EmsError
-from ems.settings import merge, plain
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_every_shipped_experiment_loads_and_knows_its_corpora(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_nothing_of_one_experiment_leaks_into_another(name):
     program = (
-        "import sys; from ems.config import load_experiment, load_site; from pathlib import Path\n"
+        "import sys; from ems.config.load import load_experiment, load_site; from pathlib import Path\n"
         "site = load_site(Path('config.yaml'), {'experiment': sys.argv[1]})\n"
         "print(load_experiment(sys.argv[1], site))\n"
     )
@@ -80,7 +80,7 @@ def test_a_file_that_is_no_mapping_is_one_line_with_its_name(project):
 
 
 def test_a_segmenter_that_cannot_run_here_is_told_before_any_job(project, monkeypatch, tmp_path):
-    from ems.segmenters.base import check_available
+    from ems.text.segmenters.base import check_available
 
     check_available.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))

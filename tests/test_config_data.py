@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from experiments_made import DIVIDED, GONE, REAL, Settings, changed_jobs, edited, shipped
 
-from ems.config import UNSEEN
+from ems.config.experiment import UNSEEN
 
 PARTS = {"train": 0.5, "validation": 0.1, "test": 0.4}
 
@@ -140,7 +140,7 @@ def printed(table):
 
 def language_table():
     """The rows of languages.tsv."""
-    text = files("ems.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
+    text = files("ems.config.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 

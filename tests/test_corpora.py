@@ -13,13 +13,13 @@ from experiments_made import one_line
 from https_made import source_of
 from mirror_made import PAIRS, moses, moses_of, zipped
 
+from ems.base.errors import EmsError
 from ems.corpora import moses as moses_module
 from ems.corpora.fetch import fetch_mined, fetch_moses
 from ems.corpora.locations import mined_location, opus_location
 from ems.corpora.moses import count_pairs, members, read_pairs
 from ems.corpora.packed import Budget, Limits
 from ems.corpora.wikimatrix import count_mined, read_mined
-from ems.errors import EmsError
 
 
 def pairs_of(path):

@@ -4,9 +4,9 @@ import pytest
 from experiments_made import REAL, Settings, edited
 from tables_made import SUFFIXES, csv_rows, write_cost
 
-from ems.errors import EmsError
-from ems.plan import has_job
+from ems.base.errors import EmsError
 from ems.tables.costs import STAGES, write_costs_table
+from ems.workflow.plan import has_job
 
 
 def cost_rows(tmp_path):

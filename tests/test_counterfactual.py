@@ -6,8 +6,8 @@ from conftest import SHARED, needs
 from mirror_made import write_lines
 
 import ems.benchmarks.counterfactual.data as counterfactual
-from ems.errors import EmsError
-from ems.evalsets.sets import read_sides, set_files
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.sets import read_sides, set_files
 
 HEADER = "sentence\tis_counterfactual"
 SIZES = {  # train, valid, test: of the demo, and as published

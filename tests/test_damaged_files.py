@@ -31,11 +31,11 @@ from damaged_made import (
 )
 from experiments_made import shipped
 
+from ems.base.damaged import Damaged, advice
+from ems.base.errors import EmsError
 from ems.corpora.content import check_downloads, check_file
 from ems.corpora.moses import count_pairs
-from ems.damaged import Damaged, advice
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
+from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in
 from ems.shards.inspect import verify
 from ems.shards.reader import PairStore

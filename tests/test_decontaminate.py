@@ -7,7 +7,7 @@ from experiments_made import MINIMAL, Settings
 from mirror_made import translations, write_flores, write_opus, write_sib, write_tatoeba
 
 from ems.config.experiment import UNSEEN
-from ems.languages import load_tatoeba_codes
+from ems.config.languages import load_tatoeba_codes
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import eval_files, write_eval_keys
 

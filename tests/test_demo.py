@@ -6,8 +6,8 @@ import pytest
 from conftest import ROOT, needs
 from results_made import means
 
+from ems.bench.scores import UNSEEN, read_score_file
 from ems.corpora.demo import LEAKED_PAIRS
-from ems.scores import UNSEEN, read_score_file
 
 RESULTS = ROOT / "results/demo"
 

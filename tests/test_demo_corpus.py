@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 from text_made import law
 
+from ems.base.files import sha256_file
 from ems.benchmarks.tatoeba.data import read_language
 from ems.corpora.demo import LEAKED_PAIRS
 from ems.corpora.demo.build import build
@@ -18,7 +19,6 @@ from ems.corpora.demo.free import read_free
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES, read_lexicon, read_templates
 from ems.corpora.demo.leak import disguise
 from ems.corpora.moses import read_pairs
-from ems.files import sha256_file
 
 ISO3 = {"de": "deu", "fr": "fra", "es": "spa", "ru": "rus", "zh": "cmn", "ja": "jpn", "ar": "ara"}
 OTHERS = tuple(ISO3)

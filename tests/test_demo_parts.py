@@ -2,10 +2,10 @@
 
 import pytest
 
+from ems.base.errors import EmsError
 from ems.corpora.demo.draw import compose, quotas
 from ems.corpora.demo.free import read_free
 from ems.corpora.demo.grammar import LANGUAGES, compile_template, read_category, read_lexicon
-from ems.errors import EmsError
 
 
 def test_quotas_are_equal_up_to_the_capacities():

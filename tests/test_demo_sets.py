@@ -10,13 +10,13 @@ from itertools import product, takewhile
 import pytest
 from text_made import law
 
-from ems.benchmarks import benchmark, module
+from ems.config.plugins import benchmark, module
 from ems.corpora.demo.build import build
 from ems.corpora.demo.material import Material
 from ems.corpora.demo.mirror import demo_sets
+from ems.corpora.evalsets.documents import Place
 from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
-from ems.evalsets.documents import Place
 
 bucc2018, counterfactual, flores200, marc, ntrex = (
     module(name, "data") for name in ("bucc2018", "counterfactual", "flores200", "marc", "ntrex")

@@ -12,13 +12,14 @@ import ems.benchmarks.marc.data as marc
 import ems.benchmarks.paracrawl.data as paracrawl
 import ems.benchmarks.xnli.data as xnli
 from ems.bench.task import Task
-from ems.benchmarks import benchmark, benchmarks, has, sets
-from ems.config import UNSEEN, stage_hash
+from ems.config.experiment import UNSEEN
+from ems.config.plugins import benchmark, benchmarks, has, sets
+from ems.config.stages import stage_hash
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
+from ems.corpora.evalsets.documents import parts
+from ems.corpora.evalsets.sets import data_files, read_sides
 from ems.corpora.moses import read_pairs
-from ems.evalsets.documents import parts
-from ems.evalsets.sets import data_files, read_sides
-from ems.sources import missing_evalsets
+from ems.workflow.sources import missing_evalsets
 
 PLACES = {  # set -> its folder below the mirror's
     name: benchmark(name).demo or name for name in sets() if has(name, "demo")

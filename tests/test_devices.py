@@ -17,13 +17,13 @@ from sentencepiece import SentencePieceProcessor
 from train_made import LANGUAGES, contents, json_rows, train_into, train_stopped, train_until
 
 from ems.bench.nearest import nearest
-from ems.encode import SentenceEncoder
 from ems.model import packing
+from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
 from ems.model.letters import letters_of
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.fused import Target, kl_loss
-from ems.objectives.system import System
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.fused import Target, kl_loss
+from ems.model.objectives.system import System
 from ems.train import checkpoint
 from ems.train.journal import Journal
 

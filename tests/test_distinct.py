@@ -11,8 +11,8 @@ from experiments_made import MINIMAL, Settings, hashes
 from mirror_made import moses_of
 from text_made import tiny
 
-from ems.config import Corpus
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
 from ems.text import clean as module
 from ems.text.clean import Source, clean_corpus
 from ems.text.distinct import distinct, first_ones

@@ -10,8 +10,8 @@ import torch
 from distributed_made import ROOT, SIZES, step_of_groups, torchrun
 from experiments_made import MINIMAL, Settings, changed
 
-from ems.errors import EmsError
-from ems.objectives.negatives import Groups
+from ems.base.errors import EmsError
+from ems.model.objectives.negatives import Groups
 from ems.train.distributed import World, dropout_seed
 
 

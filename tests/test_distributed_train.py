@@ -20,7 +20,7 @@ from experiments_made import changed
 from safetensors.torch import load_file
 from train_made import BASE, Toy, contents, json_rows, train_until
 
-from ems.errors import REQUEUE
+from ems.base.errors import REQUEUE
 
 SCRIPT = ROOT / "tests" / "distributed_train_made.py"
 NO_DROPOUT = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}

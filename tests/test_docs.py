@@ -11,8 +11,8 @@ import pytest
 from conftest import ROOT, needs
 
 from ems.commands import COMMANDS
+from ems.commands.flags import Mark, flags_of
 from ems.commands.page import PAGE, commands_page
-from ems.flags import Mark, flags_of
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "config/README.md")),

@@ -12,10 +12,10 @@ from experiments_made import REAL, Settings, changed_jobs, edited, hashes
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.demo.stories import CORPUS, LONGEST, SHORTEST, STORIES
 from ems.corpora.plain_text import read_documents
-from ems.plan import plan
-from ems.segmenters.base import package
 from ems.text import wikipedia
 from ems.text.normalise import folded_keys
+from ems.text.segmenters.base import package
+from ems.workflow.plan import plan
 
 OWN = {"name": "Own", "version": "v1", "kind": "documents"}
 SOURCES = {"documents": "texts", "wikipedia": "dumps"}

@@ -10,9 +10,9 @@ import pytest
 from documents_made import CORPUS, cleaned, raw
 from text_made import law
 
+from ems.base.errors import EmsError
 from ems.corpora import packed, plain_text
 from ems.corpora.plain_text import count_documents, decoded, read_documents
-from ems.errors import EmsError
 
 LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"caf\xc3\xa9\r"]
 

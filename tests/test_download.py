@@ -23,9 +23,9 @@ from https_made import (
     wrong_range,
 )
 
+from ems.base.errors import EmsError
 from ems.corpora.fetch import fetch
 from ems.corpora.part import Part, part_path
-from ems.errors import EmsError
 
 PAGE = b"<!DOCTYPE html>\n<html><body>Service unavailable</body></html>\n"
 CUT, REST = cut(100_000), "bytes=100000-"  # what the first attempt brings, what is asked for next

@@ -12,8 +12,8 @@ from cli_made import Cli
 from https_made import CERTIFICATES, CONTENT, PART, File, World, good, https_site, slow
 from mirror_made import zipped
 
+from ems.base.progress import Progress
 from ems.corpora.slots import held, slot
-from ems.progress import Progress
 
 LINES = 60_000
 

@@ -9,11 +9,11 @@ from cli_made import Cli
 from conftest import ROOT
 from experiments_made import REAL, Settings, shipped
 
+from ems.config.languages.opus import opus_files
 from ems.config.yaml12 import load_yaml
 from ems.corpora.catalogue import licence_of
-from ems.downloads import as_csv, as_json, as_text
-from ems.languages.opus import opus_files
 from ems.tables.printed import load_pairs
+from ems.workflow.downloads import as_csv, as_json, as_text
 
 TED = {"name": "TED2020", "version": "v1"}
 WIKI = {"name": "WikiMatrix", "version": "v1"}

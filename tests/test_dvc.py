@@ -10,16 +10,16 @@ import yaml
 from conftest import ROOT, copied, copy_project
 from names_made import NASTY, quoted
 
-from ems.benchmarks import benchmark, benchmarks, sets
-from ems.job_modules import (
+from ems.base.provenance import source_files, source_root
+from ems.config.plugins import benchmark, benchmarks, sets
+from ems.tables.registry import figures, tables
+from ems.workflow.job_modules import (
     bench_modules,
     demo_modules,
     evalkeys_modules,
     figure_modules,
     table_modules,
 )
-from ems.provenance import source_files, source_root
-from ems.tables.registry import figures, tables
 
 SCORES = "results/tiny/metrics/scores.json"
 
@@ -204,7 +204,7 @@ def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path
     assert list(tmp_path.rglob("pwned")) == []
 
 
-FETCHERS = {ROOT / "ems/evalsets"}  # no rule hashes them: an edit must not download again
+FETCHERS = {ROOT / "ems/corpora/evalsets"}  # no rule hashes them: an edit must not download again
 # The package whose imports a stage's source is, by stage of dvc.yaml.
 ENTRIES = {
     "data": [*demo_modules(), "ems.text.wikipedia"],
@@ -213,9 +213,9 @@ ENTRIES = {
         *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
-    "train": ["ems.train", "ems.mine_documents", "ems.ngrams"],
+    "train": ["ems.train", "ems.train.mine_documents", "ems.model.char_ngrams"],
     "tables": [
-        *("ems.bench", "ems.encode", "ems.tables"),
+        *("ems.bench", "ems.model.encode", "ems.tables"),
         *(module for name in benchmarks() for module in bench_modules(name, "fused")),
         *(module for name in tables() for module in table_modules(name)),
         *(module for name in figures() for module in figure_modules(name)),

@@ -10,13 +10,13 @@ import pytest
 import torch
 from models_made import SIZES, write_model
 
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
-from ems.files import sha256_file
+from ems.base.errors import EmsError
+from ems.base.files import sha256_file
+from ems.config.model import EncoderSettings
 from ems.model import embed
 from ems.model.embed import embed_tokens
+from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
-from ems.model.settings import EncoderSettings
 from ems.text.subwords import UNK, load_vocabulary
 
 SEGMENTERS = {"en": "sacremoses", "zh": "jieba", "xx": "none"}

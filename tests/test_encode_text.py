@@ -8,18 +8,19 @@ from types import SimpleNamespace
 from conftest import ROOT
 from safetensors.torch import save_file
 
-from ems.config import Corpus, load_experiment, load_site
-from ems.encode import SentenceEncoder
-from ems.files import sha256_file
+from ems.base.files import sha256_file
+from ems.config.experiment import Corpus
+from ems.config.load import load_experiment, load_site
+from ems.config.model import EncoderSettings
+from ems.config.text import CleanSettings, VocabularySettings
+from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
-from ems.model.settings import EncoderSettings
 from ems.shards.index import shards_in
 from ems.shards.reader import Shard
 from ems.shards.writer import write_shards
 from ems.text.bulk import segment_tsv
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
-from ems.text.settings import CleanSettings, VocabularySettings
 from ems.text.subwords import train_vocabulary, write_sample
 
 SIZES = {"layers": 0, "width": 8, "heads": 1, "feed_forward": 8, "dropout": 0}

@@ -11,13 +11,13 @@ from mirror_made import write_tatoeba
 from models_made import write_command, write_model, write_peer
 from results_made import means
 
+from ems.base.errors import EmsError
 from ems.bench.by_hand import Given, evaluate_by_hand
 from ems.bench.cache import FOLDER
 from ems.bench.registry import evaluate
-from ems.cli import main
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
-from ems.scores import read_score_file
+from ems.bench.scores import read_score_file
+from ems.commands.cli import main
+from ems.model.encode import SentenceEncoder
 
 PAIRS = {
     "deu": [("der hund", "the dog"), ("die katze", "the cat"), ("ein haus", "a house")],

@@ -11,14 +11,14 @@ from conftest import copy_project
 from experiments_made import one_line
 from https_made import source_of
 
-from ems.benchmarks import benchmark, module, sets
-from ems.cli import main
+from ems.commands.cli import main
+from ems.config.plugins import benchmark, module, sets
 from ems.corpora.content import check_file
+from ems.corpora.evalsets import fetch as fetching
+from ems.corpora.evalsets import units as of_units
+from ems.corpora.evalsets.fetch import fetch_evalset
+from ems.corpora.evalsets.units import unit as unit_of
 from ems.corpora.slots import MACHINE
-from ems.evalsets import fetch as fetching
-from ems.evalsets import units as of_units
-from ems.evalsets.fetch import fetch_evalset
-from ems.evalsets.units import unit as unit_of
 
 FLORES = {
     "flores200_dataset/dev/deu_Latn.dev": b"eins\nzwei\n",
@@ -311,7 +311,7 @@ def test_the_command_of_a_checkout_fetches_by_the_table_that_lies_in_it(tmp_path
     documented = unit_of("xnli", "xnli").sha256
     project.edit("ems/benchmarks/xnli/units.tsv", documented, sha256)
     words = ("--evalset", "xnli", "--source", str(tmp_path / "mirror"), "--code", "xnli")
-    project.run("python", "-m", "ems.cli", "fetch-evalset", *words, "--out", "out")
+    project.run("python", "-m", "ems.commands.cli", "fetch-evalset", *words, "--out", "out")
     assert (project.folder / "out" / "xnli.manifest.json").is_file()
 
 

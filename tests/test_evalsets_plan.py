@@ -9,12 +9,12 @@ from conftest import copy_project
 from experiments_made import GONE, MINIMAL, Settings, edited
 from mirror_made import write_flores, write_lines
 
-from ems.benchmarks import benchmark, module, sets
-from ems.config import stage_hash
 from ems.config.page.schema import experiment_schema
-from ems.evalsets.sets import data_files, set_files, unit_source
-from ems.sources import missing_evalsets
+from ems.config.plugins import benchmark, module, sets
+from ems.config.stages import stage_hash
+from ems.corpora.evalsets.sets import data_files, set_files, unit_source
 from ems.text.evalkeys import eval_files, write_eval_keys
+from ems.workflow.sources import missing_evalsets
 
 NEW = ("bucc2018", "xnli", "pawsx", "xsimpp", "cls", "marc", "mldoc", "rcv2", "paracrawl")
 NEW += ("counterfactual",)

@@ -8,10 +8,10 @@ from conftest import SHARED, needs
 from experiments_made import MINIMAL, Settings, one_line
 from mirror_made import write_lines, write_opus
 
-from ems.benchmarks import module
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, parts, sentences
-from ems.evalsets.sets import data_files, read_bitext, read_sides
+from ems.base.errors import EmsError
+from ems.config.plugins import module
+from ems.corpora.evalsets.documents import Document, parts, sentences
+from ems.corpora.evalsets.sets import data_files, read_bitext, read_sides
 
 NAMES = ("bucc2018", "cls", "flores200", "marc", "mldoc", "paracrawl", "pawsx", "rcv2", "sib200")
 bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, sib200 = (

@@ -16,13 +16,13 @@ from mirror_made import write_tatoeba
 from models_made import write_model
 from safetensors import SafetensorError
 
-from ems.cli import main
+from ems.commands.cli import main
 from ems.corpora.demo.free import read_free
-from ems.encode import SentenceEncoder
 from ems.export import folder as of_folder
 from ems.export import onnx, tokenizer, verify
 from ems.export.tokenizer import make_tokenizer
 from ems.model import tensors
+from ems.model.encode import SentenceEncoder
 from ems.text.subwords import UNK
 
 TEXT = [text for sentence in read_free() for text in sentence.values()]

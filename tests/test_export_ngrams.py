@@ -15,11 +15,11 @@ from conftest import ROOT
 from models_made import write_model
 
 from ems import Encoder
-from ems.cli import main
+from ems.base.errors import EmsError
+from ems.commands.cli import main
 from ems.corpora.demo.free import read_free
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
 from ems.export import code, onnx_table
+from ems.model.encode import SentenceEncoder
 
 TEXT = [text for sentence in read_free() for text in sentence.values()]
 ODD = ["a", "?!…", "🙂👍🏽", "  x ", "Ж", "字", "a_b-c/d@e.f", "<pad> <2en>", "x" * 300, "½ ﬁ Å"]

@@ -7,9 +7,9 @@ import pytest
 from scores_made import write_flores, write_scores
 from tables_made import demo_report, pixels, texts, write_lines, write_report
 
+from ems.base.errors import EmsError
 from ems.benchmarks.flores200.table import plot_flores
 from ems.benchmarks.tatoeba.table import plot_tatoeba
-from ems.errors import EmsError
 from ems.tables.canvas import COLOURS, make_figure, settings
 from ems.tables.curves import plot_curves, plot_curves_in_time
 from ems.tables.labels import place_labels

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json, write_text
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, read_json, sha256_file, write_json, write_text
 
 
 def any_folder(folder):
@@ -126,7 +126,7 @@ def test_text_keeps_its_line_ends_and_a_checksum_is_that_of_the_bytes(tmp_path):
 def test_what_a_killed_writer_left_is_gone_after_the_next_write(tmp_path):
     target = tmp_path / "x[1].txt"  # brackets mean something in a glob
     program = (
-        "import os, sys; from pathlib import Path; from ems.files import atomic_path\n"
+        "import os, sys; from pathlib import Path; from ems.base.files import atomic_path\n"
         "with atomic_path(Path(sys.argv[1])) as temporary:\n"
         "    temporary.write_text('half'); os._exit(9)\n"
     )

@@ -10,7 +10,7 @@ import pytest
 import regex
 from text_made import tiny
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.text import filters as module
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.normalise import folded_keys, keys_function, plain_key, tidier, tidy, tidy_lines

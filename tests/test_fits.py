@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from train_made import MODEL
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.train.memory import check_fits
 
 LARGE = {"model": {**MODEL, "width": 32768, "layers": 100, "feed_forward": 131072}}

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ems import follow as module
-from ems.cli import main
-from ems.errors import EmsError
-from ems.follow import follow
+from ems.base.errors import EmsError
+from ems.commands.cli import main
+from ems.tables import follow as module
+from ems.tables.follow import follow
 
 ROWS = [
     {"part": "validation", "step": 0, "pairs": 0, "xtr": 5.0, "total": 5.0, "p1": 1.0},

@@ -14,12 +14,12 @@ from conftest import ROOT, copied, copy_project
 from forecast_made import entries, typed
 from tables_made import write_cost
 
-from ems.cli import main
-from ems.config import load_experiment, load_site
-from ems.errors import EmsError
-from ems.files import read_table
-from ems.forecast.nodes import nodes_here, obstacles
-from ems.forecast.rates import (
+from ems.base.errors import EmsError
+from ems.base.files import read_table
+from ems.commands.cli import main
+from ems.config.load import load_experiment, load_site
+from ems.workflow.forecast.nodes import nodes_here, obstacles
+from ems.workflow.forecast.rates import (
     SHRINK,
     START,
     Gpu,
@@ -27,9 +27,9 @@ from ems.forecast.rates import (
     shipped_rates,
     shipped_rows,
 )
-from ems.forecast.report import forecast
-from ems.forecast.requests import job_of, planned_jobs, request_of
-from ems.forecast.work import Learning, Workload
+from ems.workflow.forecast.report import forecast
+from ems.workflow.forecast.requests import job_of, planned_jobs, request_of
+from ems.workflow.forecast.work import Learning, Workload
 
 SITE = {  # a cluster's own names
     "default-resources": {"slurm_partition": "cpus", "slurm_account": "lab"},
@@ -297,13 +297,15 @@ def test_a_partition_that_must_be_named_is_warned_of_and_memory_need_not_be_aske
 
 def test_what_check_says_of_nodes(here, sinfo, monkeypatch):
     jobs = planned_jobs("tiny", ["slurm"])
-    monkeypatch.setattr("ems.forecast.report.planned_jobs", lambda *_: jobs)  # seconds each
+    monkeypatch.setattr(
+        "ems.workflow.forecast.report.planned_jobs", lambda *_: jobs
+    )  # seconds each
     sinfo(f"echo '{NODES}'")
     assert "node" not in total_and_after(forecast(*settings(), ["slurm"]))
     sinfo("echo 'only*|1|1|500|(null)|infinite'")
     text = total_and_after(forecast(*settings(), ["slurm"]))
     assert re.search(r"WARNING: train: asks for 1 node of \d+ CPUs, [\d,]+ MB; the default", text)
-    monkeypatch.setattr("ems.forecast.nodes.SECONDS", 0.1)
+    monkeypatch.setattr("ems.workflow.forecast.nodes.SECONDS", 0.1)
     for line, reason in {
         "echo no; echo controller >&2; exit 1": "sinfo says: controller",
         "exit 1": "exit status 1",

@@ -17,18 +17,18 @@ from mirror_made import translations, write_lines, write_tatoeba
 from models_made import write_model
 from safetensors.numpy import load_file, save_file
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import sha256_file
 from ems.bench.by_hand import Given, evaluate_by_hand
 from ems.bench.encoders import make_encoder, model_files
-from ems.config import SystemSettings
-from ems.damaged import Damaged
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
-from ems.files import sha256_file
-from ems.ngrams.encoder import NgramEncoder
-from ems.ngrams.features import PLACES, count_idf
-from ems.ngrams.fit import POWERS_TRIED, WEIGHTS_TRIED, Sources, fit, grid
-from ems.ngrams.fused import FusedEncoder
-from ems.ngrams.settings import NgramSettings
+from ems.config.ngrams import NgramSettings
+from ems.config.systems import SystemSettings
+from ems.model.char_ngrams.encoder import NgramEncoder
+from ems.model.char_ngrams.features import PLACES, count_idf
+from ems.model.char_ngrams.fit import POWERS_TRIED, WEIGHTS_TRIED, Sources, fit, grid
+from ems.model.char_ngrams.fused import FusedEncoder
+from ems.model.encode import SentenceEncoder
 from ems.use.encoder import Encoder
 
 SYSTEMS = {

@@ -537,7 +537,7 @@ def test_a_step_waits_for_no_gpu(perf, measured, trainer):
 def test_a_wait_is_noticed(perf, measured):
     """A guard for the law above. XTR of some sentences waits for the number of their labels."""
     assert waits_of(perf, measured, "ems", planted=True) == {"elsewhere": 1}
-    assert "ems/objectives/fused.py" in waits_of(perf, measured, "ems-quarter")
+    assert "ems/model/objectives/fused.py" in waits_of(perf, measured, "ems-quarter")
 
 
 @pytest.mark.parametrize(

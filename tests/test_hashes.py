@@ -1,23 +1,26 @@
 """Laws of the hashes: one changes when what a job reads does, and only then."""
 
+import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 from experiments_made import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
 
-from ems import provenance as source
-from ems.benchmarks import benchmarks
+from ems.base import provenance as source
 from ems.config import opus as config_opus
-from ems.job_modules import (
+from ems.config.languages import opus
+from ems.config.plugins import benchmarks
+from ems.workflow.job_modules import (
     bench_modules,
     demo_modules,
     evalkeys_modules,
     figure_modules,
     table_modules,
 )
-from ems.languages import opus
 
 
 @pytest.fixture
@@ -42,7 +45,7 @@ NTREX, OF_GERMAN, OF_JAPANESE = (
 CLEAN = {name for name in OF_GERMAN | OF_JAPANESE if name.startswith("clean")}
 SEGMENT = (OF_GERMAN | OF_JAPANESE) - CLEAN
 VOCABULARY = {"vocabulary shared"}
-FILTER = {"filter": str(ROOT / "ems/interop/ems_score.json"), "corpora": ["Tatoeba"]}
+FILTER = {"filter": str(ROOT / "ems/use/ems_score.json"), "corpora": ["Tatoeba"]}
 FILTER |= {"parameters": {"MODEL": "model"}}
 EDITS = [
     ("description", "another", set()),
@@ -192,10 +195,18 @@ def of_benchmarks(*modules):
 
 def test_the_source_of_a_stage_is_what_it_imports_and_nothing_else():
     files = of("ems.train")
-    assert {"train/job.py", "model/encoder.py", "objectives/fused.py", "shards/reader.py"} <= files
-    assert {"config/__init__.py", "languages/languages.tsv"} <= files
+    assert {"train/job.py", "model/encoder.py", "shards/reader.py"} <= files
+    assert "model/objectives/fused.py" in files
     folders = {name.split("/")[0] for name in files}
-    assert not folders & {"tables", "bench", "corpora", "cli.py", "errors.py", "progress.py"}
+    assert folders == {
+        "base",
+        "bench",
+        "model",
+        "shards",
+        "text",
+        "train",
+    }  # of settings the values count
+    assert not files & {"base/errors.py", "base/progress.py"}
     files = of("ems.tables")
     assert any(name.startswith("tables/printed/") and name.endswith(".csv") for name in files)
     assert not any(name.startswith(("train/", "model/")) for name in files)
@@ -204,13 +215,6 @@ def test_the_source_of_a_stage_is_what_it_imports_and_nothing_else():
 def test_no_stage_depends_on_the_counts_of_opus_but_on_the_files_that_they_make_it_read(
     project, monkeypatch
 ):
-    root = source.source_root()
-    for stage in ("text.clean", "shards.writer", "train", "bench"):
-        files = of(f"ems.{stage}")
-        assert "languages/opus.py" in files
-        assert {f"languages/{name}" for name in ("languages.tsv", "opus_codes.tsv")} <= files
-        assert not {"languages/opus.tsv.xz"} & files
-        assert (root / "languages" / "opus.tsv.xz").is_file()
     before = hashes(project.load(REAL))
     known = {name: opus.OpusFile(1, 1) for name in ("de-en", "de_at-en", "en-ja")}
     monkeypatch.setattr(config_opus, "opus_files", lambda *_: known)
@@ -234,7 +238,7 @@ OF_BENCHMARKS = [  # modules of a job -> their files in the folders of benchmark
     (table_modules("sib200"), "sib200/__init__.py sib200/table.py"),
     (table_modules("bucc_missed"), "bucc2018/__init__.py bucc2018/table.py bucc2018/missed.py"),
     (table_modules("corpora"), ""),
-    (["ems.train", "ems.text.clean", "ems.text.bulk", "ems.shards.writer", "ems.encode"], ""),
+    (["ems.train", "ems.text.clean", "ems.text.bulk", "ems.shards.writer", "ems.model.encode"], ""),
 ]
 
 
@@ -273,33 +277,75 @@ def forgetful():
 
 
 IMPORTS = {
-    "from ems.a import b": "a b",
-    "import os, ems.a": "a",
-    "if x:\n    from ems.a import (\n        b,  # (why)\n        c,\n    )": "a b c",
-    "from ems.a import \\\n    b": "a b",
-    "x = 1; import ems.a": "a",
-    "if x: from ems.a import b": "a b",
-    "from ems import a, errors": "a",
+    "from ems.a import b": {"ems.a b"},
+    "import os, ems.a": {"ems.a"},
+    "if x:\n    from ems.a import (\n        b,  # (why)\n        c,\n    )": {
+        "ems.a b",
+        "ems.a c",
+    },
+    "from ems.a import \\\n    b": {"ems.a b"},
+    "x = 1; import ems.a": {"ems.a"},
+    "if x: from ems.a import b": {"ems.a b"},
+    "from ems import a, errors": {"ems a", "ems errors"},
 }
 
 
 @pytest.mark.parametrize("text", IMPORTS)
-def test_an_import_is_seen_wherever_it_stands(text, tmp_path):
-    path = tmp_path / "module.py"
-    path.write_text(f'"""Words."""\n\n{text}\n')
-    expected = {f"ems.{name}" for name in IMPORTS[text].split()}
-    seen = {name.replace("ems.a.", "ems.") for name in source._imports(path)}
-    assert seen == expected
+def test_an_import_is_seen_wherever_it_stands(text):
+    imports = source.scan(f'"""Words."""\n\n{text}\n').imports
+    assert {f"{module} {name}".strip() for module, name in imports} == IMPORTS[text]
 
 
-def test_reading_only_the_imports_of_a_file_misses_none(monkeypatch):
-    paths = sorted((ROOT / "ems").rglob("*.py"))
-    quick = {path: set(source._imports(path)) for path in paths}
-    monkeypatch.setattr(source, "_BOTH", re.compile(""))  # parse all of each file
-    source._imports.cache_clear()
-    assert len(paths) > 300
-    assert [path for path in paths if not quick[path] >= set(source._imports(path))] == []
-    source._imports.cache_clear()
+def parsed(text):
+    """What Python makes of a source without its docstrings and imports, and the imports of ems."""
+    tree, imports = ast.parse(text), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imports |= {(node.module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            imports |= {(alias.name, "") for alias in node.names}
+        if ast.get_docstring(node) if isinstance(node, DOCUMENTED) else None:
+            node.body[0] = ast.Pass()
+        for name in ("body", "orelse"):
+            body = getattr(node, name, None)
+            if isinstance(body, list):
+                plain = [ast.Pass() if isinstance(each, IMPORT) else each for each in body]
+                setattr(node, name, plain)
+    return ast.dump(tree), {each for each in imports if each[0].split(".")[0] == "ems"}
+
+
+DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+IMPORT = (ast.Import, ast.ImportFrom)
+
+
+def filled(code):
+    """The code with `pass` in a body that had nothing but a docstring."""
+    lines = code.replace("\0", "\n").split("\n")
+    while True:
+        try:
+            ast.parse("\n".join(lines))
+            return "\n".join(lines)
+        except IndentationError as error:
+            head = int(re.search(r"on line (\d+)", str(error))[1])
+            indent = len(lines[head - 1]) - len(lines[head - 1].lstrip())
+            after = max(head, min(len(lines), (error.lineno or len(lines)) - 1))
+            lines.insert(after, " " * (indent + 1) + "pass")
+
+
+def test_what_is_scanned_of_a_file_is_what_python_parses():
+    """Comments, docstrings and blank lines go, and nothing else; no import is missed."""
+    for path in sorted((ROOT / "ems").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        code = source.without_prose(text)
+        tree, imports = parsed(text)
+        assert set(source.scan(text).imports) == imports, path
+        assert nodes(parsed(filled(code))[0]) == nodes(tree), path
+        kinds = {token.type for token in tokenize.generate_tokens(io.StringIO(code).readline)}
+        assert tokenize.COMMENT not in kinds, path
+
+
+def nodes(tree):
+    return tree.replace("Pass(), ", "").replace(", Pass()", "").replace("Pass()", "")
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -307,14 +353,14 @@ def test_a_module_of_the_project_is_source_as_one_of_ems_is(tmp_path, monkeypatc
     folder = tmp_path / "extensions" / "benchmarks" / "toy"
     folder.mkdir(parents=True)
     (folder / "score.py").write_text("import ems.benchmarks.toy.data\n")
-    (folder / "data.py").write_text("import ems.errors\n")
+    (folder / "data.py").write_text("import ems.base.errors\n")
     (folder / "score.tsv").write_text("of score.py\n")
     (folder / "units.tsv").write_text("of the fetcher\n")
     monkeypatch.chdir(tmp_path)
     names = {path.name for path in source.source_files("ems.benchmarks.toy.score")}
     assert names == {"score.py", "data.py", "score.tsv"}
     before = source.source_hash("ems.benchmarks.toy.score")
-    (folder / "data.py").write_text("import ems.damaged\n")
+    (folder / "data.py").write_text("import ems.base.errors\nadded = 1\n")
     forget()
     assert source.source_hash("ems.benchmarks.toy.score") != before
 
@@ -322,9 +368,9 @@ def test_a_module_of_the_project_is_source_as_one_of_ems_is(tmp_path, monkeypatc
 FILES = {  # of a little `ems` whose stage `a` reaches b, c and d, but not e
     "__init__.py": "",
     "errors.py": "class E: ...\n",
-    "progress.py": "import ems.errors\n",
+    "progress.py": "import ems.base.errors\n",
     "a/__init__.py": "",
-    "a/one.py": "from ems.b import thing\nfrom ems.errors import E\n",
+    "a/one.py": "from ems.b import thing\nfrom ems.base.errors import E\n",
     "a/table.tsv": "x\ty\n",
     "a/data/deep.csv": "1\n",
     "a/notes.md": "about\n",
@@ -335,7 +381,7 @@ FILES = {  # of a little `ems` whose stage `a` reaches b, c and d, but not e
     "c/__init__.py": "",
     "c/three.py": "import numpy\nimport ems.a.one\n",
     "c/four.py": "",
-    "d.py": "from ems.progress import p\n",
+    "d.py": "from ems.base.progress import p\n",
     "e.py": "import ems.a\n",
 }
 REACHED = {"a/__init__.py", "a/one.py", "a/table.tsv", "a/data/deep.csv", "b.py", "d.py"}
@@ -356,9 +402,38 @@ def test_one_more_byte_or_file_changes_the_hash_of_the_stages_that_reach_it_by_i
     forget()
     assert source.source_hash("ems.a") == before
     with open(tmp_path / name, "a") as file:
-        file.write("\n")
+        file.write("added = 1\n")
     forget()
     assert (source.source_hash("ems.a") != before) == (name in {*REACHED, "a/new.py"})
+
+
+EDITED = {  # of b.py: another text -> whether the stage runs again
+    '# a\ndef f():  # b\n    return g(1)\n\n\n\ndef g(x):\n    "C."\n    return x   \n': False,
+    '"""Words."""\n\ndef f():\n    return g(1)\n\ndef g(x):\n    return x': False,
+    "def g(x):\n    return x\n\ndef f():\n    return g(1)\n": False,  # the other way round
+    "from ems.c import g\n\ndef f():\n    return g(1)\n": False,  # moved to c
+    "def f():\n    return g(2)\n\ndef g(x):\n    return x\n": True,  # a constant
+    "def f():\n    return g(1)\n\ndef g(x):\n    return 'x'\n": True,
+    "def f():\n    return g(1)\n": True,
+    "from math import floor as g\ndef f():\n    return g(1)\n\ndef g(x):\n    return x\n": True,
+}
+
+
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize("text", EDITED)
+def test_words_and_the_file_of_a_function_count_for_nothing_but_what_it_does(
+    tmp_path, monkeypatch, text
+):
+    monkeypatch.setattr(source, "source_root", lambda: tmp_path)
+    (tmp_path / "a.py").write_text("import ems.b\nimport ems.c\n")
+    (tmp_path / "c.py").write_text("C = 1\n")
+    (tmp_path / "b.py").write_text("def f():\n    return g(1)\n\ndef g(x):\n    return x\n")
+    before = source.source_hash("ems.a")
+    if text.startswith("from ems.c"):
+        (tmp_path / "c.py").write_text("C = 1\n\ndef g(x):\n    return x\n")
+    (tmp_path / "b.py").write_text(text)
+    forget()
+    assert (source.source_hash("ems.a") != before) == EDITED[text]
 
 
 def test_a_name_of_any_bytes_has_a_hash():

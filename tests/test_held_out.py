@@ -13,7 +13,7 @@ from mirror_made import translations, write_opus, write_tatoeba
 from text_made import law
 from train_made import rows
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import held_out_files, write_eval_keys, write_keys
 

@@ -13,7 +13,7 @@ from conftest import ROOT, needs
 from models_made import write_model
 from recipes_made import COMMAND, INTEROP, commands, program, section, write_files
 
-from ems.cli import main
+from ems.commands.cli import main
 from ems.corpora.demo.free import read_free
 from ems.use.encoder import Encoder
 from ems.use.pairs import score
@@ -147,7 +147,7 @@ FALSE = """
     filterfalse: true
     filters:
     - EmsFilter: {model: exports/ems, threshold: 0.8}
-      module: ems.interop.opusfilter
+      module: ems.use.opusfilter
 """
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from ems.base.errors import EmsError
+from ems.base.files import read_json
 from ems.benchmarks.cls.data import _label
 from ems.benchmarks.marc.data import read_split
 from ems.benchmarks.xnli.data import read_all
-from ems.errors import EmsError
-from ems.files import read_json
 from ems.tables.losses import read_losses
 from ems.train.checkpoint import _rows
 

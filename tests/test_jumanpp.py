@@ -18,9 +18,9 @@ from tools_made import (
     characters,
 )
 
-from ems.errors import EmsError
-from ems.segmenters import jumanpp as jumanpp_module
-from ems.segmenters.base import segmenter
+from ems.base.errors import EmsError
+from ems.text.segmenters import jumanpp as jumanpp_module
+from ems.text.segmenters.base import segmenter
 
 LINES = [
     *NASTY,

@@ -72,7 +72,7 @@ def imports(text):
 
 
 def part(module):
-    """The part of ems that a module belongs to: "text" of ems.text.clean, "cli" of ems.cli."""
+    """The part of ems that a module belongs to: "text" of ems.text.clean, "cli" of that."""
     first, *_, last = module.split(".")[1:] * 2
     if module.startswith("ems.benchmarks.families."):
         return "benchmarks.families"
@@ -144,15 +144,15 @@ FORBIDDEN = {  # a source -> what ems never does in it
 
 
 def test_the_checks_of_this_file_see_what_they_look_for():
-    inside = "def f():\n    from ems.train.loop import train\n    from ems import cli\n"
-    assert wrong_ways("text", inside + "import ems.errors, ems.text.tsv") == ["train", "cli"]
-    assert wrong_ways("retrieval", "import ems.encode") == ["encode"]  # not sideways either
+    inside = "def f():\n    from ems.train.loop import train\n    from ems.commands import cli\n"
+    assert wrong_ways("text", inside + "import ems.base.errors, ems.text.tsv") == ["train", "cli"]
+    assert wrong_ways("retrieval", "import ems.model.encode") == ["encode"]  # not sideways either
     scores = "import ems.benchmarks.xnli.score"
     assert wrong_ways("benchmarks.data", scores) == ["benchmarks.score"]
     assert wrong_ways("benchmarks.table", f"{scores}, ems.benchmarks.xnli") == []
     assert package("ems/benchmarks/bucc2018/missed.py") == "benchmarks.table"
     assert package("ems/benchmarks/mldoc/__init__.py") == "benchmarks"
-    typed = "if TYPE_CHECKING:\n    import ems.cli\n"
+    typed = "if TYPE_CHECKING:\n    import ems.commands.cli\n"
     assert wrong_ways("text", typed) == []
     assert imports("from . import x\nfrom .y import z") == [".", ".y"]
     assert {text: forbidden(text) for text in FORBIDDEN} == FORBIDDEN

@@ -17,14 +17,14 @@ from models_made import write_model
 from packaging.requirements import Requirement
 from serve_made import Served
 
-from ems.encode import SentenceEncoder
-from ems.model.settings import EncoderSettings
-from ems.sizes import Sizes
+from ems.base.sizes import Sizes
+from ems.config.model import EncoderSettings
+from ems.model.encode import SentenceEncoder
 from ems.text.normalise import without_format
 
 LIGHT = {"numpy", "safetensors", "sentencepiece", "torch"}
 HEAVY = ["pydantic", "regex", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
-OURS = ["ems.config", "ems.settings", "ems.train", "ems.benchmarks"]
+OURS = ["ems.config", "ems.config.settings", "ems.train", "ems.benchmarks"]
 LINES = ["Kalo mi\u00ad ne.", "Ne ru so.", "\u200bmi"]
 PROGRAM = f"""
 import sys

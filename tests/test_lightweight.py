@@ -10,9 +10,9 @@ from mirror_made import translations, write_opus, write_tatoeba
 from train_made import LANGUAGES, MODEL, Toy
 
 from ems.bench.registry import evaluate
+from ems.config.settings import plain
 from ems.config.yaml12 import load_yaml
-from ems.encode import SentenceEncoder
-from ems.settings import plain
+from ems.model.encode import SentenceEncoder
 from ems.shards.reader import PairStore
 from ems.train.batches import Data
 from ems.train.job import Places, train

@@ -11,7 +11,7 @@ import pytest
 from shards_made import vocabulary
 
 from ems import batches
-from ems.files import sha256_file
+from ems.base.files import sha256_file
 from ems.shards.writer import write_shards
 from ems.text.filters import Report, clean_pairs
 from ems.text.tsv import read_columns, read_tsv

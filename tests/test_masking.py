@@ -5,8 +5,8 @@ import pytest
 import torch
 from objectives_made import batch_of, system_settings
 
-from ems.objectives.masking import Masker, Pieces, sentence_keys
-from ems.objectives.system import System
+from ems.model.objectives.masking import Masker, Pieces, sentence_keys
+from ems.model.objectives.system import System
 from ems.shards.reader import Batch
 from ems.text.subwords import MASK
 

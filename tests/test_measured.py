@@ -17,7 +17,7 @@ HEAVY_PARENT = (
 WITH_CHILD = """
 import subprocess, sys
 from pathlib import Path
-from ems.costs import measured
+from ems.base.costs import measured
 
 own, child = (int(text) for text in sys.argv[1:3])
 with measured("work", Path("costs.json")):
@@ -66,7 +66,7 @@ def test_a_stage_that_fails_leaves_no_costs(ems, stage):
 
 
 def test_the_memory_of_a_stage_does_not_start_at_that_of_whoever_started_it(ems):
-    command = ["-m", "ems.cli", "check", "--experiment", "tiny", "--costs", "costs.json"]
+    command = ["-m", "ems.commands.cli", "check", "--experiment", "tiny", "--costs", "costs.json"]
     heavy = [sys.executable, "-c", HEAVY_PARENT, "500", sys.executable, *command]
     subprocess.run(heavy, cwd=ems.folder, check=True, capture_output=True)
     memory = read(ems.folder / "costs.json")["max_rss_mb"]

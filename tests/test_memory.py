@@ -12,8 +12,8 @@ import pytest
 import torch
 from conftest import ROOT
 
+from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
-from ems.model.settings import EncoderSettings
 from ems.train.memory import InParts
 
 PIECES = 30

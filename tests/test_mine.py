@@ -16,18 +16,18 @@ from mined_made import COHERENCE, MINING, made_toy, mined, trained
 from safetensors.torch import load_file, save_file
 from train_made import LANGUAGES, Killed, contents, rows
 
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
-from ems.mine_documents import job
-from ems.mine_documents.known import share_right
-from ems.mine_documents.rounds import Rounds
+from ems.base.errors import EmsError
+from ems.config.objectives import MiningSettings
 from ems.model.embed import embed_tokens
-from ems.objectives.settings import MiningSettings
+from ems.model.encode import SentenceEncoder
 from ems.shards import inspect
 from ems.shards.documents import DocumentStore
 from ems.shards.index import read_index, shards_of
 from ems.shards.mined import MinedPairs, MinedStore
-from ems.trained import validated
+from ems.train.mine_documents import job
+from ems.train.mine_documents.known import share_right
+from ems.train.mine_documents.rounds import Rounds
+from ems.train.trained import validated
 
 SEED, LIMIT, K = 3, 30, 2
 

@@ -14,8 +14,8 @@ from itertools import groupby
 import pytest
 from tools_made import NASTY, _look_for_the_tools_anew, usable  # noqa: F401
 
-from ems.segmenters import moses_fast
-from ems.segmenters.base import segmenter
+from ems.text.segmenters import moses_fast
+from ems.text.segmenters.base import segmenter
 
 FOLDER = files("mosestokenizer").joinpath("nonbreaking_prefixes")
 FILES = sorted(path.name.partition(".")[2] for path in FOLDER.iterdir() if path.name[0] == "n")
@@ -193,7 +193,7 @@ def table(kinds):
 def test_its_characters_are_those_of_perl():
     usable("moses", "en")
     version, kinds = of_perl()
-    text = files("ems.segmenters").joinpath("moses_fast.txt").read_text()
+    text = files("ems.text.segmenters").joinpath("moses_fast.txt").read_text()
     ours = text.partition("\n\n")[2]
     if version == "14.0.0":
         assert ours == table(kinds)

@@ -16,10 +16,10 @@ from conftest import ROOT, SHARED, made_once, needs
 from models_made import write_model
 from sklearn.metrics import f1_score
 
-from ems.cli import main
+from ems.bench.scores import read_score_file
+from ems.commands.cli import main
+from ems.config.languages import load_languages
 from ems.corpora.demo.free import read_free
-from ems.languages import load_languages
-from ems.scores import read_score_file
 
 SCRIPT = ROOT / "envs/mteb_offline.py"
 TEXT = [text for sentence in read_free() for text in sentence.values()]

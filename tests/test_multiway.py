@@ -21,9 +21,9 @@ from multiway_made import (
 )
 from own_made import write_form
 
-from ems.config import stage_hash
-from ems.errors import EmsError
-from ems.files import read_json
+from ems.base.errors import EmsError
+from ems.base.files import read_json
+from ems.config.stages import stage_hash
 from ems.shards.index import TRAIN, read_index
 from ems.shards.several import write_several
 from ems.text import multiway

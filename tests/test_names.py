@@ -7,11 +7,11 @@ from cli_made import Cli
 from conftest import Project
 from experiments_made import REAL, SITE, Settings, edited, parts_of
 
+from ems.base.errors import EmsError
 from ems.config.file import experiment_model
 from ems.config.page.schema import experiment_schema, site_schema
+from ems.config.settings import checked
 from ems.config.site import site_model
-from ems.errors import EmsError
-from ems.settings import checked
 
 EVIL = ["..", ".", ".a", "-x", "_a", "a/b", "../../x", "/a", "a b", "a;b", "$(touch pwned)"]
 EVIL += ["`a`", "a'b", 'a"b', "a%b", "{x}", "a\nb", "\na", "a\n", "a\r", "a\0", "a\\", "ü", ""]

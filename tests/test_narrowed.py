@@ -12,9 +12,9 @@ from safetensors.numpy import load_file
 from shards_made import contents, unpacked
 
 from ems.bench.registry import evaluate
-from ems.ngrams.encoder import NgramEncoder
-from ems.ngrams.settings import NgramSettings
-from ems.scores import read_score_file
+from ems.bench.scores import read_score_file
+from ems.config.ngrams import NgramSettings
+from ems.model.char_ngrams.encoder import NgramEncoder
 from ems.shards.index import write_index
 from ems.shards.reader import PairStore
 
@@ -162,7 +162,7 @@ def test_all_of_the_corpus_is_the_corpus_and_a_little_of_it_is_one_pair(toy):
 
 def run_train(toy, folder, system):
     """`ems train`, as the workflow calls it; the model folder."""
-    command = [sys.executable, "-m", "ems.cli", "train", "--experiment", "mine"]
+    command = [sys.executable, "-m", "ems.commands.cli", "train", "--experiment", "mine"]
     command += ["--system", system, "--shards", toy.index(), "--vocabulary", toy.vocabulary]
     command += ["--out", folder / "model", "--state", folder / "state", "--log", folder / "log"]
     done = subprocess.run(command, cwd=toy.folder, capture_output=True, text=True)

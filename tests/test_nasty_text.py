@@ -12,10 +12,10 @@ from text_made import cleaned as cleaned_lines
 from text_made import tiny
 from tools_made import _look_for_the_tools_anew, usable  # noqa: F401
 
-from ems.config import Corpus
-from ems.errors import EmsError
-from ems.segmenters.base import names, segmenter
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
 from ems.text.evalkeys import write_keys
+from ems.text.segmenters.base import names, segmenter
 
 PAIR = "en-ja"
 LONG = 1 << 18

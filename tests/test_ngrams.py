@@ -10,11 +10,11 @@ import sentencepiece
 import torch
 from anyascii import anyascii
 
+from ems.base.sizes import Sizes
+from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
 from ems.model.letters import letters_of
 from ems.model.ngrams import LONGEST, Ngrams
-from ems.model.settings import EncoderSettings
-from ems.sizes import Sizes
 
 LINES = [
     "moscow is big, isn't it?",

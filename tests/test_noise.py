@@ -12,14 +12,14 @@ from models_made import write_model
 from own_made import write_form
 from text_made import cleaned, tiny
 
-from ems.config import Corpus
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
+from ems.config.text import CleanSettings, CommandFilter, LanguageFilter, SimilarityFilter
 from ems.corpora.own import own_files
-from ems.errors import EmsError
 from ems.text.commands import check_commands
 from ems.text.evalkeys import write_keys
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.language import MACROLANGUAGES, Identifier, unknown
-from ems.text.settings import CleanSettings, CommandFilter, LanguageFilter, SimilarityFilter
 from ems.use.encoder import Encoder
 from ems.use.pairs import score
 
@@ -81,7 +81,7 @@ def test_what_is_no_language_and_a_language_that_is_not_known_stay(lid):
 
 
 def test_every_language_of_the_table_is_known_and_its_own_macrolanguage_stays(lid):
-    from ems.languages import load_languages
+    from ems.config.languages import load_languages
 
     assert unknown(load_languages()) == []
     croatian = "Djeca se poslije škole igraju u vrtu i čekaju roditelje."
@@ -237,7 +237,7 @@ def test_a_filter_of_other_corpora_leaves_this_one_alone(tmp_path):
 
 
 def test_our_own_filter_is_a_filter():
-    own = str(ROOT / "ems/interop/ems_score.json")
+    own = str(ROOT / "ems/use/ems_score.json")
     filters = [CommandFilter(filter=own, parameters={"MODEL": "m", "THRESHOLD": 0.7})]
     (command,) = check_commands(CleanSettings(commands=filters))
     assert command.reason == "ems_score.json"

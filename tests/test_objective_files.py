@@ -11,14 +11,14 @@ from recipes_made import files
 from safetensors.torch import load_file
 from train_made import rows
 
-from ems import objectives
+from ems.base.errors import EmsError
+from ems.base.provenance import source_files
 from ems.config.file import experiment_model, overrides_model
+from ems.config.objectives import Objectives, Weighted, objectives_model
+from ems.config.settings import with_fields
 from ems.config.systems import trained_model
-from ems.errors import EmsError
-from ems.objectives.settings import Objectives, Weighted, objectives_model
-from ems.objectives.system import System, load_objective, load_objectives
-from ems.provenance import source_files
-from ems.settings import with_fields
+from ems.model import objectives
+from ems.model.objectives.system import System, load_objective, load_objectives
 from ems.train.job import Places, train
 
 TOY = files("An objective")["extensions/objectives/toy.py"]
@@ -28,7 +28,7 @@ WITH_TOY = {"toy": {"weight": 1, "power": 2}}
 
 @pytest.fixture
 def _toy_file(tmp_path, monkeypatch):
-    """The toy objective in a folder that the package `ems.objectives` looks into as well."""
+    """The toy objective in a folder that the package `ems.model.objectives` looks into as well."""
     folder = tmp_path / "objectives"
     folder.mkdir()
     (folder / "toy.py").write_text(TOY)
@@ -39,7 +39,7 @@ def _toy_file(tmp_path, monkeypatch):
     yield
     for model in models:
         model.cache_clear()
-    sys.modules.pop("ems.objectives.toy", None)
+    sys.modules.pop("ems.model.objectives.toy", None)
 
 
 @pytest.mark.usefixtures("_toy_file")
@@ -88,7 +88,7 @@ def test_the_order_of_the_keys_of_an_experiment_is_not_that_of_the_sums(backward
 
 def test_the_source_of_training_holds_every_objective_by_its_file():
     sources = set(source_files("ems.train"))
-    assert {ROOT / "ems/objectives" / f"{name}.py" for name in NAMES} <= sources
+    assert {ROOT / "ems/model/objectives" / f"{name}.py" for name in NAMES} <= sources
 
 
 def test_the_trainer_names_no_objective():
@@ -97,4 +97,4 @@ def test_the_trainer_names_no_objective():
         words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
         assert not words & set(NAMES), path
-        assert not imported & {f"ems.objectives.{name}" for name in NAMES}, path
+        assert not imported & {f"ems.model.objectives.{name}" for name in NAMES}, path

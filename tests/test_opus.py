@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 from experiments_made import REAL, Settings, edited, one_line
 
-from ems.config import stage_settings
+from ems.base.errors import EmsError
+from ems.config.languages import load_languages
+from ems.config.languages import opus as facts
+from ems.config.languages.opus import OpusFile, opus_codes, opus_files, opus_releases
+from ems.config.stages import stage_settings
 from ems.corpora.catalogue import NOISE, catalogue, versions_of
 from ems.corpora.opus_database import packaged_database, update_table
-from ems.errors import EmsError
-from ems.languages import load_languages
-from ems.languages import opus as facts
-from ems.languages.opus import OpusFile, opus_codes, opus_files, opus_releases
 
 TED = {"name": "TED2020", "version": "v1"}
 SUBTITLES = {"name": "OpenSubtitles", "version": "v2018"}

@@ -20,9 +20,9 @@ from conftest import needs
 from experiments_made import REAL, Settings, edited, one_line
 from mirror_made import zipped
 
+from ems.base.errors import EmsError
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch_moses
-from ems.errors import EmsError
 
 API = "https://opus.nlpl.eu/opusapi"
 STORE = "https://object.pouta.csc.fi/OPUS-"

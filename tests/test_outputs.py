@@ -13,12 +13,12 @@ import pytest
 from cli_made import arguments_of, reads
 from conftest import ROOT
 
-from ems.cli import main
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, write_text
+from ems.base.outputs import Writes
 from ems.commands import COMMANDS
-from ems.errors import EmsError
-from ems.files import atomic_path, write_text
-from ems.flags import flags_of
-from ems.outputs import Writes
+from ems.commands.cli import main
+from ems.commands.flags import flags_of
 from ems.shards.writer import write_shards
 
 KEPT = "keep me"
@@ -191,7 +191,7 @@ def test_a_kill_between_two_renames_leaves_no_part_of_a_folder_under_its_name(
     def killed(path, *_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ems.files.shutil.rmtree", killed)
+    monkeypatch.setattr("ems.base.files.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
     monkeypatch.undo()

@@ -5,8 +5,8 @@ from conftest import Project
 from experiments_made import Settings
 from snakemake.cli import parse_config
 
-from ems.errors import EmsError
-from ems.plan import plan
+from ems.base.errors import EmsError
+from ems.workflow.plan import plan
 
 WRONG = {  # as typed -> the key and the value of the message
     **{f"gpus={text}": f"gpus: found {text}" for text in ("nan", "inf", "-inf", "1.5")},

@@ -12,11 +12,11 @@ import pytest
 from own_made import FORMS, packed, write_form
 from text_made import cleaned, tiny
 
-from ems.config import Corpus
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
 from ems.corpora.content import lock_of
 from ems.corpora.own import count_rows, own_files, read_rows
 from ems.corpora.own.rows import LONGEST
-from ems.errors import EmsError
 from ems.text.evalkeys import write_keys
 
 ROWS = [("Guten Tag", "Bonjour"), ("Zwei „Wörter“", "deux « mots »"), ("Ja\u2028nein", "oui")]

@@ -18,13 +18,14 @@ from mirror_made import write_tatoeba
 from models_made import write_command, write_model, write_peer
 from results_made import values
 
+from ems.base.errors import EmsError
+from ems.base.provenance import source_hash
 from ems.bench import peers
 from ems.bench.encoders import MODULES, make_encoder, model_files
 from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
-from ems.config import SystemSettings, stage_hash
 from ems.config.file import Kind
-from ems.errors import EmsError
-from ems.provenance import source_hash
+from ems.config.stages import stage_hash
+from ems.config.systems import SystemSettings
 
 LINES = ["ab  cab", "a\u2028b", "", "dad", "fe\u0301e"]
 TIDY = ["ab cab", "a b", "", "dad", "f\u00e9e"]
@@ -310,7 +311,7 @@ def test_the_files_of_a_system_are_those_whose_change_makes_it_stale(tmp_path, m
 
 def test_every_kind_has_an_encoder_and_its_source_a_hash():
     assert set(get_args(Kind)) == set(MODULES)
-    assert source_hash("ems.bench.peers") != source_hash("ems.encode")
+    assert source_hash("ems.bench.peers") != source_hash("ems.model.encode")
 
 
 def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():

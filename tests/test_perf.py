@@ -18,10 +18,10 @@ from mirror_made import write_lines
 from models_made import write_model
 from tools_made import runs
 
+from ems.base.errors import EmsError
+from ems.config.languages import load_languages
+from ems.config.languages.opus import opus_files
 from ems.corpora.moses import count_pairs
-from ems.errors import EmsError
-from ems.languages import load_languages
-from ems.languages.opus import opus_files
 from ems.model.device import check_precision
 
 NUMBER = r"(\d+(?:\.\d+)?)"

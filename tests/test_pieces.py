@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.text import pieces as engine
 from ems.text.pieces import cut, done_pieces
 

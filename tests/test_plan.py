@@ -11,9 +11,16 @@ import pytest
 from experiments_made import REAL, Settings, edited
 from names_made import ON_SLURM
 
-from ems.errors import EmsError
-from ems.plan import check_cluster, check_queue, check_times, plan, plans_jobs, segments_elsewhere
-from ems.segmenters.base import check_available
+from ems.base.errors import EmsError
+from ems.text.segmenters.base import check_available
+from ems.workflow.plan import (
+    check_cluster,
+    check_queue,
+    check_times,
+    plan,
+    plans_jobs,
+    segments_elsewhere,
+)
 
 
 @pytest.fixture
@@ -87,7 +94,7 @@ def test_results_from_the_future_are_refused_but_not_for_some_minutes(tmp_path, 
 @pytest.fixture
 def submitting(tmp_path, monkeypatch):
     """A folder of settings, on a machine that has `sbatch`."""
-    monkeypatch.setattr("ems.plan.shutil.which", lambda name: name)
+    monkeypatch.setattr("ems.workflow.plan.shutil.which", lambda name: name)
     return Settings(tmp_path, REAL)
 
 

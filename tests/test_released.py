@@ -20,10 +20,10 @@ from released_made import (
     write_vocabulary,
 )
 
-from ems.cli import main
-from ems.encode import MODEL, SentenceEncoder
-from ems.errors import EmsError
-from ems.files import read_json
+from ems.base.errors import EmsError
+from ems.base.files import read_json
+from ems.commands.cli import main
+from ems.model.encode import MODEL, SentenceEncoder
 from ems.model.released import sizes
 
 LINES = ["kalo mine", "ne ru so ti kalo mine va", "va", "Ne RU so ti va lo mi ka kalo mine so so"]

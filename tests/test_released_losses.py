@@ -25,16 +25,16 @@ from released_made import (
     write_vocabulary,
 )
 
-from ems.cli import main
-from ems.encode import MODEL
-from ems.errors import EmsError
-from ems.files import read_json
-from ems.objectives.masking import Masker, Pieces
-from ems.settings import plain
+from ems.base.errors import EmsError
+from ems.base.files import read_json
+from ems.commands.cli import main
+from ems.config.settings import plain
+from ems.model.encode import MODEL
+from ems.model.objectives.masking import Masker, Pieces
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.trained import validated
+from ems.train.trained import validated
 
 PAIRS = [  # de, en
     ("kalo mine so", "ne ru"),

@@ -5,8 +5,8 @@ from conftest import needs
 from experiments_made import MINIMAL, Settings, edited
 from train_made import contents, json_rows, train_into
 
-from ems.config import stage_hash
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.stages import stage_hash
 from ems.train import scalars as module
 from ems.train.job import Places, train
 from ems.train.scalars import rounded, scalars

@@ -15,7 +15,7 @@ import pytest
 from cli_made import Cli
 from models_made import write_model
 
-from ems.cli import main
+from ems.commands.cli import main
 from ems.use.encoder import Encoder
 from ems.use.pairs import mine, score
 
@@ -29,7 +29,7 @@ def model(tmp_path_factory):
 
 
 def ems(model, *flags, name="score"):
-    return [sys.executable, "-m", "ems.cli", name, "--model", str(model), *flags]
+    return [sys.executable, "-m", "ems.commands.cli", name, "--model", str(model), *flags]
 
 
 def piped(model, content, *flags, status=0):

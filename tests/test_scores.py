@@ -10,10 +10,10 @@ from results_made import hits, values
 from scipy.stats import binom
 from scores_made import row, write_file
 
-from ems.errors import EmsError
-from ems.hits import interval, packed, unpacked
-from ems.scores import Result, Score, read_score_file, write_scores
-from ems.shapes import TEXT
+from ems.base.errors import EmsError
+from ems.base.shapes import TEXT
+from ems.bench.hits import interval, packed, unpacked
+from ems.bench.scores import Result, Score, read_score_file, write_scores
 
 HEADER = {
     "benchmark": "made",

@@ -15,10 +15,10 @@ from tools_made import (
     usable,
 )
 
-from ems.errors import EmsError
-from ems.segmenters import mecab_jumandic
-from ems.segmenters.base import names, segmenter
+from ems.base.errors import EmsError
 from ems.text.bulk import segment_tsv
+from ems.text.segmenters import mecab_jumandic
+from ems.text.segmenters.base import names, segmenter
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],

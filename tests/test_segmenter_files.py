@@ -17,11 +17,11 @@ from recipes_made import files, write_files
 from tools_made import _look_for_the_tools_anew  # noqa: F401
 
 from ems import segmenters
-from ems.errors import EmsError
-from ems.job_modules import segment_modules
-from ems.languages import load_languages
-from ems.provenance import source_files
-from ems.segmenters.base import defaults, names, segmenter
+from ems.base.errors import EmsError
+from ems.base.provenance import source_files
+from ems.config.languages import load_languages
+from ems.text.segmenters.base import defaults, names, segmenter
+from ems.workflow.job_modules import segment_modules
 
 ((FILE, TOY),) = files("A segmenter").items()
 ITEMS = [{"en": f"{at} Cats.", "de": f"Katze {at}", "fr": f"Chat {at}."} for at in range(5)]
@@ -91,7 +91,7 @@ def test_a_mistake_in_a_file_is_an_error_that_names_it(tmp_path, monkeypatch, me
     with pytest.raises(EmsError, match=message):
         segmenter(defaults(["de"])["de"], "de")
     for name in MISTAKES[message]:
-        sys.modules.pop(f"ems.segmenters.{name}", None)
+        sys.modules.pop(f"ems.text.segmenters.{name}", None)
         vars(segmenters).pop(name, None)
 
 
@@ -105,9 +105,9 @@ def test_a_segment_job_depends_on_its_own_segmenters_and_encoding_on_all():
 
     def of(*modules):
         paths = {path for module in modules for path in source_files(module)}
-        return {path.stem for path in paths if path.parent == ROOT / "ems/segmenters"}
+        return {path.stem for path in paths if path.parent == ROOT / "ems/text/segmenters"}
 
     assert of(*segment_modules(experiment, "en-zh")) == {"base", "moses", "moses_escaped", "jieba"}
     every = {"__init__", "base", *(name.replace("-", "_") for name in names())}
-    assert of("ems.encode") == every
+    assert of("ems.model.encode") == every
     assert len(every) > 10

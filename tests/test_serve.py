@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from models_made import write_model, write_segmented
 from serve_made import MOST, Served, ask, ask_json
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.use import serve
 from ems.use.answers import INPUTS, LENGTH, LINES, SHOWN, Service
 from ems.use.encoder import Encoder

@@ -7,9 +7,9 @@ import time
 import pytest
 from conftest import ROOT
 
-from ems.damaged import Damaged
-from ems.files import read_json
-from ems.shapes import BELOW, COUNT, PERCENT, TEXT, listing, mapping, misfit, named, record
+from ems.base.damaged import Damaged
+from ems.base.files import read_json
+from ems.base.shapes import BELOW, COUNT, PERCENT, TEXT, listing, mapping, misfit, named, record
 
 SOURCES = sorted((ROOT / "ems").rglob("*.py"))
 # Where text is parsed that is not a whole file: lines of .jsonl, a request, what a process prints.

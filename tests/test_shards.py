@@ -15,7 +15,7 @@ from shards_made import (
     write_shard,
 )
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.shards import words, writer
 from ems.shards.reader import PairStore, Shard
 from ems.shards.writer import write_shards

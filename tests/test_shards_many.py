@@ -14,8 +14,8 @@ import pytest
 from conftest import needs
 from shards_made import LANGUAGES, sentences, unpacked, vocabulary, write_pairs
 
-from ems.cli import main
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.commands.cli import main
 from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore, Shard, allow_open_files
 from ems.shards.writer import write_shards

@@ -10,8 +10,8 @@ from conftest import copied
 from slurm_made import PROFILE, on, once_saved, running, warn
 from train_made import json_rows
 
-from ems.errors import EmsError
-from ems.torchrun import become
+from ems.base.errors import EmsError
+from ems.base.torchrun import become
 
 MODEL = "results/tiny/models/ems"
 LOG = "results/tiny/logs/train/ems.log"

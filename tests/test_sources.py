@@ -7,8 +7,8 @@ from conftest import copy_project
 from experiments_made import REAL, TRAINING_FREE, Settings, edited
 from mirror_made import DOCUMENTS
 
-from ems.errors import EmsError
-from ems.plan import plan, plans_jobs
+from ems.base.errors import EmsError
+from ems.workflow.plan import plan, plans_jobs
 
 DIVIDED = {"NTREX": {"documents": DOCUMENTS, "parts": {"train": 0.5, "test": 0.5}}}
 SOURCES = {name: name for name in ("opus", "wikimatrix", "tatoeba", "flores200", "pawsx")}

@@ -12,11 +12,12 @@ from conftest import SHARED, needs
 from experiments_made import MINIMAL, Settings, edited, one_line
 from mirror_made import DOCUMENTS, translations, write_divided, write_lines
 
+from ems.base.errors import EmsError
 from ems.benchmarks.ntrex.data import read_language
-from ems.config import Split, stage_hash
+from ems.config.corpus_entries import Split
+from ems.config.stages import stage_hash
+from ems.corpora.evalsets.sets import data_files
 from ems.corpora.split import lines_of_part, part_of_line, read_documents
-from ems.errors import EmsError
-from ems.evalsets.sets import data_files
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import eval_files, write_eval_keys
 

@@ -17,8 +17,8 @@ from mirror_made import moses, moses_of, translations, write_zip
 from own_made import write_form
 from text_made import law
 
-from ems.config import stage_hash
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.stages import stage_hash
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import write_keys
 

@@ -26,13 +26,13 @@ from scores_made import (
 from shards_made import vocabulary, write_pairs
 from tables_made import demo_report, write_cost, write_model, write_table
 
+from ems.base.errors import EmsError
+from ems.bench.hits import packed
 from ems.benchmarks.bucc2018.missed import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
 from ems.corpora.fetch import fetch_moses
 from ems.corpora.part import Part, part_path
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
-from ems.hits import packed
+from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in, shards_of, write_index
 from ems.shards.inspect import inspect_folder
 from ems.shards.inspect import verify as verify_shards

@@ -11,7 +11,7 @@ from shards_made import write_numbers as write
 from shards_made import write_shard
 from train_made import LANGUAGES, MAX_TOKENS, Toy
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.shards import checks
 from ems.shards.reader import PairStore, Shard
 

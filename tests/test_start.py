@@ -9,16 +9,16 @@ from experiments_made import one_line
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ems.config import load_experiment, load_site
+from ems.config.languages import load_languages, load_tatoeba_codes
+from ems.config.languages.opus import opus_files, opus_pair, opus_releases
+from ems.config.load import load_experiment, load_site
 from ems.corpora.catalogue import NOISE, UNRATED, about
-from ems.languages import load_languages, load_tatoeba_codes
-from ems.languages.opus import opus_files, opus_pair, opus_releases
-from ems.start.choice import LEAST, choose, shares
-from ems.start.experiment import language_pairs, read_budget, read_languages
-from ems.start.names import find_language, language_of, named_languages, relatives
-from ems.start.recipe import SIZES, size_for, steps_for, validation_of, vocabulary_size
-from ems.start.search import nearest, offers, partners, search
-from ems.start.write import experiment_text
+from ems.workflow.start.choice import LEAST, choose, shares
+from ems.workflow.start.experiment import language_pairs, read_budget, read_languages
+from ems.workflow.start.names import find_language, language_of, named_languages, relatives
+from ems.workflow.start.recipe import SIZES, size_for, steps_for, validation_of, vocabulary_size
+from ems.workflow.start.search import nearest, offers, partners, search
+from ems.workflow.start.write import experiment_text
 
 BASQUE = [("en", "cy"), ("en", "eu"), ("en", "yo")]  # little, more, least
 BUDGET = 600_000

@@ -12,11 +12,11 @@ from sentencepiece import SentencePieceTrainer
 from shards_made import LANGUAGES, WORDS
 from text_made import of_languages
 
+from ems.base.errors import EmsError
 from ems.config.page.schema import experiment_schema
-from ems.errors import EmsError
+from ems.config.text import VocabularySettings, check_vocabulary
 from ems.shards.words import WordEncoder
 from ems.text import subwords
-from ems.text.settings import VocabularySettings, check_vocabulary
 from ems.text.subwords import (
     UNK,
     encode_lines,

@@ -6,15 +6,15 @@ import pytest
 from experiments_made import MINIMAL, SHIPPED, Settings, changed, edited, shipped
 from tables_made import csv_rows, tex_line, write_lines
 
-from ems.config import stage_hash
+from ems.base.errors import EmsError
+from ems.config.model import EncoderSettings
+from ems.config.objectives import Objectives
+from ems.config.settings import plain
+from ems.config.stages import stage_hash
 from ems.config.sweep import written
-from ems.errors import EmsError
-from ems.model.settings import EncoderSettings
-from ems.objectives.settings import Objectives
-from ems.settings import plain
+from ems.config.train import TrainSettings
 from ems.tables.printed import load_grid
 from ems.tables.sweep import write_sweep_table
-from ems.train.settings import TrainSettings
 
 AXES = {
     "model.layers": [2, 6],

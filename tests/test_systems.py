@@ -6,10 +6,10 @@ import torch
 from conftest import ROOT
 from experiments_made import shipped
 
+from ems.config.settings import plain
 from ems.config.yaml12 import load_yaml
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
-from ems.settings import plain
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.system import System
 from ems.shards.reader import Batch
 
 EXPERIMENTS = ["demo-full", "ems62"]

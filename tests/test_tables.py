@@ -10,11 +10,11 @@ from conftest import ROOT
 from scores_made import write_scores
 from tables_made import DECLARED, SEVEN, csv_rows, tex_line, write_table
 
-from ems.errors import EmsError
-from ems.scores import UNSEEN
+from ems.base.errors import EmsError
+from ems.bench.scores import UNSEEN
+from ems.config.tables import Printed
 from ems.tables.printed import load_models, load_pairs
 from ems.tables.registry import figures, tables, timed
-from ems.tables.settings import Printed
 from ems.tables.table import rounded
 
 

@@ -8,8 +8,8 @@ import pytest
 from scores_made import edit, naive_mean, row, write_accuracies, write_flores, write_scores
 from tables_made import csv_rows, pixels, texts, times_file
 
-from ems.errors import EmsError
-from ems.hits import packed
+from ems.base.errors import EmsError
+from ems.bench.hits import packed
 from ems.tables.ablation import SECONDS, write_ablation_table
 from ems.tables.deltas import plot_deltas
 from ems.tables.printed import (

@@ -8,7 +8,7 @@ import re
 import pytest
 from tables_made import csv_rows, demo_report, tex_line, write_model, write_report
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.tables.corpora import (
     human,
     write_corpora_table,

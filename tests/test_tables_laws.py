@@ -22,8 +22,8 @@ from scores_made import (
 )
 from tables_made import SUFFIXES
 
-from ems.benchmarks import benchmarks
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.plugins import benchmarks
 from ems.tables.printed import load_flores_groups
 from ems.tables.registry import Request, tables
 

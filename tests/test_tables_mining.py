@@ -17,8 +17,8 @@ from scores_made import (
 )
 from tables_made import DECLARED, SUFFIXES, csv_rows, tex_line, write_table
 
+from ems.base.errors import EmsError
 from ems.benchmarks.bucc2018.missed import write_missed_table
-from ems.errors import EmsError
 from ems.tables.pdf import compile_pdf
 from ems.tables.printed import AVERAGE, load_table
 from ems.tables.table import rounded

@@ -8,8 +8,8 @@ from conftest import needs
 from scores_made import write_scores
 from tables_made import SEVEN, demo_report, write_cost, write_table
 
-from ems.errors import EmsError
-from ems.files import write_text
+from ems.base.errors import EmsError
+from ems.base.files import write_text
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
 from ems.tables.costs import write_costs_table
 from ems.tables.latex import BETWEEN_BLOCKS, escape, pages, tabular

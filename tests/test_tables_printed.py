@@ -7,7 +7,7 @@ from papers_made import COPIES
 from papers_made import read as rows_of
 from tables_made import MUSE
 
-from ems.languages import load_languages
+from ems.config.languages import load_languages
 from ems.tables.printed import (
     in_paper_order,
     in_table_one_order,

@@ -17,8 +17,8 @@ from papers_made import read
 from scores_made import EUROPARL, write_accuracies, write_retrieval, write_scores
 from tables_made import csv_rows, pixels, texts, times_file, write_cost, write_model, write_report
 
+from ems.base.errors import EmsError
 from ems.config.yaml12 import load_yaml
-from ems.errors import EmsError
 from ems.tables.registry import (
     Request,
     captions,

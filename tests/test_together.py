@@ -10,9 +10,9 @@ from conftest import ROOT
 from scores_made import write_scores
 from tables_made import csv_rows
 
-from ems.cli import main
-from ems.errors import EmsError
-from ems.scores import read_score_file
+from ems.base.errors import EmsError
+from ems.bench.scores import read_score_file
+from ems.commands.cli import main
 from ems.tables.compare import write_comparison
 from ems.tables.metrics import write_metrics
 from ems.tables.selected import write_selected

@@ -13,11 +13,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from train_made import LANGUAGES, contents, rows, train_until
 
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.model import tensors
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
+from ems.model.encode import SentenceEncoder
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.system import System
 from ems.train.identity import claimed
 from ems.train.validate import validate
 

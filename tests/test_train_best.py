@@ -15,7 +15,7 @@ from train_made import (
     weights_of,
 )
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.train import checkpoint, journal
 from ems.train.journal import Journal
 

@@ -8,8 +8,8 @@ from experiments_made import changed, one_line
 from safetensors.torch import load_file
 from train_made import Toy, contents, rows, train_into, train_until
 
-from ems.encode import SentenceEncoder
-from ems.trained import validated
+from ems.model.encode import SentenceEncoder
+from ems.train.trained import validated
 
 LEARNT = [
     ("cross-entropy", 0.6931, 65),

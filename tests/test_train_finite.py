@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from train_made import contents, rows, train_stopped, train_until, weights_of
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.model.adam import Adam
 from ems.train import checkpoint, journal
 from ems.train.journal import Journal

@@ -8,8 +8,8 @@ from safetensors.torch import load_file
 from train_made import LANGUAGES, contents, rows, train_until
 
 from ems.model.device import has_bfloat16
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.system import System
 from ems.train import job
 
 LEARNT = ("model.safetensors", "heads.safetensors", "losses.jsonl")

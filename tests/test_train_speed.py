@@ -13,9 +13,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from train_made import contents, json_rows
 
-from ems.files import sha256_file, write_json
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
+from ems.base.files import sha256_file, write_json
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.system import System
 from ems.shards.reader import Batch, PairStore
 from ems.train import step as step_module
 from ems.train.batches import AHEAD, Data, drawn

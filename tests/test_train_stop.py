@@ -15,7 +15,7 @@ from conftest import ROOT
 from safetensors.torch import load_file
 from train_made import Toy, contents, json_rows, rows, signal_in_step, train_until
 
-from ems.errors import REQUEUE, EmsError
+from ems.base.errors import REQUEUE, EmsError
 from ems.train import checkpoint, journal
 from ems.train.job import Places, train
 from ems.train.step import Trainer
@@ -99,7 +99,16 @@ def test_killed_at_this_point_and_resumed_equals_never_killed(kill, toy, never_k
 def started(toy, folder):
     """`ems train` as a process of its own, in the folder of the toy."""
     toy.experiment(train=LONG)
-    words = [sys.executable, "-m", "ems.cli", "train", "--experiment", "mine", "--system", "ems"]
+    words = [
+        sys.executable,
+        "-m",
+        "ems.commands.cli",
+        "train",
+        "--experiment",
+        "mine",
+        "--system",
+        "ems",
+    ]
     words += ["--shards", toy.index(), "--vocabulary", toy.vocabulary]
     words += ["--out", folder / "model", "--state", folder / "state"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -8,11 +8,11 @@ import pytest
 from safetensors.torch import load_file
 from train_made import contents, json_rows, train_into, train_until
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.train import TrainSettings
 from ems.model.adam import Adam
 from ems.train import journal
 from ems.train.job import Places, train
-from ems.train.settings import TrainSettings
 from ems.train.step import learning_rate
 
 

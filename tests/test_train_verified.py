@@ -11,7 +11,7 @@ import pytest
 from distributed_made import Counted, verification_of
 from train_made import Killed, Toy, contents, train_into, train_until
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.shards.reader import Shard
 from ems.train import journal, verification
 from ems.train.checkpoint import step_of

@@ -18,12 +18,12 @@ from conftest import SHARED, needs
 from models_made import SIZES, write_exported, write_model, write_peer, write_segmented
 from results_made import means
 
+from ems.base.errors import EmsError
+from ems.base.files import state_of
 from ems.bench.nearest import nearest
 from ems.benchmarks.bucc2018.data import read_part
 from ems.benchmarks.families.mining import best_threshold
-from ems.encode import SentenceEncoder
-from ems.errors import EmsError
-from ems.files import state_of
+from ems.model.encode import SentenceEncoder
 from ems.use import mining, stream
 from ems.use.encoder import Encoder
 from ems.use.pairs import mine, score
@@ -155,7 +155,7 @@ def test_a_stream_gives_the_bytes_of_the_file(model, tmp_path):
     write(tmp_path / "lines.txt", LINES)
     ems = Cli(tmp_path, own_process=True)
     ems("encode", "--model", model, "--source", "lines.txt", "--out", "out.npy")
-    command = [sys.executable, "-m", "ems.cli", "encode", "--model", str(model)]
+    command = [sys.executable, "-m", "ems.commands.cli", "encode", "--model", str(model)]
     command += ["--source", "-", "--out", "-"]
     with open(tmp_path / "lines.txt", "rb") as lines:
         done = subprocess.run(command, stdin=lines, capture_output=True, check=True)
@@ -213,7 +213,8 @@ def records(state):
 
 def kill(ems, words, out, done):
     """Start a command and kill it when so many pieces are recorded."""
-    program = f"from ems.use import stream; stream.LINES = 7; import ems.cli; ems.cli.main({words})"
+    program = "from ems.use import stream; stream.LINES = 7; from ems.commands.cli import main"
+    program += f"; main({words})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ems.folder, stderr=-3)
     state, end = state_of(ems.folder / out), time.monotonic() + 120
     while records(state) < done and process.poll() is None:
@@ -256,7 +257,7 @@ def test_what_another_text_or_another_form_has_left_is_not_used(ems, model):
 def test_a_full_disk_is_an_error_and_leaves_no_half_file(model, tmp_path, words):
     write(tmp_path / "lines.txt", LINES * 50)
     write(tmp_path / "pairs.tsv", [f"{line}\t{line}" for line in LINES * 50])
-    words = f"-m ems.cli {words} --model {model}"
+    words = f"-m ems.commands.cli {words} --model {model}"
     command = f"ulimit -f 20; trap '' XFSZ; exec {sys.executable} {words}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
@@ -315,7 +316,7 @@ def test_a_bad_row_keeps_its_place_among_the_scores(ems, model, margin):
 
 
 def test_score_is_a_filter_between_two_pipes(model, tmp_path):
-    command = [sys.executable, "-m", "ems.cli", "score", "--model", str(model)]
+    command = [sys.executable, "-m", "ems.commands.cli", "score", "--model", str(model)]
     content = "".join(f"{row}\n" for row in ROWS)
     done = subprocess.run(
         [*command, "--threshold", "0.9999"], input=content, capture_output=True, text=True

@@ -7,7 +7,7 @@ import torch
 from mirror_made import translations, write_lines
 from train_made import LANGUAGES, MAX_TOKENS
 
-from ems.objectives.system import System
+from ems.model.objectives.system import System
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards

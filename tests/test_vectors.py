@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from conftest import ROOT, needs
 
+from ems.base.errors import EmsError
 from ems.bench.peers import CommandEncoder
-from ems.errors import EmsError
 
 SCRIPT = ROOT / "envs/vectors.py"
 TABLE = {"über": [1.5, -2, 0.25], "ab": [3, 4, 5], "3": [0.1, 0.2, 0.3], "苹果": [7, 0, -7]}

@@ -11,10 +11,10 @@ from cli_made import Cli, records
 from conftest import needs
 from documents_made import END, HEAD, page, write_dump
 
+from ems.base.errors import EmsError
+from ems.base.files import state_of
 from ems.corpora.dumps import check_dump, open_pages, streams
 from ems.corpora.fetch import fetch_dump
-from ems.errors import EmsError
-from ems.files import state_of
 from ems.text import wikipedia
 from ems.text.sentences import splitter
 from ems.text.wikipedia import paragraphs, write_wikipedia

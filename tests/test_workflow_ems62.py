@@ -18,10 +18,10 @@ from ems62_made import PAIRS, sentences, write_evalsets
 from experiments_made import shipped
 from mirror_made import cut_languages, write_mined, write_zip
 
+from ems.config.languages import load_languages, load_tatoeba_codes
+from ems.config.settings import plain
+from ems.corpora.evalsets.sets import units_of
 from ems.corpora.sizes import pair_sizes
-from ems.evalsets.sets import units_of
-from ems.languages import load_languages, load_tatoeba_codes
-from ems.settings import plain
 
 NAME = "ems62"
 ODD = ["en", "de", "fa", "gu", "ja", "ku", "nb", "pt", "ru", "tl", "yo", "zh"]
@@ -127,7 +127,7 @@ def run(tmp_path_factory):
         cut_languages(project, ODD, [c for c in known + UNSEEN if c in load_tatoeba_codes()])
     put_jumanpp(project)
     project.experiment = shipped(NAME, project.folder)
-    codes = (project.folder / "ems/languages/tatoeba_v1.txt").read_text().split()
+    codes = (project.folder / "ems/config/languages/tatoeba_v1.txt").read_text().split()
     tatoeba = {c: sentences([c, "en"], f"benchmark {c}") for c in codes if c != "eng"}
     mirror = project.folder / "mirror"
     write_corpora(mirror, project.experiment, tatoeba)

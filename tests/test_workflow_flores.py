@@ -10,8 +10,8 @@ from conftest import copy_project
 from experiments_made import MINIMAL
 from mirror_made import translations, write_flores, write_lines
 
+from ems.bench.scores import read_score_file
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS
-from ems.scores import read_score_file
 from ems.text.evalkeys import read_eval_keys
 
 FLORES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn"}

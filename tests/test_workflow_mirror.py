@@ -23,8 +23,8 @@ from mirror_made import (
 from names_made import NASTY, quoted
 from results_made import counts
 
+from ems.bench.scores import read_score_file
 from ems.corpora.split import part_of_line
-from ems.scores import read_score_file
 
 TATOEBA = {"deu": "de", "fra": "fr", "nld": "nl", "swh": "sw", "ang": "ang", "yid": "yid"}
 FLORES = {"en": "eng", "de": "deu", "fr": "fra", "nl": "nld", "sw": "swh"}  # + _Latn

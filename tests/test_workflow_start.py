@@ -10,7 +10,7 @@ from https_made import CERTIFICATES
 from mirror_made import write_flores, write_sib, write_tatoeba
 from served_made import BENCHMARKS, made_up, served, shared_text, sources, write_served
 
-from ems.config import load_experiment, load_site
+from ems.config.load import load_experiment, load_site
 
 TEXT = 60  # lines of an evaluation set
 

@@ -6,8 +6,8 @@ import time
 import pytest
 from experiments_made import MINIMAL, Settings, edited
 
+from ems.base.errors import EmsError
 from ems.config.yaml12 import load_yaml
-from ems.errors import EmsError
 
 
 def loaded(folder, text):

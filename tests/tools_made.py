@@ -6,8 +6,8 @@ import unicodedata
 import pytest
 from conftest import needs
 
-from ems.errors import EmsError
-from ems.segmenters.base import check_available, segmenter
+from ems.base.errors import EmsError
+from ems.text.segmenters.base import check_available, segmenter
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from experiments_made import MINIMAL, Settings, changed
 from mirror_made import translations, write_lines
 from safetensors.torch import load_file
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards

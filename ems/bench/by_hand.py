@@ -8,18 +8,19 @@ Nothing is downloaded: what is missing is an error with the command that fetches
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ems.base.errors import EmsError
+from ems.base.files import sha256_file
+from ems.base.provenance import digest
 from ems.bench.cache import FOLDER, cached
 from ems.bench.encoders import make_encoder, model_files
 from ems.bench.registry import evaluate
-from ems.benchmarks import benchmarks, sets_of
-from ems.config import Experiment, SystemSettings
-from ems.encode import DESCRIPTION, describe, has_code
-from ems.errors import EmsError
-from ems.evalsets.sets import data_files, default_folder
-from ems.files import sha256_file
-from ems.ngrams.folder import kind_of, read_description
-from ems.provenance import digest
-from ems.scores import RANGES
+from ems.bench.scores import RANGES
+from ems.config.experiment import Experiment
+from ems.config.plugins import benchmarks, sets_of
+from ems.config.systems import SystemSettings
+from ems.corpora.evalsets.sets import data_files, default_folder
+from ems.model.char_ngrams.folder import kind_of, read_description
+from ems.model.encode import DESCRIPTION, describe, has_code
 
 SHOWN = 3  # files that an error names
 

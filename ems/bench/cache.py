@@ -23,8 +23,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from ems.base.progress import log
 from ems.bench.task import LineEncoder
-from ems.progress import log
 
 FOLDER = "embeddings"  # of results/<experiment>
 SUFFIX, PARTIAL = ".safetensors", ".part"

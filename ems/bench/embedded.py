@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ems.base.errors import EmsError
 from ems.bench.task import Task
-from ems.errors import EmsError
 
 PART = 1 << 15  # sentences encoded at once
 LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memory

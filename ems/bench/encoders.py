@@ -16,19 +16,19 @@ from glob import escape, glob
 from importlib import import_module
 from pathlib import Path
 
+from ems.base.errors import EmsError
+from ems.base.files import visible_files
 from ems.bench.task import LineEncoder
-from ems.config import SystemSettings
-from ems.errors import EmsError
-from ems.files import visible_files
-from ems.ngrams.folder import files_of
+from ems.config.systems import SystemSettings
+from ems.model.char_ngrams.folder import files_of
 
 CLASSES = {
-    "encoder": "ems.encode.SentenceEncoder",
-    "folder": "ems.ngrams.fused.opened",
+    "encoder": "ems.model.encode.SentenceEncoder",
+    "folder": "ems.model.char_ngrams.fused.opened",
     "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
     "command": "ems.bench.peers.CommandEncoder",
-    "char-ngram": "ems.ngrams.encoder.NgramEncoder",
-    "fused": "ems.ngrams.fused.FusedEncoder",
+    "char-ngram": "ems.model.char_ngrams.encoder.NgramEncoder",
+    "fused": "ems.model.char_ngrams.fused.FusedEncoder",
 }
 MODULES = {kind: name.rpartition(".")[0] for kind, name in CLASSES.items()}
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from ems.batches import batched
-from ems.encode import has_code
-from ems.errors import EmsError
-from ems.files import sha256_file, visible_files
-from ems.progress import Progress
-from ems.provenance import digest, source_hash
+from ems.base.batches import batched
+from ems.base.errors import EmsError
+from ems.base.files import sha256_file, visible_files
+from ems.base.progress import Progress
+from ems.base.provenance import digest, source_hash
+from ems.model.encode import has_code
 from ems.text.normalise import tidy_lines
 
 HOW_TO_INSTALL = (

@@ -26,9 +26,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from ems.bench.settings import ProbeSettings
+from ems.base.progress import Progress
+from ems.config.probes import ProbeSettings
 from ems.model.adam import Adam
-from ems.progress import Progress
 
 BLOCK = 4096  # rows classified at once
 MOST = 1 << 20  # parameters trained at once; with more, a step waits for fresh memory

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
+from ems.base.errors import EmsError
+from ems.bench.scores import Result, write_scores
 from ems.bench.task import LineEncoder, Task
-from ems.benchmarks import score_module, sets_of
-from ems.config import Experiment
-from ems.errors import EmsError
-from ems.scores import Result, write_scores
+from ems.config.experiment import Experiment
+from ems.config.plugins import score_module, sets_of
 
 
 def evaluate(

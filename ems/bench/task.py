@@ -9,18 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 
 import ems
-from ems.benchmarks import benchmark, sets_of
-from ems.benchmarks.record import Benchmark
-from ems.config import Experiment, stage_hash
+from ems.base.errors import EmsError
+from ems.base.provenance import DIGITS, digest
+from ems.bench.retrieval import normalised
 from ems.config.benchmarks import protocol_of
-from ems.config.experiment import UNSEEN, EvalSet
+from ems.config.experiment import UNSEEN, EvalSet, Experiment
+from ems.config.plugins import benchmark, sets_of
+from ems.config.record import Benchmark
+from ems.config.settings import Settings
+from ems.config.stages import stage_hash
 from ems.corpora.content import check_file
-from ems.errors import EmsError
-from ems.evalsets.lines import MISSING
-from ems.evalsets.sets import data_files
-from ems.provenance import DIGITS, digest
-from ems.retrieval import normalised
-from ems.settings import Settings
+from ems.corpora.evalsets.lines import MISSING
+from ems.corpora.evalsets.sets import data_files
 
 
 class LineEncoder(Protocol):

@@ -1,4 +1,4 @@
-"""The commands of `ems`: each is one function, its flags are the parameters (ems.flags).
+"""The commands of `ems`: each is one function, its flags are the parameters (ems.commands.flags).
 
 A function imports what it needs when it runs, so that `ems fetch` does not load PyTorch.
 """
@@ -6,7 +6,7 @@ A function imports what it needs when it runs, so that `ems fetch` does not load
 import inspect
 
 from ems.commands import data, export, models, shards, tables, text, use
-from ems.flags import Command
+from ems.commands.flags import Command
 
 COMMANDS: dict[str, Command] = {
     name.rstrip("_").replace("_", "-"): function

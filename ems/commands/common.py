@@ -4,12 +4,13 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ems.errors import EmsError
-from ems.flags import Bounds, Mark
-from ems.outputs import Writes
+from ems.base.errors import EmsError
+from ems.base.outputs import Writes
+from ems.commands.flags import Bounds, Mark
 
 if TYPE_CHECKING:
-    from ems.config import Experiment, Site
+    from ems.config.experiment import Experiment
+    from ems.config.site import Site
     from ems.corpora.download import Downloads
 
 log = logging.getLogger("ems")
@@ -27,7 +28,7 @@ Vocabulary = Annotated[Path, "SentencePiece model"]
 ModelFolder = Annotated[Path, "model folder"]
 Dimensions = Annotated[
     int, "first numbers of a vector to keep; 0: all", Bounds(0, 65536)
-]  # the widest encoder of `ems.model.settings`
+]  # the widest encoder of `ems.config.model`
 State = Annotated[Path | None, "folder for what an interrupted run has done", Writes("state")]
 Workers = Annotated[int, "number of processes that share a large file", Bounds(1, 256)]
 PieceLines = Annotated[int | None, Bounds(1, 1_000_000_000), Mark.HIDDEN]  # for tests
@@ -38,14 +39,14 @@ OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
 
 def site_settings(**overrides: str) -> "Site":
     """Return the settings of config.yaml."""
-    from ems.config import load_site
+    from ems.config.load import load_site
 
     return load_site(Path("config.yaml"), overrides)
 
 
 def experiment_of(name: str | None) -> "Experiment":
     """Return an experiment by name; the one that config.yaml names for None."""
-    from ems.config import load_experiment
+    from ems.config.load import load_experiment
 
     site = site_settings()
     return load_experiment(name or site.experiment, site)
@@ -55,7 +56,8 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     """Return an experiment. Raises `EmsError` unless the settings of the stage have the expected
     hash ("": any), and for wildcards that the experiment does not have.
     """
-    from ems.config import load_experiment, stage_hash
+    from ems.config.load import load_experiment
+    from ems.config.stages import stage_hash
 
     experiment = load_experiment(name, site_settings(experiment=name))
     _check_known(experiment, wildcards)

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
+from ems.base.errors import EmsError
+from ems.base.outputs import Writes
 from ems.commands import common
-from ems.errors import EmsError
-from ems.flags import Choices, Mark
-from ems.outputs import Writes
+from ems.commands.flags import Choices, Mark
 
 Source = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
@@ -22,8 +22,8 @@ def check(
     trained: Annotated[bool, "print the systems that are trained, those of a sweep too"] = False,
 ) -> None:
     """Check config.yaml and an experiment."""
-    from ems.plan import plan
     from ems.text.language import unknown
+    from ems.workflow.plan import plan
 
     try:
         overrides = {"experiment": experiment} if experiment else {}
@@ -56,7 +56,7 @@ def check(
         names = [name for name, system in settings.systems.items() if system.trained]
         sys.stdout.writelines(f"{name}\n" for name in names)
     if profile:
-        from ems.forecast.report import forecast
+        from ems.workflow.forecast.report import forecast
 
         sys.stdout.write(forecast(settings, run.site, profile))
 
@@ -70,14 +70,16 @@ def corpora(
     csv: Annotated[bool, "list: CSV with a row per corpus and pair"] = False,
     all: Annotated[bool, "search: small corpora too"] = False,
     db: Annotated[Path | None, "update: OpusTools' database (default: the package's)"] = None,
-    out: Annotated[Path, "update: table to write", Writes()] = Path("ems/languages/opus.tsv.xz"),
+    out: Annotated[Path, "update: table to write", Writes()] = Path(
+        "ems/config/languages/opus.tsv.xz"
+    ),
 ) -> None:
     """List what an experiment downloads, search OPUS, or update the table of OPUS's files."""
     if bool(language) != (action == "search"):
         expected = "a language" if action == "search" else "nothing more"
         raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
     if action == "list":
-        from ems.downloads import as_csv, as_json, as_text
+        from ems.workflow.downloads import as_csv, as_json, as_text
 
         form = as_json if json else as_csv if csv else as_text
         sys.stdout.write(form(common.experiment_of(experiment)))
@@ -90,8 +92,8 @@ def corpora(
 
 
 def _search(language: str, other: str, json: bool, every: bool) -> None:
-    from ems.start import search
-    from ems.start.names import find_language
+    from ems.workflow.start import search
+    from ems.workflow.start.names import find_language
 
     first, second = find_language(language), find_language(other or search.PIVOT)
     found = search.search(first, second)
@@ -105,7 +107,7 @@ def init(
     out: Annotated[Path, "experiment to write", Writes()] = Path("configs/mine.yaml"),
 ) -> None:
     """Write an experiment for some languages, of what OPUS has of them."""
-    from ems.start.experiment import make_experiment, read_budget, read_languages
+    from ems.workflow.start.experiment import make_experiment, read_budget, read_languages
 
     pairs, chosen = read_budget(budget), read_languages(languages)
     command = f"ems init --languages {','.join(each.code for each in chosen)} --budget {budget}"
@@ -170,16 +172,16 @@ def fetch_documents(
 
 
 def fetch_evalset(
-    evalset: Annotated[str, "evaluation set", Choices("ems.benchmarks", "sets")],
+    evalset: Annotated[str, "evaluation set", Choices("ems.config.plugins", "sets")],
     code: Annotated[str, "language or archive", Mark.NAME],
     out: common.OutFolder,
     source: Annotated[str, "directory, address, `embedded` (default: published)", Mark.PLACE] = "",
 ) -> None:
     """Fetch one language, or one archive, of an evaluation set."""
-    from ems.config import EMBEDDED
+    from ems.config.experiment import EMBEDDED
+    from ems.corpora.evalsets import fetch
+    from ems.corpora.evalsets.sets import manifest_name
     from ems.corpora.slots import alone
-    from ems.evalsets import fetch
-    from ems.evalsets.sets import manifest_name
 
     generated = source == EMBEDDED
     place = f"{common.site_settings().data}/{EMBEDDED}/{evalset}" if generated else source

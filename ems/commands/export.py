@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
+from ems.base.outputs import Writes
 from ems.commands import common
 from ems.export import is_export
-from ems.outputs import Writes
 
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's own)"
 
@@ -21,8 +21,8 @@ def export(
     experiment: Annotated[str | None, LOSS, *common.OtherExperiment.__metadata__[1:]] = None,
 ) -> None:
     """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
-    from ems.encode import read_model
     from ems.export import card, folder, sample, segmenters
+    from ems.model.encode import read_model
 
     description = read_model(model)
     tool = segmenters.chosen(description["segmenters"])

@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ems import torchrun
+from ems.base import torchrun
+from ems.base.errors import EmsError
+from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY
+from ems.base.outputs import Writes
 from ems.commands import common
-from ems.errors import EmsError
-from ems.files import ENCODER, HEADS, NGRAMS, VOCABULARY
-from ems.flags import Bounds, Mark
-from ems.outputs import Writes
+from ems.commands.flags import Bounds, Mark
 from ems.shards.index import is_mined
 
 IMPORTED = ("model.json", ENCODER, HEADS, VOCABULARY)
@@ -30,9 +30,9 @@ def mine_documents(
     expect: common.Expected = "",
 ) -> None:
     """Mine the pairs of similar sentences that the objective `coherence` learns from."""
-    from ems.mine_documents import job
     from ems.shards.index import read_index
     from ems.train.batches import mined_documents, validation_pairs
+    from ems.train.mine_documents import job
 
     whole = common.planned(experiment, expect, "mine", system=system)
     own, settings = whole.of_system(system), whole.systems[system]
@@ -89,8 +89,8 @@ def fit(
     expect: common.Expected = "",
 ) -> None:
     """Count the n-grams of a system in text, and weigh them beside embeddings on pairs."""
-    from ems.ngrams.fit import Sources
-    from ems.ngrams.fit import fit as fit_system
+    from ems.model.char_ngrams.fit import Sources
+    from ems.model.char_ngrams.fit import fit as fit_system
 
     settings = common.planned(experiment, expect, "fit", system=system)
     fit_system(settings, system, Sources(list(text), list(pairs), model), out)
@@ -104,7 +104,7 @@ def validate(
     """Print the losses and P@1 of a model on pairs or documents, as training does in validation."""
     import json
 
-    from ems.trained import validated
+    from ems.train.trained import validated
 
     print(json.dumps(validated(model, shards, mined)))
 

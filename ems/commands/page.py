@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ems.base.files import write_text
 from ems.commands import COMMANDS
-from ems.files import write_text
-from ems.flags import REQUIRED, SHARED, Bounds, Flag, Mark, flags_of, number
+from ems.commands.flags import REQUIRED, SHARED, Bounds, Flag, Mark, flags_of, number
 
 PAGE = Path("docs/cli.md")
 OPENING = """# Commands

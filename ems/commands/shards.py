@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from ems.base.errors import EmsError
+from ems.base.outputs import Writes
 from ems.commands import common
-from ems.errors import EmsError
-from ems.flags import Bounds, Mark
-from ems.outputs import Writes
+from ems.commands.flags import Bounds, Mark
 from ems.shards.index import is_shards
 from ems.shards.several import is_several
 

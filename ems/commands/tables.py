@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+from ems.base.errors import EmsError
+from ems.base.outputs import Writes
 from ems.commands import common
-from ems.errors import EmsError
-from ems.flags import Mark
-from ems.outputs import Writes
+from ems.commands.flags import Mark
 
 TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png")
 OutTable = Annotated[Path, "table to write, in three forms", Writes(suffixes=TABLE)]
@@ -27,7 +27,7 @@ def table(
     if not experiments:
         _make("table", table, experiment, expect, sources, out)
         return
-    from ems.settings import check_name
+    from ems.config.settings import check_name
     from ems.tables.together import write_together
 
     if experiment or sources or expect:
@@ -73,7 +73,7 @@ def follow(
     out: Annotated[Path, "where dvclive writes", Writes("folder")] = Path("results/dvclive"),
 ) -> None:
     """Send the loss log of a training to a tracker of experiments."""
-    from ems.follow import follow as send
+    from ems.tables.follow import follow as send
 
     common.log.info("%s: %s rows to %s", losses, send(sink, losses, state, out), sink)
 
@@ -96,8 +96,8 @@ def costs(
     expect: common.Expected = "",
 ) -> None:
     """Write the costs table."""
-    from ems.plan import has_job
     from ems.tables.costs import write_costs_table
+    from ems.workflow.plan import has_job
 
     settings = common.planned(experiment, expect, "tables")
     write_costs_table(folder, out, partial(has_job, settings))

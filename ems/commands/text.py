@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ems.base.outputs import Writes
 from ems.commands import common
-from ems.flags import Bounds, Mark
-from ems.outputs import Writes
+from ems.commands.flags import Bounds, Mark
 from ems.text.tsv import is_pairs
 
 if TYPE_CHECKING:
-    from ems.config import Experiment
+    from ems.config.experiment import Experiment
 
 VocabularyName = Annotated[str, "name of the vocabulary (default: the one that systems share)"]
 Sample = Annotated[Path, "lines that the vocabulary is trained on"]
@@ -83,7 +83,7 @@ def report(
     expect: common.Expected = "",
 ) -> None:
     """Merge the decontamination reports."""
-    from ems.files import read_json
+    from ems.base.files import read_json
     from ems.text.clean import ENTRY, merge_reports
 
     settings = common.planned(experiment, expect, "evalkeys")
@@ -129,7 +129,7 @@ def multiway(
 
 def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":
     """Return the experiment with the languages of a vocabulary ("": the shared one)."""
-    from ems.config import SHARED
+    from ems.config.systems import SHARED
 
     name = name or SHARED
     return common.planned(experiment, expected, "vocabulary", vocabulary=name).of_vocabulary(name)

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
+from ems.base.errors import EmsError
+from ems.base.outputs import Writes
 from ems.commands import common
-from ems.errors import EmsError
-from ems.flags import Bounds, Mark
-from ems.outputs import Writes
+from ems.commands.flags import Bounds, Mark
 
 Model = Annotated[
     str, "our model folder, an exported one, or a sentence-transformers model", Mark.PLACE

@@ -6,11 +6,11 @@ languages counts only those that a system is trained on, so it needs two.
 
 from collections.abc import Collection
 
-from ems.benchmarks import benchmark as record_of
-from ems.benchmarks import sets_of
+from ems.base.errors import EmsError
 from ems.config.experiment import UNSEEN, Experiment
-from ems.errors import EmsError
-from ems.settings import Settings
+from ems.config.plugins import benchmark as record_of
+from ems.config.plugins import sets_of
+from ems.config.settings import Settings
 
 
 def protocol_of(experiment: Experiment, benchmark: str) -> Settings | None:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.files import EXPORTED, SUMS, sha256_file
-from ems.settings import Json
-from ems.text.settings import CleanSettings
+from ems.base.errors import EmsError
+from ems.base.files import EXPORTED, SUMS, sha256_file
+from ems.config.settings import Json
+from ems.config.text import CleanSettings
 
 DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, as SUMS of an exported one
 

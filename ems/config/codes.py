@@ -1,8 +1,8 @@
 """The languages of an evaluation set by its own codes, of those that an experiment chooses."""
 
-from ems.benchmarks import benchmark
-from ems.errors import EmsError
-from ems.languages import Language, load_languages
+from ems.base.errors import EmsError
+from ems.config.languages import Language, load_languages
+from ems.config.plugins import benchmark
 
 
 def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from ems.base.errors import EmsError
+from ems.config.corpus_entries import OWN_VERSION, CorpusEntry, Split
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
 from ems.config.known import (
     Known,
@@ -13,8 +15,6 @@ from ems.config.known import (
     with_table,
 )
 from ems.config.opus import PAPER, chosen_pairs, own_files, pair_files, pair_name, split_pair
-from ems.corpora.settings import OWN_VERSION, CorpusEntry, Split
-from ems.errors import EmsError
 
 SHOWN = 5  # language pairs in an error
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Literal
 
-from ems.bench.settings import DocumentSettings, ProbeSettings
+from ems.base.errors import EmsError
+from ems.config.corpus_entries import MultiwaySettings, Split
+from ems.config.export import ExportSettings
+from ems.config.languages import UNSEEN, Language
+from ems.config.probes import DocumentSettings, ProbeSettings
+from ems.config.settings import Settings
 from ems.config.studies import study_rows
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
-from ems.corpora.settings import MultiwaySettings, Split
-from ems.errors import EmsError
-from ems.export.settings import ExportSettings
-from ems.languages import UNSEEN, Language
-from ems.settings import Settings
-from ems.tables.settings import TablesSettings
-from ems.text.settings import (
+from ems.config.tables import TablesSettings
+from ems.config.text import (
     CleanSettings,
     DecontaminateSettings,
     VocabularySettings,

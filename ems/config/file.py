@@ -6,17 +6,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WrapValidator
 from pydantic_core import PydanticCustomError
 
-from ems.bench.settings import DocumentSettings
-from ems.benchmarks import benchmarks, has
-from ems.benchmarks.record import Benchmark
-from ems.corpora.settings import CorpusEntry, MultiwaySettings, Split
-from ems.evalsets.settings import EvalsetEntry
-from ems.export.settings import ExportSettings
-from ems.model.settings import EncoderSettings
-from ems.ngrams.settings import NgramSettings
-from ems.objectives.settings import Objectives, objectives_model
-from ems.segmenters.base import names as segmenters
-from ems.settings import (
+from ems.config.corpus_entries import CorpusEntry, MultiwaySettings, Split
+from ems.config.evalsets import EvalsetEntry
+from ems.config.export import ExportSettings
+from ems.config.model import EncoderSettings
+from ems.config.ngrams import NgramSettings
+from ems.config.objectives import Objectives, objectives_model
+from ems.config.plugins import benchmarks, has
+from ems.config.probes import DocumentSettings
+from ems.config.record import Benchmark
+from ems.config.settings import (
     CodeOrNone,
     Name,
     OwnCode,
@@ -29,20 +28,21 @@ from ems.settings import (
     text_or,
     with_fields,
 )
-from ems.tables.settings import TablesSettings
-from ems.text.settings import (
+from ems.config.tables import TablesSettings
+from ems.config.text import (
     CleanSettings,
     DecontaminateSettings,
     VocabularyOverrides,
     VocabularySettings,
 )
-from ems.train.settings import TrainOverrides
+from ems.config.train import TrainOverrides
+from ems.text.segmenters.base import names as segmenters
 
 Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 
 
 class LanguageEntry(Settings):
-    """A language that ems/languages/languages.tsv does not have."""
+    """A language that ems/config/languages/languages.tsv does not have."""
 
     code: OwnCode = Field(description="Its code.")
     tatoeba_v1: CodeOrNone = Field("", description="Its code in LASER's Tatoeba v1.")
@@ -158,7 +158,7 @@ class ExperimentFile(Settings):
     description: str = Field(description="What the experiment is for.")
     seed: Seed = Field(description="The seed of all that is random.")
     languages: Annotated[list[by_type(str, LanguageEntry)], Field(min_length=2)] = Field(
-        description="Codes of ems/languages/languages.tsv, or languages of your own."
+        description="Codes of ems/config/languages/languages.tsv, or languages of your own."
     )
     sources: Sources = Field(
         description="Where this experiment's data lie, if not where config.yaml says."
@@ -183,7 +183,7 @@ class ExperimentFile(Settings):
     decontaminate: DecontaminateSettings
     clean: CleanSettings = Field(default_factory=CleanSettings)
     segmenters: dict[str, str] = Field(
-        description="The word segmenter of each language, a file of ems/segmenters or "
+        description="The word segmenter of each language, a file of ems/text/segmenters or "
         "extensions/segmenters; `default` is for those not named (default: the paper's). moses is "
         "the Perl script without -a and without escapes (the papers), and moses-fast has its words "
         "without Perl; the other three have those flags."

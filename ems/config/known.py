@@ -5,10 +5,10 @@ and evaluation sets share.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from ems.corpora.settings import CorpusEntry, Split
-from ems.errors import EmsError
-from ems.evalsets.settings import EvalsetEntry
-from ems.languages import Language, load_languages
+from ems.base.errors import EmsError
+from ems.config.corpus_entries import CorpusEntry, Split
+from ems.config.evalsets import EvalsetEntry
+from ems.config.languages import Language, load_languages
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from ems.bench.settings import DrawnProtocol
-from ems.benchmarks import benchmark, benchmarks, has
+from ems.base.errors import EmsError
 from ems.config.benchmarks import check_sets, check_systems
 from ems.config.codes import by_code, known_codes
 from ems.config.corpora import (
@@ -13,6 +12,8 @@ from ems.config.corpora import (
     one_corpus,
     training_corpora,
 )
+from ems.config.corpus_entries import CorpusEntry
+from ems.config.evalsets import EvalsetEntry
 from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.known import (
@@ -23,6 +24,11 @@ from ems.config.known import (
     chosen_languages,
     with_table,
 )
+from ems.config.languages import Language, load_languages, load_tatoeba_codes
+from ems.config.objectives import check_learnable
+from ems.config.plugins import benchmark, benchmarks, has
+from ems.config.probes import DrawnProtocol
+from ems.config.settings import plain
 from ems.config.studies import check_studies
 from ems.config.sweep import swept
 from ems.config.systems import (
@@ -35,15 +41,9 @@ from ems.config.systems import (
     check_starts,
     families,
 )
-from ems.corpora.settings import CorpusEntry
-from ems.errors import EmsError
-from ems.evalsets.settings import EvalsetEntry
-from ems.languages import Language, load_languages, load_tatoeba_codes
-from ems.objectives.settings import check_learnable
-from ems.segmenters.base import defaults
-from ems.settings import plain
-from ems.tables.settings import TablesSettings
-from ems.text.settings import CleanSettings, check_clean, check_vocabulary
+from ems.config.tables import TablesSettings
+from ems.config.text import CleanSettings, check_clean, check_vocabulary
+from ems.text.segmenters.base import defaults
 
 
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:

@@ -6,14 +6,14 @@ file says something else now.
 
 from dataclasses import asdict
 
-from ems.benchmarks import benchmark as record_of
-from ems.benchmarks import sets_of
+from ems.base.provenance import digest
 from ems.config.benchmarks import protocol_of
 from ems.config.cleaning import filter_contents
 from ems.config.experiment import Experiment
+from ems.config.plugins import benchmark as record_of
+from ems.config.plugins import sets_of
+from ems.config.settings import Json, plain
 from ems.config.systems import LOCATED, Trained
-from ems.provenance import digest
-from ems.settings import Json, plain
 
 
 def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ems.benchmarks import benchmarks
-from ems.errors import EmsError
-from ems.tables.settings import MEAN, StudySettings, TablesSettings
+from ems.base.errors import EmsError
+from ems.config.plugins import benchmarks
+from ems.config.tables import MEAN, StudySettings, TablesSettings
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment

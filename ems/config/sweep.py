@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from ems.base.errors import EmsError
 from ems.config.file import SweepEntry, overrides_model
+from ems.config.settings import Json, Settings, checked, is_section
 from ems.config.systems import SystemSettings
-from ems.errors import EmsError
-from ems.settings import Json, Settings, checked, is_section
 
 CHOSEN = "chosen"
 

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from ems.base.errors import EmsError
 from ems.config.file import ExperimentFile, SystemEntry
-from ems.errors import EmsError
-from ems.model.settings import EncoderSettings
-from ems.ngrams.settings import NgramSettings, check_ngrams
-from ems.objectives.settings import Objectives, check_objectives, objectives_model
-from ems.settings import Json, Settings, checked, merge, plain, with_fields
-from ems.text.settings import VocabularySettings
-from ems.train.settings import TrainSettings, check_train
+from ems.config.model import EncoderSettings
+from ems.config.ngrams import NgramSettings, check_ngrams
+from ems.config.objectives import Objectives, check_objectives, objectives_model
+from ems.config.settings import Json, Settings, checked, merge, plain, with_fields
+from ems.config.text import VocabularySettings
+from ems.config.train import TrainSettings, check_train
 
 SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
 ENCODER = "encoder"  # the kind that the experiment trains itself

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
 from ems.corpora.packed import (
     BLOCK,
     LIMITS,
@@ -27,8 +29,6 @@ from ems.corpora.packed import (
     open_zip,
     reading,
 )
-from ems.damaged import Damaged
-from ems.errors import EmsError
 
 __all__ = ["Limits", "unpack"]
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ems.config import OPUSTOOLS
+from ems.base.errors import EmsError
+from ems.base.progress import log
+from ems.config.load import OPUSTOOLS
 from ems.corpora.download import Downloads
 from ems.corpora.slots import slot
-from ems.errors import EmsError
-from ems.progress import log
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """What we know about corpora (catalogue.tsv), and whether one that an experiment names exists.
 
-What OPUS has is ems/languages/opus.py's to say. The catalogue adds the licence, how clean a corpus
-is (NOISE), the one whose text it `repeats`, and the `versions` that are not in that table: those of
-corpora that are no OPUS release, and later ones. A corpus of the user's own needs no entry: it
-gives its `source:` instead.
+What OPUS has is ems/config/languages/opus.py's to say. The catalogue adds the licence, how clean a
+corpus is (NOISE), the one whose text it `repeats`, and the `versions` that are not in that table:
+those of corpora that are no OPUS release, and later ones. A corpus of the user's own needs no
+entry: it gives its `source:` instead.
 """
 
 import difflib
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ems.config import Corpus, Experiment
-from ems.errors import EmsError
-from ems.files import read_table
-from ems.languages.opus import opus_date, opus_releases
+from ems.base.errors import EmsError
+from ems.base.files import read_table
+from ems.config.experiment import Corpus, Experiment
+from ems.config.languages.opus import opus_date, opus_releases
 
 UNRATED = "unrated"
 NOISE = {  # in the order in which `ems init` takes them

@@ -5,11 +5,11 @@ A web page that says "sorry" never becomes data.
 
 from pathlib import Path
 
-from ems.damaged import LOCK, MANIFEST, Damaged
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file
-from ems.progress import Progress
-from ems.shapes import BELOW, COUNT, TEXT, mapping, named, record
+from ems.base.damaged import LOCK, MANIFEST, Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json, sha256_file
+from ems.base.progress import Progress
+from ems.base.shapes import BELOW, COUNT, TEXT, mapping, named, record
 
 LOCKED = named(f"*{LOCK}", record({"url": TEXT, "bytes": COUNT, "sha256": TEXT}))
 UNIT = record({"files": mapping(record({"bytes": COUNT, "sha256": TEXT}), BELOW)})  # of a manifest

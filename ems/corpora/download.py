@@ -19,12 +19,12 @@ from pathlib import Path
 import requests
 from urllib3.exceptions import HTTPError
 
+from ems.base.errors import EmsError
+from ems.base.progress import Progress, log
 from ems.corpora.content import short
 from ems.corpora.locations import address
 from ems.corpora.part import Again, Part, part_path
 from ems.corpora.slots import held, slot
-from ems.errors import EmsError
-from ems.progress import Progress, log
 
 BLOCK = 1 << 18  # bytes read at once
 CONNECT = 20.0  # seconds to connect

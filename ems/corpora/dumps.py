@@ -12,10 +12,10 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import unreadable
 from ems.corpora.packed import Budget, guarded
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import unreadable
 
 STREAM = re.compile(rb"BZh[1-9]1AY&SY")  # 80 bits: no other bytes of a dump look like this
 MARK = 10  # bytes of it

@@ -14,7 +14,11 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from ems.config import OPUSTOOLS
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, check_readable, read_json, sha256_file, write_json
+from ems.base.progress import Progress
+from ems.config.load import OPUSTOOLS
 from ems.corpora.by_opustools import moses_by_opustools
 from ems.corpora.content import LOCKED, START, check_start, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads, download
@@ -33,10 +37,6 @@ from ems.corpora.plain_text import count_documents
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 from ems.corpora.wikimatrix import count_mined
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import atomic_path, check_readable, read_json, sha256_file, write_json
-from ems.progress import Progress
 
 BLOCK = 1 << 18  # bytes
 Lock = dict[str, Any]  # "url", "bytes", "sha256", and what a check adds

@@ -4,8 +4,9 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import url2pathname
 
-from ems.config import OPUSTOOLS, Corpus
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
+from ems.config.load import OPUSTOOLS
 
 
 def is_remote(source: str) -> bool:

@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ems.batches import batched
+from ems.base.batches import batched
+from ems.base.errors import EmsError
 from ems.corpora.packed import (
     Budget,
     Limits,
@@ -19,7 +20,6 @@ from ems.corpora.packed import (
     open_zip,
     read_lines_of,
 )
-from ems.errors import EmsError
 
 SHOWN = 10  # names of members in an error
 LINES = 1000  # decoded at once

@@ -1,4 +1,4 @@
-"""Make ems/languages/opus.tsv.xz from OpusTools' database: `ems corpora update`.
+"""Make ems/config/languages/opus.tsv.xz from OpusTools' database: `ems corpora update`.
 
 The database is SQLite, `opusdata.db.gz` in the package opustools, packed or unpacked. Its table
 `opusfile` has a row per file; ours are the Moses zips. Left out are files whose codes are not
@@ -18,9 +18,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.files import atomic_path
-from ems.progress import log
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path
+from ems.base.progress import log
 
 HOST = "https://object.pouta.csc.fi"
 GZIP = b"\x1f\x8b"

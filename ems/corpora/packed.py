@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import unreadable
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import unreadable
 
 BLOCK = 1 << 18  # bytes read at once
 SMALL = 1 << 24  # bytes that any archive may unpack to, whatever its ratio: repeated lines

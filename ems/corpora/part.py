@@ -14,12 +14,12 @@ from typing import Any
 
 import requests
 
+from ems.base.errors import EmsError
+from ems.base.files import read_json, write_json
+from ems.base.progress import log
+from ems.base.shapes import TEXT, Shape, record
 from ems.corpora.content import START, check_start, check_type, short
 from ems.corpora.slots import MACHINE
-from ems.errors import EmsError
-from ems.files import read_json, write_json
-from ems.progress import log
-from ems.shapes import TEXT, Shape, record
 
 _MAYBE: Shape = {"type": ["string", "null"]}
 SAID = record(  # what the server said of a download, as JSON beside its part

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree.ElementTree import ParseError, iterparse
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
 from ems.corpora.moses import decode_lines
 from ems.corpora.packed import Budget, open_member, open_packed, open_zip, read_lines_of
-from ems.damaged import Damaged
-from ems.errors import EmsError
 
 ZIP = ".zip"
 DOCUMENT = 1 << 26  # bytes of a document at most: the Bible has 4 million

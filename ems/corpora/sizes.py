@@ -1,20 +1,21 @@
 """What an experiment is going to download, without a network: files, sentence pairs, KB.
 
-Counts are those of ems/languages/opus.py; what OPUS does not count (a corpus of one's own, a newer
-release) is None, never 0. LASER's mined files only have an upper bound: OPUS's release is the same
-corpus at the lower threshold of 1.04. Of evaluation sets only those that are drawn from whole
+Counts are those of ems/config/languages/opus.py; what OPUS does not count (a corpus of one's own, a
+newer release) is None, never 0. LASER's mined files only have an upper bound: OPUS's release is the
+same corpus at the lower threshold of 1.04. Of evaluation sets only those that are drawn from whole
 corpora are listed: the others are small.
 """
 
 from dataclasses import dataclass
 
-from ems.benchmarks import benchmark
-from ems.config import Corpus, Experiment, Split, pair_name
-from ems.config.experiment import other_language
+from ems.config.corpus_entries import Split
+from ems.config.experiment import Corpus, Experiment, other_language
+from ems.config.languages.opus import opus_files
+from ems.config.opus import pair_name
+from ems.config.plugins import benchmark
+from ems.config.settings import Json
 from ems.corpora.catalogue import licence_of
 from ems.corpora.split import span_of_part
-from ems.languages.opus import opus_files
-from ems.settings import Json
 
 
 @dataclass(frozen=True)

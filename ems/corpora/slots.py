@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ems.progress import log
+from ems.base.progress import log
 
 PAUSE = 0.2  # seconds between two attempts to get a slot
 PLANNED = "EMS_PLANNED"  # when the Snakemake that started this process read its plan

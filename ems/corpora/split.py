@@ -12,11 +12,11 @@ import hashlib
 from collections import Counter
 from pathlib import Path
 
-from ems.config import Split
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_lines
+from ems.config.corpus_entries import Split
 from ems.corpora.content import check_lock
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_lines
 
 
 def read_documents(path: Path) -> list[str]:

@@ -13,9 +13,9 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
 from ems.corpora.packed import open_packed, read_lines_of
-from ems.damaged import Damaged
-from ems.errors import EmsError
 
 THRESHOLD = 1.075
 COLUMNS = 3  # score, text of the first language, text of the second

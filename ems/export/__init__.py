@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.files import EXPORTED, SUMS
+from ems.base.errors import EmsError
+from ems.base.files import EXPORTED, SUMS
 
 
 def is_export(folder: Path) -> bool:

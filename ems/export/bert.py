@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
 from ems.model.exported import IN_LAYER, KINDS, PROJECTIONS
-from ems.model.settings import EncoderSettings
 
 
 def is_table(settings: EncoderSettings) -> bool:

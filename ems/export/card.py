@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ems.benchmarks import benchmark, has, module
+from ems.base.errors import EmsError
+from ems.base.files import read_json
+from ems.base.shapes import AMOUNT, record
+from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.experiment import MULTIWAY
+from ems.config.languages import UNSEEN
+from ems.config.plugins import benchmark, has, module
 from ems.corpora.catalogue import licence_of, versions_of
-from ems.errors import EmsError
 from ems.export.code import FILES
 from ems.export.folder import Exported
 from ems.export.segmenters import Loss
-from ems.files import read_json
-from ems.languages import UNSEEN
-from ems.scores import ScoreFile, read_score_file
-from ems.shapes import AMOUNT, record
 from ems.tables.corpora import EVALUATION, PART, TRAIN, read_report
 from ems.tables.engine import Declaration, write_systems
 

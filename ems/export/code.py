@@ -7,8 +7,8 @@ imported from beside it. The code that is tested here is thus the code that runs
 import re
 from pathlib import Path
 
-from ems.files import write_text
-from ems.provenance import source_root
+from ems.base.files import write_text
+from ems.base.provenance import source_root
 
 MODULE = "ngram_embedding.NgramEmbedding"  # in modules.json
 FILES = ("export/ngram_embedding.py", "model/table.py", "model/ngrams.py")

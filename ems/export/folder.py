@@ -24,15 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ems.encode import TABLE, SentenceEncoder, read_model
-from ems.errors import EmsError
-from ems.export import check_installed, is_export
-from ems.export.bert import bert_config, bert_weights, is_table, table, table_weights
-from ems.export.code import MODULE, write_code
-from ems.export.onnx import write_int8, write_onnx
-from ems.export.onnx_table import write_table
-from ems.export.tokenizer import make_tokenizer, tokenizer_config
-from ems.files import (
+from ems.base.errors import EmsError
+from ems.base.files import (
     ENCODER,
     EXPORTED,
     SUMS,
@@ -42,9 +35,16 @@ from ems.files import (
     write_json,
     write_text,
 )
-from ems.languages import UNSEEN
+from ems.bench.retrieval import normalised
+from ems.config.languages import UNSEEN
+from ems.export import check_installed, is_export
+from ems.export.bert import bert_config, bert_weights, is_table, table, table_weights
+from ems.export.code import MODULE, write_code
+from ems.export.onnx import write_int8, write_onnx
+from ems.export.onnx_table import write_table
+from ems.export.tokenizer import make_tokenizer, tokenizer_config
+from ems.model.encode import TABLE, SentenceEncoder, read_model
 from ems.model.tensors import save_tensors
-from ems.retrieval import normalised
 from ems.text.subwords import UNK
 
 CARD = "README.md"

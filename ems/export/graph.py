@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ems.files import atomic_path
+from ems.base.files import atomic_path
 
 OPSET, IR = 17, 8  # LayerNormalization came with 17; onnxruntime 1.14 and later read both
 INPUTS = ("input_ids", "attention_mask")  # int64[batch, length] each

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from torch import Tensor
 
+from ems.base.files import atomic_path
+from ems.config.model import EncoderSettings
 from ems.export.graph import EMBEDDING, Graph
-from ems.files import atomic_path
-from ems.model.settings import EncoderSettings
 
 STATES = "token_embeddings"
 FAR = -1e30  # added to the score of a padded token: its share is 0

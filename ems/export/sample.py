@@ -4,11 +4,11 @@ import random
 from pathlib import Path
 from typing import Any
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_lines
 from ems.corpora.demo.free import read_free
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_lines
-from ems.segmenters.base import SPACE
+from ems.text.segmenters.base import SPACE
 
 MADE = 300  # lines of pieces
 WORDS = 12  # pieces of the longest but ten

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ems.base.errors import EmsError
+from ems.base.files import VOCABULARY, write_json
 from ems.bench.by_hand import Given, evaluate_by_hand
-from ems.benchmarks import benchmark
-from ems.config import Experiment
-from ems.errors import EmsError
+from ems.bench.scores import ENGLISH, read_score_file
+from ems.config.experiment import Experiment
+from ems.config.languages import UNSEEN
+from ems.config.plugins import benchmark
 from ems.export.tokenizer import EXPORTED
-from ems.files import VOCABULARY, write_json
-from ems.languages import UNSEEN
-from ems.scores import ENGLISH, read_score_file
 from ems.text.subwords import by_characters, load_vocabulary
 
 CHARACTERS = "single characters"  # a language whose pieces these are (vocabulary.characters)

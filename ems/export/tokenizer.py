@@ -8,8 +8,8 @@ It is not transformers' converter of SentencePiece: that one finds `<2en>` in a 
 from pathlib import Path
 from typing import Any
 
-from ems.segmenters.base import SPACE
 from ems.text.normalise import CONTROL, format_pattern
+from ems.text.segmenters.base import SPACE
 from ems.text.subwords import PAD, UNK
 
 EXPORTED = ("none", "unicode")  # the segmenters that a tokenizer.json can say

@@ -5,7 +5,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 
 PRECISIONS = ("float32", "bfloat16", "int8")  # of the matrix products of a trained encoder
 

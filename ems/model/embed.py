@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
+from ems.base.progress import Progress
 from ems.model.encoder import Encoder
-from ems.progress import Progress
 
 BATCH_TOKENS = 4096  # encoded at once; of 8192 a CPU gets the memory anew for each batch
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from ems.base.sizes import Sizes
 from ems.model.dropout import add_dropped, drop
 from ems.model.packing import Packing, pack, pad, rounded, unpad
 from ems.model.table import Table
-from ems.sizes import Sizes
 
 ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
 ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf

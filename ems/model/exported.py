@@ -9,8 +9,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ems.base.sizes import Sizes
 from ems.model.encoder import Encoder
-from ems.sizes import Sizes
 
 TABLE = "table.pieces.weight"
 

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ems.config.model import EncoderSettings, HeadSettings
 from ems.model.encoder import start_values
-from ems.model.settings import EncoderSettings, HeadSettings
 
 
 class GenerativeHead(nn.Module):

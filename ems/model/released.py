@@ -21,18 +21,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ems.errors import EmsError
-from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json
+from ems.base.errors import EmsError
+from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json
+from ems.config.model import EncoderSettings, HeadSettings
+from ems.config.objectives import ContrastiveSettings, Objectives, XtrSettings
+from ems.config.settings import plain
+from ems.config.train import TrainSettings
 from ems.model.encoder import Encoder
 from ems.model.exported import IN_LAYER, PROJECTIONS
 from ems.model.heads import ContrastiveHead, GenerativeHead
-from ems.model.settings import EncoderSettings, HeadSettings
 from ems.model.tensors import save_tensors
-from ems.objectives.settings import ContrastiveSettings, Objectives, XtrSettings
-from ems.segmenters.base import defaults
-from ems.settings import plain
+from ems.text.segmenters.base import defaults
 from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
-from ems.train.settings import TrainSettings
 
 HEAD_WIDTH = 64
 NORM_EPS = 1e-12

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.shards.reader import Batch, PairStore, Shard, packed
 
 TRUE, REPLACED = 1.0, 0.0  # targets

@@ -8,10 +8,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file, write_json
-from ems.shapes import BELOW, COUNT, TEXT, listing, mapping, record
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json, sha256_file, write_json
+from ems.base.shapes import BELOW, COUNT, TEXT, listing, mapping, record
 
 TRAIN = "train"  # the role without which there is no index
 MANIFEST = "manifest.json"

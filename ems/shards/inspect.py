@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file
-from ems.shapes import COUNT, mapping, record
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json, sha256_file
+from ems.base.shapes import COUNT, mapping, record
 from ems.shards.documents import DocumentStore
 from ems.shards.index import MANIFEST, MINED, TRAIN, read_index, shards_in, shards_of
 from ems.shards.mined import MinedPairs

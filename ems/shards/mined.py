@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import atomic_path, read_json, sha256_file, write_json
-from ems.settings import Json
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, read_json, sha256_file, write_json
+from ems.config.settings import Json
 from ems.shards.documents import DocumentStore, Place
 from ems.shards.index import MANIFEST, MINED, PAIRS, is_mined
 from ems.shards.reader import Batch, PairStore

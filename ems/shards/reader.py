@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file
-from ems.progress import Progress
-from ems.provenance import digest
-from ems.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json, sha256_file
+from ems.base.progress import Progress
+from ems.base.provenance import digest
+from ems.base.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
 from ems.shards.checks import ids_fault, lines_fault, offsets_fault
 from ems.shards.index import MANIFEST
 

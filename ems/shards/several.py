@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import atomic_path, check_target, read_json, sha256_file, state_of, write_json
-from ems.provenance import source_hash
-from ems.shapes import BELOW, TEXT, mapping
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, check_target, read_json, sha256_file, state_of, write_json
+from ems.base.provenance import source_hash
+from ems.base.shapes import BELOW, TEXT, mapping
 from ems.shards.index import MANIFEST, is_shards
 
 LIST = "pairs.json"

@@ -11,7 +11,7 @@ from itertools import chain
 
 from sentencepiece import SentencePieceProcessor
 
-from ems.segmenters.base import SPACE
+from ems.text.segmenters.base import SPACE
 from ems.text.subwords import by_characters, encode_lines
 
 KEPT = 1_000_000  # characters of words that are remembered, some 25 MB; then they are forgotten

@@ -16,9 +16,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ems.batches import batched
-from ems.errors import EmsError
-from ems.files import (
+from ems.base.batches import batched
+from ems.base.errors import EmsError
+from ems.base.files import (
     atomic_path,
     check_target,
     check_unchanged,
@@ -27,8 +27,8 @@ from ems.files import (
     state_of,
     write_json,
 )
-from ems.provenance import source_hash
-from ems.shapes import COUNT, listing, mapping, record
+from ems.base.provenance import source_hash
+from ems.base.shapes import COUNT, listing, mapping, record
 from ems.shards.index import MANIFEST, is_shards
 from ems.shards.reader import DOCUMENTS, SHARD
 from ems.shards.words import WordEncoder

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ems.benchmarks import joining, module
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.plugins import joining, module
 from ems.tables.columns import labels_of, part_of
 from ems.tables.engine import Column, Declaration, Printed, write_sections
 from ems.tables.losses import last_time

@@ -9,8 +9,8 @@ second line under each of ours says how much the seeds differ. Where a class may
 from collections.abc import Sequence
 from functools import partial
 
-from ems.benchmarks import benchmark as record_of
-from ems.scores import ENGLISH
+from ems.bench.scores import ENGLISH
+from ems.config.plugins import benchmark as record_of
 from ems.tables.columns import BEST, average, labels_of, span
 from ems.tables.engine import Column, Declaration, Models, Printed, headings
 from ems.tables.printed import (

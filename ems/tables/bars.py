@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from ems.benchmarks.record import Benchmark
+from ems.config.record import Benchmark
 from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
 from ems.tables.scores import Scores
 

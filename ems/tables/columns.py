@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Sequence
 
-from ems.scores import ENGLISH, Score, ScoreFile
+from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.tables.engine import Column, Models
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Scores

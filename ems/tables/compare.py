@@ -13,10 +13,10 @@ from statistics import fmean
 
 import numpy as np
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.tables.changes import plot_changes
 from ems.tables.table import Table, Value, one_block, rounded
 from ems.tables.write import markdown, write_table

@@ -15,11 +15,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json
+from ems.base.shapes import COUNT, TEXT, listing, mapping, named, record
 from ems.config.experiment import MULTIWAY
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_json
-from ems.shapes import COUNT, TEXT, listing, mapping, named, record
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Value, one_block
 from ems.tables.words import TABLES

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_json
-from ems.shapes import AMOUNT, TEXT, record
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json
+from ems.base.shapes import AMOUNT, TEXT, record
 from ems.tables.table import Value, one_block
 from ems.tables.write import write_table
 

@@ -7,9 +7,9 @@ seed of the training would change.
 
 from pathlib import Path
 
-from ems.benchmarks import benchmark, joining
-from ems.damaged import Damaged
-from ems.errors import EmsError
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import LINE, colour, dress, make_figure, save, settings
 from ems.tables.compare import compare
 from ems.tables.scores import Families, read_scores

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple
 
-from ems.errors import EmsError
-from ems.scores import ScoreFile
+from ems.base.errors import EmsError
+from ems.bench.scores import ScoreFile
 from ems.tables.scores import Families, Label, Scores, read_scores
 from ems.tables.table import (
     PRINTED,

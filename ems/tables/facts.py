@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from ems.base.files import read_json
 from ems.config.systems import SystemSettings
-from ems.files import read_json
 from ems.tables.corpora import Report
 from ems.tables.costs import COSTS
 from ems.tables.losses import last_time

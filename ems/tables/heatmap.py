@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.benchmarks.record import Benchmark
+from ems.config.record import Benchmark
 from ems.tables.canvas import make_figure, save, settings
 from ems.tables.columns import direction
 from ems.tables.printed import in_table_one_order

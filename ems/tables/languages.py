@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.tables.canvas import dress, make_figure, save, settings
 from ems.tables.curves import legend, line_style
 from ems.tables.losses import Entry, read_losses

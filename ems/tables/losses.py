@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.damaged import Damaged
-from ems.files import parse_json, read_lines
-from ems.shapes import COUNT, shown
+from ems.base.damaged import Damaged
+from ems.base.files import parse_json, read_lines
+from ems.base.shapes import COUNT, shown
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE, BY_CORPUS = "p1", "p1_by_language", "p1_by_corpus"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from ems.files import write_json, write_text
-from ems.scores import read_score_file
+from ems.base.files import write_json, write_text
+from ems.bench.scores import read_score_file
 from ems.tables.losses import BY_CORPUS, P1, TRAIN, VALIDATION, read_numbers
 
 FOLDERS = {TRAIN: "training", VALIDATION: VALIDATION}

@@ -2,15 +2,15 @@
 a chain each (Wang et al., CCL 2019, section 3.2).
 
 How many pairs are right is known where translations were hidden among the documents
-(`ems.mine_documents.known`); beside it stands what pairs drawn at random would have.
+(`ems.train.mine_documents.known`); beside it stands what pairs drawn at random would have.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from ems.files import read_json
-from ems.settings import Json
-from ems.shapes import COUNT, PERCENT, mapping, named, record
+from ems.base.files import read_json
+from ems.base.shapes import COUNT, PERCENT, mapping, named, record
+from ems.config.settings import Json
 from ems.tables.table import Value, one_block
 from ems.tables.write import write_table
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from ems.damaged import Damaged
-from ems.files import ENCODER, HEADS, read_json
-from ems.shapes import TEXT, listing, named, record
+from ems.base.damaged import Damaged
+from ems.base.files import ENCODER, HEADS, read_json
+from ems.base.shapes import TEXT, listing, named, record
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.printed import load_printed_models
 from ems.tables.table import PRINTED, Value, one_block

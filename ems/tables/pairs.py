@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FixedLocator, NullFormatter
 
-from ems.benchmarks import benchmark, joining
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import colour, dress, make_figure, save, settings, settle
 from ems.tables.corpora import TRAIN, read_report
 from ems.tables.labels import place_labels

@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import atomic_path, reading_text, write_text
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, reading_text, write_text
 from ems.tables.latex import escape, pages
 
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"

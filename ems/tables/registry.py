@@ -12,14 +12,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ems.benchmarks import benchmarks, joining, module
-from ems.benchmarks.record import Shown
-from ems.config import Experiment
+from ems.base.errors import EmsError
+from ems.config.experiment import Experiment
+from ems.config.plugins import benchmarks, joining, module
+from ems.config.record import Shown
 from ems.config.studies import study_rows
-from ems.errors import EmsError
+from ems.config.tables import StudySettings
 from ems.tables import words
 from ems.tables.printed import paper_of_study
-from ems.tables.settings import StudySettings
 
 ASKED = ("sweep",)  # no part of `all`
 

@@ -4,8 +4,8 @@ case, so a note beside its rows says so.
 
 from collections.abc import Callable, Sequence
 
-from ems.benchmarks import benchmark as record_of
-from ems.scores import ScoreFile
+from ems.bench.scores import ScoreFile
+from ems.config.plugins import benchmark as record_of
 from ems.tables.columns import BEST
 from ems.tables.engine import Column, Declaration, Models, Printed
 from ems.tables.scores import Label, Scores

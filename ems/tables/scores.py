@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.scores import ENGLISH, UNSEEN, Score, ScoreFile, read_score_file
+from ems.base.errors import EmsError
+from ems.bench.scores import ENGLISH, UNSEEN, Score, ScoreFile, read_score_file
 
 Families = Mapping[str, Sequence[str]]
 Label = Callable[[ScoreFile, Score], str]  # what a row counts under in a table

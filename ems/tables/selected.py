@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.files import atomic_path, reading_text, write_text
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, reading_text, write_text
 
 MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> the text with a line that says whose
     ".tex": lambda text, line: f"% {line}\n{text}",

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ems.benchmarks import benchmark as record_of
-from ems.benchmarks import module
-from ems.config import Experiment
+from ems.base.errors import EmsError
+from ems.bench.scores import ENGLISH, Score, ScoreFile
+from ems.config.experiment import Experiment
+from ems.config.languages import UNSEEN
+from ems.config.plugins import benchmark as record_of
+from ems.config.plugins import module
 from ems.config.studies import StudyRow, study_rows
-from ems.errors import EmsError
-from ems.languages import UNSEEN
-from ems.scores import ENGLISH, Score, ScoreFile
+from ems.config.tables import MEAN, StudySettings
 from ems.tables.accuracy import MAJORITY
 from ems.tables.columns import BEST, direction, labels_of
 from ems.tables.corpora import read_report
@@ -26,7 +27,6 @@ from ems.tables.engine import Column, Printed, write_sections
 from ems.tables.facts import HEADINGS, NOTES, cost_of, fact_of
 from ems.tables.printed import load_study, paper_of_study
 from ems.tables.scores import Scores, read_scores
-from ems.tables.settings import MEAN, StudySettings
 from ems.tables.several import in_one_row, steps_note, table_of
 
 NOTHING = ScoreFile("", [], {})  # of a row without scores

@@ -10,8 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from ems.base.errors import EmsError
 from ems.config.sweep import Point
-from ems.errors import EmsError
 from ems.tables.columns import span
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
 from ems.tables.printed import load_grid

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ems.benchmarks import module
-from ems.benchmarks.record import Shown
-from ems.config import Experiment
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.experiment import Experiment
+from ems.config.plugins import module
+from ems.config.record import Shown
 from ems.tables.engine import Declaration, write_systems
 from ems.tables.registry import tables
 

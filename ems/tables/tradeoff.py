@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from ems.benchmarks import benchmark, joining
-from ems.errors import EmsError
+from ems.base.errors import EmsError
+from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import colour, dress, make_figure, save, settings, settle
 from ems.tables.labels import place_labels
 from ems.tables.losses import last_time

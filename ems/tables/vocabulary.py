@@ -6,9 +6,9 @@ tokens of the same text. Several vocabularies stand below each other, named in e
 
 from pathlib import Path
 
-from ems.damaged import Damaged
-from ems.files import read_json
-from ems.shapes import COUNT, mapping, record
+from ems.base.damaged import Damaged
+from ems.base.files import read_json
+from ems.base.shapes import COUNT, mapping, record
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import Value, one_block
 from ems.tables.write import write_table

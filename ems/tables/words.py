@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from ems.benchmarks.record import Shown
-from ems.papers import of_ems
+from ems.config.papers import of_ems
+from ems.config.record import Shown
 
 
 def _shown(ems_tables: Sequence[str] = (), **words: Any) -> Shown:

@@ -6,7 +6,7 @@ The bytes depend only on the table: no dates, no paths, no versions.
 import re
 from pathlib import Path
 
-from ems.files import write_text
+from ems.base.files import write_text
 from ems.tables.latex import tabular
 from ems.tables.table import Block, Table, make_frame, rounded
 

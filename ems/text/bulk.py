@@ -5,11 +5,11 @@ from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.files import atomic_path, check_unchanged, state_of
-from ems.provenance import source_hash
-from ems.segmenters.base import Segment, module_name, segmenter
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, check_unchanged, state_of
+from ems.base.provenance import source_hash
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
+from ems.text.segmenters.base import Segment, module_name, segmenter
 from ems.text.tsv import read_columns, unit_of
 
 # Pairs of a piece. Perl's start is then a twentieth of its work, and a worker's memory some 30 MB.

@@ -15,18 +15,19 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
 
-from ems.batches import BATCH, batched
-from ems.config import Corpus, Experiment, Split
+from ems.base.batches import BATCH, batched
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, write_json
+from ems.base.progress import Progress, log
+from ems.base.shapes import COUNT, TEXT, mapping, named, record
+from ems.config.corpus_entries import Split
+from ems.config.experiment import Corpus, Experiment
+from ems.config.languages.opus import opus_files
+from ems.config.settings import plain
 from ems.corpora.moses import count_pairs, read_pairs
 from ems.corpora.own import BAD, Bad, count_rows, read_rows
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.corpora.wikimatrix import read_mined
-from ems.errors import EmsError
-from ems.files import atomic_path, write_json
-from ems.languages.opus import opus_files
-from ems.progress import Progress, log
-from ems.settings import plain
-from ems.shapes import COUNT, TEXT, mapping, named, record
 from ems.text.capped import capped
 from ems.text.clean_documents import clean_documents
 from ems.text.commands import commands_of, passed

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from ems.config import Corpus, Experiment
+from ems.base.progress import Progress
+from ems.config.experiment import Corpus, Experiment
 from ems.corpora.plain_text import Document, decoded, read_documents
 from ems.corpora.split import part_of_text
-from ems.progress import Progress
 from ems.text.capped import capped
 from ems.text.evalkeys import read_all_keys
 from ems.text.filters import Filters, Report, clean_pairs

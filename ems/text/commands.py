@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.errors import EmsError
-from ems.files import read_json
-from ems.progress import Progress
-from ems.shapes import TEXT, mapping, record
+from ems.base.errors import EmsError
+from ems.base.files import read_json
+from ems.base.progress import Progress
+from ems.base.shapes import TEXT, mapping, record
+from ems.config.text import CleanSettings, CommandFilter, SimilarityFilter
 from ems.text.filters import SHOWN, Report
-from ems.text.settings import CleanSettings, CommandFilter, SimilarityFilter
 from ems.text.tsv import Pair
 
 AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it

@@ -13,9 +13,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ems.batches import batched
-from ems.files import remove
-from ems.progress import Progress
+from ems.base.batches import batched
+from ems.base.files import remove
+from ems.base.progress import Progress
 from ems.text.filters import Report, shown
 from ems.text.seen import hashes_of
 from ems.text.tsv import Pair, read_columns

@@ -11,14 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from ems.batches import batched
-from ems.config import Experiment
-from ems.config.experiment import VALIDATION
+from ems.base.batches import batched
+from ems.base.damaged import Damaged
+from ems.base.files import atomic_path, unreadable
+from ems.base.progress import Progress
+from ems.config.experiment import VALIDATION, Experiment
 from ems.corpora.content import check_file
-from ems.damaged import Damaged
-from ems.evalsets.sets import data_files, read_sides
-from ems.files import atomic_path, unreadable
-from ems.progress import Progress
+from ems.corpora.evalsets.sets import data_files, read_sides
 from ems.text.normalise import keys_function, tidier, tidy_lines
 from ems.text.tsv import codes_of, read_columns
 

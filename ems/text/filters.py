@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
 
-from ems.batches import batched
+from ems.base.batches import batched
+from ems.config.text import CleanSettings
 from ems.text.language import Identifier
 from ems.text.normalise import Tidy, keys_function, tidy, tidy_lines, without_format
 from ems.text.seen import Seen
-from ems.text.settings import CleanSettings
 from ems.text.tsv import Pair
 
 DROP, ACROSS, SWAPPED = "drop", "across", "swapped"

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 
 PACKAGE = "py3langid"
 CODES = {"nb": "no"}  # of ours -> of the package

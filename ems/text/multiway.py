@@ -23,12 +23,11 @@ from itertools import combinations, count, groupby, islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ems.config import Experiment
-from ems.config.experiment import MULTIWAY
-from ems.corpora.settings import MultiwaySettings
-from ems.errors import EmsError
-from ems.files import atomic_path, write_json
-from ems.progress import Progress
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, write_json
+from ems.base.progress import Progress
+from ems.config.corpus_entries import MultiwaySettings
+from ems.config.experiment import MULTIWAY, Experiment
 from ems.text.normalise import keys_function
 from ems.text.seen import Seen
 from ems.text.tsv import check_count, codes_of, is_pairs, read_columns, write_list

@@ -18,7 +18,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 
 # C0/C1 controls, line and paragraph separators, BOM: nothing a sentence needs, all of them line
 # breakers

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ems.base.errors import EmsError
 from ems.corpora.content import check_lock
 from ems.corpora.own import BAD, Bad
-from ems.errors import EmsError
 from ems.text.filters import Report
 from ems.text.tsv import Pair
 

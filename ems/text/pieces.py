@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.files import (
+from ems.base.errors import EmsError
+from ems.base.files import (
     atomic_path,
     check_state,
     read_json,
@@ -24,9 +24,9 @@ from ems.files import (
     unreadable,
     write_json,
 )
-from ems.progress import Progress, log
-from ems.provenance import digest
-from ems.shapes import TEXT, mapping
+from ems.base.progress import Progress, log
+from ems.base.provenance import digest
+from ems.base.shapes import TEXT, mapping
 from ems.text.tsv import check_count
 from ems.text.workers import WorkerKilledError, in_workers
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from importlib.resources import files
 
-from ems.errors import EmsError
-from ems.segmenters.base import Need, package, run_filter
-from ems.segmenters.moses import PERL
+from ems.base.errors import EmsError
 from ems.text.normalise import tidy_lines
+from ems.text.segmenters.base import Need, package, run_filter
+from ems.text.segmenters.moses import PERL
 
 NEEDS: tuple[Need, ...] = (PERL, package("mosestokenizer"))
 _END = re.compile(r"[。！？]+[”’」』）》】〉\"')\]]*")

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import atomic_path, check_unchanged, reading_text
-from ems.progress import Progress
-from ems.segmenters.base import RULE, SPACE
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, check_unchanged, reading_text
+from ems.base.progress import Progress
+from ems.text.segmenters.base import RULE, SPACE
 from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv
 
 if TYPE_CHECKING:
-    from ems.config import Experiment
+    from ems.config.experiment import Experiment
 
 PAD, UNK, MASK = 0, 1, 2
 BYTE = "<0x{:02X}>"  # its piece of a byte

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from itertools import compress, islice
 from pathlib import Path
 
-from ems.batches import batched
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file, unreadable, write_json
-from ems.shapes import COUNT, TEXT, mapping, record
+from ems.base.batches import batched
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json, sha256_file, unreadable, write_json
+from ems.base.shapes import COUNT, TEXT, mapping, record
 
 LIST = "files.json"  # of a folder of pair files, or of their reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files

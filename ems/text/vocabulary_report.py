@@ -14,9 +14,9 @@ from typing import Any
 
 import sentencepiece
 
-from ems.batches import batched
-from ems.files import reading_text, sha256_file, write_json
-from ems.progress import Progress
+from ems.base.batches import batched
+from ems.base.files import reading_text, sha256_file, write_json
+from ems.base.progress import Progress
 from ems.text.subwords import UNK, count_sample, encode_lines, languages_of, load_vocabulary
 
 LINES = 20_000  # of each language

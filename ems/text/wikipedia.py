@@ -14,15 +14,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from ems.batches import batched
+from ems.base.batches import batched
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, read_json, state_of, write_json
+from ems.base.provenance import source_hash
+from ems.base.shapes import COUNT, mapping
 from ems.corpora.dumps import open_pages, streams
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import atomic_path, read_json, state_of, write_json
-from ems.provenance import source_hash
-from ems.segmenters.base import package
-from ems.shapes import COUNT, mapping
 from ems.text.pieces import Advance, Piece, done_pieces
+from ems.text.segmenters.base import package
 from ems.text.sentences import NEEDS as SPLITTER
 from ems.text.sentences import Split, splitter
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ems.errors import EmsError
-from ems.objectives.system import Parts
+from ems.base.errors import EmsError
+from ems.model.objectives.system import Parts
 from ems.shards.documents import DocumentStore
 from ems.shards.index import TRAIN, shards_of
 from ems.shards.mined import MinedStore

@@ -22,9 +22,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import (
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import (
     atomic_path,
     parse_json,
     read_json,
@@ -32,10 +32,10 @@ from ems.files import (
     write_json,
     write_text,
 )
+from ems.base.progress import log
+from ems.base.provenance import digest
+from ems.base.shapes import BELOW, COUNT, TEXT, mapping, record
 from ems.model.tensors import save_tensors
-from ems.progress import log
-from ems.provenance import digest
-from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 from ems.train.scalars import LogRow
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"

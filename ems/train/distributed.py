@@ -16,8 +16,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, distributed, nn
 
-from ems import torchrun
-from ems.errors import EmsError
+from ems.base import torchrun
+from ems.base.errors import EmsError
 
 T = TypeVar("T")
 AGREE_EVERY = 10  # steps on a GPU after which the processes ask each other whether to stop

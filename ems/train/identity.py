@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ems.config import Experiment, stage_settings
-from ems.errors import EmsError
-from ems.files import check_state, read_json, write_json
-from ems.progress import log
-from ems.provenance import digest, source_hash
+from ems.base.errors import EmsError
+from ems.base.files import check_state, read_json, write_json
+from ems.base.progress import log
+from ems.base.provenance import digest, source_hash
+from ems.config.experiment import Experiment
+from ems.config.stages import stage_settings
 from ems.shards.reader import PairStore
 from ems.train import AFRESH
 from ems.train.checkpoint import checkpoints, step_of

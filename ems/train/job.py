@@ -13,17 +13,26 @@ from pathlib import Path
 import torch
 from sentencepiece import SentencePieceProcessor
 
-from ems.config import Experiment, stage_settings
-from ems.damaged import Damaged
-from ems.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json, write_text
+from ems.base.damaged import Damaged
+from ems.base.files import (
+    ENCODER,
+    HEADS,
+    VOCABULARY,
+    atomic_path,
+    sha256_file,
+    write_json,
+    write_text,
+)
+from ems.base.progress import log
+from ems.base.provenance import digest
+from ems.config.experiment import Experiment
+from ems.config.settings import Json
+from ems.config.stages import stage_settings
 from ems.model.device import check_precision, choose_device, has_bfloat16
 from ems.model.letters import letters_of
+from ems.model.objectives.masking import Pieces
+from ems.model.objectives.system import Parts, System
 from ems.model.tensors import save_tensors
-from ems.objectives.masking import Pieces
-from ems.objectives.system import Parts, System
-from ems.progress import log
-from ems.provenance import digest
-from ems.settings import Json
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
 from ems.train.checkpoint import json_lines

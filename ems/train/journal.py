@@ -14,9 +14,9 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
-from ems.errors import EmsError
-from ems.progress import Progress, log
-from ems.settings import plain
+from ems.base.errors import EmsError
+from ems.base.progress import Progress, log
+from ems.config.settings import plain
 from ems.shards.reader import Batch
 from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoint, save_checkpoint

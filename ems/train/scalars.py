@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 
 SUFFIX = ".ems"  # of our event files: others in the folder are not ours to delete
 LogRow = dict[str, Any]  # a line of losses.jsonl or times.jsonl

@@ -7,13 +7,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ems.config import Experiment
-from ems.damaged import Damaged
-from ems.errors import EmsError
-from ems.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
-from ems.objectives.system import System
-from ems.progress import log
-from ems.shapes import BELOW, TEXT, listing, mapping, record
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
+from ems.base.progress import log
+from ems.base.shapes import BELOW, TEXT, listing, mapping, record
+from ems.config.experiment import Experiment
+from ems.model.objectives.system import System
 from ems.shards.reader import PairStore
 
 MODEL = record({"languages": listing(TEXT), "sha256": mapping(TEXT, BELOW)})  # of model.json

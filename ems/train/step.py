@@ -19,16 +19,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ems.errors import EmsError
-from ems.files import write_json
+from ems.base.errors import EmsError
+from ems.base.files import write_json
+from ems.config.train import TrainSettings
 from ems.model.adam import Adam
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.system import System
 from ems.shards.reader import Batch, PairStore
 from ems.train.batches import AHEAD, drawn
 from ems.train.distributed import GradientSum, World, dropout_seed
 from ems.train.memory import GradCache
-from ems.train.settings import TrainSettings
 
 NORM = "gradient norm"
 LEAST_SCALE = 1e-4  # of the loss; fairseq's --min-loss-scale

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from ems.errors import REQUEUE, EmsError
+from ems.base.errors import REQUEUE, EmsError
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 

@@ -7,10 +7,10 @@ from itertools import islice
 import numpy as np
 import torch
 
+from ems.bench.retrieval import normalised, precision_at_1
 from ems.model.embed import embed_tokens
-from ems.objectives.batch import DeviceBatch
-from ems.objectives.system import System
-from ems.retrieval import normalised, precision_at_1
+from ems.model.objectives.batch import DeviceBatch
+from ems.model.objectives.system import System
 from ems.shards.reader import PairStore
 from ems.train.distributed import World
 from ems.train.scalars import BY_CORPUS, BY_LANGUAGE, LogRow

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from ems.errors import EmsError
-from ems.progress import clock, log
+from ems.base.errors import EmsError
+from ems.base.progress import clock, log
 from ems.shards.reader import PairStore, Shard, check_sizes, verify_shards
 from ems.train.distributed import World
 

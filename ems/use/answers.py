@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.use.encoder import Encoder
 from ems.use.search import Index
 

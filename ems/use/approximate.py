@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ems.base.errors import EmsError
+from ems.base.progress import Progress
 from ems.bench.nearest import ROWS, Neighbours
-from ems.errors import EmsError
-from ems.progress import Progress
 
 CELLS = 32  # that are searched
 TRAINED = 64  # lines for each cell that the cells are learned from

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ems.encode import DESCRIPTION, SentenceEncoder, is_ours
-from ems.errors import EmsError
-from ems.files import EXPORTED
-from ems.retrieval import unit_rows
+from ems.base.errors import EmsError
+from ems.base.files import EXPORTED
+from ems.model.encode import DESCRIPTION, SentenceEncoder, is_ours, unit_rows
 
 
 class Encoder:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path
+from ems.base.provenance import source_hash
 from ems.bench.margin import Mined, pairs_of, scores_of
 from ems.bench.nearest import ROWS, Neighbours, keys_of, merged, nearest, parts_of
-from ems.errors import EmsError
-from ems.files import atomic_path
-from ems.provenance import source_hash
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.use import stream
 from ems.use.encoder import Encoder

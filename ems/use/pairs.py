@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ems.base.errors import EmsError
 from ems.bench import margin as margins
 from ems.bench.margin import Mined, pairs_of, scores_of
 from ems.bench.nearest import nearest
-from ems.errors import EmsError
 from ems.use.encoder import Encoder
 
 COSINE = "absolute"  # the margin that is the cosine itself

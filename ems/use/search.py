@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from ems.base.errors import EmsError
+from ems.base.files import read_json, sha256_file, state_of, write_json
+from ems.base.shapes import COUNT, TEXT, record
 from ems.bench.nearest import nearest
-from ems.errors import EmsError
-from ems.files import read_json, sha256_file, state_of, write_json
-from ems.shapes import COUNT, TEXT, record
 from ems.use import stream
 from ems.use.encoder import Encoder
 from ems.use.files import Form, Text, encode

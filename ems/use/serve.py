@@ -33,7 +33,7 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 from ems.use.answers import LINES, Answer, K, Refused, Service
 
 log = logging.getLogger("ems")

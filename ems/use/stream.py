@@ -26,9 +26,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
-from ems.batches import batched
-from ems.errors import EmsError
-from ems.files import (
+from ems.base.batches import batched
+from ems.base.errors import EmsError
+from ems.base.files import (
     atomic_path,
     check_readable,
     check_unchanged,
@@ -38,8 +38,8 @@ from ems.files import (
     state_of,
     write_json,
 )
-from ems.progress import Progress, log
-from ems.shapes import SOME, TEXT, listing, record
+from ems.base.progress import Progress, log
+from ems.base.shapes import SOME, TEXT, listing, record
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 
 LINES = 1 << 15  # of a piece: as many as a benchmark encodes at once, so that vectors are the same

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from ems.bench.settings import SearchProtocol
-from ems.benchmarks.record import Benchmark, Shown, same
-from ems.papers import of_ems
+from ems.config.papers import of_ems
+from ems.config.probes import SearchProtocol
+from ems.config.record import Benchmark, Shown, same
 
 
 class Protocol(SearchProtocol):

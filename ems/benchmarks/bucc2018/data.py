@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.lines import numbered_lines, rows, some
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.lines import numbered_lines, rows, some
 
 PARTS = ("sample", "training")
 

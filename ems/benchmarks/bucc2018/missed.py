@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ems.benchmarks import benchmark
-from ems.damaged import Damaged
-from ems.files import write_text
-from ems.scores import ScoreFile, read_score_file
-from ems.shapes import Shape, listing, mapping, misfit, record
+from ems.base.damaged import Damaged
+from ems.base.files import write_text
+from ems.base.shapes import Shape, listing, mapping, misfit, record
+from ems.bench.scores import ScoreFile, read_score_file
+from ems.config.plugins import benchmark
 from ems.tables.latex import tabular
 from ems.tables.printed import in_given_order
 from ems.tables.table import Block, Table, Value, make_frame

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from ems.bench.settings import ProbeSettings
-from ems.benchmarks.record import Benchmark, Shown, same
-from ems.papers import ZERO_SHOT, of_ems
+from ems.config.papers import ZERO_SHOT, of_ems
+from ems.config.probes import ProbeSettings
+from ems.config.record import Benchmark, Shown, same
 
 
 class Probe(ProbeSettings):

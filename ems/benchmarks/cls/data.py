@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place, parts
-from ems.evalsets.lines import some
-from ems.evalsets.markup import records
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.documents import Document, Place, parts
+from ems.corpora.evalsets.lines import some
+from ems.corpora.evalsets.markup import records
 
 CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published
 DOMAINS = ("books", "dvd", "music")

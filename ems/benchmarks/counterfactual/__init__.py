@@ -1,8 +1,8 @@
 """Amazon counterfactual sentences: does a review say what was not the case?"""
 
-from ems.bench.settings import ProbeSettings
-from ems.benchmarks.record import Benchmark, Shown
-from ems.papers import ZERO_SHOT
+from ems.config.papers import ZERO_SHOT
+from ems.config.probes import ProbeSettings
+from ems.config.record import Benchmark, Shown
 
 BENCHMARK = Benchmark(
     title="Amazon counterfactual sentences",

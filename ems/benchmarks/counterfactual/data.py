@@ -13,10 +13,10 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place
-from ems.evalsets.lines import numbered_lines, some
-from ems.settings import Settings
+from ems.base.errors import EmsError
+from ems.config.settings import Settings
+from ems.corpora.evalsets.documents import Document, Place
+from ems.corpora.evalsets.lines import numbered_lines, some
 
 SPLITS = ("train", "valid", "test")
 EVALUATED = ("valid", "test")

@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from ems.base.errors import EmsError
+from ems.base.progress import Progress
 from ems.bench.probe import Classifier, Pool, Probe, Run, train
-from ems.bench.settings import ProbeSettings
+from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import LineEncoder, Task
-from ems.benchmarks import module
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place, sentences
-from ems.progress import Progress
-from ems.scores import ENGLISH, Result, Score
+from ems.config.plugins import module
+from ems.config.probes import ProbeSettings
+from ems.corpora.evalsets.documents import Document, Place, sentences
 
 MAJORITY = "most frequent class"
 MOST_BYTES = 1 << 30  # of embeddings to train on that are held at once

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score
 
+from ems.base.errors import EmsError
+from ems.base.progress import Progress
+from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
-from ems.benchmarks import module
 from ems.benchmarks.families.classification import accuracies, majority
-from ems.errors import EmsError
-from ems.progress import Progress
-from ems.scores import ENGLISH, Result, Score
+from ems.config.plugins import module
 
 PRECISION = "average precision"
 Rows = Sequence[tuple[int, Any]]  # the number of a row, and its pair with a label

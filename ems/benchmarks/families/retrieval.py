@@ -17,15 +17,15 @@ from hashlib import blake2b
 
 import numpy as np
 
+from ems.base.errors import EmsError
+from ems.base.progress import Progress
 from ems.bench.embedded import embedded
 from ems.bench.margin import best_candidates
+from ems.bench.retrieval import nearest_is_own
+from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
-from ems.benchmarks import module
-from ems.errors import EmsError
-from ems.evalsets.sets import read_bitext
-from ems.progress import Progress
-from ems.retrieval import nearest_is_own
-from ems.scores import ENGLISH, Result, Score
+from ems.config.plugins import module
+from ems.corpora.evalsets.sets import read_bitext
 
 Pair = tuple[str, str]
 Hits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries in the language, queries in English

@@ -1,8 +1,8 @@
 """FLORES-200: the translation of a sentence among 1,012, between any two languages."""
 
-from ems.bench.settings import SearchProtocol
-from ems.benchmarks.record import Benchmark, Shown
-from ems.papers import of_ems
+from ems.config.papers import of_ems
+from ems.config.probes import SearchProtocol
+from ems.config.record import Benchmark, Shown
 
 BENCHMARK = Benchmark(
     title="FLORES-200",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
-from ems.benchmarks import benchmark
+from ems.config.plugins import benchmark
 from ems.tables.ablation import Part
 from ems.tables.columns import BEST, counted, direction, language_direction, part_of
 from ems.tables.engine import Column, Declaration, Printed, headings

@@ -14,11 +14,11 @@ from train, half of each class; decontamination takes dev and test.
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place, parts
-from ems.evalsets.lines import numbered_lines, some
-from ems.files import parse_json
-from ems.settings import Settings
+from ems.base.errors import EmsError
+from ems.base.files import parse_json
+from ems.config.settings import Settings
+from ems.corpora.evalsets.documents import Document, Place, parts
+from ems.corpora.evalsets.lines import numbered_lines, some
 
 EVALUATED = ("dev", "test")
 CLASSES = ("negative", "positive")

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from ems.bench.settings import Examples, ProbeSettings
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.benchmarks.record import Benchmark, Shown
-from ems.papers import ZERO_SHOT, of_ems
+from ems.config.papers import ZERO_SHOT, of_ems
+from ems.config.probes import Examples, ProbeSettings
+from ems.config.record import Benchmark, Shown
 
 if TYPE_CHECKING:
-    from ems.config import Experiment
+    from ems.config.experiment import Experiment
 
 
 def _of_one_pair(experiment: "Experiment") -> list[str]:

@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ems.base.errors import EmsError
 from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place, parts
-from ems.evalsets.lines import numbered_lines, some
-from ems.settings import Settings
+from ems.config.settings import Settings
+from ems.corpora.evalsets.documents import Document, Place, parts
+from ems.corpora.evalsets.lines import numbered_lines, some
 
 __all__ = ["CLASSES"]
 EVALUATED = ("dev", "test")

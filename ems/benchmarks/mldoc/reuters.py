@@ -8,9 +8,9 @@ They lie as the scripts of MLDoc expect them: `rcv1/<day>/<number>newsML.xml` an
 from dataclasses import dataclass
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.documents import Document
-from ems.evalsets.markup import tree
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.documents import Document
+from ems.corpora.evalsets.markup import tree
 
 CLASSES = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
 TOPICS = ".//codes[@class='bip:topics:1.0']/code"

@@ -1,8 +1,8 @@
 """ParaCrawl v5: 2,000 sentences to find among 200,000."""
 
-from ems.bench.settings import DrawnProtocol
-from ems.benchmarks.record import Benchmark, Shown, same
-from ems.papers import of_ems
+from ems.config.papers import of_ems
+from ems.config.probes import DrawnProtocol
+from ems.config.record import Benchmark, Shown, same
 
 BENCHMARK = Benchmark(
     title="ParaCrawl",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.lines import named_rows, numbered_lines, some
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.lines import named_rows, numbered_lines, some
 
 CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 SPLITS = ("dev", "test")

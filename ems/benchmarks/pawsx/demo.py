@@ -6,9 +6,9 @@ of words says nothing: with the same fillers it is a paraphrase (1), with one sl
 Korean, as the demo does.
 """
 
+from ems.base.errors import EmsError
 from ems.corpora.demo.draw import Sentence, compose
 from ems.corpora.demo.material import Files, Material, table
-from ems.errors import EmsError
 
 PLACE = 9
 CODES = ("de", "en", "es", "fr", "ja", "zh")

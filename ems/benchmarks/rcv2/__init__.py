@@ -2,7 +2,9 @@
 
 from pydantic import Field
 
-from ems.bench.settings import (
+from ems.benchmarks.mldoc.languages import LANGUAGES
+from ems.config.papers import ZERO_SHOT
+from ems.config.probes import (
     BATCH,
     DROPOUT,
     EPOCHS,
@@ -12,10 +14,8 @@ from ems.bench.settings import (
     HiddenLayers,
     ProbeSettings,
 )
-from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.benchmarks.record import Benchmark, Shown
-from ems.papers import ZERO_SHOT
-from ems.settings import Decay, Dropout, listing
+from ems.config.record import Benchmark, Shown
+from ems.config.settings import Decay, Dropout, listing
 
 
 class Probe(ProbeSettings):

@@ -9,9 +9,9 @@ file's name; the benchmark draws as many as MLDoc has, and decontamination takes
 from collections.abc import Iterator
 from pathlib import Path
 
+from ems.base.errors import EmsError
 from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place, parts
+from ems.corpora.evalsets.documents import Document, Place, parts
 
 __all__ = ["CLASSES"]
 DRAWN = "parts"

@@ -7,9 +7,9 @@ al., "SIB-200" (EACL 2024), https://github.com/dadelani/sib-200.
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.documents import Document, Place
-from ems.evalsets.lines import read_sentences
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.documents import Document, Place
+from ems.corpora.evalsets.lines import read_sentences
 
 HEADER = ["index_id", "category", "text"]
 SPLITS = ("train", "dev", "test")

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from ems.benchmarks.record import Benchmark, Shown
-from ems.papers import of_ems
+from ems.config.papers import of_ems
+from ems.config.record import Benchmark, Shown
 
 if TYPE_CHECKING:
-    from ems.config import Experiment
+    from ems.config.experiment import Experiment
 
 
 def _of_unseen(experiment: "Experiment") -> list[str]:

@@ -6,8 +6,8 @@ English sides differ from language to language. EMS v2 section V-A.
 
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.lines import read_sentences
+from ems.base.errors import EmsError
+from ems.corpora.evalsets.lines import read_sentences
 
 
 def file_names(code: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ems.benchmarks import benchmark
+from ems.config.plugins import benchmark
 from ems.tables.ablation import Part
 from ems.tables.columns import BEST, BOTH_WAYS, labels_of, part_of
 from ems.tables.engine import Column, Declaration, Models, Printed, headings

@@ -5,9 +5,9 @@ things, so the lower the better. The paper's claim that both have the same bag o
 for "steal", "saved" and "save", "stole".
 """
 
+from ems.base.provenance import digest
+from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
-from ems.provenance import digest
-from ems.scores import ENGLISH, Result, Score
 
 SENTENCES = (
     "can you believe that what he actually did was steal the money she saved for the children?",

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ems.benchmarks import benchmark
+from ems.config.plugins import benchmark
 from ems.tables.engine import Column, Declaration, Printed
 from ems.tables.printed import load_table
 

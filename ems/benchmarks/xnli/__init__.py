@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ems.bench.settings import (
+from ems.config.papers import ZERO_SHOT
+from ems.config.probes import (
     BATCH,
     DROPOUT,
     EPOCHS,
@@ -16,9 +17,8 @@ from ems.bench.settings import (
     Patience,
     ProbeSettings,
 )
-from ems.benchmarks.record import Benchmark, Shown, same
-from ems.papers import ZERO_SHOT
-from ems.settings import Dropout
+from ems.config.record import Benchmark, Shown, same
+from ems.config.settings import Dropout
 
 
 class Probe(ProbeSettings):

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ems.errors import EmsError
-from ems.evalsets.lines import Columns, named_rows, numbered_lines, some
-from ems.files import parse_json
-from ems.settings import Settings
+from ems.base.errors import EmsError
+from ems.base.files import parse_json
+from ems.config.settings import Settings
+from ems.corpora.evalsets.lines import Columns, named_rows, numbered_lines, some
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")

@@ -13,8 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ems.base.errors import EmsError
+from ems.base.progress import Progress
 from ems.bench.embedded import embedded
 from ems.bench.probe import Classifier, Pool
+from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.benchmarks.families.classification import (
     accuracies,
@@ -25,10 +28,7 @@ from ems.benchmarks.families.classification import (
     trained,
 )
 from ems.benchmarks.xnli.data import LABELS, TRAIN, Inference, read_split, read_train, split_path
-from ems.errors import EmsError
 from ems.model.device import choose_device
-from ems.progress import Progress
-from ems.scores import ENGLISH, Result, Score
 
 
 def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:

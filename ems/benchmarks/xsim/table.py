@@ -6,7 +6,7 @@ over languages: they add up to the average of xsim++. The fewer errors the bette
 
 from collections.abc import Sequence
 
-from ems.shapes import TEXT
+from ems.base.shapes import TEXT
 from ems.tables.columns import one_each
 from ems.tables.engine import Column, Declaration
 from ems.tables.printed import in_table_one_order

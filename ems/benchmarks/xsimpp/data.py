@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.damaged import Damaged
-from ems.evalsets.lines import numbered_lines, some
-from ems.files import read_json
+from ems.base.damaged import Damaged
+from ems.base.files import read_json
+from ems.corpora.evalsets.lines import numbered_lines, some
 
 AUGMENTED = "eng_Latn_augmented.devtest"
 KINDS = "eng_Latn_errtype.devtest.json"

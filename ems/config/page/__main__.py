@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from ems.base.files import write_text
 from ems.config.page.document import settings_page
 from ems.config.page.schema import experiment_schema, site_schema
-from ems.files import write_text
 
 
 def generated() -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ems.config.page.schema import experiment_schema, site_schema
-from ems.settings import Json
+from ems.config.settings import Json
 
 OPENING = """# Settings
 

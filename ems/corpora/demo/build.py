@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from itertools import islice
 from random import Random
 
+from ems.base.errors import EmsError
 from ems.corpora.demo.draw import Drawer, Sentence, draw_evenly, shuffled
 from ems.corpora.demo.free import read_free
 from ems.corpora.demo.grammar import LANGUAGES, Template, read_lexicon, read_templates
 from ems.corpora.demo.leak import Leak, plan_leak
-from ems.errors import EmsError
 
 SEED = 20250101
 OTHERS = LANGUAGES[1:]

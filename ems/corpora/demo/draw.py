@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import regex
 
+from ems.base.errors import EmsError
 from ems.corpora.demo.grammar import Template
-from ems.errors import EmsError
 
 T = TypeVar("T")
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from ems.base.errors import EmsError
 from ems.corpora.demo.grammar import HERE, LANGUAGES
-from ems.errors import EmsError
 
 FREE = HERE / "free.tsv"
 FEWEST = 120  # the benchmark and the validation corpus take 60 of them

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from ems.errors import EmsError
+from ems.base.errors import EmsError
 
 HERE = Path(__file__).parent
 LANGUAGES = ("en", "de", "fr", "es", "ru", "zh", "ja", "ar")

@@ -7,7 +7,7 @@ import io
 import zipfile
 from collections.abc import Sequence
 
-from ems.config import pair_name
+from ems.config.opus import pair_name
 from ems.corpora.demo.draw import Sentence
 
 VERSION = "v1"

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ems.base.errors import EmsError
 from ems.corpora.demo.draw import Drawer, Sentence, key, shuffled
-from ems.errors import EmsError
 
 LEAK_VERBATIM = LEAK_DISGUISED = LEAK_ONE_SIDE = 40
 LEAKED_PAIRS = LEAK_VERBATIM + LEAK_DISGUISED + LEAK_ONE_SIDE

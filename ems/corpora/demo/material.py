@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
+from ems.base.errors import EmsError
 from ems.corpora.demo.build import Demo
 from ems.corpora.demo.draw import Drawer, Sentence, below, compose, draw_evenly, shuffled
 from ems.corpora.demo.grammar import HERE, Template, read_frames, read_lexicon
-from ems.errors import EmsError
 
 Files = dict[str, str | bytes]  # of a set: name below its folder -> content
 Words = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it

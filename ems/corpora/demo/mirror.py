@@ -15,7 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from ems.benchmarks import benchmarks, has, module
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
+from ems.base.progress import Progress
+from ems.base.shapes import BELOW, COUNT, TEXT, mapping, record
+from ems.config.languages import load_languages
+from ems.config.plugins import benchmarks, has, module
 from ems.corpora.demo.build import OTHERS, SEED, Demo, build
 from ems.corpora.demo.draw import Sentence, shuffled
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
@@ -23,11 +28,6 @@ from ems.corpora.demo.layout import VERSION, Pair, lines, moses, moses_name
 from ems.corpora.demo.leak import LEAKED_PAIRS
 from ems.corpora.demo.material import Files, Material
 from ems.corpora.demo.stories import CORPUS, stories
-from ems.errors import EmsError
-from ems.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
-from ems.languages import load_languages
-from ems.progress import Progress
-from ems.shapes import BELOW, COUNT, TEXT, mapping, record
 
 MANIFEST = record({"counts": mapping({}), "seed": COUNT, "sha256": mapping(TEXT, BELOW)})
 MARK = ".ems-demo"  # written first: what is in a folder with it may be replaced

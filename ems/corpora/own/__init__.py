@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from ems.config import Corpus
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
 from ems.corpora.own import aligned, json_lines, parquet, tsv
 from ems.corpora.own.rows import BAD, Bad, Row
 from ems.corpora.packed import OWN, open_packed
-from ems.errors import EmsError
 
 __all__ = ["BAD", "Bad", "Row", "check_needs", "count_rows", "own_files", "read_rows"]
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from ems.base.errors import EmsError
 from ems.corpora.own.rows import Bad, Row, decoded, lines_of, pair
 from ems.corpora.packed import OWN, count_lines_of, open_packed
-from ems.errors import EmsError
 
 
 def count(paths: list[Path]) -> int:

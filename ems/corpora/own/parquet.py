@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ems.base.errors import EmsError
 from ems.corpora.own.json_lines import of_object
 from ems.corpora.own.rows import Row, bad
 from ems.corpora.packed import reading
-from ems.errors import EmsError
 
 TRANSLATION = "translation"
 ROWS = 1000  # read at once

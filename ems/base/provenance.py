@@ -1,0 +1,168 @@
+"""Hashes that decide what is still valid: of a config part, and of the source of a stage.
+
+Snakemake sees only shell text and files, so each rule carries both hashes in its `params:` and a
+run with another setting or an edited package is seen (DESIGN "When something reruns").
+
+The source of a stage is everything that its package imports within `ems` and within the project's
+`extensions/`, and data files (DATA). What is hashed is what the source does: the set of top-level
+statements of all its files, without comments, docstrings, blank lines and imports of `ems`. So
+prose can be mended, and code can move between the files of a stage, without training a model again.
+Left out are NEUTRAL modules, which only word messages, and settings (`ems.config`): they count by
+their values, which the hash of a stage's settings has.
+
+The text is scanned by regular expressions, not parsed: Snakemake asks for this at each start, in
+each job of a cluster too, and parsing would take ten times as long. A test compares the two.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from itertools import starmap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+NEUTRAL = {"ems.base.damaged", "ems.base.errors", "ems.base.progress"}
+SETTINGS = "ems.config"
+EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
+DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex"}  # data files that travel with the package
+DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
+# A comment, a string, or a bracket. Strings with the quotes of their f-string inside are of 3.12.
+_TOKEN = re.compile(
+    r'(?P<comment>#[^\n]*)|(?P<open>[([{])|(?P<close>[)\]}])|(?P<string>"""(?:[^\\]|\\.)*?"""'
+    r"|'{3}(?:[^\\]|\\.)*?'{3}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'(?:[^'\\\n]|\\.)*')",
+    re.S,
+)
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|[^\n;]+)|import +([^\n;]+))", re.M
+)
+_NOTHING = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")  # else on a line
+_LINE = re.compile(rf"{_IMPORT.pattern.replace('(?:^|[;:])', '^')}\n?", re.M)
+_STATEMENT = re.compile(r"^(?![\s)\]}]|(?:elif|else|except|finally)\b)", re.M)
+
+
+class Source(NamedTuple):
+    """What a file contributes: top-level statements, and what it imports from which module of ems."""
+
+    statements: frozenset[str]
+    imports: tuple[tuple[str, str], ...] = ()
+
+
+def digest(value: Any) -> str:
+    """Return the hash of a JSON-like value that does not depend on the order of keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    encoded = text.encode("utf-8", "surrogatepass")  # names of files may hold any bytes
+    return hashlib.sha256(encoded).hexdigest()[:DIGITS]
+
+
+def source_root() -> Path:
+    """Return the folder of the `ems` package."""
+    return Path(str(files("ems")))
+
+
+@cache
+def source_files(module: str) -> tuple[Path, ...]:
+    """Return every file that `module` (like "ems.train") reaches by imports within ems, data files
+    too.
+    """
+    seen: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        for path in _module_files(waiting.pop()):
+            if path not in seen:
+                seen.add(path)
+                waiting += filter(_counts, starmap(_place, _source(path).imports))
+    return tuple(sorted(seen))
+
+
+def _place(module: str, name: str) -> str:
+    """Return the module that `from module import name` is about: one of a package, or itself."""
+    inner = f"{module}.{name}"
+    return inner if name and _module_files(inner) else module
+
+
+def _counts(module: str) -> bool:
+    """False for `ems` itself too, which has nothing but names of others."""
+    return module not in {"ems", *NEUTRAL} and not f"{module}.".startswith(f"{SETTINGS}.")
+
+
+@cache
+def source_hash(module: str) -> str:
+    """Return the hash of what `source_files(module)` do."""
+    return digest(sorted(set().union(*(_source(path).statements for path in source_files(module)))))
+
+
+@cache
+def _source(path: Path) -> Source:
+    if path.suffix == ".py":
+        return scan(path.read_text(encoding="utf-8"))
+    return Source(frozenset({f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}"}))
+
+
+def scan(text: str) -> Source:
+    """Return what a module contributes to the source of a stage."""
+    code = without_prose(text)
+    statements, imports = set(), []
+    for module, some, others in _IMPORT.findall(code):
+        names = [name.split()[0] for name in (some or others).strip("()\n ,").split(",")]
+        places = [(module, name) for name in names] if module else [(name, "") for name in names]
+        imports += [place for place in places if place[0].partition(".")[0] == "ems"]
+        if (module or names[0]).partition(".")[0] != "ems":
+            statements.add(" ".join(["import", module, *(some or others).split()]))
+    rest = _LINE.sub("", code)
+    starts = [match.start() for match in _STATEMENT.finditer(rest)]
+    for start, end in zip(starts, [*starts[1:], len(rest)], strict=True):
+        statements.add(rest[start:end].rstrip())
+    return Source(frozenset(statements), tuple(dict.fromkeys(imports)))
+
+
+def without_prose(text: str) -> str:
+    """Return source without comments, docstrings, blank lines and trailing blanks.
+
+    Newlines inside other strings become NUL, so that each line starts outside of strings.
+    """
+    kept, end, depth, before = [], 0, 0, ":"
+    for token in _TOKEN.finditer(text):
+        gap, kind = text[end : token.start()].replace("\\\n", " "), token.lastgroup
+        earlier, newline, line = gap.rpartition("\n")
+        prefix = line.strip() if newline or not end else "?"
+        opens = (earlier.rstrip()[-1:] or before) == ":" and prefix in ("", "r", "R", "u", "U")
+        alone = not depth and _NOTHING.match(text, token.end())
+        if kind == "string" and opens and alone:  # a docstring
+            kept.append(earlier + newline)
+        else:
+            kept += [gap, "" if kind == "comment" else token[0].replace("\n", "\0")]
+        before = (gap.rstrip()[-1:] or before) if kind == "comment" else token[0][-1]
+        depth += (kind == "open") - (kind == "close")
+        end = token.end()
+    lines = "".join([*kept, text[end:].replace("\\\n", " ")]).split("\n")
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+@cache
+def _module_files(module: str) -> tuple[Path, ...]:
+    """Return the files of a module, with the data that has its name; of a package its own modules
+    and all data below its folder, but that of packages inside it.
+    """
+    parts = module.split(".")[1:]
+    files: list[Path] = []
+    for root in (source_root(), EXTENSIONS.absolute()):
+        base = root.joinpath(*parts)
+        if (source := base.with_suffix(".py")).is_file():
+            data = [base.with_suffix(suffix) for suffix in sorted(DATA)]
+            return (source, *(path for path in data if path.is_file()))
+        if base.is_dir():
+            files += [*base.glob("*.py"), *_data(base)]
+    return tuple(files)
+
+
+def _data(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_dir() and not (path / "__init__.py").exists():
+            yield from _data(path)
+        elif path.suffix in DATA:
+            yield path

@@ -1,0 +1,105 @@
+"""Run several processes with `torchrun`, and ask which of them this one is.
+
+    ems train --processes 4 ...                                     on one machine
+    ems train --processes 4 --nodes 2 ...                           on two, in a job of Slurm
+    torchrun --nnodes 2 --nproc-per-node 4 ... -m -- ems train ...  on two, by hand
+
+In a job of Slurm one step has a torchrun on each node. They meet at the node that the job started
+on, and a node is numbered as Slurm numbers it. One process alone is rank 0 of 1. `--` keeps
+torchrun's parser from reading our flags as its own.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import sys
+
+from ems.base.errors import FAILED, REQUEUE, EmsError
+
+STOPS = (signal.SIGTERM, signal.SIGUSR1)  # the processes save and end
+GONE = 30  # seconds after which a machine that does not end with the others counts as lost
+SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # passed on to the processes
+
+
+def launched() -> bool:
+    """True if torchrun started this process. Others set RANK too, but not torchrun's run id."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def rank() -> int:
+    """Return this process's number among all, from 0. Only rank 0 writes files."""
+    return int(os.environ["RANK"]) if launched() else 0
+
+
+def processes() -> int:
+    """Return the number of processes that train together."""
+    return int(os.environ["WORLD_SIZE"]) if launched() else 1
+
+
+def local_rank() -> int:
+    """Return this process's number on its machine, which is that of its GPU."""
+    return int(os.environ["LOCAL_RANK"]) if launched() else 0
+
+
+def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
+    """Replace this process by torchrun with `count` processes of `ems` on each of `nodes` machines.
+
+    The process id stays, so that signals reach torchrun, or `srun`. If one of the processes ends
+    with an error, the others are ended too, on all machines; the status is 1, or 75 if they were
+    stopped from outside. Raises `EmsError` for several machines outside of a job of Slurm.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    words = ["-m", "ems.base.torchrun", "--nproc-per-node", str(count)]
+    if nodes == 1:
+        words += ["--standalone"]
+    else:
+        words += ["--nnodes", str(nodes), "--master-addr", socket.gethostname()]
+        words += ["--master-port", str(_free_port())]
+    words += ["--signals-to-handle", SIGNALS, "-m", "--", "ems", *arguments]
+    words = [sys.executable, *words]
+    words = words if nodes == 1 else [*_step(nodes, count * threads), *words]
+    sys.stderr.flush()
+    os.execv(words[0], words)
+
+
+def _step(nodes: int, cpus: int) -> list[str]:
+    """Return the `srun` that starts one task on each of `nodes` machines of this job."""
+    program = shutil.which("srun")
+    if program is None or "SLURM_JOB_ID" not in os.environ:
+        raise EmsError(
+            f"{nodes} nodes need a job of Slurm that has them (snakemake --profile slurm), and "
+            "this is none; set `nodes: 1` in config.yaml, or start torchrun by hand on each"
+        )
+    words = [program, f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
+    return [*words, f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", f"--wait={GONE}"]
+
+
+def _free_port() -> int:
+    """Return a port of this machine that nothing listens at."""
+    with socket.socket() as listening:
+        listening.bind(("", 0))
+        return int(listening.getsockname()[1])
+
+
+def main() -> int:
+    """Run torchrun with its own flags; return 75 if the processes were stopped and saved."""
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    if node := os.environ.get("SLURM_NODEID") if "--master-addr" in sys.argv else None:
+        sys.argv[1:1] = ["--node-rank", node]
+    try:
+        run.main()
+    except SignalException as error:
+        return REQUEUE if error.sigval in STOPS else 128 + error.sigval
+    except ChildFailedError as error:
+        print(error, file=sys.stderr)
+        codes = {failure.exitcode for failure in error.failures.values()}
+        return REQUEUE if codes == {REQUEUE} else FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

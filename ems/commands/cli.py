@@ -1,0 +1,204 @@
+"""`ems <stage> ...`: every rule of the workflow is one such call, usable by hand.
+
+What a stage writes is checked against what it reads before it does any work (outputs.py). An error
+is one line, the last one of the terminal and of the log. Of the processes that torchrun starts only
+the first writes the log and the costs; the others print what went wrong.
+"""
+
+import logging
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from ems.base import torchrun
+from ems.base.costs import measured
+from ems.base.damaged import Damaged
+from ems.base.errors import FAILED, EmsError
+from ems.base.files import standard_output, unreadable
+from ems.base.garbage import look_rarely
+from ems.base.orphan import stop_with_snakemake
+from ems.base.outputs import Place, Writes, check_outputs
+from ems.commands import COMMANDS
+from ems.commands.flags import SHARED, Flag, Mark, parse
+
+log = logging.getLogger("ems")
+
+# what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
+OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
+STANDARD_OUTPUT = 1
+# How often a thread of OpenMP looks whether the others are done, before it sleeps: with its own
+# 300,000 times another program on the machine makes a training up to 17 times slower, and with none
+# a training alone is a sixth slower (perf/company.py)
+SPINS = "GOMP_SPINCOUNT"
+FEW_SPINS = "3000"
+LESS_MEMORY = "close other programs; a training needs less with a lower train.batch_pairs"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one stage and return its exit status.
+
+    0, 1 after an error that was printed as one line, 75 for a training that was stopped from
+    outside and saved, or 130 after Ctrl-C. Exits with 2 after a wrong use of the flags, and as
+    other programs do by SIGPIPE when the reader of standard output has gone (`| head`).
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
+    named = {flag.name: value for flag, value in values.items()}
+    stop_with_snakemake()
+    look_rarely()
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault(SPINS, FEW_SPINS)  # read when PyTorch is loaded
+    # By default onnxruntime, since 1.29, sends names and hashes of models to Microsoft:
+    # https://github.com/microsoft/onnxruntime/pull/27379
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        _set_up_log(None)
+        _check(values, named["log"], arguments)
+        with measured(name, None if torchrun.rank() else named["costs"]):
+            own = {flag.name: value for flag, value in values.items() if flag not in SHARED}
+            with standard_output():
+                COMMANDS[name](**own)
+    except (Exception, KeyboardInterrupt) as error:
+        return _report(error, named.get("experiment") or "")
+    return 0
+
+
+def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str]) -> None:
+    """Start the log. Raises `EmsError` for arguments that no work should start with."""
+    written = [(flag, value) for flag, value in values.items() if flag.name != "log"]
+    outputs = [place for flag, value in written for place in flag.outputs(value)]
+    inputs = [place for flag, value in values.items() for place in flag.inputs(value)]
+    if log_file:  # before it is opened: it could be an input, or another output
+        files = [place for place in outputs if place.kind == "file"]
+        check_outputs([Place("--log", log_file)], [*files, *inputs])
+        _set_up_log(log_file)
+    log.info("ems %s", " ".join(arguments))
+    _check_text(arguments)
+    for flag, value in values.items():
+        if value is not None:
+            _check_form(flag, value)
+    check_outputs(outputs, inputs)
+
+
+def _check_form(flag: Flag, value: Any) -> None:
+    """Raise `EmsError` for a name that is no part of a path, or a suffix that does not fit."""
+    if Mark.NAME in flag.notes:
+        from ems.config.settings import check_name
+
+        check_name(flag.label, value)
+    elif writes := flag.note(Writes):
+        writes.check_suffix(flag.label, value)
+
+
+def _check_text(arguments: list[str]) -> None:
+    """Raise `EmsError` for an argument that is not UTF-8: no file that we write could hold it."""
+    for argument in arguments:
+        try:
+            argument.encode("utf-8")
+        except UnicodeEncodeError:
+            raise EmsError(f"{argument}: expected UTF-8, found other bytes; rename it") from None
+
+
+def _report(error: BaseException, experiment: str) -> int:
+    """Log an error and return the exit status."""
+    if isinstance(error, BrokenPipeError):
+        _end_with_reader()
+    if isinstance(error, EmsError):
+        prefix = "error: " if error.status == FAILED else ""
+        log.error("%s%s", prefix, _message(error, experiment))
+        return error.status
+    if isinstance(error, KeyboardInterrupt):
+        log.error("error: interrupted")
+        return 130
+    if isinstance(error, ModuleNotFoundError):
+        log.error("error: %s", _of_package(error))
+    elif isinstance(error, OSError):
+        log.error("error: %s", _of_system(error, experiment))
+    elif any(word in f"{error!r}" for word in OUT_OF_MEMORY):
+        words = " ".join(str(error).split())[:300] or type(error).__name__
+        log.error("error: out of memory: %s; %s", words, LESS_MEMORY)
+    else:  # a bug: say in the log too where it happened
+        log.error("error: %r", error, exc_info=error)
+    return FAILED
+
+
+def _end_with_reader() -> None:
+    """End this process by SIGPIPE if the reader of standard output has gone."""
+    poll = select.poll()
+    poll.register(STANDARD_OUTPUT, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
+
+
+def _message(error: EmsError, experiment: str) -> str:
+    """Return an error in words. What mends a damaged file depends on the experiment."""
+    if not isinstance(error, Damaged):
+        return str(error)
+    try:
+        from ems.config.load import load_site
+
+        data = load_site(Path("config.yaml")).data
+    except (EmsError, ModuleNotFoundError):  # no project, an error in config.yaml, a light package
+        data = "data"
+    return error.message(experiment, data)
+
+
+def _of_package(error: ModuleNotFoundError) -> str:
+    """Return what to do about a package that the light installation does not have."""
+    return (
+        f"the Python package {error.name} is not installed; this command needs the whole pipeline: "
+        "pip install '.[pipeline]' in the folder of this project"
+    )
+
+
+def _of_system(error: OSError, experiment: str) -> str:
+    """Return an error of the operating system in words."""
+    if isinstance(error, FileNotFoundError | IsADirectoryError) and error.filename:
+        return _message(unreadable(Path(str(error.filename)), error), experiment)
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
+def _set_up_log(path: Path | None) -> None:
+    rank = torchrun.rank()
+    log.setLevel(logging.WARNING if rank else logging.INFO)
+    log.handlers.clear()
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if path is not None and not rank:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # a name may hold bytes that are not UTF-8
+        handlers.append(LogFile(path, "w", "utf-8", errors="backslashreplace"))
+    process = f"process {rank}: " if rank else ""
+    for handler in handlers:
+        handler.setFormatter(OneLine(f"%(asctime)s {process}%(message)s", "%H:%M:%S"))
+        log.addHandler(handler)
+
+
+class LogFile(logging.FileHandler):
+    """The log of a job. If it cannot be written (disk full), the job says so once and goes on."""
+
+    failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not self.failed:
+            self.failed = True
+            reason = sys.exc_info()[1]
+            log.warning(
+                "%s: cannot be written (%s); going on without it", self.baseFilename, reason
+            )
+
+
+class OneLine(logging.Formatter):
+    """Escapes what cannot be printed (a name may hold it), so that a message is one line."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        shown = (c if c.isprintable() else repr(c)[1:-1] for c in record.message)
+        record.message = "".join(shown)
+        return super().formatMessage(record)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

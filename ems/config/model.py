@@ -1,0 +1,117 @@
+"""The settings `model` and `objectives.head`: the encoder and the head that predicts tokens."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ems.base.errors import EmsError
+from ems.base.sizes import Sizes
+from ems.config.settings import Dropout, Settings, number
+
+WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
+Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0
+WidthOrNone = Annotated[int, Field(ge=0, le=WIDEST)]
+Tokens = Annotated[int, Field(ge=1, le=32768)]  # the longest of published text encoders
+
+
+class EncoderSettings(Settings):
+    """The sizes of the encoder (EMS v2 section III-A)."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"pooling", "activation", "positions", "table", "ngrams"}
+    )
+    layers: int = Field(
+        Sizes.layers, ge=0, le=1000, description="The number of Transformer layers."
+    )
+    # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
+    width: Width = Field(Sizes.width, description="The width of the embeddings and of each layer.")
+    pooling: Literal["mean", "mean-max"] = Field(
+        Sizes.pooling,
+        description="The sentence embedding. mean: of the states of its tokens; mean-max: their "
+        "mean and their maximum, twice as wide (CCL 2019).",
+    )
+    activation: Literal["silu", "gelu"] = Field(
+        Sizes.activation,
+        description="The activation between the feed-forward layers: swish as in the authors' "
+        "code, or gelu, which every server of models computes.",
+    )
+    positions: Literal["learned", "none"] = Field(
+        Sizes.positions,
+        description="learned: an embedding of each place in the sentence; none: the order of "
+        "words is not seen. With 0 layers the encoder is then a table of one vector a piece.",
+    )
+    table: WidthOrNone = Field(
+        Sizes.table,
+        description="The width of a table of one vector a piece. Their mean, and a linear map of "
+        "that of the layers, is the sentence embedding; with `layers: 0` it is the table's alone, "
+        "which trains at many times the speed. 0: no table.",
+    )
+    ngrams: int = Field(
+        Sizes.ngrams,
+        ge=0,
+        le=1 << 24,
+        description="The rows of a second table, of hashed n-grams of the letters of words, which "
+        "are romanised: names and cognates are seen, in any script. 0: none.",
+    )  # fastText has two million
+    heads: int = Field(
+        Sizes.heads, ge=1, le=1024, description="Attention heads; they divide `width`."
+    )
+    # 32 wide each at the largest width
+    feed_forward: int = Field(
+        Sizes.feed_forward, ge=1, le=131072, description="The width of the feed-forward layers."
+    )  # 4 times the largest width
+    dropout: Dropout = Field(
+        Sizes.dropout, description="Dropout of the input and of each residual."
+    )
+    attention_dropout: Dropout = Field(
+        Sizes.attention_dropout, description="Dropout of the attention weights."
+    )
+    max_tokens: Tokens = Field(
+        Sizes.max_tokens, description="Longer sentences are cut to so many tokens."
+    )
+    start: Literal["ours", "pytorch"] = Field(
+        Sizes.start,
+        description="Start values. ours: embeddings from N(0, 0.02), linear layers by Xavier; "
+        "pytorch: PyTorch's defaults, with all layers alike.",
+    )
+    norm_eps: number(ge=1e-30, le=1) = Field(  # of float32: neither 0 nor more than any variance
+        Sizes.norm_eps, description="The epsilon of every layer norm."
+    )
+
+    pooled_width = Sizes.pooled_width
+    attends = Sizes.attends
+
+    def check(self, key: str) -> None:
+        """Raise `EmsError` for sizes of the system at `key` that contradict one another."""
+        if self.width % self.heads:
+            raise EmsError(
+                f"{key}: model.width {self.width} is no multiple of model.heads {self.heads}"
+            )
+        if self.ngrams and not self.table:
+            raise EmsError(
+                f"{key}: model.table: this key is missing; the n-grams of model.ngrams are added "
+                "to a table of vectors: give its width, like 512"
+            )
+        if self.table and self.pooling != "mean":
+            raise EmsError(
+                f"{key}: model.pooling: a table's vectors are added to means; say mean, or leave "
+                "model.table out"
+            )
+
+
+class HeadSettings(Settings):
+    """The head that xtr, ugt, smlm and mlm share (EMS v2 Eq. 2-5)."""
+
+    language_width: WidthOrNone = Field(
+        128, description="The width of the language embedding; 0: no language embedding."
+    )
+    output: Literal["own", "shared"] = Field(
+        "own", description="The output matrix W_emb; shared: the encoder's token embeddings."
+    )
+    bias: bool = Field(False, description="Adds a bias to W_emb.")
+    layer_norm: bool = Field(
+        False,
+        description="Adds layer norms after the language embedding and after swish, as the "
+        "authors' code does.",
+    )
+    dropout: Dropout = Field(0, description="Dropout of the language embedding.")

@@ -1,0 +1,304 @@
+"""What all settings are made of: a strict base class, shared types, and errors of one line.
+
+Each package declares the settings that it reads in its module `settings`, light to import. Their
+values are in the hashes of the stages, so these modules are no part of a stage's source.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import is_dataclass
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from ems.base.errors import EmsError
+
+Json = dict[str, Any]  # an object of a YAML or JSON file
+Model = TypeVar("Model", bound=BaseModel)
+LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
+
+
+class Settings(BaseModel):
+    """A section of settings: no unknown keys, no conversions, no changes.
+
+    `LATER` names the keys that were added when models of the section had been trained. `plain`
+    leaves them out while they have their default, so that the hashes of those models stay.
+    """
+
+    LATER: ClassVar[frozenset[str]] = frozenset()
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        defer_build=True,  # most are only parts of others
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, value: Any) -> Any:
+        """Refuse the first unknown key, with those allowed, and null, which only code sets."""
+        for key, part in value.items() if isinstance(value, dict) else ():
+            if key not in cls.model_fields:
+                context = {"key": key, "allowed": sorted(cls.model_fields)}
+                raise PydanticCustomError("unknown_key", "unknown key", context)
+            of = cls.model_fields[key].annotation
+            if part is None and type(None) in get_args(of):
+                context = {"key": key, "expected": _type_name(of)}
+                raise PydanticCustomError("null", "null", context)
+        return value
+
+
+# --- types
+
+
+def number(**bounds: float) -> Any:
+    """Return the type of a finite number within `bounds`; 1 stays 1, since 1.0 would have another
+    hash.
+    """
+    return Annotated[float, Field(**bounds), WrapValidator(_as_written)]
+
+
+def _as_written(value: Any, check: Any) -> Any:
+    check(value)
+    return value
+
+
+def text(pattern: str, expected: str) -> Any:
+    """Return the type of text that matches `pattern`; `expected` ends the error message."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):  # search would let a newline follow
+            raise PydanticCustomError("expected", "{words}", {"words": expected})
+        return value
+
+    shown = {"pattern": pattern, "patternErrorMessage": expected}
+    return Annotated[str, AfterValidator(check), Field(json_schema_extra=shown)]
+
+
+def _unique(value: list[Any]) -> list[Any]:
+    if len({json.dumps(item) for item in value}) < len(value):
+        raise PydanticCustomError("shape", "has non-unique elements")
+    return value
+
+
+UNIQUE = (AfterValidator(_unique), Field(json_schema_extra={"uniqueItems": True}))
+
+
+def listing(of: Any, least: int = 0) -> Any:
+    """Return the type of a list without duplicates."""
+    return Annotated[list[of], Field(min_length=least or None), *UNIQUE]
+
+
+def by_type(*types: Any) -> Any:
+    """Return the type of a value of one of several types, which no two share in YAML."""
+    tagged = tuple(Annotated[of, Tag(f"<{_type_name(of)}>")] for of in types)
+    words = {word: _type_name(of) for of in types for word in _words(of)}
+
+    def tag(value: Any) -> str:
+        return f"<{words[value]}>" if isinstance(value, str) and value in words else _tag(value)
+
+    return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007
+
+
+def text_or(text: Any, of: Any) -> Any:
+    """Text, or else settings: what is neither is a mistake in the settings."""
+    tagged = Annotated[text, Tag("<string>")], Annotated[of, Tag("<object>")]
+    tag = Discriminator(lambda value: "<string>" if isinstance(value, str) else "<object>")
+    return Annotated[Union[tagged], tag]  # noqa: UP007
+
+
+_TYPES = {"dict": "object", "model": "object", "list": "array", "bool": "boolean"}
+_TYPES |= {"str": "string", "string": "string", "int": "integer"}  # of Python and of pydantic
+_TYPES |= {"float": "number", "finite": "number"}
+
+
+def _words(of: Any) -> tuple[str, ...]:
+    return get_args(of) if get_origin(of) is Literal else ()
+
+
+def _type_name(of: Any) -> str:
+    """Return the name of a type in messages; of a union those of its members but null."""
+    while get_origin(of) is Annotated:
+        of = get_args(of)[0]
+    if of is None:
+        return "null"
+    if get_origin(of) in (Union, UnionType):
+        return " or ".join(_type_name(each) for each in get_args(of) if each is not type(None))
+    if get_origin(of) is Literal:
+        return ", ".join(get_args(of))
+    of = get_origin(of) or of
+    return "object" if issubclass(of, BaseModel) else _TYPES[of.__name__]
+
+
+def _tag(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return "<object>"
+    name = "null" if value is None else _TYPES.get(type(value).__name__, "other")
+    return f"<{name}>"
+
+
+# Bounds that several numbers share, each with its reason; other numbers have theirs beside them.
+Seed = Annotated[int, Field(ge=0, le=4294967295)]  # 2^32 - 1: NumPy's RandomState takes no more
+Steps = Annotated[int, Field(ge=0, le=99_999_999)]  # eight digits name a checkpoint
+Interval = Annotated[int, Field(ge=1, le=99_999_999)]  # in steps
+Dropout = number(ge=0, lt=1)  # what is left is scaled by 1 / (1 - dropout)
+Rate = number(gt=0, le=1e38)  # a float32; a step that overflows says so
+Decay = number(ge=0, le=1)  # at 1 Adam sees little but the weights themselves
+
+# Names become parts of paths: a corpus has 100 + 50 characters, its part and a pair fit as well.
+_NAME = "expected letters, digits, `.`, `_` and `-`, starting with a letter or digit, at most"
+Name = text("^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", f"{_NAME} 100 characters")
+ShortName = text("^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$", f"{_NAME} 50 characters")
+Part = text("^[a-z]{1,30}$", "expected small letters (a to z), at most 30 characters")
+_CODE = "expected letters and `_`, starting with a letter, at most 20 characters"
+Code = text("^[A-Za-z][A-Za-z_]{0,19}$", _CODE)
+CodeOrNone = text("^([A-Za-z][A-Za-z_]{0,19})?$", _CODE)
+OwnCode = text("^[a-z][a-z_]{0,19}$", _CODE.replace("expected", "expected small"))
+Place = text(  # braces are wildcards to Snakemake
+    r"^[^\x00-\x1f\x7f-\x9f{}]+$", "expected a place without control characters, `{` and `}`"
+)
+SomeLanguages = listing(str, least=2)
+
+# The same names in paths and on the command line, of any length.
+NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
+LABEL = rf"{NAME}(?:\+[a-z]+)?"  # of a corpus, with the part of one that is divided
+CODE = "[A-Za-z][A-Za-z_]*"  # of a language
+
+
+def check_name(key: str, name: str) -> None:
+    """Raise `EmsError` unless a name has the form of one."""
+    if not re.fullmatch(LABEL, name):
+        raise EmsError(
+            f"{key}: found {name!r}, expected letters, digits, `.`, `_` and `-`, starting with a "
+            "letter or digit"
+        )
+
+
+# --- values
+
+
+def plain(value: Any) -> Any:
+    """Return settings as nested mappings and lists, without the keys that are not set."""
+    if isinstance(value, Settings):
+        return {key: plain(part) for key, part in value if not _unset(value, key, part)}
+    if is_dataclass(value):
+        return plain(vars(value))
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _unset(section: Settings, key: str, value: Any) -> bool:
+    default = type(section).model_fields[key].get_default(call_default_factory=True)
+    return value is None or (key in section.LATER and value == default)
+
+
+def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]:
+    """Return the model `base` with other types of its fields, or with further optional ones."""
+    fields = {}
+    for key, of in types.items():
+        old = base.model_fields.get(key, Field(None))
+        filled = is_section(of) and not old.is_required()  # where it is absent
+        default = {"default_factory": of} if filled else {"default": old.default}
+        fields[key] = (of, Field(**default, description=old.description))
+    about = None if base is Settings else base.__doc__
+    return create_model(name, __base__=base, __doc__=about, **fields)
+
+
+def is_section(of: Any) -> bool:
+    """True for a type of settings."""
+    return isinstance(of, type) and issubclass(of, Settings)
+
+
+def merge(base: Json, overrides: Json) -> Json:
+    """`base` with `overrides` laid over it, mapping by mapping; neither is changed."""
+    merged = dict(base)
+    for key, value in overrides.items():
+        both = isinstance(value, dict) and isinstance(base.get(key), dict)
+        merged[key] = merge(base[key], value) if both else value
+    return merged
+
+
+def checked(model: type[Model], value: Any, where: Any = "") -> Model:
+    """`value` as settings. Raises `EmsError`, one line with the key that is wrong."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        words = " ".join(_explained(error).split())
+    words = words if len(words) < LONGEST else f"{words[:300]} ... {words[-200:]}"
+    raise EmsError(f"{where}: {words}" if where else words)
+
+
+_BEYOND = {
+    "greater_than_equal": ("ge", "is less than the minimum of"),
+    "greater_than": ("gt", "is less than or equal to the minimum of"),
+    "less_than_equal": ("le", "is greater than the maximum of"),
+    "less_than": ("lt", "is greater than or equal to the maximum of"),
+}
+
+
+def _explained(error: ValidationError) -> str:
+    """Return the mistake nearest to the top of the file, in words."""
+    errors = error.errors(include_url=False)
+    first = min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
+    name, value, context = first["type"], first["input"], first.get("ctx", {})
+    path = _path(first["loc"]) + ([str(context["key"])] if "key" in context else [])
+    key = ".".join(path)
+    if name == "unknown_key":
+        close = difflib.get_close_matches(path[-1], context["allowed"], n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        return f"{key}: unknown key{hint}; allowed here: {', '.join(context['allowed'])}"
+    if name == "null":
+        return f"{key}: found None, expected {context['expected']}"
+    if name == "missing":
+        return f"{key}: this key is missing"
+    if name == "literal_error":
+        return f"{key}: found {value!r}; allowed values: {', '.join(_quoted(context['expected']))}"
+    if name == "union_tag_invalid":
+        types = [tag.strip("<>") for tag in _quoted(context["expected_tags"])]
+        return f"{key}: found {value!r}, expected {' or '.join(types)}"
+    if name in _BEYOND:
+        bound, words = _BEYOND[name]
+        return f"{key}: {value!r} {words} {_short(context[bound])}"
+    if name in ("too_short", "too_long"):
+        words = f"is {name.replace('_', ' ')}"
+        return (
+            f"{key}: {value!r} {'should be non-empty' if context.get('min_length') == 1 else words}"
+        )
+    if name == "shape":
+        return f"{key}: {value!r} {first['msg']}"
+    of = _TYPES.get(name.partition("_")[0])
+    return f"{key}: found {value!r}, {f'expected {of}' if of else first['msg']}"
+
+
+def _path(location: Iterable[str | int]) -> list[str]:
+    """Return the keys that lead to a mistake; of a wrong key, those of its mapping."""
+    keys = [str(key) for key in location]
+    keys = keys[:-2] if keys[-1:] == ["[key]"] else keys
+    return [key for key in keys if not (key.startswith("<") and key.endswith(">"))]
+
+
+def _quoted(words: str) -> list[str]:
+    return re.findall("'(.*?)'", words)
+
+
+def _short(bound: float) -> float:
+    """Return a bound as it is written: 0, not 0.0."""
+    return int(bound) if abs(bound) < 1e16 and bound == int(bound) else bound

@@ -1,0 +1,214 @@
+"""The settings `clean`, `decontaminate` and `vocabulary`."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ems.base.errors import EmsError
+from ems.config.settings import Name, Place, Settings, SomeLanguages, by_type, listing, number
+
+CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
+BYTES = 256  # pieces of `byte_fallback`
+Limit = Annotated[int, Field(ge=0, le=1_000_000)]  # a million letters are a book
+
+
+class OfCorpora(Settings):
+    """A filter that may be for some of the corpora only."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"corpora"})
+    corpora: listing(Name) = Field([], description="Names of its corpora (default: all).")
+
+
+class LanguageFilter(OfCorpora):
+    """Removes pairs with a side in another language, found by the package py3langid.
+
+    Needs the extra `lid`. A side whose language the package does not know stays.
+    """
+
+    threshold: number(ge=0, le=1) = Field(
+        0.5, description="Least probability of the other language."
+    )
+    swapped: Literal["drop", "swap"] = Field(
+        "drop",
+        description="What to do with a pair whose sides are each in the language of the other.",
+    )
+
+
+class SimilarityFilter(OfCorpora):
+    """Removes pairs with a low cosine, by a model that was trained before (`ems score`)."""
+
+    model: Place = Field(
+        description="A model folder, or one that `ems export` wrote, of another experiment."
+    )
+    threshold: number(ge=-1, le=1) = Field(0.7, description="Least cosine of the sides.")
+
+
+MOST = 10**15  # beyond it a float no longer holds each whole number
+Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+Real = number(ge=-MOST, le=MOST)
+
+
+class CommandFilter(OfCorpora):
+    """Removes the pairs that a program does not pass on, as a JSON file of OpusCleaner says."""
+
+    filter: Place = Field(description="The JSON file of a bilingual filter.")
+    parameters: dict[str, by_type(str, bool, Whole, Real)] = Field(
+        {}, description="Values of its parameters, where they are not its defaults."
+    )
+
+
+class CleanSettings(Settings):
+    """Filters of the pairs, each counted under its own name in the report. The papers have none.
+
+    Pairs with an empty side or an evaluation sentence always go. 0 is no limit. A pair goes when
+    either side is beyond a limit.
+    """
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"commands"})
+    undecodable: Literal["error", "drop"] = Field(
+        "error",
+        description="What to do with a side that is not UTF-8; such a row of `files` always goes.",
+    )
+    format_characters: Literal["keep", "drop"] = Field(
+        "keep",
+        description="Bidi controls, soft hyphens, zero-width spaces and the like in the text; "
+        "joiners stay where the script (or an emoji) is written with them. Travels with the model.",
+    )
+    max_bytes: Limit = Field(0, description="Most bytes of UTF-8 on one side.")
+    identical: Literal["keep", "drop"] = Field(
+        "keep", description="Pairs whose sides are the same."
+    )
+    min_characters: Limit = Field(0, description="Fewest characters on one side.")
+    max_characters: Limit = Field(0, description="Most characters on one side.")
+    min_words: Limit = Field(0, description="Fewest words, between spaces, on one side.")
+    max_words: Limit = Field(0, description="Most words, between spaces, on one side.")
+    max_ratio: number(ge=0, le=1000) = Field(  # a sentence by a letter is below it
+        0, description="Most characters of the longer side per character of the shorter one."
+    )
+    duplicates: Literal["keep", "drop", "across"] = Field(
+        "keep",
+        description="Repetitions of a pair: `drop` those within a corpus; `across`: also pairs of "
+        "corpora that stand before it in `corpora`. Memory: 12 bytes a pair up to 100M pairs; for "
+        "more, and for `across`, 0.6 GB and a byte a pair.",
+    )
+    language: LanguageFilter | None = Field(None, description="Sides in another language.")
+    similarity: SimilarityFilter | None = Field(None, description="Sides of other meaning.")
+    commands: list[CommandFilter] = Field(
+        [], description="Filters of OpusCleaner, run after all others, in their order."
+    )
+
+
+class DecontaminateSettings(Settings):
+    """Which evaluation sentences no pair may contain."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"validation"})
+    key: Literal["folded", "plain"] = Field(
+        "folded", description="How sentences are compared: without case and punctuation, or as is."
+    )
+    scope: Literal["any", "pair"] = Field(
+        "any",
+        description="Matches evaluation sentences of any language, or only of the pair's own.",
+    )
+    against: listing(str) = Field(
+        ["tatoeba"],
+        description="The evaluation sets, each of which must stand under `evalsets`.",
+    )
+    validation: bool = Field(
+        False, description="No training pair may contain a sentence of `validation` either."
+    )
+
+
+class VocabularySettings(Settings):
+    """A subword vocabulary (SentencePiece)."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"type", "characters"})
+    size: int = Field(ge=100, le=65535, description="The number of pieces.")  # 16 bits in shards
+    sample_lines: int = Field(  # 200 GB of memory
+        2_000_000, ge=100, le=1_000_000_000, description="Lines to train the vocabulary on."
+    )
+    temperature: number(ge=1, le=100) = Field(  # at 100 a billion lines count as 1.2
+        1,
+        description="Languages are sampled in proportion to their size to the power of "
+        "1 / temperature.",
+    )
+    character_coverage: number(ge=0.98, le=1) = Field(  # SentencePiece takes no less
+        0.9995, description="The share of the characters that have a piece."
+    )
+    byte_fallback: bool = Field(
+        False,
+        description="Characters without a piece become bytes (256 pieces, inside the size) "
+        "instead of <unk>.",
+    )
+    type: Literal["bpe", "unigram"] = Field(
+        "bpe", description="How pieces are found: byte-pair encoding or a unigram model."
+    )
+    characters: listing(str) = Field(
+        [],
+        description="Languages whose pieces are single characters, as Chinese in CCL 2019. They "
+        "need no segmenter: a space is a piece, too.",
+    )
+
+
+class VocabularyOverrides(VocabularySettings):
+    """Another vocabulary: some of the languages, and what differs from `vocabulary`."""
+
+    languages: SomeLanguages = Field(description="Its languages, in their order.")
+    size: int | None = Field(None, ge=100, le=65535, description="The number of pieces.")
+
+
+def of_corpus(clean: CleanSettings, corpus: str) -> CleanSettings:
+    """Return the filters of a corpus, without those that are only for others."""
+
+    def own(part: OfCorpora | None) -> OfCorpora | None:
+        if part is None or corpus not in (part.corpora or [corpus]):
+            return None
+        return part.model_copy(update={"corpora": []})
+
+    commands = [each for each in map(own, clean.commands) if each]
+    return clean.model_copy(
+        update={
+            "language": own(clean.language),
+            "similarity": own(clean.similarity),
+            "commands": commands,
+        }
+    )
+
+
+def check_clean(clean: CleanSettings) -> None:
+    """Raise `EmsError` for limits that no sentence keeps; 0 is no limit."""
+    characters = {
+        "min_characters": clean.min_characters,
+        "min_words": 2 * clean.min_words - 1,
+    }
+    limits = [("min_words", clean.min_words, "max_words")]
+    limits += [(low, least, "max_characters") for low, least in characters.items()]
+    limits += [(low, least, "max_bytes") for low, least in characters.items()]
+    for low, least, high in limits:
+        most = getattr(clean, high)
+        if 0 < most < least:
+            raise EmsError(
+                f"clean.{low}: {getattr(clean, low)} with clean.{high}: {most} leaves no "
+                "sentence; lower the one or raise the other"
+            )
+    if 0 < clean.max_ratio < 1:
+        raise EmsError(
+            f"clean.max_ratio: {clean.max_ratio}, but the longer side by the shorter is at "
+            "least 1; 0 is no limit"
+        )
+
+
+def check_vocabulary(key: str, settings: VocabularySettings, languages: Sequence[str]) -> None:
+    """Raise `EmsError` when the vocabulary at `key` has no piece left for text."""
+    marked = [code for code in languages if code in settings.characters]
+    if len(marked) == len(languages):
+        raise EmsError(
+            f"{key}.characters: {', '.join(marked)} are all of its languages, so no text is left "
+            "to learn pieces from; leave one out"
+        )
+    taken = CONTROL + len(languages) + len(marked) + BYTES * settings.byte_fallback
+    if settings.size <= taken:
+        raise EmsError(
+            f"{key}.size: {settings.size}, but {taken} pieces are no text: {CONTROL}, a token "
+            "of each language, and the bytes of byte_fallback; raise it"
+        )

@@ -1,0 +1,166 @@
+"""The settings `train` of a system."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from ems.base.errors import EmsError
+from ems.config.objectives import Pairs
+from ems.config.settings import Decay, Interval, Name, Rate, Seed, Settings, Steps, number
+
+
+class TrainSettings(Settings):
+    """How a system is trained (EMS v2 section IV-C)."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"schedule_factor", "keep", "best_by", "table_rate"}
+    )
+    steps: Steps = Field(description="The number of training steps.")
+    seed: Seed | None = Field(None, description="The seed (default: that of the experiment).")
+    start_from: Name | None = Field(
+        None,
+        description="Another system, whose final weights the training starts from. It has the same "
+        "vocabulary and sizes; of its heads those with other sizes begin anew.",
+    )
+    batch_pairs: Pairs = Field(152, description="Sentence pairs of a step, on all GPUs together.")
+    learning_rate: Rate = Field(0.0003, description="The learning rate after the warm-up.")
+    table_rate: number(ge=0.001, le=1000) = Field(
+        1,
+        description="What the learning rate of `model.table` and its n-grams is multiplied by.",
+    )
+    warmup_steps: Steps = Field(
+        10000, description="The learning rate rises linearly over so many steps."
+    )
+    schedule: Literal["constant", "linear", "cosine", "step"] = Field(
+        "constant",
+        description="The learning rate after the warm-up. constant: as the paper; linear: falls "
+        "to 0 after the last step; cosine: the authors' code, "
+        "0.5 (1 + cos(pi step / schedule_steps)) times the warm-up; step: constant, and from "
+        "`schedule_steps` on `schedule_factor` times that, as the code of Lightweight.",
+    )
+    schedule_steps: Interval | None = Field(
+        None,
+        description="The step at which linear and cosine reach 0 (default: `steps`); the first "
+        "one with the lower rate of step.",
+    )
+    schedule_factor: number(gt=0, le=1) = Field(
+        0.1, description="What step multiplies the learning rate by."
+    )
+    amsgrad: bool = Field(
+        False, description="Uses the largest second moment so far in Adam, as the authors' code."
+    )
+    weight_decay: Decay = Field(0.00001, description="The weight decay of Adam.")
+    sampling_alpha: number(ge=0, le=10) = Field(
+        1,
+        description="A language pair is drawn in proportion to its size to this power.",
+    )  # at 10 half the size is drawn a thousandth as often
+    corpus_share: number(gt=0, le=1) = Field(
+        1,
+        description="The share of the sentence pairs of each language pair that is used, taken "
+        "at even distances (Lightweight, Table 9).",
+    )
+    input_mask: Literal["none", "one"] = Field(
+        "none",
+        description="one: the objectives see one token of each pair as <mask>, as in the "
+        "authors' code.",
+    )
+    validate_every: Interval = Field(1000, description="Steps between two validations.")
+    checkpoint_every: Interval = Field(1000, description="Steps between two checkpoints.")
+    keep_checkpoints: int = Field(
+        2,
+        ge=1,
+        le=1000,
+        description="The number of newest checkpoints that stay on disk during the training.",
+    )  # each is three times the model; 10 TB hold a thousand of 800M parameters
+    average_checkpoints: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="The model is the mean of the weights of so many last checkpoints; 0: the "
+        "weights of the last step.",
+    )  # as keep_checkpoints
+    keep: Literal["last", "best"] = Field(
+        "last",
+        description="The weights of the model. last: those of the last step; best: those of the "
+        "best validation after step 0, as the authors' code (of equal ones the later).",
+    )
+    best_by: Literal["loss", "p1"] = Field(
+        "loss",
+        description="The best validation has the lowest total loss, or the highest P@1, the mean "
+        "of the corpora of `validation`.",
+    )
+    grad_cache: int = Field(
+        0,
+        ge=0,
+        le=2097152,
+        description="Encodes a step's sentences in so many parts and keeps the activations of "
+        "one at a time: large batches on a small GPU, for one more forward pass. 0 is off.",
+    )  # a sentence each of the largest batch
+    checkpoint_layers: bool = Field(
+        False,
+        description="Keeps only the input of each layer and runs the layer again for its "
+        "gradient, for less memory.",
+    )
+    compile: bool = Field(
+        False,
+        description="Compiles the norms, feed-forward layers and dropout of training with "
+        "PyTorch's inductor, in a minute: the same up to rounding, with other masks of dropout. "
+        "Meant for a GPU; a CPU needs a C++ compiler.",
+    )
+    threads: int = Field(2, ge=1, le=1024, description="CPU threads of each process.")
+    precision: Literal["float32", "bfloat16", "float16"] = Field(
+        "float32",
+        description="The precision of matrix products; weights, sums and losses stay float32. "
+        "bfloat16 is faster on GPUs and on CPUs that have it (avx512_bf16, amx_bf16). float16, as "
+        "the authors' code, needs a GPU: the encoder's products in training, with a scaled loss; "
+        "a step whose gradients overflow is skipped and counted in the log.",
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="Where to train; auto: on a GPU where there is one."
+    )
+    tensorboard: bool = Field(
+        False,
+        description="Writes the loss log for TensorBoard too, to "
+        "results/EXPERIMENT/logs/tensorboard (needs the package tensorboard). Changes no model.",
+    )
+
+
+class TrainOverrides(TrainSettings):
+    """How systems are trained (EMS v2 section IV-C); `steps` may stand in each system instead."""
+
+    steps: Steps | None = Field(None, description="The number of training steps.")
+
+
+def check_train(key: str, train: TrainSettings, validated: bool) -> None:
+    """Raise `EmsError` when settings of the training of the system at `key` contradict one another.
+
+    `validated`: there are pairs to validate on.
+    """
+    _check_schedule(key, train)
+    if train.precision == "float16" and train.device == "cpu":
+        raise EmsError(
+            f"{key}: train.precision: float16 needs a GPU, but train.device is cpu; say float32 or "
+            "bfloat16"
+        )
+    if train.keep == "best" and not validated:
+        raise EmsError(f"{key}: train.keep: best compares validations; set `validation`")
+    if train.keep == "best" and train.average_checkpoints:
+        raise EmsError(
+            f"{key}: train.keep: best takes the weights of one step, train.average_checkpoints the "
+            f"mean of {train.average_checkpoints}; leave one of them out"
+        )
+
+
+def _check_schedule(key: str, train: TrainSettings) -> None:
+    """Raise `EmsError` for a rate that is 0 before the last step, or a decay without a step."""
+    period, steps = train.schedule_steps, train.steps
+    if train.schedule == "step" and not period:
+        raise EmsError(
+            f"{key}: train.schedule: step, but train.schedule_steps is not there; say from which "
+            "step on the learning rate is lower"
+        )
+    if period and period < steps and train.schedule in ("linear", "cosine"):
+        raise EmsError(
+            f"{key}: train.schedule_steps: {period:,}, after which the learning rate is 0, but "
+            f"train.steps is {steps:,}; raise the one or lower the other"
+        )

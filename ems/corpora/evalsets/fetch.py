@@ -1,0 +1,132 @@
+"""Fetch one unit of an evaluation set: download, check, unpack, and write its manifest last.
+
+The readers of the benchmark read every file in a temporary folder first, so that damaged or
+malformed files never become data and are never locked. Then the files move to their places one by
+one, and `<unit>.manifest.json`, which the workflow waits for, is written: a killed job leaves none.
+The manifest does not name the source, so a different mirror makes no result stale.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, read_json, sha256_file, write_json
+from ems.config.plugins import benchmark, module
+from ems.corpora.archive import unpack
+from ems.corpora.content import LOCKED, lock_of
+from ems.corpora.download import DOWNLOADS, Downloads
+from ems.corpora.evalsets.sets import manifest_name
+from ems.corpora.evalsets.units import Unit, unit
+from ems.corpora.fetch import bring, lock_entry
+from ems.corpora.slots import MACHINE
+
+PLACE = "downloads"  # the folder of archives and their locks, below that of the set
+
+
+def fetch_evalset(
+    name: str,
+    source: str,
+    code: str,
+    folder: Path,
+    locked: bool = True,
+    downloads: Downloads = DOWNLOADS,
+) -> int:
+    """Fetch the unit `code` of a set into `folder`; return its number of sentences or documents.
+
+    `source` is a directory or an address ('': the published one). Raises `EmsError` if a download
+    fails, differs from its documented checksum or its lock, is refused, or is malformed; then
+    nothing has become data.
+    """
+    wanted = unit(name, code)
+    base = (source or wanted.base).rstrip("/")
+    if not base:
+        raise EmsError(f"{name}: give --source, the directory or address of its files")
+    manifest = folder / manifest_name(code)
+    with ExitStack() as stack:
+        temporary = stack.enter_context(_temporary_folder(folder, code))
+        locks, parts = {}, []
+        for file in wanted.files:
+            place = folder / PLACE / Path(file).name if wanted.is_archive else folder / file
+            location = f"{base}/{file}"
+            path = place
+            if manifest.exists() or not (locked and _is_here(place, location)):
+                path = stack.enter_context(bring(location, place, downloads))
+                parts.append(path)
+            check = partial(_lay_out, wanted, file, temporary)
+            locks[place] = lock_entry(path, place, location, check, locked)
+        count = _read(wanted, temporary, base)
+        for place, lock in locks.items():
+            write_json(lock_of(place), lock)
+        manifest.unlink(missing_ok=True)  # of other files
+        files = _move(temporary, folder)
+        for path in parts:
+            path.unlink()
+    entry = {"evalset": name, "unit": code, "licence": benchmark(name).licence}
+    write_json(manifest, {**entry, "read": count, "files": files})
+    return count
+
+
+def _is_here(place: Path, location: str) -> bool:
+    """True if the file was fetched from `location` before and is as its lock says."""
+    if not (place.is_file() and lock_of(place).is_file()):
+        return False
+    lock = read_json(lock_of(place), LOCKED)
+    return bool(lock["url"] == location and lock["sha256"] == sha256_file(place))
+
+
+def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> dict[str, Any]:
+    """Put the contents of a download at their places in `folder`."""
+    sha256 = sha256_file(path)
+    if unit.sha256 not in ("", sha256):
+        raise EmsError(
+            f"{path}: sha256 {sha256}, but that of the published file is {unit.sha256}; fetch it "
+            f"from {unit.base}, or, if you trust the file, unpack it and set "
+            f"evalsets.{unit.set}.path to its folder"
+        )
+    if unit.is_archive:
+        unpack(path, unit.place, folder)
+    else:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path, folder / file)
+        except OSError:  # a file system without links
+            shutil.copyfile(path, folder / file)
+    return {}
+
+
+def _read(unit: Unit, folder: Path, base: str) -> int:
+    """Count the sentences, pairs or documents of a unit; errors name the source."""
+    try:
+        return int(module(unit.set, "data").read_unit(folder, unit.unit))
+    except EmsError as error:
+        source = f"{base}/{unit.files[0]}: " if unit.is_archive else f"{base}/"
+        message = error.finding.replace(f"{folder}/", source).replace(f"{folder}: ", f"{base}: ")
+        raise EmsError(message) from None
+
+
+def _move(source: Path, folder: Path) -> dict[str, Any]:
+    """Move all files to `folder`, each whole; return their bytes and sha256 by their names."""
+    moved = {}
+    for path in sorted(item for item in source.rglob("*") if item.is_file()):
+        name = str(path.relative_to(source))
+        moved[name] = {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
+        with atomic_path(folder / name) as temporary:
+            os.replace(path, temporary)
+    return moved
+
+
+@contextmanager
+def _temporary_folder(folder: Path, unit: str) -> Iterator[Path]:
+    """Yield a new folder beside the unit's files; those that killed jobs left are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    prefix = f".unit-{unit}.{MACHINE}."  # another machine may be at work
+    for stale in folder.glob(f"{prefix}*.part"):
+        shutil.rmtree(stale)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part") as name:
+        yield Path(name)

@@ -1,0 +1,136 @@
+"""The files and the sentences of an experiment's evaluation sets, asked of their `data` modules.
+
+Decontamination takes every sentence of every split that a benchmark evaluates on (`read_sides`),
+not what only trains a classifier, nor whole corpora that a benchmark draws its sentences from. A
+copy of the user's (`path`) and the embedded sets are used in place, file by file; any other set is
+fetched in units, each with a manifest, or lies among the corpora.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ems.config.experiment import EMBEDDED, Experiment
+from ems.config.plugins import benchmark, module
+
+Sides = Iterable[Iterable[str]]
+
+
+def read_bitext(experiment: Experiment, name: str, folder: Path, code: str) -> list[list[str]]:
+    """Return [sentences, English sentences] of one language of a set of translations, aligned."""
+    return list(module(name, "data").read_language(folder, code, **_parts(experiment, name)))
+
+
+def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> Sides:
+    """Return all sentences of one language of a set: both sides of translations, else one side."""
+    return module(name, "data").read_sides(folder, code, **_parts(experiment, name))
+
+
+def _parts(experiment: Experiment, name: str) -> dict[str, Any]:
+    """Return the arguments that choose a part of a set, for sets that have parts."""
+    record, evalset = benchmark(name), experiment.evalsets[name]
+    if record.dev:
+        return {"dev": evalset.dev}
+    if not record.parts:
+        return {}
+    split = experiment.splits[record.corpus] if evalset.part else None
+    return {"split": split, "part": evalset.part}
+
+
+def _names(name: str, function: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
+    """Return the files or units that a function of a set's `data` module names; none if it is
+    absent.
+    """
+    names = getattr(module(name, "data"), function, None)
+    return names(*arguments, **options) if names else ()
+
+
+def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
+    """Return the folder of a set: the user's copy, or one below `data`: the demo's, the corpus's,
+    or its own.
+    """
+    evalset, record = experiment.evalsets[name], benchmark(name)
+    if evalset.path:
+        return Path(evalset.path)
+    if evalset.embedded:
+        return data / EMBEDDED / (record.demo or name)
+    place = f"opus/{record.corpus}" if record.corpus else f"evalsets/{name}"
+    return data / place / evalset.version
+
+
+def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
+    """Return the files of a set that lies in `folder`, in the layout that is there.
+
+    What only trains a classifier is included if the set is one of the benchmarks.
+    """
+    evalset = experiment.evalsets[name]
+    paths = [path for code in evalset.languages for path in _files(evalset.dev, name, folder, code)]
+    if name in experiment.benchmarks:
+        settings = experiment.probes.get(name)
+        for code in evalset.languages:
+            paths += [folder / path for path in _names(name, "training_files", code, settings)]
+    if evalset.part:
+        paths.append(folder / experiment.splits[benchmark(name).corpus].documents)
+    return list(dict.fromkeys(paths))
+
+
+def _files(dev: bool, name: str, folder: Path, code: str) -> list[Path]:
+    chosen = {"dev": dev} if benchmark(name).dev else {}
+    paths = [folder / path for path in _names(name, "file_names", code, **chosen)]
+    others = [folder / path for path in _names(name, "other_names", code)]
+    use_others = any(path.exists() for path in others) and not any(path.exists() for path in paths)
+    return others if use_others else paths
+
+
+def units_of(experiment: Experiment, name: str) -> list[str]:
+    """Return the units to fetch for a set: one for each language, or those of its units.tsv.
+
+    What only trains a classifier is included if the set is one of the benchmarks. A set that is
+    used in place, or lies among the corpora, has no units.
+    """
+    evalset = experiment.evalsets[name]
+    if evalset.path or evalset.embedded:
+        return []
+    if _by_language(experiment, name):
+        return list(evalset.languages)
+    units = [unit for code in evalset.languages for unit in _names(name, "units", code)]
+    for code in evalset.languages if name in experiment.benchmarks else ():
+        units += _names(name, "training_units", code)
+    return list(dict.fromkeys(units))
+
+
+def fetched_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
+    """Return the files that the workflow makes or finds for a set: the manifests of its units, or
+    the files of one that has no units.
+    """
+    manifests = [folder / manifest_name(unit) for unit in units_of(experiment, name)]
+    return manifests or set_files(experiment, name, folder)
+
+
+def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
+    """Return the files that scores depend on: those of each language, or manifests of archives."""
+    if _by_language(experiment, name):
+        return set_files(experiment, name, folder)
+    return fetched_files(experiment, name, folder)
+
+
+def manifest_name(unit: str) -> str:
+    """Return the name of the file, in the set's folder, that is written once a unit is there."""
+    return f"{unit}.manifest.json"
+
+
+def unit_source(experiment: Experiment, name: str) -> str:
+    """Return where the units of a set come from: its entry under `sources`, '' for as published."""
+    source = experiment.sources.get(name, "")
+    return source.rpartition("/")[0] or "." if _is_archive(name, source) else source
+
+
+def _by_language(experiment: Experiment, name: str) -> bool:
+    """True for a set that is fetched language by language."""
+    return benchmark(name).by_language and not _is_archive(name, experiment.sources.get(name, ""))
+
+
+def _is_archive(name: str, source: str) -> bool:
+    """True if a source is the one archive of a set that may also come language by language."""
+    archive = getattr(module(name, "data"), "ARCHIVE", None)
+    return bool(archive) and source.endswith(archive)

@@ -1,1 +1,0 @@
-"""EMS inside other tools: a filter of OpusCleaner (ems_score.json), one of OpusFilter."""

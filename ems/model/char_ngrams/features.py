@@ -1,0 +1,111 @@
+"""Lines of text -> their character n-grams, as rows of a sparse matrix.
+
+A word is a run of letters, marks and digits, or a run of other visible characters. It is written
+in Latin letters and put between `<` and `>`. Its n-grams and itself are the features of its line,
+each at most once. A feature is hashed twice: to one of 2^20 places, where its inverse document
+frequency is counted and few share a place, and from there with a sign to one of the few numbers of
+a vector. Inner products of the vectors are unbiased estimates of those of the features (Weinberger
+et al. 2009, "Feature Hashing for Large Scale Multitask Learning").
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+import regex
+from anyascii import anyascii
+from mmh3 import hash as murmur
+from scipy.sparse import csr_array
+
+from ems.base.batches import batched
+from ems.config.ngrams import NgramSettings
+from ems.text.normalise import tidier, tidy_lines
+
+PLACES = 1 << 20
+BASE = np.uint32(2654435761)  # odd, of a polynomial over the letters of an n-gram, modulo 2^32
+WORDS = 1 << 17  # romanised words that are kept, some 20 MB
+_find_words = regex.compile(r"\w+|[^\w\s]+").findall
+_tidy = tidier("drop")
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a tidy line, in compatibility form (NFKC) and lower case."""
+    return _find_words(unicodedata.normalize("NFKC", line).lower())
+
+
+@lru_cache(WORDS)
+def _marked(word: str, romanise: bool) -> tuple[str, int]:
+    """Return a word between its marks, and the hash of the whole of it."""
+    latin = "".join(anyascii(word).lower().split()) if romanise else ""
+    marked = f"<{latin or word}>"  # anyascii has nothing for some signs
+    return marked, murmur(marked.encode("utf-8", "surrogatepass"), signed=False)
+
+
+def murmur_of_each(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Return the hash of each of the numbers, uint32[N]: `murmur` of its four bytes.
+
+    MurmurHash3_x86_32 by A. Appleby, https://github.com/aappleby/smhasher/wiki/MurmurHash3.
+    """
+    mixed = _turned(numbers * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    hashes = _turned(mixed ^ np.uint32(seed), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    hashes ^= np.uint32(4)
+    for bits, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        hashes ^= hashes >> np.uint32(bits)
+        hashes *= np.uint32(factor)
+    return hashes ^ hashes >> np.uint32(16)
+
+
+def _turned(numbers: np.ndarray, bits: int) -> np.ndarray:
+    return numbers << np.uint32(bits) | numbers >> np.uint32(32 - bits)
+
+
+def features(lines: list[str], settings: NgramSettings) -> csr_array:
+    """Return which features each line has, float32[N, PLACES] of 0 and 1."""
+    of_lines = [
+        [_marked(word, settings.romanise) for word in words_of(line)]
+        for line in tidy_lines(lines, _tidy)
+    ]
+    words = [marked for own in of_lines for marked, _ in own]
+    line = np.repeat(np.arange(len(lines)), [len(own) for own in of_lines])  # of each word
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    letters = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
+    line_of_letter = np.repeat(line, lengths)
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(letters))  # to the word's end
+    rows = [line]
+    hashes = [np.fromiter((whole for own in of_lines for _, whole in own), np.uint32, len(words))]
+    rolling = np.zeros(len(letters), np.uint32)
+    for n in range(1, settings.most + 1):
+        rolling = rolling[: len(letters) - n + 1] * BASE + letters[n - 1 :]  # of n letters each
+        inside = left[: len(rolling)] >= n
+        if n >= settings.least and len(rolling):
+            hashes.append(murmur_of_each(rolling[inside], n))
+            rows.append(line_of_letter[: len(rolling)][inside])
+    columns = np.concatenate(hashes) % np.uint32(PLACES)
+    ones = np.ones(len(columns), np.float32)
+    matrix = csr_array((ones, (np.concatenate(rows), columns)), (len(lines), PLACES))
+    matrix.data[:] = 1
+    return matrix
+
+
+def count_idf(lines: Iterable[str], settings: NgramSettings) -> tuple[np.ndarray, int]:
+    """Return the weight of each place, float32[PLACES], and the number of lines.
+
+    The weight is the square root of ln((1 + N) / (1 + n)) + 1, of N lines of which n have the
+    feature: an inner product counts the inverse document frequency of a shared feature once.
+    """
+    counts, total = np.zeros(PLACES, np.int64), 0
+    for batch in batched(lines, len):
+        counts += np.bincount(features(batch, settings).indices, minlength=PLACES)
+        total += len(batch)
+    return np.sqrt(np.log((1 + total) / (1 + counts)) + 1).astype(np.float32), total
+
+
+def hashing(weights: np.ndarray, buckets: int) -> csr_array:
+    """Return the matrix that takes features to vectors, float32[PLACES, buckets]: of each place its
+    weight with a sign, in one bucket.
+    """
+    hashes = murmur_of_each(np.arange(PLACES, dtype=np.uint32), 0)
+    signs = np.where(hashes >> np.uint32(31), -weights, weights).astype(np.float32)
+    columns = (hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)
+    return csr_array((signs, columns, np.arange(PLACES + 1)), (PLACES, buckets))

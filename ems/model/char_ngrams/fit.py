@@ -1,0 +1,175 @@
+"""`ems fit`: the model folder of a system of n-grams (`kind: char-ngram` or `fused`).
+
+What n-grams weigh is counted in the lines that the vocabulary's sample has, as they are before
+segmentation: what is encoded later is not segmented either. How much they count beside embeddings
+is chosen on validation pairs: each point of a grid is scored by P@1, in both directions.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import NGRAMS, atomic_path, sha256_file, write_json
+from ems.base.progress import Progress
+from ems.config.experiment import Experiment
+from ems.config.ngrams import NgramSettings
+from ems.config.settings import Json, plain
+from ems.config.stages import stage_settings
+from ems.config.systems import SystemSettings
+from ems.model.char_ngrams.encoder import NgramEncoder
+from ems.model.char_ngrams.features import PLACES, count_idf
+from ems.model.char_ngrams.folder import DESCRIPTION
+from ems.model.char_ngrams.fused import weights_of
+from ems.model.encode import SentenceEncoder, unit_rows
+from ems.model.tensors import save_tensors
+from ems.text.subwords import drawn_sample
+from ems.text.tsv import codes_of, read_tsv
+
+PAIRS = 1000  # of each file of pairs, as in validation
+WEIGHTS_TRIED = (0.0, *(round(2 ** (k / 2), 3) for k in range(-4, 9)))  # up to 16
+POWERS_TRIED = tuple(k / 4 for k in range(9))  # up to 2
+Point = tuple[float, float]  # weight and power
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a system is fitted on: clean text of training, clean pairs of validation, and of kind
+    fused the model folder of the trained encoder.
+    """
+
+    text: list[Path]
+    pairs: list[Path]
+    model: Path | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of N pairs: rows of length 1, and the number of n-grams of each sentence."""
+
+    embeddings: np.ndarray  # float32[N, d]
+    ngrams: np.ndarray  # float32[N, buckets]
+    counts: np.ndarray  # [N]
+
+
+def fit(experiment: Experiment, name: str, sources: Sources, out: Path) -> Json:
+    """Write the model folder of system `name` and return its description.
+
+    Raises `EmsError` for a system that is not fitted, and for text, pairs or a model that it needs
+    and `sources` lacks, or that hold nothing.
+    """
+    system = experiment.systems[name]
+    _check(name, system, sources)
+    weights, lines = np.ones(PLACES, np.float32), 0
+    if system.ngrams.idf:
+        own = experiment.of_vocabulary(system.vocabulary)
+        _, sample = drawn_sample(own, sources.text, f"fit {name}: count n-grams")
+        weights, lines = count_idf((line for _, line in sample), system.ngrams)
+    with atomic_path(out / NGRAMS) as temporary:
+        save_tensors({"weights": torch.from_numpy(weights)}, temporary)
+    about = {
+        "kind": system.kind,
+        "experiment": experiment.name,
+        "name": name,
+        "fit": stage_settings(experiment, "fit", system=name),
+        "languages": list(system.languages),
+        "ngrams": plain(system.ngrams),
+        "lines": lines,
+        "sha256": {NGRAMS: sha256_file(out / NGRAMS)},
+    }
+    if system.of:
+        about |= _weighed(name, system, NgramEncoder(system.ngrams, weights), sources)
+        place = os.path.relpath(sources.model, out)
+        about["of"] = {"model": place, "sha256": sha256_file(sources.model / DESCRIPTION)}
+    write_json(out / DESCRIPTION, about)
+    return about
+
+
+def _check(name: str, system: SystemSettings, sources: Sources) -> None:
+    """Raise `EmsError` as `fit` does."""
+    if not system.fitted:
+        raise EmsError(f"systems.{name}: nothing is fitted of kind: {system.kind} as it is set")
+    needed = [
+        ("--text", system.ngrams.idf, sources.text),
+        ("--pairs", system.of and system.ngrams.searched, sources.pairs),
+        ("--model", system.of, sources.model),
+    ]
+    if missing := [flag for flag, needs, given in needed if needs and not given]:
+        raise EmsError(f"systems.{name}: expected {' and '.join(missing)}, found nothing")
+
+
+def _weighed(
+    name: str, system: SystemSettings, ngrams: NgramEncoder, sources: Sources
+) -> dict[str, Json]:
+    """Return the weight and the power of a fused system, and the P@1 of each point tried."""
+    settings = system.ngrams
+    if not settings.searched:
+        return {"weight": settings.weight, "power": settings.power, "grid": []}
+    torch.set_num_threads(system.train.threads)
+    trained = SentenceEncoder(sources.model, system.train.device)
+    points = grid(settings)
+    scores: dict[Path, list[np.ndarray]] = {}
+    progress = Progress(f"fit {name}: validation", len(sources.pairs), "files of pairs")
+    for path in sources.pairs:
+        sides = [_encoded(trained, ngrams, *side) for side in _sides(path)]
+        scores.setdefault(path.parent, []).append(p1_of_points(points, *sides))
+        progress.add()
+    means = np.mean([np.mean(corpus, axis=0) for corpus in scores.values()], axis=0)
+    best = int(means.argmax())
+    tried = [
+        {"weight": weight, "power": power, "p1": round(float(p1), 3)}
+        for (weight, power), p1 in zip(points, means, strict=True)
+    ]
+    progress.close(f"the best of {len(points)} points: {tried[best]}")
+    weight, power = points[best]
+    return {"weight": weight, "power": power, "grid": tried}
+
+
+def grid(settings: NgramSettings) -> list[Point]:
+    """Return the points to try, without what the settings rule out; at weight 0 one power."""
+    weights = WEIGHTS_TRIED if settings.weight is None else (settings.weight,)
+    powers = POWERS_TRIED if settings.power is None else (settings.power,)
+    return [(weight, power) for weight in weights for power in (powers if weight else powers[:1])]
+
+
+def _sides(path: Path) -> Iterator[tuple[list[str], str]]:
+    """Return the first pairs of a file as two sides: sentences and their language.
+
+    Raises `Damaged` for a file without any.
+    """
+    pairs = list(islice(read_tsv(path), PAIRS))
+    if not pairs:
+        raise Damaged(path, "expected pairs of sentences, found none")
+    first, second, _ = map(list, zip(*pairs, strict=True))
+    return zip((first, second), codes_of(path), strict=True)
+
+
+def _encoded(
+    trained: SentenceEncoder, ngrams: NgramEncoder, lines: list[str], language: str
+) -> Side:
+    vectors, counts = ngrams.vectors(lines)
+    embeddings = trained.encode(lines, language, what="")
+    return Side(unit_rows(embeddings), unit_rows(vectors.toarray()), counts)
+
+
+def p1_of_points(points: list[Point], first: Side, second: Side) -> np.ndarray:
+    """Return P@1 of pairs in percent for each point, the mean of both directions, float64[points].
+
+    It is that of the vectors of `FusedEncoder`.
+    """
+    cosines = first.embeddings @ second.embeddings.T  # (N, N), as those below
+    of_ngrams = first.ngrams @ second.ngrams.T
+    own, scores = np.arange(len(cosines)), []
+    for point in points:
+        one, other = (weights_of(side.counts, *point) for side in (first, second))
+        products = cosines + np.outer(one, other) * of_ngrams
+        there = (products / np.sqrt(1 + other**2)).argmax(axis=1)
+        back = (products / np.sqrt(1 + one**2)[:, None]).argmax(axis=0)
+        scores.append(50 * (np.mean(there == own) + np.mean(back == own)))
+    return np.array(scores)

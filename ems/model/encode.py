@@ -1,0 +1,238 @@
+"""Text -> vectors with a trained encoder; the model folder holds all that this needs.
+
+    model.safetensors   the encoder's weights
+    model.json          its sizes, the segmenter of each language, whether format characters are
+                        dropped, how it was trained
+    vocabulary.model    the SentencePiece model
+
+A sentence without any token becomes one <unk>: a finite vector, where the authors' code has NaN.
+Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import ENCODER, EXPORTED, SUMS, VOCABULARY, read_json, read_lines, sha256_file
+from ems.base.progress import Progress
+from ems.base.provenance import digest, source_hash
+from ems.base.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
+from ems.base.sizes import Sizes
+from ems.config.languages import UNSEEN
+from ems.model.device import choose_device, in_int8
+from ems.model.embed import embed_tokens
+from ems.model.encoder import Encoder
+from ems.model.exported import from_bert, from_table
+from ems.text import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
+from ems.text.normalise import tidier, tidy_lines
+from ems.text.segmenters.base import load, names, segmenter
+from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
+
+DESCRIPTION = "model.json"
+TABLE = "0_StaticEmbedding/model.safetensors"
+SHOWN = 200  # characters of a long message
+SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}
+SHARE: Shape = {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "description": "a share"}
+SETTINGS = record(  # of `Sizes`
+    {
+        "layers": {**COUNT, "maximum": 1 << 12},  # beyond it making them would take minutes
+        **dict.fromkeys(("width", "heads", "feed_forward", "max_tokens"), SIZE),
+        **dict.fromkeys(("dropout", "attention_dropout"), SHARE),
+    },
+    {
+        "start": {"enum": ["ours", "pytorch"]},
+        "norm_eps": {"type": "number", "minimum": 0},
+        "pooling": {"enum": ["mean", "mean-max"]},
+        "activation": {"enum": ["silu", "gelu"]},
+        "positions": {"enum": ["learned", "none"]},
+        "table": {**COUNT, "maximum": SIZE["maximum"]},
+        "ngrams": {**COUNT, "maximum": 1 << 24},
+    },
+)
+MODEL = record(  # of model.json
+    {
+        "model": {**SETTINGS, "additionalProperties": False},
+        "segmenters": mapping({"enum": list(names())}, least=1),
+        "sha256": {**mapping(TEXT, BELOW), "required": [ENCODER, VOCABULARY]},
+    },
+    {"format_characters": {"enum": ["keep", "drop"]}},
+)
+EXPORT = record(  # of ems.json
+    {
+        "model": {**SETTINGS, "additionalProperties": False},
+        "segmenter": {"enum": list(names())},
+        "languages": listing(TEXT),
+        "dimensions": SIZE,
+        "static": {"type": "boolean", "description": "true or false"},
+    },
+    {"format_characters": {"enum": ["keep", "drop"]}},
+)
+
+
+def read_model(folder: Path) -> dict[str, Any]:
+    """Return the model.json of a trained encoder. Raises `EmsError` for one of n-grams."""
+    path = folder / DESCRIPTION
+    if kind := read_json(path, record({})).get("kind"):
+        raise EmsError(
+            f"{folder}: expected the model folder of a trained encoder, found one of kind {kind}, "
+            "which only benchmarks can use (`ems eval`, or `kind: folder`)"
+        )
+    return read_json(path, MODEL)
+
+
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder is a model folder of ours, or one that `ems export` wrote."""
+    return any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED))
+
+
+def has_code(folder: Path) -> bool:
+    """Return whether an exported folder has code for sentence-transformers; ems runs none of it."""
+    path = folder / EXPORTED
+    return path.is_file() and read_json(path, EXPORT)["model"].get("ngrams", 0) > 0
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """Return the description of a model folder, or of an exported one in the same form."""
+    exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
+    return _read_export(folder) if exported else read_model(folder)
+
+
+def _read_export(folder: Path) -> dict[str, Any]:
+    """Return the description of an exported folder in the form of model.json."""
+    own = read_json(folder / EXPORTED, EXPORT)
+    weights = TABLE if own["static"] else ENCODER
+    rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
+    sums = {name: sha256 for sha256, name in rows}
+    sha256 = {name: sums.get(name, "") for name in (weights, VOCABULARY)}
+    alike = dict.fromkeys([UNSEEN, *own["languages"]], own["segmenter"])
+    return {**own, "weights": weights, "sha256": sha256, "segmenters": alike}
+
+
+def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module:
+    """Return the encoder of a folder. Raises what PyTorch does for weights that do not fit."""
+    sizes, name = Sizes(**description["model"]), description.get("weights", ENCODER)
+    tensors = load_file(folder / name)
+    if name == TABLE:
+        return from_table(tensors["embedding.weight"], sizes)
+    encoder = Encoder(sizes, pieces)
+    if "weights" in description and sizes.attends:
+        tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
+    encoder.load_state_dict(tensors)
+    return encoder
+
+
+def _check_files(folder: Path, expected: dict[str, str]) -> None:
+    """Raise `Damaged` for a file that is not the one that model.json was written for."""
+    for name, sha256 in expected.items():
+        if not (folder / name).is_file():
+            raise Damaged(folder / name, "no such file")
+        if sha256_file(folder / name) != sha256:
+            raise Damaged(
+                folder / name,
+                "its sha256 is not the one in model.json beside it; it is damaged, or of another "
+                "model",
+            )
+
+
+class SentenceEncoder:
+    """A trained encoder with its segmenters and its vocabulary.
+
+    `precision` is one of `ems.model.device.PRECISIONS`. Raises `EmsError` for a folder that is
+    not whole, and for int8 on a GPU.
+    """
+
+    def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
+        self._description = description = describe(folder)
+        self.folder = folder
+        _check_files(folder, description["sha256"])
+        self.segmenters: dict[str, str] = description["segmenters"]
+        self.tidy = tidier(description.get("format_characters", "keep"))
+        self.vocabulary = load_vocabulary(folder / VOCABULARY)
+        try:
+            self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
+        except (KeyError, OSError, RuntimeError, ValueError, SafetensorError) as error:
+            problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
+            name = EXPORTED if "weights" in description else DESCRIPTION
+            raise Damaged(folder / name, problem) from None
+        self.encoder.to(choose_device(device)).eval()
+        self.device, self.precision = self.encoder.device, precision
+        if precision == "int8":
+            self.encoder = in_int8(self.encoder)
+
+    @property
+    def identity(self) -> str:
+        """Hash of weights, vocabulary, settings, device and source: all that vectors depend on."""
+        parts = [
+            self._description,
+            str(self.device),
+            torch.__version__,
+            source_hash("ems.model.encode"),
+        ]
+        return digest([*parts, self.precision] if self.precision != "float32" else parts)
+
+    def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
+        """Return the token ids of each line: tidied, segmented, lower-cased, cut into pieces."""
+        if language is None:
+            self._check_alike()
+        elif language not in self.segmenters:
+            known = ", ".join(sorted(self.segmenters))
+            raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
+        name = self.segmenters[language] if language else next(iter(self.segmenters.values()))
+        segment = segmenter(name, language or "")
+        words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
+        encoded = encode_lines(self.vocabulary, words, language or "", torch.get_num_threads())
+        return [np.array(ids or [UNK], np.int64) for ids in encoded]
+
+    def _check_alike(self) -> None:
+        """Raise `EmsError` unless a line has the same tokens in each language of the model."""
+        tools = sorted(set(self.segmenters.values()))
+        by_language = [name for name in tools if load(name).by_language]
+        cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
+        if len(tools) == 1 and not by_language and not cut:
+            return
+        reason = f"segments by {', '.join(tools)}" if by_language or len(tools) > 1 else ""
+        reason = reason or f"cuts {', '.join(cut)} into characters"
+        raise EmsError(
+            f"{self.folder}: expected the language of the lines, since this model {reason}; give "
+            f"one of {', '.join(sorted(self.segmenters))}"
+        )
+
+    def token_counts(self, lines: list[str], language: str) -> list[int]:
+        """Count the tokens of each line, of which `encode` sees the first `max_tokens`."""
+        return [len(tokens) for tokens in self.tokenise(lines, language)]
+
+    def encode(
+        self,
+        lines: list[str],
+        language: str | None = None,
+        what: str = "encode",
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Return embeddings float32[len(lines), d].
+
+        Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
+        language, and for none if the model treats its languages differently.
+        """
+        own = (
+            Progress(f"{what} {language or ''}".rstrip(), len(lines), "sentences") if what else None
+        )
+        tokens = self.tokenise(lines, language)
+        with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
+            vectors = embed_tokens(self.encoder, tokens, own or progress)
+        vectors = vectors[:, : self._description.get("dimensions")]
+        if own:
+            own.close()
+        return vectors
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Return float32[N, d] with rows of length 1; rows of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)

@@ -1,0 +1,140 @@
+"""The sentence-level contrastive objective with in-batch negatives (EMS v2 Eq. 8-11).
+
+`margin` is LaBSE's additive margin softmax, (cosine - margin) / T for the true pair, in both
+directions (EMS v2 compares it: LaBSE-EMS). Ours, and off in the papers: `both_sides`, the other
+sentences of an anchor's own side are negatives too, and `mask_duplicates`.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ems.model.heads import ContrastiveHead, linear_weights
+from ems.model.objectives.batch import DeviceBatch, Encoded
+from ems.model.objectives.negatives import Groups
+from ems.model.objectives.system import Objective, Parts, System, similarity_flops
+
+
+def softmax_loss(
+    scores: Tensor, positive: Tensor, mask: Tensor | None = None, margin: float = 0.0
+) -> Tensor:
+    """Return -sum over anchors of log softmax(scores) at the true candidate, less the margin.
+
+    scores[..., a, g] of anchors and candidates, positive[..., a] the true candidates;
+    mask[..., a, g] is true for what is no negative (the true candidate always counts).
+    """
+    at = positive[..., None]  # (..., a, 1)
+    true = scores.gather(-1, at) - margin  # (..., a, 1)
+    scores = scores.scatter(-1, at, true)
+    if mask is not None:
+        scores = scores.masked_fill(mask.scatter(-1, at, False), -torch.inf)
+    return (scores.logsumexp(-1, keepdim=True) - true).sum()
+
+
+def in_batch_loss(
+    vectors: Tensor,
+    temperature: float,
+    margin: float = 0.0,
+    both_sides: bool = False,
+    keys: Tensor | None = None,
+    groups: Groups | None = None,
+    dot: bool = False,
+) -> Tensor:
+    """Return Eq. 8 of vectors[2B, k], rows i and B + i a pair: both directions, summed over pairs.
+
+    Scores are cosine / temperature (Eq. 9), or with `dot` inner product / temperature. Equal
+    `keys[2B]` mark sentences of the same text, which then are no negatives. The negatives of a pair
+    are those of its group (all pairs, if None).
+    """
+
+    pairs = len(vectors) // 2
+    groups = groups or Groups.of_batch(pairs)
+    if not dot:
+        vectors = functional.normalize(vectors, dim=-1)
+    sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
+    anchors, candidates = groups.anchors(sides), groups.candidates(sides)  # (n, a or g, 2, k)
+    mask = None
+    if keys is not None:
+        keys = keys.view(2, pairs).T  # (B, 2)
+        mask = duplicates(groups.anchors(keys), groups.candidates(keys))  # (n, a, g)
+    true = groups.positives(vectors.device)  # (n, a)
+    if not both_sides:
+        forward = anchors[:, :, 0] @ candidates[:, :, 1].mT / temperature  # (n, a, g)
+        if groups.local:  # the anchors are the candidates: one product for both directions
+            backward = forward.mT
+        else:
+            backward = anchors[:, :, 1] @ candidates[:, :, 0].mT / temperature
+        return sum(
+            softmax_loss(scores, true, mask, margin / temperature) for scores in (forward, backward)
+        )
+    # all 2g sentences of a group are candidates of each of its sentences, except itself
+    size = candidates.shape[1]
+    itself, true = torch.cat([true, true + size], 1), torch.cat([true + size, true], 1)  # (n, 2a)
+    own = functional.one_hot(itself, 2 * size).bool()  # (n, 2a, 2g)
+    mask = own if mask is None else own | mask.repeat(1, 2, 2)
+    anchors, candidates = (part.transpose(1, 2).flatten(1, 2) for part in (anchors, candidates))
+    scores = anchors @ candidates.mT / temperature  # (n, 2a, 2g)
+    return softmax_loss(scores, true, mask, margin / temperature)
+
+
+def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
+    """Return which pairs share a sentence, and so are translations of each other, bool[..., a, g].
+
+    anchors[..., a, 2], candidates[..., g, 2] are keys of both sides of pairs: a key for each text.
+    """
+    one, two = (anchors[..., :, None, side] for side in (0, 1))  # (..., a, 1)
+    first, second = (candidates[..., None, :, side] for side in (0, 1))  # (..., 1, g)
+    return (one == first) | (one == second) | (two == first) | (two == second)
+
+
+def margin_at(margin: float, warmup_steps: int, step: int) -> float:
+    """Return the margin of a step: it rises linearly from 0 over `warmup_steps`."""
+    return margin * min(1.0, step / warmup_steps) if warmup_steps else margin
+
+
+def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
+    """Add the MLP of Eq. 10-11, unless its width is 0."""
+    if width := settings.objectives.contrastive.width:
+        heads["contrastive"] = ContrastiveHead(settings.model, width)
+
+
+def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
+    """Return Eq. 8 of vectors[2B, k] by the settings; in validation with the whole margin."""
+    settings = system.contrast
+    warmup = settings.margin_warmup_steps if system.training else 0
+    return in_batch_loss(
+        vectors,
+        settings.temperature,
+        margin_at(settings.margin, warmup, batch.step),
+        settings.both_sides,
+        batch.keys,
+        system.groups(batch),
+        settings.similarity == "dot",
+    )
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Compute Eq. 8 of the MLP's output, or of the embeddings if there is no MLP."""
+    vectors = encoded.sentences
+    if "contrastive" in system.heads:
+        vectors = system.heads["contrastive"](vectors)  # (2B, d_cntrs)
+    return contrasted(system, vectors, encoded.batch)
+
+
+def flops(system: System, lengths: np.ndarray) -> int:
+    """Count the operations of the MLP and of the similarities."""
+    head = linear_weights(system.heads["contrastive"]) if "contrastive" in system.heads else 0
+    width = system.contrast.width or system.encoder.settings.pooled_width
+    return 2 * head * len(lengths) + contrasted_flops(system, lengths, width)
+
+
+def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
+    """Count the operations of the similarities of `contrasted`: one product for both directions,
+    or of all sentences by all.
+    """
+    both = similarity_flops(system, lengths, width)
+    return 2 * both if system.contrast.both_sides else both // 2
+
+
+OBJECTIVE = Objective(loss, add_head, flops=flops, order=5)

@@ -1,0 +1,38 @@
+"""The masked language model of BERT, which the Lightweight paper compares (section 4.5)."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ems.model.objectives.batch import Encoded
+from ems.model.objectives.fused import Target, fused_cross_entropy
+from ems.model.objectives.generative import add_head, flops_of_state, generate
+from ems.model.objectives.masking import masked_count
+from ems.model.objectives.system import Objective, System
+
+
+def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype) -> Target:
+    """Return the labels of the states of masked tokens; sentence[M] of each, hidden[M] the tokens.
+
+    The weights of a sentence add up to 1, as in XTR and SMLM, so the sum over pairs is the same
+    however many processes share a step. (BERT takes the mean over the masked tokens of a batch.)
+    """
+    counts = torch.bincount(sentence)  # masked tokens of each sentence
+    row = torch.arange(len(hidden), device=hidden.device)
+    return Target(row, hidden, 1.0 / counts[sentence].to(dtype))
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Let the states of masked tokens predict them in their language."""
+    batch, (row, hidden) = encoded.batch, encoded.masked  # (M,) each
+    states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)
+    target = mlm_target(row, hidden, states.dtype)
+    return generate(system, fused_cross_entropy, states, batch.languages[row], target)
+
+
+def flops(system: System, lengths: np.ndarray) -> int:
+    """Count the operations of the predictions of masked tokens."""
+    return flops_of_state(system) * int(masked_count(lengths).sum())
+
+
+OBJECTIVE = Objective(loss, add_head, hide="mlm", states=True, flops=flops, order=4)

@@ -1,0 +1,25 @@
+"""Single-word masked language model across languages, SMLM (Lightweight Eq. 1)."""
+
+import torch
+from torch import Tensor
+
+from ems.model.objectives.batch import Encoded
+from ems.model.objectives.fused import Target, fused_cross_entropy
+from ems.model.objectives.generative import add_head, flops_of_sentences, generate
+from ems.model.objectives.system import Objective, System
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Let both sides of a pair predict the masked token in its language.
+
+    This is Eq. 1, -log P(w_t | S without w_t) - log P(w_t | S'), for one choice of S in each step.
+    """
+    batch, (row, hidden) = encoded.batch, encoded.masked  # (B,) each
+    other = batch.other[row]
+    languages = batch.languages.index_copy(0, other, batch.languages[row])  # (2B,)
+    weight = encoded.sentences.new_ones(2 * len(hidden))
+    target = Target(torch.cat([row, other]), hidden.repeat(2), weight)
+    return generate(system, fused_cross_entropy, encoded.sentences, languages, target)
+
+
+OBJECTIVE = Objective(loss, add_head, hide="word", flops=flops_of_sentences, order=3)

@@ -1,0 +1,179 @@
+"""A system: an encoder with the heads of its objectives, and the losses of a batch.
+
+All objectives see the same encoded batch; if one of them masks tokens, all see them masked
+(Lightweight 3.3: "the masked token is omitted in the following equations"). Each part is a sum over
+pairs, divided by the B pairs of the step (EMS v2 Eq. 12), also where the batch is one process's
+share of them. Parts are logged unweighted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ems.base.errors import EmsError
+from ems.config.model import EncoderSettings
+from ems.config.objectives import Objectives
+from ems.config.train import TrainSettings
+from ems.model import (
+    objectives,  # as a whole: each of its files is a part of the source of training
+)
+from ems.model.encoder import Encoder
+from ems.model.objectives.batch import DeviceBatch, Encoded
+from ems.model.objectives.masking import HIDES, Masker, Pieces, sentence_keys
+from ems.model.objectives.negatives import Groups
+from ems.model.packing import Packing
+from ems.shards.reader import Batch
+
+
+class Parts(Protocol):
+    """The settings of a system that it is made of."""
+
+    model: EncoderSettings
+    objectives: Objectives
+    train: TrainSettings
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One objective: its loss, and what it needs.
+
+    - `loss(system, encoded)` is a sum over the pairs of a batch.
+    - `add_head(heads, settings, languages, pieces)` adds to the heads of a system.
+    - `hide` is what the encoder must not see (`Masker.hide`; empty: it sees all tokens).
+    - `states` is true if the loss needs the states of tokens besides the sentence embeddings.
+    - `accuracy(system, encoded)` is a percentage, summed over the pairs of a batch; it is logged.
+    - `flops(system, lengths[2B])` are the operations of a forward pass, without the encoder.
+    - `order` is the place in sums and among the heads, whatever the order of an experiment's keys,
+      so that the same settings give the same bits; ties are in the order of the names.
+    """
+
+    loss: Callable[["System", Encoded], Tensor]
+    add_head: Callable[[nn.ModuleDict, "Parts", int, int], None] = lambda *_: None
+    hide: str = ""
+    states: bool = False
+    accuracy: Callable[["System", Encoded], Tensor] | None = None
+    flops: Callable[["System", np.ndarray], int] = lambda *_: 0
+    order: int = 100
+
+
+def load_objective(name: str) -> Objective:
+    """Return the `OBJECTIVE` of the file of this name. Raises `EmsError` if there is none."""
+    module = f"{objectives.__name__}.{name}"
+    if find_spec(module) is None:
+        folder = objectives.__path__[0]
+        raise EmsError(f"objectives.{name}: expected a file {name}.py in {folder}, found none")
+    return import_module(module).OBJECTIVE
+
+
+def load_objectives(settings: Objectives) -> dict[str, Objective]:
+    """Return the objectives that have a weight in `objectives` of an experiment, in their order."""
+    loaded = {name: load_objective(name) for name in sorted(settings.active)}
+    return dict(sorted(loaded.items(), key=lambda item: item[1].order))
+
+
+class System(nn.Module):
+    """An encoder with the heads that its objectives need."""
+
+    def __init__(
+        self,
+        settings: Parts,
+        languages: int,
+        pieces: int,
+        precision: str = "float32",
+        known: Pieces | None = None,
+    ) -> None:
+        super().__init__()
+        model, self.settings = settings.model, settings.objectives
+        self.objectives = load_objectives(self.settings)
+        self.contrast = self.settings.contrastive
+        self.masked_labels = settings.train.input_mask == "one"
+        needed = {objective.hide for objective in self.objectives.values()}
+        needed.add(settings.train.input_mask)
+        hide = next((hide for hide in HIDES if hide in needed), None)
+        known = known or Pieces.assumed(pieces, languages)
+        self.masker = Masker(hide, known, model.max_tokens) if hide else None
+        self.half = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
+        self.encoder = Encoder(model, pieces)
+        self.heads = nn.ModuleDict()
+        for objective in self.objectives.values():
+            objective.add_head(self.heads, settings, languages, pieces)
+
+    def prepared(
+        self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
+    ) -> Batch:
+        """Return the batch of a step with what the objectives need: masks, keys, its number.
+
+        `first` and `total` are as in `Masker`. Validation passes a constant seed.
+        """
+        if self.masker:
+            batch = self.masker(batch, seed, step, first, total)
+        keys = sentence_keys(batch) if self.contrast.mask_duplicates else None
+        return replace(batch, keys=keys, step=step)
+
+    def forward(self, batch: DeviceBatch) -> dict[str, Tensor]:
+        """Return the loss parts of a batch by name, accuracies, and the weighted `total`."""
+        packing = batch.packing if self.encoder.settings.attends else None  # a table needs none
+        return self.losses(batch, *self.encode(batch.inputs, batch.lengths, packing))
+
+    def encode(
+        self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
+    ) -> tuple[Tensor | None, Tensor]:
+        """Return states[T, d] and embeddings[N, d] of packed tokens[T] of N sentences.
+
+        In half precision, matrix products are in it; the residual stream stays float32. float16 is
+        for training alone: the authors validate in float32.
+        """
+        on = self.half == torch.bfloat16 or (self.half is not None and self.training)
+        with torch.autocast(tokens.device.type, self.half, enabled=on):
+            return self.encoder.both(tokens, lengths, packing)
+
+    def losses(
+        self, batch: DeviceBatch, states: Tensor | None, vectors: Tensor
+    ) -> dict[str, Tensor]:
+        """Return what `forward` returns, of a batch that is encoded."""
+        sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
+        encoded = Encoded(batch, states, sentences)
+        parts = {
+            name: objective.loss(self, encoded) / batch.total
+            for name, objective in self.objectives.items()
+        }
+        total = sum(getattr(self.settings, name).weight * part for name, part in parts.items())
+        rates = {
+            f"{name}_accuracy": objective.accuracy(self, encoded) / batch.total
+            for name, objective in self.objectives.items()
+            if objective.accuracy
+        }
+        return {**parts, **rates, "total": total}
+
+    @property
+    def parts(self) -> list[str]:
+        """Return the names of what `losses` returns."""
+        rated = [name for name, objective in self.objectives.items() if objective.accuracy]
+        return [*self.objectives, *(f"{name}_accuracy" for name in rated), "total"]
+
+    @property
+    def negatives(self) -> int | None:
+        """Return the pairs of a group; None for all of a step."""
+        size = self.contrast.negatives
+        return None if size == "batch" else size
+
+    def groups(self, batch: DeviceBatch) -> Groups:
+        """Return the groups of negatives; a batch smaller than a group (validation) is one."""
+        size = min(self.negatives or batch.total, batch.total)
+        return Groups(size, batch.pairs, batch.first, batch.total)
+
+
+def similarity_flops(system: System, lengths: np.ndarray, width: int | None = None) -> int:
+    """Count the operations of comparing each pair with its group, in both directions.
+
+    `width` is that of the vectors (default: the sentence embeddings).
+    """
+    pairs = len(lengths) // 2
+    group = min(system.negatives or pairs, pairs)
+    return 4 * (width or system.encoder.settings.pooled_width) * pairs * group

@@ -1,0 +1,46 @@
+"""The unified generative task, UGT: XTR and SMLM in one label (Lightweight Eq. 3-4).
+
+One token w_t of each pair is masked, in S1 or in S2. A sentence S with translation S' predicts
+- Eq. 3, N_w / |S'|, if w_t is masked in S';
+- Eq. 4, N_w / (2 |S'|) and 1/2 at w_t, if w_t is masked in S itself.
+"""
+
+import torch
+from torch import Tensor
+
+from ems.model.objectives.batch import Encoded
+from ems.model.objectives.fused import Target, kl_loss
+from ems.model.objectives.generative import add_head, flops_of_sentences, generate
+from ems.model.objectives.system import Objective, System
+from ems.model.objectives.xtr import xtr_target
+
+
+def ugt_target(base: Target, masked: Tensor, hidden: Tensor, distinct: bool) -> Target:
+    """Return the labels of Eq. 3-4; `base` are those of XTR.
+
+    masked[B] is the row of each pair whose own sentence has the masked token, hidden[B] that token.
+    If S' has that token too, it gets the sum of both. `distinct` is the authors' code: then its 1/2
+    is overwritten by 1 / (2 |S'|).
+    """
+    halved = torch.zeros(2 * len(masked), dtype=torch.bool, device=masked.device)
+    halved[masked] = True  # (2B,)
+    weight = torch.where(halved[base.row], base.weight / 2, base.weight)
+    own = torch.full_like(hidden, 0.5, dtype=weight.dtype)
+    if distinct:
+        pieces = torch.cat([base.token, hidden]).amax() + 1
+        own *= ~torch.isin(masked * pieces + hidden, base.row * pieces + base.token)
+    return Target(
+        torch.cat([base.row, masked]), torch.cat([base.token, hidden]), torch.cat([weight, own])
+    )
+
+
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Compute XTR with labels half of which, in a sentence with a masked token, is that token."""
+    batch, distinct = encoded.batch, system.settings.ugt.target == "distinct"
+    labels = batch.labels(masked=distinct)
+    base = xtr_target(*labels, encoded.sentences.dtype, distinct)
+    target = ugt_target(base, *encoded.masked, distinct)
+    return generate(system, kl_loss, encoded.sentences, batch.languages[batch.other], target)
+
+
+OBJECTIVE = Objective(loss, add_head, hide="word", flops=flops_of_sentences, order=2)

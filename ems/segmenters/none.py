@@ -1,5 +1,0 @@
-"""No segmentation: SentencePiece alone cuts the text."""
-
-from ems.segmenters.base import Segmenter
-
-SEGMENTER = Segmenter(make=lambda language: lambda lines: lines, by_language=False)

@@ -1,0 +1,12 @@
+"""The word segmenters, one file each (EMS v2 section IV-B names Moses, jieba and Juman++).
+
+To add one, write one file, here or in the project's folder `extensions/segmenters/`. Its name,
+with `-` for `_`, is a value of `segmenters` in an experiment. Its `SEGMENTER`, an
+`ems.text.segmenters.base.Segmenter`, says how the tool is loaded and what it needs:
+
+    SEGMENTER = Segmenter(make=lambda language: lambda lines: [...], needs=(package("toy"),))
+"""
+
+from pathlib import Path
+
+__path__.append(str(Path("extensions/segmenters").absolute()))

@@ -1,0 +1,218 @@
+"""What a segmenter is, and the function for a name: tidy lines -> as many lines of spaced words.
+
+The number of lines is checked after each call, since a lost line would shift all that follow. A
+segmenter that cannot run is an error that names the package: no other one ever takes its place.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, partial
+from pkgutil import iter_modules
+
+from ems.base.errors import EmsError
+
+Segment = Callable[[list[str]], list[str]]
+DEFAULT = "moses"  # of a language that no segmenter names
+RULE = "nmt_nfkc"  # how SentencePiece, which sees the words, normalises text
+SPACE = "\u2581"  # how it writes a space
+_BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a segmenter needs: whether it is here, and how to install it."""
+
+    present: Callable[[], bool]
+    install: str
+
+
+@dataclass(frozen=True)
+class Segmenter:
+    """One segmenter: `make(language)` loads a library, or `command(language)` starts a program.
+
+    `make` returns a function from lines to as many lines; a program reads lines and writes as many.
+    `prepare` changes each line first. A line of over `limit` bytes (0: no limit) is cut for a tool
+    that would lose it, split it or die of it. The languages of `default_of` have this segmenter
+    where an experiment names none. Without `by_language` it does the same for every language.
+    """
+
+    make: Callable[[str], Segment] | None = None
+    command: Callable[[str], list[str]] | None = None
+    needs: tuple[Need, ...] = ()
+    prepare: Callable[[str], str] | None = None
+    limit: int = 0
+    default_of: tuple[str, ...] = ()
+    by_language: bool = True
+
+
+def package(module: str, name: str = "") -> Need:
+    """Return the need for a Python package, by the module that it brings."""
+    return Need(
+        lambda: importlib.util.find_spec(module) is not None,
+        f"needs the Python package `{name or module}`",
+    )
+
+
+def program(name: str, install: str) -> Need:
+    """Return the need for a program on PATH."""
+    return Need(lambda: shutil.which(name) is not None, install)
+
+
+# --- discovery
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all segmenters, those of the project's own folder too."""
+    folders = importlib.import_module(__package__).__path__
+    modules = {module.name for module in iter_modules(folders)} - {"base"}
+    return tuple(sorted(name.replace("_", "-") for name in modules))
+
+
+def module_name(name: str) -> str:
+    """Return the module of a segmenter. Raises `EmsError` with the names that there are."""
+    if name not in names():
+        raise EmsError(f"segmenters: found {name!r}; allowed values: {', '.join(names())}")
+    return f"{__package__}.{name.replace('-', '_')}"
+
+
+def load(name: str) -> Segmenter:
+    """Return the record of a segmenter. Raises `EmsError` for a file without one."""
+    module = importlib.import_module(module_name(name))
+    record = getattr(module, "SEGMENTER", None)
+    if not isinstance(record, Segmenter):
+        raise EmsError(f"{module.__file__}: expected SEGMENTER, a record of {__name__}.Segmenter")
+    return record
+
+
+def defaults(languages: Iterable[str]) -> dict[str, str]:
+    """Return the segmenter of each language, where an experiment names none."""
+    claims: dict[str, str] = {}
+    for name in names():
+        for language in load(name).default_of:
+            if language in claims:
+                raise EmsError(
+                    f"segmenters: {claims[language]} and {name} are both the default of "
+                    f"{language}; take it out of `default_of` in one of their files"
+                )
+            claims[language] = name
+    return {language: claims.get(language, DEFAULT) for language in languages}
+
+
+@cache
+def check_available(name: str) -> None:
+    """Raise `EmsError` that names the missing package when the segmenter `name` cannot run here."""
+    for need in load(name).needs:
+        if not need.present():
+            raise EmsError(
+                f"segmenter {name}: {need.install}; or choose another one under `segmenters` in "
+                f"the experiment ({', '.join(names())})"
+            )
+
+
+# --- segmenting
+
+
+def segmenter(name: str, language: str) -> Segment:
+    """Load the segmenter `name` for `language`.
+
+    Raises `EmsError` when the tool is not installed. What it returns raises `EmsError` for a line
+    that is not tidy, and for another number of lines.
+    """
+    check_available(name)
+    record, label = load(name), f"segmenter {name} ({language})"
+    if record.command:
+        segment = partial(run_filter, record.command(language), name=name)
+    else:
+        segment = record.make(language)
+    if record.limit:
+        segment = partial(on_pieces, segment, limit=record.limit, name=name)
+
+    def checked(lines: list[str]) -> list[str]:
+        _check_tidy(lines, label)
+        prepared = list(map(record.prepare, lines)) if record.prepare else lines
+        words = segment(prepared)
+        check_count(lines, words, label)
+        return [line if is_spaced(line) else " ".join(line.split()) for line in words]
+
+    return checked
+
+
+def _check_tidy(lines: list[str], label: str) -> None:
+    for number, line in enumerate(lines, start=1):
+        if not line.isprintable() and (breaker := _BREAKERS.search(line)):
+            raise EmsError(
+                f"{label}: line {number:,} of those given to it holds U+{ord(breaker[0]):04X}, "
+                "which can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
+            )
+
+
+def check_count(lines: list[str], words: list[str], label: str) -> None:
+    """Raise `EmsError` unless as many lines came out as went in."""
+    if len(words) != len(lines):
+        raise EmsError(
+            f"{label}: {len(lines):,} lines went in and {len(words):,} came out; its output cannot "
+            "be aligned. Choose another segmenter and report the input"
+        )
+
+
+def is_spaced(line: str) -> bool:
+    """Return whether single spaces, inside the line, are its only white space."""
+    return line.isprintable() and "  " not in line and line[:1] != " " and line[-1:] != " "
+
+
+def on_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list[str]:
+    """Segment lines of over `limit` bytes piece by piece, and join the words of each line."""
+    pieces = [_pieces(line, limit) for line in lines]
+    flat = [piece for line in pieces for piece in line]
+    words = segment(flat)
+    check_count(flat, words, f"segmenter {name}")
+    parts = iter(words)
+    return [" ".join([next(parts) for _ in line]) for line in pieces]
+
+
+def _pieces(text: str, limit: int) -> list[str]:
+    """Cut a text between characters into pieces of at most `limit` bytes of UTF-8."""
+    if fits(text, limit):
+        return [text]
+    pieces, start, size = [], 0, 0
+    for at, character in enumerate(text):
+        size += len(character.encode())
+        if size > limit:
+            pieces.append(text[start:at])
+            start, size = at, len(character.encode())
+    return [*pieces, text[start:]]
+
+
+def fits(text: str, limit: int) -> bool:
+    """Return whether a text is at most `limit` bytes of UTF-8."""
+    return 4 * len(text) <= limit or len(text.encode()) <= limit
+
+
+def run_filter(command: list[str], lines: list[str], name: str) -> list[str]:
+    """Run a program on lines, through files, since a pipe could block either side.
+
+    Raises `EmsError` with what the program said when it fails. It may return another number of
+    lines.
+    """
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as result:
+        source.write("".join(f"{line}\n" for line in lines).encode())
+        source.seek(0)
+        done = subprocess.run(command, stdin=source, stdout=result, stderr=subprocess.PIPE)
+        if done.returncode:
+            detail = done.stderr.decode(errors="replace").strip()[-500:]
+            raise EmsError(f"segmenter {name}: exit status {done.returncode}: {detail}")
+        result.seek(0)
+        text = result.read().decode(errors="replace")
+        return text.removesuffix("\n").split("\n") if lines else []
+
+
+def full_width_kana(line: str) -> str:
+    """Return half-width kana (with their sound marks) as dictionaries have them: ﾊﾞ becomes バ."""
+    return _HALF_WIDTH_KANA.sub(lambda kana: unicodedata.normalize("NFKC", kana[0]), line)

@@ -1,0 +1,17 @@
+"""fugashi (MeCab in Python) with the dictionary UniDic, for Japanese."""
+
+from ems.text.segmenters.base import Segment, Segmenter, package
+
+
+def _make(language: str) -> Segment:
+    from fugashi import Tagger
+
+    tagger = Tagger("-Owakati")
+    return lambda lines: [tagger.parse(line) for line in lines]
+
+
+SEGMENTER = Segmenter(
+    _make,
+    needs=(package("fugashi"), package("unidic_lite", "unidic-lite")),
+    limit=100_000,  # a few times more and it dies by a segmentation fault
+)

@@ -1,0 +1,184 @@
+"""The words of `moses`, several times faster and without Perl.
+
+Each rule of the script is one pass over many lines at once. A line feed is no neighbour of anything
+then, so that each line is read as if it were alone.
+
+- Letters and digits are those of Unicode 14 on every machine; Perl has those of its own version.
+- The script writes `DOTMULTI` for dots that stay together, and so makes a dot of that very word.
+  It stays a word here.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+from itertools import compress
+
+from ems.base.batches import batched
+from ems.text.segmenters.base import Segment, Segmenter, is_spaced, package
+
+ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when an abbreviation keeps its full stop
+# In place of the space between a word and a full stop that the next word may keep
+_STOP, _STOP_OF_NUMBER = "\0", "\1"
+_NUMERIC = re.compile(r"(.*)\s+#NUMERIC_ONLY#")
+_FULL_STOP = re.compile(r"\.(?<=[^ \n.]\.)(?![^ \n])")
+_TIGHT_COMMAS, _TIGHT = ",,", "'.?'"  # marks that have a neighbour in common
+_OTHER_PLANES = "\U00010000-\U0010ffff"
+
+# What is left of a mark, what is right of it, what the mark becomes. Each rule sees what the one
+# before it made. A letter, N number, ^ neither of those that follow; "" for anything.
+Rule = tuple[str, str, str]
+_COMMAS: tuple[Rule, ...] = (("^N", "", " , "), ("", "^N", " , "))
+_APOSTROPHE: tuple[Rule, ...] = (("", "", " ' "),)
+_FRENCH: tuple[Rule, ...] = (
+    ("^A", "^A", " ' "),
+    ("^A", "A", " ' "),
+    ("A", "^A", " ' "),
+    ("A", "A", "' "),
+)
+_ENGLISH: tuple[Rule, ...] = (
+    ("^A", "^A", " ' "),
+    ("^AN", "A", " ' "),
+    ("A", "^A", " ' "),
+    ("A", "A", " '"),
+    ("N", "s", " '"),
+)
+_APOSTROPHES = {"en": _ENGLISH, "fr": _FRENCH, "it": _FRENCH}  # of other languages: _APOSTROPHE
+
+
+class Rules:
+    """The rules of a language, for lines with single spaces."""
+
+    def __init__(self, language: str) -> None:
+        kinds = _characters()
+        apostrophes = _APOSTROPHES.get(language, _APOSTROPHE)
+        alone = apostrophes == _APOSTROPHE
+        marks = [(",", *rule) for rule in _COMMAS] + [("'", *rule) for rule in apostrophes]
+        self.apart = re.compile(_apart(kinds))
+        self.loose = [
+            (re.compile(_beside(kinds, mark, left, right)), becomes)
+            for mark, left, right, becomes in marks
+        ]
+        self.tight = [
+            (re.compile(f"({_one(kinds, left)}){mark}({_one(kinds, right)})"), becomes)
+            for mark, left, right, becomes in marks
+        ]
+        self.is_tight = re.compile(_TIGHT_COMMAS if alone else f"{_TIGHT_COMMAS}|{_TIGHT}").search
+        self.abbreviations = _abbreviations(language)
+        self.letter = re.compile(_one(kinds, "A"))
+        lower, counts = _one(kinds, "L"), _one(kinds, "L", also="0-9")
+        self.kept = re.compile(f"{_STOP}(?=\\. {lower})|{_STOP_OF_NUMBER}(?=\\. {counts})")
+
+    def segment(self, lines: list[str]) -> list[str]:
+        """Return the words of each line.
+
+        Where two marks have a neighbour in common, the first takes it and the other has none. Such
+        lines are few; in the others a neighbour need not be taken, and the passes are faster.
+        """
+        text = "\n".join(lines)
+        if not self.is_tight(text):
+            return self.words(text, tight=False)
+        tight = [bool(self.is_tight(line)) for line in lines]
+        of = {
+            kind: iter(self.words("\n".join(compress(lines, chosen)), tight=kind))
+            for kind, chosen in ((True, tight), (False, [not each for each in tight]))
+        }
+        return [next(of[kind]) for kind in tight]
+
+    def words(self, text: str, tight: bool) -> list[str]:
+        """Return the words of each line of a text. There can be several spaces between them."""
+        text = " ".join(self.apart.split(text))
+        for pattern, becomes in self.tight if tight else self.loose:
+            text = _take(pattern, becomes, text) if tight else pattern.sub(becomes, text)
+        *parts, last = _FULL_STOP.split(text)
+        text = "".join([part + self.full_stop(part.rsplit(None, 1)[-1]) for part in parts])
+        text = self.kept.sub("", text + last)
+        return text.replace(_STOP, " ").replace(_STOP_OF_NUMBER, " ").split("\n")
+
+    def full_stop(self, word: str) -> str:
+        """Return the full stop of a word, with a mark if the next word decides."""
+        when = self.abbreviations.get(word)
+        if when == ALWAYS or ("." in word and self.letter.search(word)):
+            return "."
+        return f"{_STOP_OF_NUMBER if when else _STOP}."
+
+
+def _take(pattern: re.Pattern[str], becomes: str, text: str) -> str:
+    """Return the text with each mark replaced whose neighbours the one before has not taken."""
+    parts = pattern.split(text)  # text, left, right, text, ...
+    parts[1::3] = [left + becomes for left in parts[1::3]]
+    return "".join(parts)
+
+
+def _apart(kinds: dict[str, tuple[str, str]]) -> str:
+    """Return the pattern of what is a word by itself: special characters, and dots in a row.
+
+    It begins with one class of characters, for which the module re searches fast.
+    """
+    plane0, others = (kinds["A"][at] + kinds["D"][at] for at in (0, 1))
+    special = rf"(?<=[^.{_OTHER_PLANES}])|(?<=[^\0-\uffff{others}])"
+    return rf"([^{plane0} '`,\n-](?:{special}|(?<=\.)\.+))"
+
+
+def _beside(kinds: dict[str, tuple[str, str]], mark: str, left: str, right: str) -> str:
+    """Return the pattern of a mark between neighbours that it does not take."""
+    before = f"(?<={_one(kinds, left)}{mark})" if left else ""
+    return mark + before + (f"(?={_one(kinds, right)})" if right else "")
+
+
+def _one(kinds: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
+    """Return the pattern of a character of some kinds, or of none (`^`), or of a letter itself.
+
+    A line feed is none. The module re goes through ranges above U+FFFF one by one, so it is asked
+    about them only for characters of those planes.
+    """
+    if names in ("", "s"):
+        return names
+    no, names = ("^", names[1:]) if names[0] == "^" else ("", names)
+    plane0 = "".join(kinds[name][0] for name in names) + also
+    others = "".join(kinds[name][1] for name in names)
+    others_too = rf"\n{_OTHER_PLANES}" if no else ""
+    return f"(?:[{no}{plane0}{others_too}]|[{_OTHER_PLANES}](?<=[{no}{others}]))"
+
+
+def _make(language: str) -> Segment:
+    rules = Rules(language)
+
+    def segment(lines: list[str]) -> list[str]:
+        if not is_spaced(" ".join(lines)):  # true for nearly all lines of the text path
+            lines = [line if is_spaced(line) else " ".join(line.split()) for line in lines]
+        return rules.segment(lines)
+
+    return lambda lines: [words for batch in batched(lines, len) for words in segment(batch)]
+
+
+@cache
+def _characters() -> dict[str, tuple[str, str]]:
+    """Return the ranges of each kind of character: up to U+FFFF, and above."""
+    text = files("ems.text.segmenters").joinpath("moses_fast.txt").read_text("utf-8")
+    plain = "\n".join(line for line in text.split("\n") if not line.startswith("#"))
+    kinds = {}
+    for block in plain.split("\n\n"):
+        name, *ranges = block.split()
+        ends = [[chr(int(end, 16)) for end in each.split("-")] for each in ranges]
+        kinds[name] = (
+            "".join("-".join(each) for each in ends if each[0] <= "\uffff"),
+            "".join("-".join(each) for each in ends if each[0] > "\uffff"),
+        )
+    return kinds
+
+
+def _abbreviations(language: str) -> dict[str, str]:
+    """Return the words that keep their full stop, and when; English ones for want of a file."""
+    folder = files("mosestokenizer").joinpath("nonbreaking_prefixes")
+    path = folder.joinpath(f"nonbreaking_prefix.{language}")
+    path = path if path.is_file() else folder.joinpath("nonbreaking_prefix.en")
+    prefixes = {}
+    # read as the script does: white space at the end of a line is a part of the prefix
+    for line in path.read_bytes().decode().split("\n"):
+        if line and line != "0" and not line.startswith("#"):
+            numeric = _NUMERIC.match(line)
+            prefixes[numeric[1] if numeric else line] = BEFORE_DIGITS if numeric else ALWAYS
+    return prefixes
+
+
+SEGMENTER = Segmenter(make=_make, needs=(package("mosestokenizer"),))

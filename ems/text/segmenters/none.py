@@ -1,0 +1,5 @@
+"""No segmentation: SentencePiece alone cuts the text."""
+
+from ems.text.segmenters.base import Segmenter
+
+SEGMENTER = Segmenter(make=lambda language: lambda lines: lines, by_language=False)

@@ -1,0 +1,13 @@
+"""The Moses tokenizer in Python: no Perl, slower, other output for Indic scripts."""
+
+from ems.text.segmenters.base import Segment, Segmenter, package
+
+
+def _make(language: str) -> Segment:
+    from sacremoses import MosesTokenizer
+
+    tokenizer = MosesTokenizer(language)
+    return lambda lines: [" ".join(tokenizer.tokenize(line, escape=False)) for line in lines]
+
+
+SEGMENTER = Segmenter(_make, needs=(package("sacremoses"),))

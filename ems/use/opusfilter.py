@@ -1,0 +1,62 @@
+"""A filter of OpusFilter (Aulamo et al., ACL 2020 demos) that scores pairs with a trained model.
+
+A configuration names it with `module: ems.use.opusfilter`. Nothing of EMS imports this module.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from opusfilter import CLEAN_HIGH, FilterABC
+from opusfilter.util import grouper
+
+from ems.use.encoder import Encoder
+from ems.use.pairs import score
+
+Pair = Sequence[str]
+CHUNK = 8192  # pairs that are encoded together
+
+
+class EmsFilter(FilterABC):
+    """Accepts a pair whose sentences have a cosine of at least `threshold`.
+
+    `model`, `device` and `precision` are those of `ems.Encoder`; a relative path starts at the
+    current folder. `languages` are the two of the inputs, for a model that segments by language.
+    """
+
+    score_direction = CLEAN_HIGH
+    accept_threshold = -1 - 1e-6
+    reject_threshold = 1 + 1e-6
+
+    def __init__(
+        self,
+        model: str,
+        threshold: float = 0.8,
+        languages: Sequence[str | None] = (None, None),
+        device: str = "auto",
+        precision: str = "float32",
+        **kwargs: str,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.encoder = Encoder(model, device, precision)
+        self.threshold, self.languages = threshold, languages
+
+    def score(self, pairs: Iterable[Pair]) -> Iterator[float]:
+        """Yield the cosine of each pair. Raises `ValueError` unless there are two inputs."""
+        for chunk in grouper(pairs, CHUNK):
+            source, target = zip(*chunk, strict=True)
+            yield from score(self.encoder, source, target, *self.languages).tolist()
+
+    def accept(self, score: float) -> bool:
+        """Return whether a score reaches the threshold."""
+        return score >= self.threshold
+
+    def filter(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Yield the accepted pairs. OpusFilter's own way would score them one by one."""
+        return (pair for pair, accepted in self._decided(pairs) if accepted)
+
+    def filterfalse(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Yield the pairs that are not accepted."""
+        return (pair for pair, accepted in self._decided(pairs) if not accepted)
+
+    def _decided(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, bool]]:
+        for chunk in grouper(pairs, CHUNK):
+            yield from zip(chunk, self.decisions(chunk), strict=True)

@@ -1,0 +1,220 @@
+"""How much work each job of an experiment has, counted before anything is fetched.
+
+A job is named by the path of its costs, as in `ems.workflow.plan.has_job`. Its work is a number of
+units for each of which `rates` has a price: sentence pairs, lines of a segmenter, 10^12 operations
+of a training. Sentence pairs are those of OPUS's table; of a corpus that it does not have they are
+counted in the first megabyte of its zip, where that is on this machine.
+"""
+
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ems.config.experiment import EMBEDDED, MULTIWAY, Corpus, Experiment
+from ems.config.plugins import benchmark, sets_of
+from ems.config.probes import ProbeSettings
+from ems.config.systems import OF_NGRAMS, SystemSettings
+from ems.corpora.locations import is_remote, local_path, opus_location
+from ems.corpora.sizes import PairSize, pair_sizes
+
+TOKENS = 20  # of a sentence: 20.3 in small62 with 32,000 pieces, 20.2 in the demo
+SENTENCES = 1000  # of a language of an evaluation set: Tatoeba has at most 1,000, FLORES-200 1,012
+EMBEDDED_SHARE = 0.2  # the demo's sets have some hundred sentences
+FORWARD = 3  # a step of training costs three forward passes
+SAMPLE = 1 << 20  # bytes
+Units = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What a step of a training does: `teraflops` of matrix products, `gathered` vectors of 1,000
+    numbers out of tables of pieces and n-grams; and the parameters that are trained, in millions.
+    """
+
+    teraflops: float
+    gathered: float
+    parameters: float
+    half: bool
+
+
+@dataclass
+class Workload:
+    """The work of every job of an experiment; `data` is the folder of downloads."""
+
+    experiment: Experiment
+    data: Path
+    unknown: set[str] = field(default_factory=set)  # corpora whose size is not known
+    steps: dict[str, Learning] = field(default_factory=dict)
+
+    @cached_property
+    def sizes(self) -> dict[str, PairSize]:
+        """Return the language pairs of all corpora by their names in paths."""
+        return {
+            f"{size.corpus.label}-{size.corpus.version}-{size.pair}": size
+            for size in pair_sizes(self.experiment)
+        }
+
+    @cached_property
+    def counts(self) -> dict[str, tuple[float, float]]:
+        """Return the sentence pairs that are read, and those under the cap, by the same names."""
+        return {name: self._counts(size) for name, size in self.sizes.items()}
+
+    @cached_property
+    def held(self) -> float:
+        """Return the thousands of evaluation sentences, which each cleaning loads."""
+        sets = (self.experiment.evalsets[name] for name in self.experiment.decontaminate.against)
+        return sum(len(item.languages) * SENTENCES / 1000 for item in sets)
+
+    def of(self, job: tuple[str, ...]) -> tuple[str, Units]:
+        """Return the stage of a job and its units of work."""
+        match job:
+            case ("text", "evalkeys"):
+                return "evalkeys", {"thousand sentences": self.held}
+            case ("text", "heldkeys"):
+                return "evalkeys", {"pairs": self._total(self.experiment.validation)}
+            case ("text", "clean", name):
+                return "clean", {"pairs": self.counts[name][0], "thousand sentences": self.held}
+            case ("text", "segment", name):
+                return "segment", self._segmented(name)
+            case ("text", "multiway"):
+                return "multiway", {"pairs": self._total(self.experiment.corpora)}
+            case ("text", "sample", name):
+                return "sample", {"pairs": self.pairs(self.experiment.pairs_of("train", name))}
+            case ("text", "vocabulary", name):
+                own = self.experiment.vocabularies[name].settings
+                lines = 2 * self.pairs(self.experiment.pairs_of("train", name))
+                return "vocabulary", {"lines": min(own.sample_lines, lines)}
+            case ("text", "shards", _, name):
+                pairs = self._multiway() if name == MULTIWAY else self.counts[name][1]
+                return "shards", {"pairs": pairs}
+            case ("train", name):
+                return "train", self._trained(self.experiment.systems[name])
+            case ("fit", name):
+                if self.experiment.systems[name].of:
+                    return "fit", {"fused pairs": self._total(self.experiment.validation)}
+                return "fit", {"pairs": self._total(self.experiment.corpora)}
+            case ("bench", system, name):
+                return "bench", self._scored(self.experiment.systems[system], name)
+            case ("data", stage, *_) | (stage, *_):
+                return stage, {}
+        return "", {}
+
+    def learning(self, system: SystemSettings) -> Learning:
+        """Return what a step of a training does, by arithmetic on PyTorch's meta device."""
+        import numpy as np
+
+        from ems.train.memory import without_memory
+        from ems.train.speed import StepFlops
+
+        key = repr((system.model, system.objectives, system.train.batch_pairs, system.vocabulary))
+        if key not in self.steps:
+            pieces = self.experiment.vocabularies[system.vocabulary].settings.size
+            built = without_memory(system, len(system.languages), pieces)
+            tokens = np.full(2 * system.train.batch_pairs, TOKENS)
+            looked_up = (bool(system.model.table) + 4 * bool(system.model.ngrams)) * tokens.sum()
+            self.steps[key] = Learning(
+                StepFlops(built)(tokens) / 1e12,
+                looked_up * system.model.table / 1000,
+                sum(value.numel() for value in built.parameters()) / 1e6,
+                system.train.precision != "float32",
+            )
+        return self.steps[key]
+
+    def _trained(self, system: SystemSettings) -> Units:
+        steps, step = system.train.steps, self.learning(system)
+        return {
+            "teraflops": steps * step.teraflops,
+            "gathered": steps * step.gathered / 1e6,
+            "updated": steps * step.parameters / 1e6,
+        }
+
+    def _scored(self, system: SystemSettings, name: str) -> Units:
+        """Return what a benchmark costs: its protocol once, for each language or for each two of
+        them, and the encoding of its sentences.
+        """
+        record = benchmark(name)
+        sets = [self.experiment.evalsets[each] for each in sets_of(name)]
+        share = EMBEDDED_SHARE if any(each.embedded for each in sets) else 1
+        languages = sum(len(each.languages) for each in sets)
+        count: float = 1
+        if record.family in ("retrieval", "mining") or record.between == "en":
+            count = languages
+        elif record.parallel and record.between == "":
+            count = languages**2
+        ngrams = " of n-grams" if system.kind in OF_NGRAMS else ""
+        if record.probe:  # the rates are of its defaults
+            count *= _steps(self.experiment.probes[name]) / _steps(record.probe())
+        units: Units = {f"{name}{ngrams}": share * count}
+        if system.trained:
+            step = self.learning(system)
+            sentences = share * SENTENCES * languages * (2 if record.between == "en" else 1)
+            forward = step.teraflops / FORWARD / (2 * system.train.batch_pairs)
+            units["teraflops"] = sentences * forward
+        return units
+
+    def _segmented(self, name: str) -> Units:
+        units: Units = {}
+        for code in self.sizes[name].pair.split("-"):
+            segmenter = self.experiment.segmenters[code]
+            key = f"lines by {segmenter}"
+            units[key] = units.get(key, 0) + self.counts[name][1]
+            units[f"start of {segmenter}"] = 1
+        return units
+
+    def _total(self, corpora: Iterable[Corpus]) -> float:
+        return self.pairs([(corpus, pair) for corpus in corpora for pair in corpus.pairs])
+
+    def pairs(self, pairs: Iterable[tuple[Corpus, str]]) -> float:
+        """Return how many sentence pairs some language pairs of corpora have under the cap."""
+        return sum(self.counts[f"{c.label}-{c.version}-{pair}"][1] for c, pair in pairs)
+
+    def _multiway(self) -> float:
+        """Return at most how many further pairs there are: so many for each sentence."""
+        return self._total(self.experiment.corpora) * (self.experiment.multiway.most or 0)
+
+    def _counts(self, size: PairSize) -> tuple[float, float]:
+        if size.lines is not None:
+            return size.lines, size.used
+        if size.at_most is not None:
+            return size.at_most, size.at_most
+        lines = [self._lines(size.corpus, file) for file in size.corpus.files(size.pair)]
+        if None in lines or size.corpus.documents or size.corpus.paths:
+            self.unknown.add(f"{size.corpus.label}/{size.corpus.version}")
+            return 0, 0
+        cap = size.corpus.cap(size.pair)
+        split = self.experiment.splits.get(size.corpus.name) if size.corpus.part else None
+        share = split.parts.get(size.corpus.part, 1) if split and split.parts else 1
+        return sum(lines), sum(n * share if cap is None else min(n * share, cap) for n in lines)
+
+    def _lines(self, corpus: Corpus, file: str) -> float | None:
+        """Return about how many pairs a zip on this machine has; None: there is none."""
+        path = self.zip_of(corpus, file)
+        return lines_of_zip(path) if path else None
+
+    def zip_of(self, corpus: Corpus, file: str) -> Path | None:
+        """Return where the zip of a pair is on this machine, fetched or at its source."""
+        place = Path("opus", corpus.name, corpus.version, "moses", f"{file}.txt.zip")
+        found = [self.data / place, self.data / EMBEDDED / place]
+        if not is_remote(corpus.source):
+            found.append(local_path(opus_location(corpus.source, *place.parts[1:3], file)))
+        return next((path for path in found if path.is_file()), None)
+
+
+def _steps(probe: ProbeSettings) -> float:
+    """Return the steps that all classifiers of a benchmark take for one training sentence."""
+    return probe.seeds * len(probe.weight_decay) * probe.epochs / probe.batch
+
+
+def lines_of_zip(path: Path) -> float | None:
+    """Return about how many lines the largest text of a zip has, by its first megabyte."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            texts = [item for item in packed.infolist() if item.filename.endswith((".en", "-en"))]
+            largest = max(texts or packed.infolist(), key=lambda item: item.file_size)
+            with packed.open(largest) as text:
+                sample = text.read(SAMPLE)
+    except (OSError, zipfile.BadZipFile, ValueError):
+        return None
+    return sample.count(b"\n") * largest.file_size / max(1, len(sample))

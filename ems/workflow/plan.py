@@ -1,0 +1,278 @@
+"""Check a run as a whole before any job starts: settings, corpora, segmenters, the cluster."""
+
+import math
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ems.base.errors import EmsError
+from ems.config.cleaning import filter_contents
+from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
+from ems.config.load import OPUSTOOLS, load_experiment, load_site
+from ems.config.plugins import benchmark
+from ems.config.settings import Json
+from ems.config.site import Site
+from ems.config.systems import LOCATED
+from ems.corpora.catalogue import check_corpora
+from ems.corpora.own import check_needs, own_files
+from ems.tables.registry import figures_of
+from ems.text.language import check_installed
+from ems.text.segmenters.base import check_available
+from ems.train.scalars import check_tensorboard
+from ems.workflow.sources import Missing, missing_evalsets, missing_sources
+
+SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
+# what the executor puts between double quotes, where a shell reads on, or Slurm into a log's name
+UNSUBMITTED = set("$`\\\"'%")
+OTHERS = {  # words of Snakemake's command line with which it neither runs nor announces a job
+    *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
+    *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
+    *("--report", "--cleanup-metadata", "--containerize"),
+    "--executor=ask",  # rules/ask.py
+}
+AHEAD = 300.0  # seconds by which clocks of a network may differ
+# {}: the folders, and by how many seconds
+BACK = 'find -L {} -newermt now -exec touch -r {{}} -d "-{} seconds" {{}} \\;'
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The site's settings, the experiment that they name, the files missing from its local sources,
+    and a line for each missing segmenter.
+    """
+
+    site: Site
+    experiment: Experiment
+    sources: Missing
+    missing: tuple[str, ...] = ()
+
+
+def on_slurm(words: list[str]) -> bool:
+    """True if Snakemake's command line or profile asks for Slurm."""
+    return bool(SLURM & set(words))
+
+
+def plans_jobs(words: list[str]) -> bool:
+    """True if Snakemake is going to run jobs, or to say in a dry run which ones it would."""
+    return not OTHERS & set(words)
+
+
+def segments_elsewhere(words: list[str]) -> bool:
+    """True if no `segment` job will run on this machine, by Snakemake's command line.
+
+    With Slurm each runs on a node, whose programs this machine cannot see: a node that lacks one
+    fails in that job with the same line. Everywhere else a missing program is an error before hours
+    of downloads.
+    """
+    return on_slurm(words) or not plans_jobs(words)
+
+
+def check_cluster(run: Plan) -> None:
+    """Raise `EmsError` if this machine cannot submit jobs, or Slurm cannot take one of this run.
+
+    Without `sbatch` the executor would run the local jobs and then wait for ever.
+    """
+    if shutil.which("sbatch") is None:
+        raise EmsError(
+            "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "
+            "that submits jobs (Debian's package: slurm-client), or leave --profile slurm out"
+        )
+    for key, place in _places(run).items():
+        if set(place) & UNSUBMITTED:
+            expected = " ".join(sorted(UNSUBMITTED))
+            raise EmsError(f"{key}: found {place!r}, but with Slurm a path has none of {expected}")
+    if shlex.quote(sys.executable) != sys.executable:
+        raise EmsError(
+            f"Slurm's jobs start {sys.executable!r}, whose path must be of letters, digits, `/`, "
+            "`.`, `_` and `-`: put the environment elsewhere"
+        )
+
+
+def check_times(*folders: str) -> None:
+    """Raise `EmsError` if files of these folders are from the future: a clock was ahead.
+
+    Snakemake compares times, so until then it would take a new input for an old one.
+    """
+    dated = (file for folder in folders for file in _times(folder))
+    latest, newest = max(dated, default=(0.0, ""))
+    ahead = latest - time.time()
+    if ahead > AHEAD:
+        command = BACK.format(shlex.join(folders), math.ceil(ahead))
+        raise EmsError(
+            f"{newest}: written {ahead / 3600:.1f} hours in the future, when a clock was ahead. "
+            "Snakemake would take what is newer for older. Check the clock, then set such files "
+            f"back: `{command}`"
+        )
+
+
+def _times(folder: str) -> Iterator[tuple[float, str]]:
+    """Yield the time of each file of a folder, or of the file that a link names, and its path."""
+    for place, _, names in os.walk(folder):
+        for path in (os.path.join(place, name) for name in names):
+            with suppress(OSError):  # another process has just removed it
+                yield os.stat(path).st_mtime, path
+
+
+def check_queue() -> None:
+    """Raise `EmsError` if Slurm still has jobs of this folder, of a Snakemake that was killed.
+
+    Such jobs go on by themselves, and a new Snakemake does not know them: it would start each of
+    them a second time. Slurm's comment of a job names its rule; the one that Snakemake itself may
+    run in has none. Also raises `EmsError` if Slurm does not answer.
+    """
+    command = ["squeue", "--me", "--noheader", "--format=%A|%k|%Z"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = (getattr(error, "stderr", "") or str(error)).strip()
+        raise EmsError(
+            f"squeue: {reason}; so it is not known whether jobs of this folder still run. Run the "
+            "same command again when `squeue --me` works"
+        ) from None
+    rows = [line.split("|", 2) for line in listed.splitlines() if line.count("|") >= 2]
+    here = {job for job, rule, folder in rows if folder == str(Path.cwd()) and rule[:5] == "rule_"}
+    if here:
+        jobs = " ".join(sorted(here, key=int))
+        raise EmsError(
+            f"Slurm still has jobs that Snakemake submitted from this folder: {jobs}. If that "
+            "Snakemake runs, wait for it. If it was killed, wait until its jobs end (squeue --me) "
+            f"and run again: what they make counts. Or end them: scancel {jobs}"
+        )
+
+
+def _places(run: Plan) -> dict[str, str]:
+    """Return the folders with inputs of jobs, by the setting that names them."""
+    sets = {f"evalsets.{name}.path": item.path for name, item in run.experiment.evalsets.items()}
+    models = {
+        f"systems.{name}.model": system.place
+        for name, system in run.experiment.systems.items()
+        if LOCATED.get(system.kind) == "model"
+    }
+    return {"the project's folder": str(Path.cwd()), "data": run.site.data, **sets, **models}
+
+
+def plan(
+    overrides: Json | None = None,
+    root: Path = Path("."),
+    elsewhere: bool = False,
+    jobs: bool = False,
+) -> Plan:
+    """Read and check config.yaml under `root`, with `overrides`, and the experiment that it names.
+
+    Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or something
+    that cannot run here: a segmenter, OpusTools if a corpus needs it, TensorBoard. With
+    `elsewhere` (no text is segmented here) missing segmenters are listed in `missing` instead.
+    Files missing from local sources are listed in `sources`, since not every job needs them; with
+    `jobs` (jobs are about to start) an error about evaluation sets lists them too.
+    """
+    site = load_site(root / "config.yaml", overrides)
+    experiment = load_experiment(site.experiment, site, root / "configs")
+    check_corpora(experiment)
+    figures_of(experiment)  # raises for a study that is named as another table or figure
+    if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
+        from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
+
+        opus_get()
+    _check_own(experiment)
+    _check_filters(experiment, elsewhere)
+    if not elsewhere and any(corpus.dumped for _, corpus in experiment.all_corpora()):
+        from ems.text.wikipedia import check_needs
+
+        check_needs()
+    sources = missing_sources(experiment, Path(site.data))
+    if lines := missing_evalsets(experiment):
+        raise EmsError("\n".join([*lines, *(sources.lines if jobs else [])]))
+    watched = [s for s in experiment.systems.values() if s.train.tensorboard]
+    if watched and not elsewhere:
+        check_tensorboard()
+    missing = _missing(sorted(set(experiment.segmenters.values())))
+    if missing and not elsewhere:
+        raise EmsError(missing[0])
+    return Plan(site, experiment, sources, missing)
+
+
+def _check_own(experiment: Experiment) -> None:
+    """Raise `EmsError` for files of the user's that are there and that nothing here can read."""
+    for _, corpus in experiment.all_corpora():
+        for pair in corpus.paths:
+            files = own_files(corpus, pair)
+            if all(path.exists() for path in files):
+                check_needs(files)
+
+
+def _check_filters(experiment: Experiment, elsewhere: bool) -> None:
+    """Raise `EmsError` for a filter of `clean` that cannot run: its files, its parameters, and,
+    unless it runs `elsewhere`, its package.
+    """
+    filter_contents(experiment.clean)
+    if experiment.clean.commands:
+        from ems.text.commands import check_commands
+
+        check_commands(experiment.clean)
+    if experiment.clean.language and not elsewhere:
+        check_installed()
+
+
+def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
+    """Return whether an experiment has the job with costs at this path, like ("train", "ems").
+
+    Systems that no table shows count: a user can ask for them.
+    """
+    corpora = [corpus for _, corpus in experiment.all_corpora()]
+    match job:
+        case ("train" | "mine" | "fit", system):
+            return system in experiment.systems
+        case ("bench", system, name):
+            return system in experiment.systems and name in experiment.benchmarks
+        case ("data", "fetch", name):
+            file = re.sub(r"-(mined|text(\.gz)?|dump)$", "", name)
+            return file in _fetched(corpora) or name.startswith(
+                tuple(f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets)
+            )
+        case ("data", "wikipedia", name):
+            return f"{WIKIPEDIA}-{name}" in _fetched(corpora)
+        case ("data", "fetch-evalset", name):
+            return name.partition("-")[0] in experiment.evalsets
+        case ("text", "sample" | "vocabulary", vocabulary):
+            return vocabulary in experiment.vocabularies
+        case ("text", "shards", vocabulary, name):
+            known = name in _cleaned(corpora) or (name == MULTIWAY and experiment.multiway.through)
+            return vocabulary in experiment.vocabularies and bool(known)
+        case ("text", "multiway"):
+            return bool(experiment.multiway.through)
+        case ("text", _, name):
+            return name in _cleaned(corpora)
+    return True
+
+
+def _cleaned(corpora: list[Corpus]) -> set[str]:
+    """Return the pairs of some corpora, as the costs of their text are named."""
+    return {f"{c.label}-{c.version}-{pair}" for c in corpora for pair in c.pairs}
+
+
+def _fetched(corpora: list[Corpus]) -> set[str]:
+    """Return the files of some corpora, as the costs of their downloads are named."""
+    return {
+        f"{corpus.name}-{corpus.version}-{file}"
+        for corpus in corpora
+        for pair in corpus.pairs
+        for file in corpus.files(pair)
+    }
+
+
+def _missing(segmenters: list[str]) -> tuple[str, ...]:
+    lines = []
+    for name in segmenters:
+        try:
+            check_available(name)
+        except EmsError as error:
+            lines.append(str(error))
+    return tuple(lines)
