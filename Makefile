@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test fuzz gpu setup interop remotes report docs pages lint pull lock clean
+.PHONY: all test fuzz gpu house setup interop remotes report docs pages lint pull lock clean
 
 all: setup
 	snakemake all
@@ -79,8 +79,13 @@ pages: setup
 lint: setup
 	ruff check .
 	ruff format --check .
+	lint-imports
 	snakefmt --check .
 	snakemake --lint
+
+# The sizes of the house, and how they changed since the last tag, or since SINCE=<commit>.
+house:
+	@python3 perf/house.py $(if $(SINCE),--since $(SINCE))
 
 # DVC gives files new times; --touch tells Snakemake that all of them are up to date.
 pull: setup

@@ -30,7 +30,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reports nothing of a te
 LONG = [
     *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
     *("slurm_nodes", "workflow_damaged", "slurm_sites", "fuzz", "workflow_mirror", "mteb"),
-    *("thousand_jobs", "extend", "workflow_start", "export", "document_corpora", "any_pairs"),
+    *("extend", "workflow_start", "export", "document_corpora", "any_pairs"),
     *("lightweight", "multiway", "workflow_export", "distributed_train", "remotes"),
     *("forecast", "devices", "export_ngrams", "light", "serve", "use", "interop", "spoilt_json"),
     *("bulk", "shared_data", "train_stop", "workflow_flores"),

@@ -35,7 +35,8 @@ def test_every_shipped_experiment_loads_and_knows_its_corpora(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_nothing_of_one_experiment_leaks_into_another(name):
     program = (
-        "import sys; from ems.config.load import load_experiment, load_site; from pathlib import Path\n"
+        "import sys; from pathlib import Path\n"
+        "from ems.config.load import load_experiment, load_site\n"
         "site = load_site(Path('config.yaml'), {'experiment': sys.argv[1]})\n"
         "print(load_experiment(sys.argv[1], site))\n"
     )

@@ -5,23 +5,16 @@ import os
 import re
 import subprocess
 import sys
-import threading
-import time
 from importlib.util import find_spec
 from types import SimpleNamespace
-from urllib.request import urlopen
 
 import pytest
 import torch
 from conftest import ROOT, needs
-from mirror_made import write_lines
 from models_made import write_model
 from tools_made import runs
 
 from ems.base.errors import EmsError
-from ems.config.languages import load_languages
-from ems.config.languages.opus import opus_files
-from ems.corpora.moses import count_pairs
 from ems.model.device import check_precision
 
 NUMBER = r"(\d+(?:\.\d+)?)"
@@ -31,9 +24,6 @@ PEERS = {
     "mine_throughput": ("faiss", "faiss"),
     "use_throughput": ("export", "onnxruntime"),
 }
-STAGES = {"fetch", "evalkeys", "clean", "segment", "sample", "vocabulary", "shards", "index"}
-STAGES |= {"report", "train", "verify", "snakemake"}
-SCALE = ("cpu_hours_1b", "disk_gb_1b", "anon_mb_1b")
 FLAGS = {"use_throughput": ("--model=none", "--pairs=none")}  # that must be there
 
 
@@ -241,93 +231,6 @@ def test_the_throughput_of_use_ends_in_its_figures(tmp_path):
         assert measures["encode_vs_st"] == pytest.approx(rates["ours-float32"] / rates["st"])
 
 
-FAULTS = ("network", "kill-snakemake", "second", "truncate")
-KEYS = "results/tiny/text/evalkeys.tsv"  # five jobs
-
-
-def test_a_run_under_faults_ends_as_one_without_and_says_what_struck(tmp_path):
-    out, script = tmp_path / "faults.json", str(ROOT / "perf/faults.py")
-    flags = ["--runs=1", "--faults=4", "--seed=3", f"--target={KEYS}", f"--out={out}"]
-    flags += [f"--folder={tmp_path / 'faults'}", "--only", *FAULTS]
-    done = subprocess.run([sys.executable, script, *flags], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (record,) = json.loads(out.read_text())["runs"]
-    assert record["faults"]
-    assert {fault["kind"] for fault in record["faults"]} <= set(FAULTS)
-    last = done.stdout.splitlines()[-1]
-    assert last == f"faults={len(record['faults'])} lost=0 different=0"
-    assert list((tmp_path / "faults").iterdir()) == []
-
-
-def test_a_byte_that_faults_have_changed_a_file_more_and_a_file_less_are_seen(
-    tmp_path, monkeypatch
-):
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from fault_case import differences, sums_of
-
-    places = ("tables/a.tex", "tiny/models/ems/model.safetensors", "tiny/scores/ems/b.json")
-    files = [write_lines(tmp_path / "results" / place, ["one", "two"]) for place in places]
-    write_lines(tmp_path / "results/tiny/logs/train.log", ["12:00"])
-    quiet = sums_of(tmp_path, "tiny")
-    assert quiet.keys() == {f"results/{place}" for place in places}
-    write_lines(tmp_path / "results/tiny/logs/train.log", ["12:01"])
-    assert differences(quiet, sums_of(tmp_path, "tiny")) == []
-    files[0].write_text("one\ntwa\n")
-    files[1].unlink()
-    write_lines(tmp_path / "results/tiny/scores/ems/.b.json.17.part", ["one"])
-    found = differences(quiet, sums_of(tmp_path, "tiny"))
-    assert found == sorted(
-        [f"results/{place}" for place in (*places[:2], "tiny/scores/ems/.b.json.17.part")]
-    )
-
-
-def test_a_server_that_rests_is_known_to_fail_whatever_fault_comes_next(tmp_path, monkeypatch):
-    """A run is not lost because its commands fail while the server does not listen."""
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from fault_mirror import mirror_of
-
-    write_lines(tmp_path / "a.zip", ["text"])
-    with mirror_of(tmp_path) as mirror:
-        address = f"{mirror.address}/a.zip"
-        mirror.arm("stop", 1.0)
-        with pytest.raises(OSError, match=r"reset|refused"):
-            urlopen(address)
-        mirror.arm("cut", 60.0)
-        assert mirror.failing()
-        while mirror.failing():
-            time.sleep(0.05)
-        mirror.disarm()
-        assert urlopen(address).read() == b"text\n"
-
-
-def test_the_advice_of_an_error_is_followed_word_by_word_and_only_in_the_project(
-    tmp_path, monkeypatch
-):
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from fault_case import Case, Lost
-    from faults import mend
-
-    project = tmp_path / "project"
-    cut = write_lines(project / "a b.tsv", ["cut"])
-    state = write_lines(project / "state.json", ["cut"])
-    other = write_lines(tmp_path / "other.tsv", ["not ours"])
-    case = Case(tmp_path, "tiny", None, None, [], [], dict(os.environ), threading.Event())
-    done = []
-    mend(
-        case,
-        "12:00:00 error: a b.tsv: empty; delete 'a b.tsv' and make it again: `echo a > made`\n"
-        "12:00:01 error: state.json: cut; delete state.json and run the same command again\n",
-        done,
-    )
-    assert done == ["rm -r a b.tsv", "echo a > made", "rm -r state.json"]
-    assert not cut.exists()
-    assert not state.exists()
-    assert (project / "made").read_text() == "a\n"
-    with pytest.raises(Lost, match="another folder"):
-        mend(case, f"delete {other} and run the same command again", [])
-    assert other.exists()
-
-
 def test_lines_that_a_search_has_no_time_for_get_neighbours_of_others(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "perf"))
     from use_steps import mined, write_planted
@@ -337,68 +240,3 @@ def test_lines_that_a_search_has_no_time_for_get_neighbours_of_others(tmp_path, 
     hurried = mined(SimpleNamespace(folder=tmp_path, mine_seconds=0))
     assert hurried["compared"] == pytest.approx(100 * 8192 / 20_000)
     assert (hurried["lines"], hurried["right"]) == (20_000, 100)
-
-
-def test_what_stages_cost_at_three_sizes_ends_in_what_a_billion_pairs_cost(tmp_path):
-    needs(runs("moses"), "the segmenter moses cannot run here")
-    out, figure = tmp_path / "out.json", tmp_path / "scale"
-    command = [sys.executable, str(ROOT / "perf" / "scale.py"), "--demo", "--folder", str(tmp_path)]
-    command += ["--out", str(out), "--figure", str(figure), "--duplicates", "across"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    last = figures(done.stdout.splitlines()[-1], ["pairs", *SCALE])
-    measures = json.loads(out.read_text())
-    sizes = [one["pairs"] for one in measures["runs"]]
-    assert len(sizes) == 3
-    assert sizes == sorted(sizes)
-    for one in measures["runs"]:
-        removed = one["removed"]
-        assert one["pairs"] == one["kept"] + sum(removed.values())
-        assert removed["duplicates"] > 0.05 * one["pairs"]  # of both corpora
-        assert one["stages"].keys() == STAGES
-        assert one["stages"]["clean"]["jobs"] == one["stages"]["shards"]["jobs"] == 3
-    clean = measures["billion"]["clean"]
-    assert clean["disk_mb"]["low"] <= clean["disk_mb"]["billion"] <= clean["disk_mb"]["high"]
-    assert clean["disk_mb"]["billion"] > 50_000
-    assert last["disk_gb_1b"] > 300
-    assert figure.with_suffix(".svg").is_file()
-    assert list(tmp_path.glob("scale-*")) == []
-
-
-@pytest.mark.parametrize(("base", "slope"), [(0.0, 3e-6), (4.0, 3e-6), (4.0, 0.0)])
-def test_a_line_through_sizes_is_found_again_at_a_billion(monkeypatch, base, slope):
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from scale_lines import BILLION, fitted
-
-    points, goal = [(111, 1e5), (111, 1e6), (2, 1e6)], (111, BILLION)
-    values = [base * jobs + slope * pairs for jobs, pairs in points]
-    line = fitted(points, values, goal)
-    assert line.billion == pytest.approx(base * 111 + slope * BILLION, rel=1e-6)
-    assert (line.low, line.high) == pytest.approx((line.billion, line.billion), rel=1e-4)
-    assert line.missed == pytest.approx(0, abs=1e-6)
-    bent = fitted(points, [*values[:2], values[2] + 1], goal)
-    assert bent.low < bent.high
-    assert bent.missed < 0
-
-
-def test_the_mirror_has_opus_s_names_in_its_sizes_and_the_same_bytes_again(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    import scale_mirror
-
-    languages = [code for code in load_languages() if code != "en"]
-    counts = scale_mirror.pair_counts(10**9, languages)
-    assert {name: len(own) for name, own in counts.items()} == {"NLLB": 61, "CCMatrix": 50}
-    assert abs(sum(sum(own.values()) for own in counts.values()) / 10**9 - 1) < 1e-6
-    known = opus_files("CCMatrix", "v1")
-    share = counts["CCMatrix"]["de"] / known["de-en"].pairs
-    assert counts["NLLB"]["es"] / known["en-es"].pairs == pytest.approx(share, rel=1e-3)
-    for folder in ("one", "two"):
-        written = scale_mirror.write_mirror(tmp_path / folder, 5_000, ["de", "yo", "zh"])
-    names = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")]
-    assert len([name for name in names if name.suffix == ".zip"]) == len(written) == 5
-    for name in names:
-        first, second = ((tmp_path / folder / name).read_bytes() for folder in ("one", "two"))
-        assert first == second
-    for corpus, pair in map(str.split, written):
-        path = tmp_path / "one" / "opus" / corpus / "v1" / "moses" / f"{pair}.txt.zip"
-        assert count_pairs(path, corpus, pair) == written[f"{corpus} {pair}"]

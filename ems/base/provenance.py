@@ -46,7 +46,7 @@ _STATEMENT = re.compile(r"^(?![\s)\]}]|(?:elif|else|except|finally)\b)", re.M)
 
 
 class Source(NamedTuple):
-    """What a file contributes: top-level statements, and what it imports from which module of ems."""
+    """What a file contributes: top-level statements, and what it imports as (module, name)."""
 
     statements: frozenset[str]
     imports: tuple[tuple[str, str], ...] = ()
