@@ -15,6 +15,7 @@ from ems.config.settings import Settings, Steps, by_type, listing, number, with_
 if TYPE_CHECKING:
     from ems.config.train import TrainSettings
 
+OBJECTIVES = "ems.model.objectives"  # the package, with a file for each objective
 Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside float32
 Pairs = Annotated[int, Field(ge=2, le=1_048_576)]  # SigLIP's largest contrastive batch
 Neighbourhood = Annotated[int, Field(ge=1, le=100)]  # sentences before and after one
@@ -204,9 +205,9 @@ class Objectives(Settings):
 @cache
 def objectives_model() -> type[Objectives]:
     """Return the settings of all objectives, with the `Settings` of those in project folders."""
-    package = import_module(__package__)  # not by its name: it is no source of those who read this
+    package = import_module(OBJECTIVES)  # at run time: the objectives import these settings
     own = {
-        module.name: import_module(f"{__package__}.{module.name}").Settings
+        module.name: import_module(f"{OBJECTIVES}.{module.name}").Settings
         for module in iter_modules(package.__path__[1:])
     }
     return with_fields(Objectives, "Objectives", **own) if own else Objectives
