@@ -17,9 +17,8 @@ from ems.base.errors import EmsError
 from ems.corpora import moses as moses_module
 from ems.corpora.fetch import fetch_mined, fetch_moses
 from ems.corpora.locations import mined_location, opus_location
-from ems.corpora.moses import count_pairs, members, read_pairs
+from ems.corpora.moses import count_mined, count_pairs, members, read_mined, read_pairs
 from ems.corpora.packed import Budget, Limits
-from ems.corpora.wikimatrix import count_mined, read_mined
 
 
 def pairs_of(path):

@@ -15,8 +15,7 @@ from text_made import cleaned, tiny
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
 from ems.corpora.content import lock_of
-from ems.corpora.own import count_rows, own_files, read_rows
-from ems.corpora.own.rows import LONGEST
+from ems.corpora.own import LONGEST_ROW, count_own, own_files, read_own
 from ems.text.evalkeys import write_keys
 
 ROWS = [("Guten Tag", "Bonjour"), ("Zwei „Wörter“", "deux « mots »"), ("Ja\u2028nein", "oui")]
@@ -45,8 +44,8 @@ def clean(folder, own, pair="de-fr", **changes):
 def test_every_form_gives_the_same_rows(tmp_path, form, suffix):
     own = corpus(write_form(tmp_path, form, ("de", "fr"), ROWS, suffix))
     files = own_files(own, "de-fr")
-    assert count_rows(files) == len(ROWS)
-    assert list(read_rows(files, ("de", "fr"))) == ROWS
+    assert count_own(files) == len(ROWS)
+    assert list(read_own(files, ("de", "fr"))) == ROWS
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -68,8 +67,8 @@ BAD = [
     (b"\t\n", "both_empty"),
     (b"a NUL\0\there\n", "nul"),
     (b"latin \xe4\there\n", "undecodable"),
-    (b"x" * LONGEST + b"\ttoo long\n", "too_long"),
-    (b"y" * 3 * LONGEST + b"\tfar too long\n", "too_long"),
+    (b"x" * LONGEST_ROW + b"\ttoo long\n", "too_long"),
+    (b"y" * 3 * LONGEST_ROW + b"\tfar too long\n", "too_long"),
 ]
 GOOD = b"".join(b"gut %d\tbon %d\n" % (at, at) for at in range(20))
 
@@ -184,11 +183,11 @@ def test_a_cap_draws_from_the_rows_of_the_file(tmp_path):
 STREAM = """
 import resource, sys
 from pathlib import Path
-from ems.corpora.own import count_rows, read_rows
+from ems.corpora.own import count_own, read_own
 path = Path(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-rows = sum(1 for _ in read_rows([path], ("de", "fr")))
-assert rows == count_rows([path]), rows
+rows = sum(1 for _ in read_own([path], ("de", "fr")))
+assert rows == count_own([path]), rows
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 

@@ -31,12 +31,11 @@ from ems.corpora.locations import (
     mined_location,
     opus_location,
 )
-from ems.corpora.moses import count_pairs
+from ems.corpora.moses import count_mined, count_pairs
 from ems.corpora.part import part_path, write_all
 from ems.corpora.plain_text import count_documents
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
-from ems.corpora.wikimatrix import count_mined
 
 BLOCK = 1 << 18  # bytes
 Lock = dict[str, Any]  # "url", "bytes", "sha256", and what a check adds

@@ -24,10 +24,9 @@ from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages.opus import opus_files
 from ems.config.settings import plain
-from ems.corpora.moses import count_pairs, read_pairs
-from ems.corpora.own import BAD, Bad, count_rows, read_rows
+from ems.corpora.own import BAD, Bad
+from ems.corpora.rows import CorpusFile, count_rows, read_rows
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
-from ems.corpora.wikimatrix import read_mined
 from ems.text.capped import capped
 from ems.text.clean_documents import clean_documents
 from ems.text.commands import commands_of, passed
@@ -70,50 +69,6 @@ class Source:
     earlier: tuple[Path, ...] = ()  # clean pairs of the corpora before it, for `across`
 
 
-@dataclass(frozen=True)
-class Archive:
-    """One file of a corpus (of the user's own maybe several), the language pair that it is named
-    after, and its pairs.
-
-    None stands for a side that is not UTF-8, where such a side need not be; `Bad` on both sides for
-    a row of the user's file that is no pair.
-    """
-
-    corpus: Corpus
-    paths: tuple[Path, ...]
-    name: str
-
-    @property
-    def path(self) -> Path:
-        """The file, or the first of several."""
-        return self.paths[0]
-
-    def count(self) -> int:
-        """Return the number of pairs; of a mined file, those above the threshold."""
-        if self.corpus.paths:
-            return count_rows(list(self.paths))
-        if self.corpus.mined:
-            return sum(1 for _ in read_mined(self.path, self.corpus.threshold))
-        return count_pairs(self.path, self.corpus.name, self.name)
-
-    def pairs(self, undecodable: str) -> Iterator[tuple[Any, Any]]:
-        """Stream the pairs."""
-        if self.corpus.paths:
-            rows = read_rows(list(self.paths), tuple(self.name.split("-")))
-            return ((row, row) if isinstance(row, Bad) else row for row in rows)
-        if self.corpus.mined:
-            return read_mined(self.path, self.corpus.threshold)
-        return read_pairs(self.path, self.corpus.name, self.name, undecodable)
-
-    @property
-    def place(self) -> str:
-        """Where it lies among the corpora, "A/v1/moses/de-en.txt.zip"; of the user's, its path."""
-        if self.corpus.paths:
-            return ", ".join(map(str, self.paths))
-        folder = "mined/" if self.corpus.mined else "" if self.corpus.documents else "moses/"
-        return f"{self.corpus.name}/{self.corpus.version}/{folder}{self.path.name}"
-
-
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> dict[str, Any]:
     """Clean one pair of one corpus from its zips to the TSV `out`, or the documents of a language;
     return and write the report.
@@ -133,7 +88,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
             )
             report, lines, more = cleaned.report, cleaned.lines, {"documents": cleaned.documents}
         else:
-            lines = [archive.count() for archive in archives]
+            lines = [count_rows(archive) for archive in archives]
             report = _clean_pairs(experiment, source, archives, lines, held_against, temporary)
         if corpus.paths:
             more = {"sha256": sha256}
@@ -185,7 +140,7 @@ def _earlier(experiment: Experiment, source: Source) -> list[Path]:
 def _clean_pairs(
     experiment: Experiment,
     source: Source,
-    archives: list[Archive],
+    archives: list[CorpusFile],
     lines: list[int],
     keys: list[Path],
     out: Path,
@@ -223,17 +178,17 @@ def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Pa
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 
-def _archives(corpus: Corpus, source: Source) -> list[Archive]:
+def _archives(corpus: Corpus, source: Source) -> list[CorpusFile]:
     names = corpus.files(source.pair)
     if corpus.paths:
-        return [Archive(corpus, source.archives, names[0])]
+        return [CorpusFile(corpus, source.archives, names[0])]
     if len(names) != len(source.archives):
         raise EmsError(
             f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
             f"{', '.join(map(str, source.archives))}"
         )
     places = zip(source.archives, names, strict=True)
-    return [Archive(corpus, (path,), name) for path, name in places]
+    return [CorpusFile(corpus, (path,), name) for path, name in places]
 
 
 def _check_may_be_empty(corpus: Corpus, source: Source, report: Report) -> None:
@@ -252,14 +207,14 @@ def _check_may_be_empty(corpus: Corpus, source: Source, report: Report) -> None:
 def _read(
     experiment: Experiment,
     source: Source,
-    archives: list[Archive],
+    archives: list[CorpusFile],
     lines: list[int],
     report: Report,
 ) -> Iterator[Pair]:
     """Stream the pairs of all archives under their caps; count in `report` what is read and cut."""
     streams, before = [], 0
     for archive, count in zip(archives, lines, strict=True):
-        read = partial(_numbered, archive, experiment.clean.undecodable, before)
+        read = partial(read_rows, archive, experiment.clean.undecodable, before)
         pairs, left = _of_part(experiment, source, archive, read, count)
         report.read += left
         cap = archive.corpus.cap(source.pair)
@@ -275,19 +230,10 @@ def _read(
     return without_bad(rows, report) if archives[0].corpus.paths else rows
 
 
-def _numbered(archive: Archive, undecodable: str, before: int) -> Iterator[Pair]:
-    """Stream the pairs of an archive, each with its line, sides in the order of the language
-    pair.
-    """
-    swapped = archive.name in archive.corpus.turned
-    for line, (first, second) in enumerate(archive.pairs(undecodable), start=before + 1):
-        yield (second, first, line) if swapped else (first, second, line)
-
-
 def _of_part(
     experiment: Experiment,
     source: Source,
-    archive: Archive,
+    archive: CorpusFile,
     read: Callable[[], Iterator[Pair]],
     lines: int,
 ) -> tuple[Iterator[Pair], int]:

@@ -1,0 +1,280 @@
+"""The user's own text, read where it lies: two columns, two files, JSON lines, or parquet.
+
+The name of a file says its form, its first bytes how it is packed. Each row of a file is a pair of
+texts, or the reason why it is none (`Bad`): one bad row of a million must not stop a run. A side
+that the pipeline cannot take (NUL, half of a character, more than 1 MB) makes its row a bad one. A
+line of any length is read in little memory.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
+from ems.corpora.packed import OWN, count_lines_of, open_packed, reading
+
+PACKED = {".gz", ".bz2", ".xz", ".zst"}
+LONGEST_ROW = 1_000_000  # bytes
+SHOWN = 80  # characters of a bad row in a message
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs put it before UTF-8
+TRANSLATION = "translation"  # column or key of Hugging Face's data sets
+BATCH = 1000  # rows of a parquet file that are read at once
+
+BAD = {  # reason -> in words
+    "malformed": "not two texts",
+    "undecodable": "not UTF-8",
+    "nul": "with a NUL",
+    "too_long": f"over {LONGEST_ROW:,} bytes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A row that is no pair: the reason, a key of BAD, and how it begins."""
+
+    reason: str
+    text: str
+
+
+Codes = tuple[str, str]  # the languages of both sides
+OwnRow = tuple[str, str] | Bad
+
+
+class Form(NamedTuple):
+    """How files of one form are read."""
+
+    count: Callable[[list[Path]], int]
+    rows: Callable[[list[Path], Codes], Iterator[OwnRow]]
+
+
+def own_files(corpus: Corpus, pair: str) -> list[Path]:
+    """Return the user's files of a pair: one, two of as many lines, or the parquet files of a
+    folder (those that are named train, if there are any); a folder without any stands for itself.
+    """
+    places = [Path(place) for place in corpus.paths[pair]]
+    if len(places) > 1 or not places[0].is_dir():
+        return places
+    files = sorted(places[0].rglob("*.parquet"))
+    return [path for path in files if path.name.startswith("train")] or files or places
+
+
+def count_own(paths: list[Path]) -> int:
+    """Return the number of rows, good and bad. Raises `EmsError` for files that cannot be read."""
+    return _form(paths).count(paths)
+
+
+def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+    """Yield the rows in their order; `codes` name the sides in JSON and parquet."""
+    return _form(paths).rows(paths, codes)
+
+
+def check_needs(paths: list[Path]) -> None:
+    """Raise `EmsError` for a form that no reader has, and if a package is missing that reads it."""
+    if _form(paths) is PARQUET and find_spec("pyarrow") is None:
+        raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install -e '.[files]'")
+    for path in paths:
+        open_packed(path, OWN).close()  # raises if it is packed as nothing here can read
+
+
+def _form(paths: list[Path]) -> Form:
+    """Return the reader of some files. Raises `EmsError` for a name that says no form."""
+    path = paths[0]
+    suffix = Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+    if suffix == ".parquet":
+        return PARQUET
+    if len(paths) > 1:
+        return TWO_FILES
+    if suffix in FORMS:
+        return FORMS[suffix]
+    if path.is_dir():
+        raise EmsError(f"{path}: no parquet file in this folder; save the dataset as parquet")
+    raise EmsError(
+        f"{path}: expected a name that ends in {', '.join(FORMS)} (packed or not), or two files of "
+        "as many lines; rename it"
+    )
+
+
+# --- lines: two columns, JSON, two files
+
+
+def _count_lines(paths: list[Path]) -> int:
+    """Return the number of lines of each file. Raises `EmsError` if they differ."""
+    counts = []
+    for path in paths:
+        with open_packed(path, OWN) as stream:
+            counts.append(count_lines_of(stream))
+    if counts[0] != counts[-1]:
+        raise EmsError(
+            f"{paths[0]} has {counts[0]:,} lines, but {paths[1]} has {counts[1]:,}; a line of one "
+            "must be the translation of the same line of the other"
+        )
+    return counts[0]
+
+
+def _rows_of_tsv(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+    """Yield the rows of a file; one that has not exactly two columns is bad."""
+    for text in _texts_of(paths[0]):
+        if isinstance(text, Bad):
+            yield text
+        else:
+            columns = text.split("\t")
+            yield _pair(*columns) if len(columns) == 2 else _bad("malformed", text)
+
+
+def _rows_of_json_lines(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+    """Yield the rows of a file with an object a line."""
+    for text in _texts_of(paths[0]):
+        if isinstance(text, Bad):
+            yield text
+            continue
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            yield _bad("malformed", text)
+        else:
+            yield _row_of_object(value, codes, text)
+
+
+def _rows_of_two_files(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+    """Yield the pairs of lines of two files, which were counted before."""
+    for first, second in zip(*map(_texts_of, paths), strict=False):
+        if isinstance(first, Bad) or isinstance(second, Bad):
+            yield first if isinstance(first, Bad) else second
+        else:
+            yield _pair(first, second)
+
+
+def _texts_of(path: Path) -> Iterator[str | Bad]:
+    """Yield the text of each line of a file without its end, LF or CR LF."""
+    with open_packed(path, OWN) as stream:
+        for line in _lines_of(stream):
+            try:
+                yield line if isinstance(line, Bad) else line.decode()
+            except UnicodeDecodeError:
+                yield _bad("undecodable", line)
+
+
+def _lines_of(stream: BinaryIO) -> Iterator[bytes | Bad]:
+    """Yield the lines without their ends; one of more than LONGEST_ROW bytes as bad."""
+    first = True
+    while line := stream.readline(LONGEST_ROW + 2):
+        if first:
+            line, first = line.removeprefix(BYTE_ORDER_MARK), False
+        text = line.removesuffix(b"\n").removesuffix(b"\r")
+        if len(text) <= LONGEST_ROW:
+            yield text
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST_ROW)
+        yield _bad("too_long", text)
+
+
+# --- parquet: a column `translation` with the codes of both languages, or a column for each code
+
+
+def _count_parquet(paths: list[Path]) -> int:
+    return sum(_open_parquet(path).metadata.num_rows for path in paths)
+
+
+def _rows_of_parquet(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+    """Yield the rows of the files in their order. Raises `EmsError` for other columns."""
+    for path in paths:
+        file = _open_parquet(path)
+        columns = _columns(path, file, codes)
+        with reading(path):
+            batches = file.iter_batches(BATCH, columns=columns)
+        while True:
+            with reading(path):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            for value in _values(batch):
+                is_bad = isinstance(value, Bad)
+                yield value if is_bad else _row_of_object(value, codes, str(value))
+
+
+def _open_parquet(path: Path) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    if not path.is_file():
+        raise EmsError(f"{path}: no such file; expected a parquet file")
+    with reading(path):
+        return ParquetFile(path, pre_buffer=False)
+
+
+def _columns(path: Path, file: Any, codes: Codes) -> list[str]:
+    """Return the columns to read."""
+    names = set(file.schema_arrow.names)
+    if TRANSLATION in names:
+        fields = {field.name for field in file.schema_arrow.field(TRANSLATION).flatten()}
+        wanted = [f"{TRANSLATION}.{code}" for code in codes]
+        if set(wanted) <= fields:
+            return wanted
+        names = fields
+    elif set(codes) <= names:
+        return list(codes)
+    raise EmsError(
+        f"{path}: expected the column {TRANSLATION} with {' and '.join(codes)}, found "
+        f"{', '.join(sorted(names))}; `codes` of the corpus may name other codes"
+    )
+
+
+def _values(batch: Any, first: int = 0) -> list[Any]:
+    """Return the rows as objects, and a row that is not UTF-8 as a bad one."""
+    try:
+        return batch.to_pylist()
+    except UnicodeDecodeError:
+        if batch.num_rows == 1:
+            return [_bad("undecodable", f"row {first:,} of a thousand")]
+    return [value for at in range(batch.num_rows) for value in _values(batch.slice(at, 1), at)]
+
+
+# --- rows
+
+
+def _row_of_object(value: Any, codes: Codes, shown: str) -> OwnRow:
+    """Return the row of an object with the texts; null is no text. `shown` is how it is written."""
+    if isinstance(value, dict) and isinstance(value.get(TRANSLATION), dict):
+        value = value[TRANSLATION]
+    if not isinstance(value, dict) or any(code not in value for code in codes):
+        return _bad("malformed", shown)
+    texts = ["" if value[code] is None else value[code] for code in codes]
+    if not all(isinstance(text, str) for text in texts):
+        return _bad("malformed", shown)
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:  # "\ud800" is half of a character
+        return _bad("undecodable", shown)
+    return _pair(*texts)
+
+
+def _pair(first: str, second: str) -> OwnRow:
+    """Return the row of two texts, a bad one if the pipeline cannot take them."""
+    if "\0" in first or "\0" in second:
+        return _bad("nul", f"{first}\t{second}")
+    most_bytes = 4 * (len(first) + len(second))
+    if most_bytes > LONGEST_ROW and len(f"{first}{second}".encode()) > LONGEST_ROW:
+        return _bad("too_long", f"{first}\t{second}")
+    return first, second
+
+
+def _bad(reason: str, content: bytes | str) -> Bad:
+    if isinstance(content, bytes):
+        content = content[: 4 * SHOWN].decode(errors="backslashreplace")
+    return Bad(reason, content.encode(errors="backslashreplace").decode()[:SHOWN])
+
+
+TWO_FILES = Form(_count_lines, _rows_of_two_files)
+PARQUET = Form(_count_parquet, _rows_of_parquet)
+JSON_LINES = Form(_count_lines, _rows_of_json_lines)
+FORMS = {
+    ".tsv": Form(_count_lines, _rows_of_tsv),
+    ".jsonl": JSON_LINES,
+    ".ndjson": JSON_LINES,
+    ".json": JSON_LINES,
+    ".parquet": PARQUET,
+}
