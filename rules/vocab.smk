@@ -98,7 +98,7 @@ rule shard_multiway:
         mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
         runtime=lambda wildcards, attempt: 480 * attempt,
     params:
-        code=source_of(["ems.shards.several", "ems.shards.writer"]),
+        code=source_of(["ems.shards.writer"]),
         languages=lambda wildcards: EXPERIMENT.vocabularies[wildcards.vocabulary].languages,
         state=f"{RESULTS}/state/shards/{{vocabulary}}/{MULTIWAY}",
     shell:

@@ -12,7 +12,8 @@ from shards_made import unpacked, write_shard
 
 from ems.base.damaged import Damaged
 from ems.shards.documents import DocumentStore
-from ems.shards.reader import PairStore, Shard
+from ems.shards.reader import PairStore
+from ems.shards.shard import Shard
 
 LANGUAGES = ["en", "de", "zh"]
 SIZES = {  # sentences of each document, shard by shard

@@ -12,11 +12,11 @@ from text_made import of_languages
 
 from ems.base.damaged import Damaged
 from ems.base.errors import EmsError
-from ems.shards import words
 from ems.shards.index import shards_in
 from ems.shards.inspect import inspect_folder
-from ems.shards.reader import Shard
+from ems.shards.shard import Shard
 from ems.shards.writer import write_shards
+from ems.text import subwords
 from ems.text.bulk import segment_tsv
 from ems.text.subwords import languages_of, load_vocabulary, write_sample
 
@@ -80,7 +80,7 @@ def test_without_one_document_there_is_no_shard(made, tmp_path):
 def test_words_do_not_depend_on_how_many_documents_are_encoded_at_once(made, tmp_path, monkeypatch):
     write_shards(made / "en.tsv", made / "v.model", tmp_path / "one")
     monkeypatch.setattr("ems.shards.writer.MANY", 1)
-    monkeypatch.setattr(words, "KEPT", 1)
+    monkeypatch.setattr(subwords, "KEPT", 1)
     write_shards(made / "en.tsv", made / "v.model", tmp_path / "many")
     assert contents(tmp_path / "one") == contents(tmp_path / "many")
 

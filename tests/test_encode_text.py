@@ -16,7 +16,7 @@ from ems.config.text import CleanSettings, VocabularySettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
 from ems.shards.index import shards_in
-from ems.shards.reader import Shard
+from ems.shards.shard import Shard
 from ems.shards.writer import write_shards
 from ems.text.bulk import segment_tsv
 from ems.text.clean import Source, clean_corpus

@@ -21,9 +21,8 @@ from ems.config.objectives import MiningSettings
 from ems.model.embed import embed_tokens
 from ems.model.encode import SentenceEncoder
 from ems.shards import inspect
-from ems.shards.documents import DocumentStore
+from ems.shards.documents import DocumentStore, MinedPairs, MinedStore
 from ems.shards.index import read_index, shards_of
-from ems.shards.mined import MinedPairs, MinedStore
 from ems.train.mine_documents import job
 from ems.train.mine_documents.known import share_right
 from ems.train.mine_documents.rounds import Rounds

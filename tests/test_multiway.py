@@ -25,7 +25,7 @@ from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.config.stages import stage_hash
 from ems.shards.index import TRAIN, read_index
-from ems.shards.several import write_several
+from ems.shards.writer import write_several
 from ems.text import multiway
 from ems.text.multiway import join_pairs
 from ems.text.tsv import is_pairs

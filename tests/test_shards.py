@@ -16,9 +16,11 @@ from shards_made import (
 )
 
 from ems.base.errors import EmsError
-from ems.shards import words, writer
-from ems.shards.reader import PairStore, Shard
+from ems.shards import writer
+from ems.shards.reader import PairStore
+from ems.shards.shard import Shard
 from ems.shards.writer import write_shards
+from ems.text import subwords
 from ems.text.subwords import load_vocabulary
 
 PAIRS = {"A/de-en": 400, "B/de-en": 150, "A/en-ja": 90, "B/en-ja": 10}
@@ -124,14 +126,14 @@ NASTY = [
 ]
 
 
-@pytest.mark.parametrize("kept", [words.KEPT, 3])
+@pytest.mark.parametrize("kept", [subwords.KEPT, 3])
 def test_words_one_by_one_give_the_ids_of_the_whole_line(world, monkeypatch, kept):
-    monkeypatch.setattr(words, "KEPT", kept)
+    monkeypatch.setattr(subwords, "KEPT", kept)
     processor = load_vocabulary(world / "v.model")
     draw = random.Random(4)
     characters = "".join(NASTY[1:10])
     lines = [*NASTY, *("".join(draw.choices(characters, k=30)) for _ in range(3_000))]
-    encoder = words.WordEncoder(processor)
+    encoder = subwords.WordEncoder(processor)
     assert encoder.by_words
     for start in range(0, len(lines), 100):
         packed = encoder.encode(lines[start : start + 100])
@@ -150,7 +152,7 @@ def test_a_vocabulary_with_pieces_across_spaces_is_used_line_by_line():
         def encode(self, lines, num_threads):
             return [[1] if line == "a b" else [0] for line in lines]
 
-    encoder = words.WordEncoder(Across())
+    encoder = subwords.WordEncoder(Across())
     assert encoder.encode(("a", "a b")) == [b"\0\0", b"\1\0"]
 
 

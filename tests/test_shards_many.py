@@ -17,7 +17,8 @@ from shards_made import LANGUAGES, sentences, unpacked, vocabulary, write_pairs
 from ems.base.errors import EmsError
 from ems.commands.cli import main
 from ems.shards.index import read_index, shards_in, write_index
-from ems.shards.reader import PairStore, Shard, allow_open_files
+from ems.shards.reader import PairStore
+from ems.shards.shard import Shard, allow_open_files
 from ems.shards.writer import write_shards
 
 SOURCES = {"A/v1/de-en": 400, "B/v1/de-en": 150, "A/v1/en-ja": 90, "B/v1/en-ja": 10}

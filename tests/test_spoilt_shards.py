@@ -12,8 +12,9 @@ from shards_made import write_shard
 from train_made import LANGUAGES, MAX_TOKENS, Toy
 
 from ems.base.errors import EmsError
-from ems.shards import checks
-from ems.shards.reader import PairStore, Shard
+from ems.shards import shard as checks
+from ems.shards.reader import PairStore
+from ems.shards.shard import Shard
 
 PIECES = 300
 THIRD = "row 2 begins at 4: expected its end above that and up to 31"

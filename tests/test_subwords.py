@@ -15,10 +15,10 @@ from text_made import of_languages
 from ems.base.errors import EmsError
 from ems.config.page.schema import experiment_schema
 from ems.config.text import VocabularySettings, check_vocabulary
-from ems.shards.words import WordEncoder
 from ems.text import subwords
 from ems.text.subwords import (
     UNK,
+    WordEncoder,
     encode_lines,
     languages_of,
     load_vocabulary,

@@ -12,7 +12,7 @@ from distributed_made import Counted, verification_of
 from train_made import Killed, Toy, contents, train_into, train_until
 
 from ems.base.errors import EmsError
-from ems.shards.reader import Shard
+from ems.shards.shard import Shard
 from ems.train import journal, verification
 from ems.train.checkpoint import step_of
 from ems.train.distributed import World

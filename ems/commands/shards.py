@@ -7,8 +7,7 @@ from ems.base.errors import EmsError
 from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
-from ems.shards.index import is_shards
-from ems.shards.several import is_several
+from ems.shards.index import is_several, is_shards
 
 
 def _ours(folder: Path) -> bool:
@@ -25,16 +24,16 @@ def shards(
     piece_lines: common.PieceLines = None,
 ) -> None:
     """Encode pair files into token shards."""
-    from ems.shards.several import write_several
-    from ems.shards.writer import PAIRS, write_shards
+    from ems.shards.writer import PAIRS, write_several, write_shards
 
+    pairs = piece_lines or PAIRS
     if source.is_dir():
-        folders = write_several(source, vocabulary, out, state, workers, piece_lines, languages)
+        folders = write_several(source, vocabulary, out, state, workers, pairs, languages)
         common.log.info("%s: %s language pairs", out, f"{len(folders):,}")
         return
     if languages:
         raise EmsError(f"--languages: {source} is one pair file; give a folder of them, or neither")
-    manifest = write_shards(source, vocabulary, out, state, workers, piece_lines or PAIRS)
+    manifest = write_shards(source, vocabulary, out, state, workers, pairs)
     common.log.info("%s: %s", out, manifest)
 
 
@@ -44,8 +43,7 @@ def index(
     validation: Annotated[list[Path], "folders of shards to validate on"] = (),
 ) -> None:
     """List the shards of an experiment."""
-    from ems.shards.index import write_index
-    from ems.shards.several import folders_in
+    from ems.shards.index import folders_in, write_index
 
     folders = [folder for each in training for folder in folders_in(each)]
     roles = {"train": folders, "validation": list(validation)}

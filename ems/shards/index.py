@@ -27,6 +27,8 @@ MINED = record(  # of the manifest of a folder of mined pairs
     }
 )
 PAIRS = "pairs.npy"  # beside it
+LIST = "pairs.json"  # of a folder with a folder of shards for each language pair
+LISTED = mapping(TEXT, BELOW)  # language pair -> SHA-256 of the manifest of its folder
 LANGUAGES = record({"languages": listing(TEXT, least=1)})
 
 
@@ -88,6 +90,16 @@ def is_shards(folder: Path) -> bool:
     return listed is not None and names <= listed.keys()
 
 
+def is_several(folder: Path) -> bool:
+    """Return whether a folder holds folders of shards and their list, and nothing else."""
+    try:
+        listed = read_json(folder / LIST, LISTED)
+    except EmsError:
+        return False
+    others = [path for path in folder.iterdir() if path.name != LIST]
+    return all(path.name in listed and path.is_dir() and is_shards(path) for path in others)
+
+
 def is_mined(folder: Path) -> bool:
     """Return whether a folder holds mined pairs, and nothing else."""
     try:
@@ -126,3 +138,18 @@ def shards_of(folders: list[Path], languages: Sequence[str], sides: int = 2) -> 
         for folder, codes in held.items()
         if len(codes) == sides and set(codes) <= set(languages)
     ]
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders of shards that a folder of several lists; any other folder itself.
+
+    Raises `Damaged` for one that is not as it was listed.
+    """
+    if not (folder / LIST).is_file():
+        return [folder]
+    listed = read_json(folder / LIST, LISTED)
+    for name, sha256 in listed.items():
+        manifest = folder / name / MANIFEST
+        if not manifest.is_file() or sha256_file(manifest) != sha256:
+            raise Damaged(folder / name, f"not there, or not the shards that {folder / LIST} lists")
+    return [folder / name for name in listed]

@@ -4,7 +4,6 @@ The path of a shard says what it holds: `<experiment>/shards/<vocabulary>/<corpu
 <shard>`. The vocabulary and the report of the clean stage lie in the same experiment.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,9 @@ from ems.base.damaged import Damaged
 from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.shapes import COUNT, mapping, record
-from ems.shards.documents import DocumentStore
+from ems.shards.documents import DocumentStore, MinedPairs
 from ems.shards.index import MANIFEST, MINED, TRAIN, read_index, shards_in, shards_of
-from ems.shards.mined import MinedPairs
-from ems.shards.reader import Shard, verify_shards
+from ems.shards.shard import Shard, ShardRow, verify_shards
 from ems.text.subwords import load_vocabulary
 
 ORIGIN = record(  # of the report of the clean stage
@@ -26,24 +24,6 @@ ORIGIN = record(  # of the report of the clean stage
         "archives": mapping({"type": "string"}),
     }
 )
-
-
-@dataclass(frozen=True)
-class Place:
-    """A row of a shard."""
-
-    shard: Shard
-    row: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Vocabulary, corpus, version and pair."""
-        return self.shard.folder.resolve().parts[-5:-1]
-
-    @property
-    def experiment(self) -> Path:
-        """The folder of the experiment's results."""
-        return list(self.shard.folder.resolve().parents)[:6][-1]
 
 
 def inspect_index(index: Path, role: str, pair: str, row: int, vocabulary: Path | None) -> str:
@@ -80,11 +60,11 @@ def inspect_mined(
     ]
     for side in (0, 1):
         (place,) = documents.places(found["languages"][:, side], found["rows"][:, side])
-        lines += ["", describe(Place(*place), vocabulary)]
+        lines += ["", describe(place, vocabulary)]
     return "\n".join(lines)
 
 
-def find(shards: list[Path], pair: str | None, row: int) -> Place:
+def find(shards: list[Path], pair: str | None, row: int) -> ShardRow:
     """Find row `row` (from 0) of the shards of a language pair (None: of all), counted through.
 
     Raises `EmsError` when there is no such pair or row.
@@ -98,19 +78,19 @@ def find(shards: list[Path], pair: str | None, row: int) -> Place:
     total, left = sum(shard.pairs for shard in chosen), row
     for shard in chosen if row >= 0 else ():
         if left < shard.pairs:
-            return Place(shard, left)
+            return ShardRow(shard, left)
         left -= shard.pairs
     raise EmsError(f"--row {row}: there are {total:,} pairs, so a row is one of 0 to {total - 1}")
 
 
-def describe(place: Place, vocabulary: Path | None = None) -> str:
+def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
     """Describe in lines where a pair comes from, and the text and the pieces of its sides.
 
     `vocabulary` (default: that of the workflow) must be the one that the shard was made with.
     """
     shard = place.shard
-    name, corpus, version, pair = place.names
-    path = vocabulary or place.experiment / "vocab" / name / "vocabulary.model"
+    name, corpus, version, pair = _names(shard)
+    path = vocabulary or _experiment(shard) / "vocab" / name / "vocabulary.model"
     if not path.exists() or sha256_file(path) != shard.vocabulary_sha256:
         problem = f"not the vocabulary that {shard.folder} was made with"
         if vocabulary:
@@ -132,7 +112,17 @@ def describe(place: Place, vocabulary: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-def _document(place: Place) -> str:
+def _names(shard: Shard) -> tuple[str, ...]:
+    """Return vocabulary, corpus, version and pair."""
+    return shard.folder.resolve().parts[-5:-1]
+
+
+def _experiment(shard: Shard) -> Path:
+    """Return the folder of the experiment's results."""
+    return list(shard.folder.resolve().parents)[:6][-1]
+
+
+def _document(place: ShardRow) -> str:
     """Name the document of a row, and its place there."""
     bounds = place.shard.documents
     number = int(np.searchsorted(bounds, place.row, side="right")) - 1
@@ -143,11 +133,11 @@ def _document(place: Place) -> str:
     )
 
 
-def _origin(place: Place) -> str:
+def _origin(place: ShardRow) -> str:
     """Name the file and line of the corpus, by the report of the clean stage."""
     line = int(place.shard.lines[place.row])
-    _, corpus, version, pair = place.names
-    path = place.experiment / "text" / "clean" / corpus / version / f"{pair}.json"
+    _, corpus, version, pair = _names(place.shard)
+    path = _experiment(place.shard) / "text" / "clean" / corpus / version / f"{pair}.json"
     if not path.exists():
         return f"line {line:,} of the corpus ({path} would say of which file)"
     report, before = read_json(path, ORIGIN), 0

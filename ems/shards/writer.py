@@ -7,8 +7,9 @@ shards do not wait for each other, and the rest of its last document; one withou
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ems.base.batches import batched
+from ems.base.damaged import Damaged
 from ems.base.errors import EmsError
 from ems.base.files import (
     atomic_path,
@@ -28,13 +30,13 @@ from ems.base.files import (
     write_json,
 )
 from ems.base.provenance import source_hash
-from ems.base.shapes import COUNT, listing, mapping, record
-from ems.shards.index import MANIFEST, is_shards
-from ems.shards.reader import DOCUMENTS, SHARD
-from ems.shards.words import WordEncoder
+from ems.base.shapes import BELOW, COUNT, TEXT, listing, mapping, record
+from ems.shards.index import LIST, MANIFEST, is_several, is_shards
+from ems.shards.shard import DOCUMENTS, SHARD
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
-from ems.text.subwords import load_vocabulary
+from ems.text.subwords import WordEncoder, load_vocabulary
 from ems.text.tsv import BOUNDARY, codes_of, read_columns, unit_of
+from ems.text.tsv import LIST as FILES
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
@@ -70,7 +72,7 @@ def write_shards(
     """
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
-    work = partial(write_shard, (vocabulary, vocabulary_sha256), languages)
+    work = partial(write_shard, (vocabulary, vocabulary_sha256))
     what, unit = f"encode {source.stem}", unit_of(languages)
     end_line = BOUNDARY if len(languages) == 1 else None
     pieces, sha256 = cut(source, pairs, size=None, end_line=end_line)
@@ -82,7 +84,7 @@ def write_shards(
             return close_folder(folder, source)
     state = state or state_of(out)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
-    key |= {"languages": languages, "code": source_hash("ems.shards.writer")}
+    key |= {"languages": languages, "code": source_hash(__name__)}
     with done_pieces(what, work, pieces, state, key, workers, unit) as results:
         folder = results[0].parent
         manifest = close_folder(folder, source)
@@ -90,6 +92,50 @@ def write_shards(
         with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest
+
+
+def write_several(
+    source: Path,
+    vocabulary: Path,
+    out: Path,
+    state: Path | None = None,
+    workers: int = 1,
+    pairs: int = PAIRS,
+    languages: Collection[str] = (),
+) -> dict[str, str]:
+    """Encode the pair files of a folder, those of some `languages` (none: of all), in one job.
+
+    Multi-parallel text makes pairs of a thousand language pairs, many of them small: a job for each
+    would take longer to start than to do its work. Returns language pair -> SHA-256 of its
+    manifest, which is the list in `out`.
+    """
+    check_target(out, is_several)
+    files = read_json(source / FILES, mapping(TEXT, BELOW))
+    paths = [source / name for name in sorted(files)]
+    paths = [path for path in paths if not languages or {*codes_of(path)} <= {*languages}]
+    cuts = {path: cut(path, pairs, size=None) for path in paths}
+    key = {path.name: sha256 for path, (_, sha256) in cuts.items()}
+    for path in paths:
+        if key[path.name] != files[path.name]:
+            raise Damaged(path, f"its SHA-256 is not the one in {source / FILES}")
+    named = [(path.stem, piece) for path, (pieces, _) in cuts.items() for piece in pieces]
+    numbered = [replace(piece, number=number) for number, (_, piece) in enumerate(named)]
+    check_vocabulary(vocabulary)
+    sha256 = sha256_file(vocabulary)
+    key |= {"vocabulary": sha256, "pairs": str(pairs), "code": source_hash(__name__)}
+    work, state = partial(write_shard, (vocabulary, sha256)), state or state_of(out)
+    with (
+        done_pieces(f"encode {source}", work, numbered, state, key, workers) as results,
+        atomic_path(out, is_several) as folder,
+    ):
+        for result, (pair, piece) in zip(results, named, strict=True):
+            (folder / pair).mkdir(parents=True, exist_ok=True)
+            shutil.move(result, folder / pair / piece.name)
+        for path in paths:
+            close_folder(folder / path.stem, path)
+        listed = {path.stem: sha256_file(folder / path.stem / MANIFEST) for path in paths}
+        write_json(folder / LIST, listed)
+    return listed
 
 
 def close_folder(folder: Path, source: Path) -> dict[str, Any]:
@@ -143,14 +189,9 @@ def _encoder(vocabulary: Vocabulary, language: str) -> WordEncoder:
     return WordEncoder(check_vocabulary(vocabulary[0]), language)
 
 
-def write_shard(
-    vocabulary: Vocabulary,
-    languages: tuple[str, ...],
-    piece: Piece,
-    folder: Path,
-    advance: Advance,
-) -> None:
+def write_shard(vocabulary: Vocabulary, piece: Piece, folder: Path, advance: Advance) -> None:
     """Encode a piece of a file of pairs or documents into the shard `folder`."""
+    languages = codes_of(piece.source)
     encoders = [_encoder(vocabulary, code) for code in languages]
     folder.mkdir()
     with ExitStack() as stack:
@@ -180,11 +221,6 @@ def write_shard(
         "sha256": {path.name: sha256_file(path) for path in sorted(folder.iterdir())},
     }
     write_json(folder / MANIFEST, manifest)
-
-
-def write_file_shard(vocabulary: Vocabulary, piece: Piece, folder: Path, advance: Advance) -> None:
-    """Encode a piece of a file that is named after its languages."""
-    write_shard(vocabulary, codes_of(piece.source), piece, folder, advance)
 
 
 Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines

@@ -10,8 +10,10 @@ of the sample in memory and 0.3 GB for its table of distinct words, however larg
 
 import io
 import random
+from array import array
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 PAD, UNK, MASK = 0, 1, 2
 BYTE = "<0x{:02X}>"  # its piece of a byte
 MODEL = "*.model"  # the name of such a file
+KEPT = 1_000_000  # characters of words that an encoder remembers, some 25 MB
 
 
 def language_token(code: str) -> str:
@@ -263,3 +266,42 @@ def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
         return sentencepiece.SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError) as error:
         raise Damaged(path, f"not a SentencePiece model ({error})", MODEL) from None
+
+
+class WordEncoder:
+    """Encodes lines of a language into packed token ids, each distinct word once.
+
+    SentencePiece splits at spaces before it merges, and a piece has a space at its start or
+    nowhere, so the tokens of a line are those of its words. Words repeat (Zipf): looking them up
+    takes a third of the time. A vocabulary with pieces across spaces, which ems does not train, is
+    used line by line; so is a unigram model, whose sums of scores may round otherwise, and a
+    language of characters.
+    """
+
+    def __init__(self, processor: sentencepiece.SentencePieceProcessor, language: str = "") -> None:
+        self.processor, self.language = processor, language
+        ids = range(processor.get_piece_size())
+        self.by_words = not (
+            any(SPACE in processor.id_to_piece(at)[1:] for at in ids)
+            or by_characters(processor, language)
+            or any(processor.get_score(at) % 1 for at in ids)  # of BPE: the number of the merge
+        )
+        self.known: dict[str, bytes] = {}
+        self.size = 0  # characters in `known`
+
+    def encode(self, lines: tuple[str, ...]) -> list[bytes]:
+        """Return the ids of each line, as `processor.encode` gives them, packed as uint16."""
+        if not self.by_words:
+            return self._pack(list(lines))
+        if self.size > KEPT:
+            self.known, self.size = {}, 0
+        words = [line.split(" ") for line in lines]
+        new = list(set(chain.from_iterable(words)).difference(self.known))
+        self.known.update(zip(new, self._pack(new), strict=True))
+        self.size += sum(map(len, new))
+        look_up = self.known.__getitem__
+        return [b"".join(map(look_up, line)) for line in words]
+
+    def _pack(self, texts: list[str]) -> list[bytes]:
+        encoded = encode_lines(self.processor, texts, self.language)
+        return [array("H", ids).tobytes() for ids in encoded]

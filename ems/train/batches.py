@@ -12,9 +12,8 @@ from typing import TypeVar
 
 from ems.base.errors import EmsError
 from ems.model.objectives.system import Parts
-from ems.shards.documents import DocumentStore
+from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import TRAIN, shards_of
-from ems.shards.mined import MinedStore
 from ems.shards.reader import PairStore
 
 VALIDATION = "validation"  # the role of shards besides TRAIN

@@ -15,9 +15,8 @@ from ems.model.device import choose_device
 from ems.model.encode import SentenceEncoder
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import Parts, System
-from ems.shards.documents import DocumentStore
+from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import LANGUAGES, MANIFEST, shards_in
-from ems.shards.mined import MinedStore
 from ems.shards.reader import PairStore
 from ems.train.scalars import LogRow, rounded
 from ems.train.validate import validate

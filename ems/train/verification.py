@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from ems.base.errors import EmsError
 from ems.base.progress import clock, log
-from ems.shards.reader import PairStore, Shard, check_sizes, verify_shards
+from ems.shards.reader import PairStore
+from ems.shards.shard import Shard, check_sizes, verify_shards
 from ems.train.distributed import World
 
 LONG = 3600.0  # seconds of training that are left

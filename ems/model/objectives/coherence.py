@@ -2,7 +2,7 @@
 section 3.2).
 
 The two texts of a pair are the contexts of two similar sentences with the sentences exchanged
-(`ems.shards.mined`). A linear map R of the embedding of a whole text predicts how similar the
+(`ems.shards.documents`). A linear map R of the embedding of a whole text predicts how similar the
 sentences are. That score is fixed: the encoder that found the pair gave it.
 """
 

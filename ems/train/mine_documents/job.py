@@ -22,9 +22,9 @@ from ems.config.experiment import Experiment
 from ems.config.settings import Json, plain
 from ems.model.embed import embed_tokens
 from ems.model.encode import SentenceEncoder
-from ems.shards.documents import DocumentStore
-from ems.shards.mined import PAIR, languages_of, write_mined
-from ems.shards.reader import PairStore, allow_open_files, check_sizes
+from ems.shards.documents import PAIR, DocumentStore, languages_of, write_mined
+from ems.shards.reader import PairStore
+from ems.shards.shard import allow_open_files, check_sizes
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.train.mine_documents.known import share_right, translations
 from ems.train.mine_documents.rounds import Rounds

@@ -1,0 +1,249 @@
+"""One shard on disk, memory-mapped, and what can be wrong with its numbers.
+
+Wrong ids or offsets end in an error of the model or, worse, in batches of other sentences, and the
+size of a file says nothing of them. Each file is read once, in blocks, before it is mapped: the
+pages of a map would count as memory of the process. `ems verify` checks the checksums too.
+
+Of a mapped file that another program cuts short, the rest of the last page reads as zeros, and what
+lies beyond kills the process (SIGBUS). Nothing of ours does so: shards are written beside their
+place and renamed. A training looks at the sizes again before it saves anything.
+"""
+
+import mmap
+import resource
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ems.base.damaged import Damaged
+from ems.base.errors import EmsError
+from ems.base.files import read_json, sha256_file
+from ems.base.progress import Progress
+from ems.base.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
+from ems.shards.index import MANIFEST
+
+BLOCK = 1 << 17  # numbers read at once: they stay in the processor's cache
+DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
+OTHERS = 64  # files that a process may have open besides
+CODE: Shape = {"type": "string", "pattern": r"\A\w+\Z", "description": "the code of a language"}
+SHARD = record(  # of the manifest of one shard
+    {
+        "languages": {**listing(CODE), "minItems": 1, "maxItems": 2, "uniqueItems": True},
+        "pairs": COUNT,
+        "tokens": mapping(COUNT),
+        "vocabulary_sha256": TEXT,
+        "sha256": mapping(TEXT, BELOW),
+    },
+    {"documents": COUNT},
+)
+
+
+class Shard:
+    """One memory-mapped shard folder, sides in the order of their codes.
+
+    Raises `EmsError` when it is not whole, and when a file is first used and its numbers cannot be
+    right.
+    """
+
+    pieces = 1 << 16  # of the vocabulary, where that is known: token ids are below it
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        manifest = read_json(folder / MANIFEST, SHARD)
+        self.languages: tuple[str, ...] = tuple(sorted(manifest["languages"]))
+        self.pairs: int = manifest["pairs"]
+        self.tokens: dict[str, int] = manifest["tokens"]
+        self.vocabulary_sha256: str = manifest["vocabulary_sha256"]
+        self.sha256: dict[str, str] = manifest["sha256"]
+        if self.tokens.keys() != set(self.languages):
+            raise Damaged(folder / MANIFEST, "its `tokens` are not of its `languages`")
+        self.files: dict[str, tuple[type, int]] = {}  # name -> type and number of its numbers
+        for code in self.languages:
+            self.files[f"{code}.ids"] = np.uint16, self.tokens[code]
+            self.files[f"{code}.offsets"] = np.int64, self.pairs + 1
+        self.files["lines"] = np.int64, self.pairs
+        if len(self.languages) == 1:
+            if "documents" not in manifest:
+                raise Damaged(folder / MANIFEST, "of one language, but without `documents`")
+            self.files[DOCUMENTS] = np.int64, manifest["documents"] + 1
+        self.check_sizes()
+
+    @property
+    def corpus(self) -> str:
+        """The corpus by its path, without its part: `<corpus>+<part>/<version>/<pair>/<shard>`."""
+        return self.folder.resolve().parts[-4:][0].partition("+")[0]
+
+    def check_sizes(self) -> None:
+        """Raise `Damaged` for a file that has not as many bytes as its manifest says."""
+        for name in self.files:
+            self._check_size(name)
+
+    def _check_size(self, name: str) -> None:
+        path, (dtype, count) = self.folder / name, self.files[name]
+        expected = count * np.dtype(dtype).itemsize
+        size = path.stat().st_size if path.exists() else 0
+        if size != expected:
+            raise Damaged(path, f"expected {expected:,} bytes by its manifest, found {size:,}")
+
+    def verify(self) -> None:
+        """Read every byte. Raises `Damaged` for a file that is not the one of the manifest."""
+        for name in self.files:
+            path = self.folder / name
+            if sha256_file(path) != self.sha256.get(name):
+                raise Damaged(path, "its sha256 is not the one in the manifest beside it")
+
+    @cached_property
+    def ids(self) -> list[np.ndarray]:
+        """uint16[tokens] of both sides."""
+        return [
+            self._mapped(f"{code}.ids", ids_fault, self.pieces, offsets)
+            for code, offsets in zip(self.languages, self.offsets, strict=True)
+        ]
+
+    @cached_property
+    def offsets(self) -> list[np.ndarray]:
+        """int64[pairs + 1] of both sides."""
+        return [
+            self._mapped(f"{code}.offsets", offsets_fault, self.tokens[code])
+            for code in self.languages
+        ]
+
+    @cached_property
+    def lines(self) -> np.ndarray:
+        """int64[pairs]: the line of the corpus that each pair comes from, counted from 1."""
+        return self._mapped("lines", lines_fault)
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """int64[documents + 1]: the row at which each document of one language begins, and the
+        end.
+        """
+        return self._mapped(DOCUMENTS, offsets_fault, self.pairs)
+
+    def _mapped(self, name: str, fault: Callable[..., str], *expected: Any) -> np.ndarray:
+        """Memory-map the numbers of a file once they have passed the check `fault`.
+
+        Its size is looked at again: a file cut short since it was opened must not be mapped.
+        """
+        self._check_size(name)
+        path = self.folder / name
+        if words := fault(path, *expected):
+            raise Damaged(path, words)
+        return mapped(path, self.files[name][0])
+
+    def sentence(self, side: int, row: int) -> list[int]:
+        """Return the tokens of one side of one pair."""
+        start, end = self.offsets[side][row : row + 2]
+        return self.ids[side][start:end].tolist()
+
+    def piece(self, side: int, row: int, limit: int) -> np.ndarray:
+        """Return the tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
+        offsets = self.offsets[side]
+        start = offsets[row]
+        return self.ids[side][start : min(offsets[row + 1], start + limit)]
+
+
+class ShardRow(NamedTuple):
+    """A pair, or a sentence of a document: its shard and its row there."""
+
+    shard: Shard
+    row: int
+
+
+def check_sizes(shards: Sequence[Shard]) -> None:
+    """Raise `Damaged` for the first file that was cut short after it was mapped."""
+    for shard in shards:
+        shard.check_sizes()
+
+
+def verify_shards(shards: Sequence[Shard]) -> None:
+    """Read every byte of some shards. Raises `Damaged` for the first file that is another one."""
+    sizes = [sum((s.folder / name).stat().st_size for name in s.sha256) for s in shards]
+    progress = Progress("verify shards", sum(sizes), "bytes")
+    for shard, size in zip(shards, sizes, strict=True):
+        shard.verify()
+        progress.add(size)
+    progress.close()
+
+
+def mapped(path: Path, dtype: type) -> np.ndarray:
+    """Memory-map the numbers of a file as a plain array, since np.memmap is slow to index.
+
+    Batches read a few numbers here and there. Without the advice the kernel reads its read-ahead
+    with each, often 128 KB: as long as shards are larger than memory, 20 times what is needed.
+    """
+    with open(path, "rb") as file:
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    pages.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(pages, dtype)
+
+
+def allow_open_files(more: int) -> None:
+    """Raise this process's limit of open files by `more`: Python keeps a file open for each map.
+
+    Raises `EmsError` when even the hard limit is too low for as many files.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and more + OTHERS > hard:
+        raise EmsError(
+            f"the shards are {more:,} files, but a process may open only {hard:,} here (ulimit "
+            "-Hn); have that limit raised, or make the shards again with more pairs each"
+        )
+    if soft != resource.RLIM_INFINITY:
+        wanted = soft + more if hard == resource.RLIM_INFINITY else min(soft + more, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+# --- what is wrong with the numbers of a file, in words; "" if nothing is
+
+
+def ids_fault(path: Path, pieces: int, offsets: np.ndarray) -> str:
+    """Check that all token ids are below `pieces`; offsets int64[pairs + 1] tell the row."""
+    for start, block in _blocks(path, np.uint16):
+        if block.max() >= pieces:
+            at = int(np.argmax(block >= pieces))
+            row = int(np.searchsorted(offsets, start + at, side="right")) - 1
+            return f"row {row:,}: expected token ids below {pieces:,}, found {block[at]:,}"
+    return ""
+
+
+def offsets_fault(path: Path, tokens: int) -> str:
+    """Check that offsets begin at 0, rise with each sentence and end at the number of `tokens`."""
+    last = 0
+    for start, block in _blocks(path, np.int64):
+        if start == 0 and block[0] != 0:
+            return f"expected 0 as its first offset, found {block[0]:,}"
+        begins = np.concatenate([[last if start else -1], block[:-1]])
+        wrong = (block <= begins) | (block > tokens)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            return (
+                f"row {start + at - 1:,} begins at {begins[at]:,}: expected its end above that and "
+                f"up to {tokens:,}, found {block[at]:,}"
+            )
+        last = int(block[-1])
+    if last != tokens:
+        return f"expected {tokens:,}, the number of ids, as its last offset, found {last:,}"
+    return ""
+
+
+def lines_fault(path: Path) -> str:
+    """Check that all lines of the corpus are counted from 1."""
+    for start, block in _blocks(path, np.int64):
+        if block.min() < 1:
+            at = int(np.argmax(block < 1))
+            return f"row {start + at:,}: expected a line of the corpus, from 1, found {block[at]:,}"
+    return ""
+
+
+def _blocks(path: Path, dtype: type) -> Iterator[tuple[int, np.ndarray]]:
+    """Read the numbers of a file into one buffer; yield each block with the place of its first."""
+    buffer, start = np.empty(BLOCK, dtype), 0
+    with open(path, "rb") as handle:
+        while size := handle.readinto(buffer.data):
+            block = buffer[: size // buffer.itemsize]
+            yield start, block
+            start += len(block)
