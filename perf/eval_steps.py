@@ -178,7 +178,7 @@ class Drawn:
 
 def flores(options: argparse.Namespace) -> dict[str, float]:
     """The benchmark with every language in the cache: seconds from there to its scores."""
-    from ems.bench.cache import cached
+    from ems.bench.encoders import cached
     from ems.bench.task import Task
     from ems.benchmarks.flores200.score import score
 

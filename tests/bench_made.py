@@ -8,7 +8,7 @@ import pytest
 from experiments_made import MINIMAL, Settings
 
 from ems.base.errors import EmsError
-from ems.bench.registry import evaluate
+from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
 
 # --- scoring

@@ -14,6 +14,7 @@ from train_made import MODEL, rows
 from ems.bench import probe
 from ems.bench.nearest import nearest
 from ems.config.page.schema import experiment_schema
+from ems.config.probes import ProbeSettings
 from ems.config.train import TrainSettings
 from ems.text.subwords import quotas
 from ems.train.checkpoint import Keep, _folder, checkpoints
@@ -133,8 +134,18 @@ def test_a_training_at_its_bounds_has_finite_losses(toy, tmp_path, settings):
 
 
 PROBES = {
-    "lowest": probe.Probe((1,), "tanh", DROPOUT[0], RATES[0], 1, 1, 0),
-    "highest": probe.Probe((4096,), "relu", DROPOUT[1], 1.0, 1_000_000, 3, 100_000),
+    "lowest": ProbeSettings(
+        hidden=[1], dropout=DROPOUT[0], learning_rate=RATES[0], batch=1, epochs=1
+    ),
+    "highest": ProbeSettings(
+        hidden=[4096],
+        activation="relu",
+        dropout=DROPOUT[1],
+        learning_rate=1.0,
+        batch=1_000_000,
+        epochs=3,
+        patience=100_000,
+    ),
 }
 
 

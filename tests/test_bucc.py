@@ -9,7 +9,7 @@ from conftest import SHARED, needs
 from mirror_made import write_lines
 from results_made import means
 
-from ems.bench import embedded
+from ems.bench import task as embedded
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
 from ems.config.ngrams import NgramSettings

@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from safetensors.numpy import load_file, save_file
 
-from ems.bench.cache import CachedEncoder, cached, key_of, make_room
+from ems.bench.encoders import CachedEncoder, cached, key_of, make_room
 
 MB = 1_000_000
 LINES = ["one", "two", "", "two", "ö\u0301 三"]
@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written_costs_a_line_in_the_log_and_nothing_els
 WRITER = """
 import sys, numpy as np
 from pathlib import Path
-from ems.bench.cache import CachedEncoder
+from ems.bench.encoders import CachedEncoder
 
 class Slow:
     def encode(self, lines, language, what="encode"):

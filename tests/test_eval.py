@@ -12,9 +12,8 @@ from models_made import write_command, write_model, write_peer
 from results_made import means
 
 from ems.base.errors import EmsError
-from ems.bench.by_hand import Given, evaluate_by_hand
-from ems.bench.cache import FOLDER
-from ems.bench.registry import evaluate
+from ems.bench.encoders import FOLDER
+from ems.bench.evaluate import Given, evaluate, evaluate_by_hand
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder

@@ -20,8 +20,8 @@ from safetensors.numpy import load_file, save_file
 from ems.base.damaged import Damaged
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
-from ems.bench.by_hand import Given, evaluate_by_hand
 from ems.bench.encoders import make_encoder, model_files
+from ems.bench.evaluate import Given, evaluate_by_hand
 from ems.config.ngrams import NgramSettings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams.encoder import NgramEncoder

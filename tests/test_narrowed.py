@@ -11,7 +11,7 @@ from mirror_made import write_tatoeba
 from safetensors.numpy import load_file
 from shards_made import contents, unpacked
 
-from ems.bench.registry import evaluate
+from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
 from ems.config.ngrams import NgramSettings
 from ems.model.char_ngrams.encoder import NgramEncoder

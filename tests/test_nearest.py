@@ -11,8 +11,9 @@ from bench_made import naive_best, naive_mine, naive_nearest, noisy
 from conftest import ROOT
 
 from ems.base.errors import EmsError
-from ems.bench import embedded, nearest
 from ems.bench import margin as of_margin
+from ems.bench import nearest
+from ems.bench import task as embedded
 from ems.bench.margin import MARGINS, best_by_margin, best_candidates, mine
 
 

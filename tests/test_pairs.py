@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score
 import ems.benchmarks.pawsx.data as pawsx
 import ems.benchmarks.xnli.data as xnli
 from ems.base.errors import EmsError
-from ems.bench import embedded
+from ems.bench import task as embedded
 from ems.benchmarks.families.pair_classification import PRECISION, best_threshold
 from ems.benchmarks.xnli.score import pairs_pool
 

@@ -10,11 +10,12 @@ from sklearn.neural_network import MLPClassifier
 from torch import nn
 
 from ems.bench import probe as probes
-from ems.bench.probe import Pool, Probe, Run, Streams, forward, start_layers, train
+from ems.bench.probe import Pool, Run, Streams, forward, start_layers, train
+from ems.config.probes import ProbeSettings as Probe
 
 CPU = torch.device("cpu")
 WIDTH, CLASSES = 6, 3
-SMALL = Probe(hidden=(5, 4), dropout=0.2, learning_rate=0.01, batch=7, epochs=6)
+SMALL = Probe(hidden=[5, 4], dropout=0.2, learning_rate=0.01, batch=7, epochs=6)
 
 
 def blobs(count, seed, spread=1.0, width=WIDTH):
@@ -151,7 +152,7 @@ def test_the_batched_runs_end_where_a_plain_loop_over_each_run_ends(data, dropou
         Run(run.seed, run.train, run.valid, decay)
         for run, decay in zip(runs, [0, 0.1] * 3, strict=True)
     ]
-    settings = Probe((5, 4), dropout=dropout, learning_rate=0.01, batch=7, epochs=9)
+    settings = Probe(hidden=[5, 4], dropout=dropout, learning_rate=0.01, batch=7, epochs=9)
     trained = train(pool, labels, CLASSES, runs, settings, "test")
     points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
     epochs = set()
@@ -194,7 +195,7 @@ def test_the_bits_do_not_depend_on_company_at_the_sizes_of_the_benchmarks_either
     width, hidden, batch
 ):
     pool, labels, rows = pooled(*(blobs(n, s, 3.0, width) for s, n in enumerate((130, 90))))
-    settings = Probe(hidden, learning_rate=0.001, batch=batch, epochs=4)
+    settings = Probe(hidden=list(hidden), learning_rate=0.001, batch=batch, epochs=4)
     runs = [Run((1, seed), *rows) for seed in range(7)]
     together = train(pool, labels, CLASSES, runs, settings, "test")
     for at in (0, 3, 6):
@@ -240,7 +241,7 @@ def test_only_the_rows_to_choose_by_choose_and_they_change_nothing_that_is_learn
 def test_patience_stops_a_run_whatever_the_others_do(data):
     pool, labels, runs = data
     points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
-    patient = Probe((5, 4), dropout=0.2, learning_rate=0.01, batch=7, epochs=12, patience=2)
+    patient = Probe(hidden=[5, 4], dropout=0.2, learning_rate=0.01, batch=7, epochs=12, patience=2)
     trained = train(pool, labels, CLASSES, runs, patient, "test")
     stopped = 0
     for run, classifier in zip(runs, trained, strict=True):
@@ -259,7 +260,7 @@ def test_a_run_without_mistakes_stops_and_all_stop_the_work(monkeypatch):
     pool, labels, rows = pooled(blobs(60, 1, 0.05), blobs(30, 2, 0.05))
     epochs = []
     monkeypatch.setattr(probes.Progress, "add", lambda self, *a: epochs.append(1))
-    settings = Probe((8,), dropout=0, learning_rate=0.05, batch=10, epochs=400)
+    settings = Probe(hidden=[8], dropout=0, learning_rate=0.05, batch=10, epochs=400)
     (trained,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
     assert trained.correct == 30
     assert len(epochs) == trained.epoch < 400
@@ -270,7 +271,7 @@ def test_a_run_without_mistakes_stops_and_all_stop_the_work(monkeypatch):
 
 def test_dropout_leaves_its_share_at_its_weight_and_each_run_draws_for_itself():
     streams = [Streams.of((seed,)) for seed in (1, 2)]
-    settings = Probe(hidden=(10, 8), dropout=0.2)
+    settings = Probe(hidden=[10, 8], dropout=0.2)
     drawn = probes.draw_kept(streams, torch.Size([2, 500, 300]), settings, CPU)
     assert [tuple(part.shape) for part in drawn] == [(2, 500, 300), (2, 500, 10), (2, 500, 8)]
     for part in drawn:
@@ -298,12 +299,12 @@ def accuracy(classifier, points, labels):
 
 def test_it_is_as_good_as_scikit_learn_with_and_without_hidden_layers(parts):
     pool, labels, rows = pooled(*parts[:2])
-    settings = Probe((), dropout=0, learning_rate=0.01, batch=20, epochs=60)
+    settings = Probe(hidden=[], dropout=0, learning_rate=0.01, batch=20, epochs=60)
     (classifier,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
     theirs = LogisticRegression(max_iter=1000).fit(*parts[0]).score(*parts[2])
     assert 0.85 < theirs < 0.99
     assert accuracy(classifier, *parts[2]) == pytest.approx(theirs, abs=0.02)
-    settings = Probe((10, 8), dropout=0, learning_rate=0.003, batch=20, epochs=60)
+    settings = Probe(hidden=[10, 8], dropout=0, learning_rate=0.003, batch=20, epochs=60)
     runs = [Run((1, seed), *rows) for seed in range(5)]
     ours = np.mean(
         [accuracy(one, *parts[2]) for one in train(pool, labels, CLASSES, runs, settings, "test")]
@@ -317,7 +318,7 @@ def test_it_is_as_good_as_scikit_learn_with_and_without_hidden_layers(parts):
 
 def test_weight_decay_makes_weights_smaller(data):
     pool, labels, runs = data
-    settings = Probe((5,), dropout=0, learning_rate=0.02, batch=10, epochs=40)
+    settings = Probe(hidden=[5], dropout=0, learning_rate=0.02, batch=10, epochs=40)
     both = [Run((1,), *rows_of(runs[0]), decay) for decay in (0.0, 0.5)]
     free, held = train(pool, labels, CLASSES, both, settings, "test")
     assert (free.weight_decay, held.weight_decay) == (0.0, 0.5)

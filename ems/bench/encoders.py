@@ -9,15 +9,38 @@
 
 Modules are named, not imported: a job runs again when the source of its own kind of encoder
 changed.
+
+Embeddings are kept on disk, so that sentences which several benchmarks share are encoded once:
+
+    <folder>/<key>.safetensors   float32[n, d] of one call, the key and a checksum in its header
+
+An entry is one call: the encoder's `identity`, the language and all lines in order. A vector
+differs in its last bits with the other lines of its batch, so single lines put together anew would
+give scores that depend on which benchmark ran first.
+
+The cache can only save time. A damaged entry is deleted and encoded again, a full disk is a line in
+the log, and an entry is written beside its place and renamed, so that jobs side by side see whole
+ones. Beyond `limit` bytes the entries that were not used for longest go; one of more than half of
+that is not kept. To clear it, delete the folder: `rm -r results/<experiment>/embeddings`.
 """
 
+import hashlib
+import os
+import uuid
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from glob import escape, glob
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
 from ems.base.errors import EmsError
 from ems.base.files import visible_files
+from ems.base.progress import log
 from ems.bench.task import LineEncoder
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams.folder import files_of
@@ -31,6 +54,8 @@ CLASSES = {
     "fused": "ems.model.char_ngrams.fused.FusedEncoder",
 }
 MODULES = {kind: name.rpartition(".")[0] for kind, name in CLASSES.items()}
+FOLDER = "embeddings"  # of results/<experiment>
+SUFFIX, PARTIAL = ".safetensors", ".part"
 
 
 def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
@@ -71,3 +96,120 @@ def command_files(words: Iterable[str]) -> list[str]:
     """Return the local files among the words of a command; `{language}` in a word is any text."""
     patterns = [escape(word).replace("{language}", "*") for word in words]
     return [path for each in patterns for path in sorted(glob(each)) if Path(path).is_file()]
+
+
+# --- embeddings on disk
+
+
+@dataclass(frozen=True)
+class CachedEncoder:
+    """An encoder that is asked only for what is not in `folder` (of `limit` bytes)."""
+
+    encoder: LineEncoder
+    identity: str
+    folder: Path
+    limit: int
+
+    def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
+        """Return what the encoder gives, float32[len(lines), d]."""
+        key = key_of(self.identity, language, lines)
+        path = self.folder / f"{key}{SUFFIX}"
+        vectors = _read(path, key, len(lines))
+        if vectors is not None:
+            log.info("%s %s: %s sentences, encoded before", what, language, f"{len(lines):,}")
+            return vectors
+        vectors = self.encoder.encode(lines, language, what)
+        if 2 * vectors.nbytes <= self.limit and vectors.dtype == np.float32:
+            self._keep(path, key, vectors)
+        return vectors
+
+    def _keep(self, path: Path, key: str, vectors: np.ndarray) -> None:
+        try:
+            _write(path, key, np.ascontiguousarray(vectors))
+            make_room(self.folder, self.limit)
+        except OSError as error:
+            log.warning("%s: embeddings not kept: %s", path, error)
+
+
+class CountingEncoder(CachedEncoder):
+    """A cached encoder that counts its tokens."""
+
+    def token_counts(self, lines: list[str], language: str) -> list[int]:
+        """Count the tokens of each line as the encoder does."""
+        return self.encoder.token_counts(lines, language)
+
+
+def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
+    """Return the encoder with a cache; as it is if it has no `identity`, or there is no room."""
+    identity = getattr(encoder, "identity", "")
+    if not identity or not megabytes:
+        return encoder
+    kind = CountingEncoder if hasattr(encoder, "token_counts") else CachedEncoder
+    return kind(encoder, identity, folder, megabytes * 1_000_000)
+
+
+def key_of(identity: str, language: str, lines: list[str]) -> str:
+    """Return the hex SHA-256 of encoder, language and texts, each with its length."""
+    whole = hashlib.sha256()
+    for text in (identity, language, *lines):
+        content = text.encode("utf-8", "surrogatepass")
+        whole.update(len(content).to_bytes(8, "little"))
+        whole.update(content)
+    return whole.hexdigest()
+
+
+def _read(path: Path, key: str, count: int) -> np.ndarray | None:
+    """Return the vectors of an entry; None if there is none, or it was damaged and is deleted."""
+    try:
+        with safe_open(path, "numpy") as entry:
+            header, vectors = entry.metadata() or {}, entry.get_tensor("vectors")
+    except FileNotFoundError:
+        return None
+    except (OSError, SafetensorError) as error:
+        return _refuse(path, str(error))
+    if header != _header(key, vectors):
+        return _refuse(path, "its key or its checksum is another one")
+    if vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != count:
+        return _refuse(path, f"{vectors.dtype}{list(vectors.shape)} for {count:,} lines")
+    with suppress(OSError):
+        os.utime(path)  # the most recently used
+    return vectors
+
+
+def _refuse(path: Path, why: str) -> None:
+    log.warning("%s: damaged (%s), encoded again", path, why)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def _header(key: str, vectors: np.ndarray) -> dict[str, str]:
+    return {"key": key, "sha256": hashlib.sha256(vectors.data).hexdigest()}
+
+
+def _write(path: Path, key: str, vectors: np.ndarray) -> None:
+    """Write an entry under a name of its own, then rename it: another job may write the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{uuid.uuid4().hex}{PARTIAL}")
+    try:
+        save_file({"vectors": vectors}, partial, _header(key, vectors))
+        os.replace(partial, path)
+    except SafetensorError as error:  # a full disk
+        raise OSError(str(error)) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def make_room(folder: Path, limit: int) -> None:
+    """Delete the least recently used files until all are `limit` bytes or fewer."""
+    files = []
+    for path in (*folder.glob(f"*{SUFFIX}"), *folder.glob(f".*{PARTIAL}")):
+        with suppress(OSError):  # another job may have made room too
+            state = path.stat()
+            files.append((state.st_mtime_ns, path.name, state.st_size))
+    total = sum(size for _, _, size in files)
+    for _, name, size in sorted(files):
+        if total <= limit:
+            return
+        with suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
+        total -= size

@@ -30,32 +30,13 @@ from ems.base.progress import Progress
 from ems.config.probes import ProbeSettings
 from ems.model.adam import Adam
 
-BLOCK = 4096  # rows classified at once
+EXAMPLES = 4096  # rows classified at once
 MOST = 1 << 20  # parameters trained at once; with more, a step waits for fresh memory
 STEPS = 1 << 16  # of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
 Layers = list[tuple[Tensor, Tensor]]  # weights [out, in], biases [out]; before them runs [R]
-
-
-@dataclass(frozen=True)
-class Probe:
-    """Architecture and training of the networks; the defaults are LASER's."""
-
-    hidden: tuple[int, ...] = (10, 8)
-    activation: str = "tanh"
-    dropout: float = 0.2
-    learning_rate: float = 1e-3
-    batch: int = 12
-    epochs: int = 500
-    patience: int = 0
-
-    @classmethod
-    def of(cls, settings: ProbeSettings) -> "Probe":
-        """Return the probe of an entry of `probes`, whose other keys are the benchmark's."""
-        own = {name: getattr(settings, name) for name in cls.__dataclass_fields__}
-        return cls(**{**own, "hidden": tuple(settings.hidden)})
 
 
 @dataclass(frozen=True)
@@ -122,7 +103,7 @@ class Streams:
 
 
 def train(
-    pool: Pool, labels: Tensor, classes: int, runs: Sequence[Run], probe: Probe, what: str
+    pool: Pool, labels: Tensor, classes: int, runs: Sequence[Run], probe: ProbeSettings, what: str
 ) -> list[Classifier]:
     """Train every run and return each one's network of its best epoch.
 
@@ -152,7 +133,7 @@ class _Batched:
     """R runs of equally many examples: their parameters, and the best network of each so far."""
 
     def __init__(
-        self, pool: Pool, labels: Tensor, sizes: list[int], runs: list[Run], probe: Probe
+        self, pool: Pool, labels: Tensor, sizes: list[int], runs: list[Run], probe: ProbeSettings
     ) -> None:
         self.pool, self.labels, self.runs, self.probe = pool, labels, runs, probe
         self.sizes = sizes
@@ -277,7 +258,7 @@ def forward(
 
 
 def draw_kept(
-    streams: Sequence[Streams], shape: torch.Size, probe: Probe, device: torch.device
+    streams: Sequence[Streams], shape: torch.Size, probe: ProbeSettings, device: torch.device
 ) -> list[Tensor] | None:
     """Return dropout factors for a step on features of `shape` [R, B, width]; None without it.
 
@@ -311,7 +292,7 @@ def _plain(features: Tensor, layers: Layers, activation: str) -> Tensor:
 
 
 def _blocks(pool: Pool, rows: range) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield rows and their features, BLOCK rows at a time."""
-    for start in range(rows.start, rows.stop, BLOCK):
-        part = torch.arange(start, min(start + BLOCK, rows.stop), device=pool.device)
+    """Yield rows and their features, EXAMPLES rows at a time."""
+    for start in range(rows.start, rows.stop, EXAMPLES):
+        part = torch.arange(start, min(start + EXAMPLES, rows.stop), device=pool.device)
         yield part, pool.take(part)

@@ -1,5 +1,7 @@
 """What a benchmark is given, and the header of every score file."""
 
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,6 +23,9 @@ from ems.config.stages import stage_hash
 from ems.corpora.content import check_file
 from ems.corpora.evalsets.lines import MISSING
 from ems.corpora.evalsets.sets import data_files
+
+PART = 1 << 15  # sentences encoded at once
+LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memory
 
 
 class LineEncoder(Protocol):
@@ -99,6 +104,24 @@ class Task:
             )
         return vectors
 
+    def embedded(
+        self, lines: list[str], language: str, where: str, normalise: bool = True
+    ) -> np.ndarray:
+        """Return `vectors` of hundreds of thousands of lines, or `features`, encoded in parts.
+
+        Up to LIMIT bytes are in memory; more lie memory-mapped in a file in `scratch`. Raises
+        `EmsError` as `vectors` and `features` do, and for a disk without room.
+        """
+        encode = self.vectors if normalise else self.features
+        vectors = None
+        for start in range(0, len(lines), PART):
+            beyond = f"{where}, after {start:,} sentences" if start else where
+            part = encode(lines[start : start + PART], language, beyond)
+            if vectors is None:
+                vectors = empty((len(lines), part.shape[1]), self.scratch)
+            vectors[start : start + len(part)] = part
+        return vectors
+
     def header(self) -> dict[str, Any]:
         """Return the data and the system that a score file is of."""
         names = {"system": self.system, "benchmark": self.benchmark}
@@ -133,3 +156,25 @@ def _content(path: Path) -> Any:
         return check_file(path)
     files = (item for item in path.rglob("*") if item.is_file())
     return digest({str(item.relative_to(path)): item.stat().st_size for item in files})
+
+
+def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
+    """Return float32 of a shape, in memory, or above LIMIT bytes in a file in `scratch`.
+
+    The file has no name, so nothing is left of it whatever ends the process, and its space is
+    claimed at once, so that a full disk is an error and not a crash later.
+    """
+    size = 4 * shape[0] * shape[1]
+    if size <= LIMIT:
+        return np.empty(shape, np.float32)
+    try:
+        scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=scratch) as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, np.float32, "w+", shape=shape)
+    except OSError as error:
+        raise EmsError(
+            f"{scratch}: no room for {size:,} bytes of embeddings ({error.strerror or error}); "
+            "free some space there, or put results/ on another disk"
+        ) from error

@@ -119,9 +119,8 @@ def bench(
     expect: common.Expected = "",
 ) -> None:
     """Score a system on a benchmark."""
-    from ems.bench.cache import FOLDER, cached
-    from ems.bench.encoders import make_encoder
-    from ems.bench.registry import evaluate
+    from ems.bench.encoders import FOLDER, cached, make_encoder
+    from ems.bench.evaluate import evaluate
 
     names = {"system": system, "benchmark": benchmark}
     settings = common.planned(experiment, expect, "bench", **names)
@@ -142,7 +141,7 @@ def eval_(
     no_cache: Annotated[bool, "no reading or keeping of embeddings"] = False,
 ) -> None:
     """Evaluate any encoder on benchmarks, outside of the workflow."""
-    from ems.bench.by_hand import Given, evaluate_by_hand
+    from ems.bench.evaluate import Given, evaluate_by_hand
 
     site = common.site_settings()
     given = Given(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import VOCABULARY, write_json
-from ems.bench.by_hand import Given, evaluate_by_hand
+from ems.bench.evaluate import Given, evaluate_by_hand
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN

@@ -28,7 +28,7 @@ import torch
 
 from ems.base.errors import EmsError
 from ems.base.progress import Progress
-from ems.bench.probe import Classifier, Pool, Probe, Run, train
+from ems.bench.probe import Classifier, Pool, Run, train
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import LineEncoder, Task
 from ems.config.plugins import module
@@ -289,7 +289,7 @@ def trained(
     }
     what = f"{task.benchmark} {task.system}, train classifiers"
     targets = torch.tensor(labels, device=pool.device)
-    done = train(pool, targets, classes, list(runs.values()), Probe.of(settings), what)
+    done = train(pool, targets, classes, list(runs.values()), settings, what)
     by_name = dict(zip(runs, done, strict=True))
     return {
         key: [

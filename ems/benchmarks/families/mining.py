@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ems.base.progress import Progress
-from ems.bench.embedded import embedded
 from ems.bench.margin import Mined, mine
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
@@ -79,8 +78,8 @@ def _extract(task: Task, code: str, language: str) -> dict[str, Any]:
 def _mine(task: Task, code: str, language: str, name: str) -> Part:
     texts = module(task.benchmark, "data").read_part(task.folder, code, name)
     where = f"{task.benchmark} {code} {name}"
-    first = embedded(task, list(texts.sentences.values()), language, where)
-    second = embedded(task, list(texts.english.values()), "en", f"{where}, English")
+    first = task.embedded(list(texts.sentences.values()), language, where)
+    second = task.embedded(list(texts.english.values()), "en", f"{where}, English")
     protocol = task.evalset.protocol
     pairs = mine(first, second, protocol.k, protocol.margin, what=where)
     gold = set(texts.gold)

@@ -19,7 +19,6 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.progress import Progress
-from ems.bench.embedded import embedded
 from ems.bench.margin import best_candidates
 from ems.bench.retrieval import nearest_is_own
 from ems.bench.scores import ENGLISH, Result, Score
@@ -61,8 +60,8 @@ def _hits_of_drawn(task: Task, code: str, language: str) -> Hits:
     pairs = _candidates(task, code)
     generator = np.random.RandomState(protocol.seed)
     asked = generator.choice(len(pairs), protocol.queries, replace=False)
-    foreign = embedded(task, [one for one, _ in pairs], language, where)
-    english = embedded(task, [other for _, other in pairs], "en", f"{where}, English")
+    foreign = task.embedded([one for one, _ in pairs], language, where)
+    english = task.embedded([other for _, other in pairs], "en", f"{where}, English")
     search = partial(best_candidates, k=protocol.k, margin=protocol.margin)
     return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
 

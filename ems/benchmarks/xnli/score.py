@@ -15,7 +15,6 @@ from torch import Tensor
 
 from ems.base.errors import EmsError
 from ems.base.progress import Progress
-from ems.bench.embedded import embedded
 from ems.bench.probe import Classifier, Pool
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
@@ -88,6 +87,6 @@ def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple
         labels.append(LABELS.index(pair.label))
     device = choose_device("auto")
     where = f"xnli {code} {part}"
-    vectors = torch.from_numpy(embedded(task, list(numbers), task.spoken[code], where, False))
+    vectors = torch.from_numpy(task.embedded(list(numbers), task.spoken[code], where, False))
     indices = (torch.tensor(column, device=device) for column in (first, second))
     return pairs_pool(vectors.to(device), *indices), labels

@@ -1,28 +1,55 @@
-"""`ems eval`: any encoder on benchmarks, outside of the workflow.
+"""Score an encoder on a benchmark: as a job of the workflow, or by hand with `ems eval`.
 
-The encoder stands in the experiment as one more system, so its score files are those of the
+By hand the encoder stands in the experiment as one more system, so its score files are those of the
 workflow. Its hash in them covers the bytes of its files: nothing else says which model it was.
 Nothing is downloaded: what is missing is an error with the command that fetches it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
 from ems.base.provenance import digest
-from ems.bench.cache import FOLDER, cached
-from ems.bench.encoders import make_encoder, model_files
-from ems.bench.registry import evaluate
-from ems.bench.scores import RANGES
+from ems.bench.encoders import FOLDER, cached, make_encoder, model_files
+from ems.bench.scores import RANGES, Result, write_scores
+from ems.bench.task import LineEncoder, Task
 from ems.config.experiment import Experiment
-from ems.config.plugins import benchmarks, sets_of
+from ems.config.plugins import benchmarks, score_module, sets_of
 from ems.config.systems import SystemSettings
 from ems.corpora.evalsets.sets import data_files, default_folder
 from ems.model.char_ngrams.folder import kind_of, read_description
 from ems.model.encode import DESCRIPTION, describe, has_code
 
 SHOWN = 3  # files that an error names
+
+
+def evaluate(
+    encoder: LineEncoder,
+    experiment: Experiment,
+    names: dict[str, str],
+    folder: Path | Mapping[str, Path],
+    out: Path,
+) -> Result:
+    """Score `encoder` on a benchmark; write the score file and return the result.
+
+    `names`: the `system` and the `benchmark`; `folder`: the folder of its evaluation set, or of
+    each of its sets by name. Raises `EmsError` for a set without a folder.
+    """
+    sets = sets_of(names["benchmark"])
+    folders = dict.fromkeys(sets[:1], folder) if isinstance(folder, Path) else folder
+    if missing := [name for name in sets if name not in folders]:
+        raise EmsError(
+            f"benchmark {names['benchmark']}: expected the folder of {' and of '.join(missing)}; "
+            "name each of its sets, --evalset NAME=FOLDER"
+        )
+    task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
+    header = task.header()  # first: it checks that the files are those that were fetched
+    result = import_module(score_module(task.benchmark)).score(task)
+    write_scores(out, header, result)
+    return result
 
 
 @dataclass(frozen=True)
