@@ -27,7 +27,7 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import write_json
-from ems.base.garbage import look_rarely
+from ems.base.processes import look_rarely
 from ems.bench.retrieval import BLOCK, normalised
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.commands.common import experiment_of, site_settings

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from ems.base.errors import EmsError
-from ems.base.garbage import look_rarely
+from ems.base.processes import look_rarely
 from ems.config.opus import pair_name
 
 if TYPE_CHECKING:

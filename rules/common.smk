@@ -21,8 +21,8 @@ from ems.corpora.own import own_files
 from ems.corpora.slots import PLANNED
 from ems.base.errors import EmsError
 from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
-from ems.base.garbage import look_rarely
-from ems.base.orphan import VARIABLE
+from ems.base.processes import look_rarely
+from ems.base.processes import VARIABLE
 from ems.workflow.job_modules import (
     bench_modules,
     demo_modules,

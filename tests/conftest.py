@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 
-from ems.base.garbage import look_rarely
+from ems.base.processes import look_rarely
 
 if TYPE_CHECKING:
     from train_made import Toy

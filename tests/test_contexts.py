@@ -10,7 +10,7 @@ from contexts_made import write_document_shard
 from experiments_made import one_line
 from shards_made import unpacked, write_shard
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.shards.documents import DocumentStore
 from ems.shards.reader import PairStore
 from ems.shards.shard import Shard

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from ems.base.damaged import Damaged, advice
+from ems.base.errors import Damaged, advice
 
 
 @pytest.fixture

@@ -31,8 +31,7 @@ from damaged_made import (
 )
 from experiments_made import shipped
 
-from ems.base.damaged import Damaged, advice
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError, advice
 from ems.corpora.content import check_downloads, check_file
 from ems.corpora.moses import count_pairs
 from ems.model.encode import SentenceEncoder

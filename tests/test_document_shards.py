@@ -10,8 +10,7 @@ from documents_made import read_clean, write_random
 from shards_made import contents, sentences, vocabulary
 from text_made import of_languages
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.shards.index import shards_in
 from ems.shards.inspect import inspect_folder
 from ems.shards.shard import Shard

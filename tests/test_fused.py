@@ -17,8 +17,7 @@ from mirror_made import translations, write_lines, write_tatoeba
 from models_made import write_model
 from safetensors.numpy import load_file, save_file
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import sha256_file
 from ems.bench.encoders import make_encoder, model_files
 from ems.bench.evaluate import Given, evaluate_by_hand

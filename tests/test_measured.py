@@ -17,7 +17,7 @@ HEAVY_PARENT = (
 WITH_CHILD = """
 import subprocess, sys
 from pathlib import Path
-from ems.base.costs import measured
+from ems.base.processes import measured
 
 own, child = (int(text) for text in sys.argv[1:3])
 with measured("work", Path("costs.json")):

@@ -7,7 +7,7 @@ import time
 import pytest
 from conftest import ROOT
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import read_json
 from ems.base.shapes import BELOW, COUNT, PERCENT, TEXT, listing, mapping, misfit, named, record
 

@@ -14,7 +14,7 @@ from conftest import Project, copy_project, needs
 from documents_made import of_documents, write_articles
 from names_made import NASTY, quoted
 
-from ems.base.orphan import INTERVAL
+from ems.base.processes import INTERVAL
 from ems.text import wikipedia
 
 MODEL = "results/tiny/models/ems/model.json"

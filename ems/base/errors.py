@@ -1,6 +1,24 @@
-"""The one exception of the library."""
+"""Errors that a person can act on, and what to do about a damaged or missing file.
+
+Snakemake makes only the outputs that it is asked for, so the advice names the output that holds the
+file: the manifest of a unit of an evaluation set, or the model.json of a model folder. Another
+output follows where `all` would otherwise make too much again. Snakemake compares the content of
+small inputs, but only the times of large ones and of folders; and whatever depends on a file that
+is made in the same run is always made again. So a shard is followed by the index and text by
+everything before training (`text`): in the next run `all` finds a small file with the same bytes,
+and the days of training are not repeated.
+"""
+
+import os
+import shlex
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
 
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 is EX_TEMPFAIL of sysexits.h: the same command goes on
+LOCK = ".lock.json"  # of a download, beside it
+MANIFEST = ".manifest.json"  # of a unit of an evaluation set
+TIMES = ".times.jsonl"  # of a training
 
 
 class EmsError(Exception):
@@ -19,3 +37,144 @@ class EmsError(Exception):
     def finding(self) -> str:
         """What is wrong, without advice that depends on the place of a file."""
         return str(self)
+
+
+class Damaged(EmsError):
+    """A file that is not as it was written, or not there; the message ends in the advice.
+
+    `name` is a pattern for the name of such files. A file of another name is not to be deleted.
+    """
+
+    def __init__(self, path: Path, problem: str, name: str = "*") -> None:
+        self.path, self.problem, self.name = Path(path), problem, name
+        super().__init__(self.message())
+
+    @property
+    def finding(self) -> str:
+        """The message without the advice."""
+        return f"{self.path}: {self.problem}"
+
+    def message(self, experiment: str = "", data: str = "data") -> str:
+        """Return the message for an experiment and a data folder (see `advice`)."""
+        if os.path.lexists(self.path) and not fnmatch(self.path.name, self.name):
+            return f"{self.finding}; expected a file {self.name}: is this the one that was meant?"
+        return f"{self.finding}; {advice(self.path, experiment, data)}"
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.path, self.problem, self.name)
+
+
+class _Remedy(NamedTuple):
+    """What to delete, the outputs that Snakemake then makes (none: the same command makes it), and
+    what it makes after them in a run of its own.
+    """
+
+    delete: str
+    targets: tuple[str, ...] = ()
+    experiment: str = ""
+    next_run: str = ""
+
+    def command(self) -> str:
+        """Return the words for a shell."""
+        chosen = ["--config", f"experiment={self.experiment}"] if self.experiment else []
+        runs = [self.targets, (self.next_run,)] if self.next_run else [self.targets]
+        return " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
+
+
+def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
+    """Return what to do about a damaged or missing file, in words that end a message.
+
+    `data` is the folder of downloads in config.yaml, and `experiment` the one that reads them ("":
+    the one of config.yaml). The path of a file below `results` names its experiment.
+    """
+    remedy = _remedy(path, experiment, data)
+    if remedy is None:
+        return "make or fetch it again" if os.path.lexists(path) else "make or fetch it first"
+    quoted = shlex.quote(remedy.delete)
+    if not remedy.targets:
+        return f"delete {quoted} and run the same command again"
+    command = f"`{remedy.command()}`"
+    if os.path.lexists(remedy.delete):
+        return f"delete {quoted} and make it again: {command}"
+    return f"make it: {command}"
+
+
+def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
+    """Return the remedy for a file that a rule of this folder's project makes; None for others."""
+    if not os.path.isfile("Snakefile"):
+        return None
+    match _below("results", path):
+        case ["tables", name]:
+            table = f"results/tables/{name}"
+            return _Remedy(table, (table,), experiment)
+        case [name, *parts]:
+            return _of_results(name, *parts)
+    parts = _below(data, path)
+    remedy = _of_data(Path(data), *parts) if parts else None
+    return remedy and remedy._replace(experiment=experiment)
+
+
+def _below(root: str, path: Path | str) -> tuple[str, ...]:
+    """Return the parts of a path below a folder; none for a path elsewhere.
+
+    Links are not followed: rules name files as they are typed.
+    """
+    place, folder = Path(os.path.abspath(path)), os.path.abspath(root)
+    return place.relative_to(folder).parts if place.is_relative_to(folder) else ()
+
+
+def _of_results(name: str, *parts: str) -> _Remedy | None:
+    """Return the remedy for a file of an experiment."""
+    root = f"results/{name}"
+    path = "/".join((root, *parts))
+    match parts:
+        case _ if not os.path.isfile(f"configs/{name}.yaml"):
+            return None
+        case ["shards", vocabulary, _, _, _, *_]:
+            pair, index = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}/index.json"
+            return _Remedy(pair, (pair, index), name)
+        case ["shards", vocabulary, *_]:
+            return _Remedy(path, (f"{root}/shards/{vocabulary}/index.json",), name)
+        case ["models", system, "mined", *_]:
+            mined = f"{root}/models/{system}/mined"
+            return _Remedy(mined, (f"{mined}/manifest.json",), name)
+        case ["models", system, *_]:
+            model = f"{root}/models/{system}"
+            return _Remedy(model, (f"{model}/model.json",), name)
+        case ["costs", "train", times] if times.endswith(TIMES):
+            return _of_results(name, "models", times.removesuffix(TIMES))
+        case ["text" | "vocab", _, *_]:
+            return _Remedy(path, (path,), name, next_run="text")
+        case ["scores" | "reports" | "tables" | "figures", _, *_]:
+            return _Remedy(path, (path,), name)
+        case ["costs" | "state", _, *_]:
+            return _Remedy(path)
+    return None
+
+
+def _of_data(data: Path, *parts: str) -> _Remedy | None:
+    """Return the remedy for a download, or for the demo's data, which are made as a whole."""
+    path = str(data.joinpath(*parts))
+    match parts:
+        case [*_, name] if name.endswith(LOCK):
+            return _Remedy(path)
+        case ["embedded", *_]:
+            return _Remedy(str(data / "embedded"), (str(data / "embedded" / "manifest.json"),))
+        case ["evalsets", _, _, *file] if manifest := _manifest(data.joinpath(*parts[:3]), file):
+            return _Remedy(manifest, (manifest,))
+        case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
+            return _Remedy(path, ("evalsets",))
+        case ["documents" | "dumps", _, _, _] | ["wikipedia", _, _]:
+            return _Remedy(path, (path,))
+        case ["opus" | "evalsets", _, _, _, *_]:
+            return _Remedy(path, (path,))
+    return None
+
+
+def _manifest(folder: Path, file: list[str]) -> str:
+    """Return the manifest of the unit that holds a file of an evaluation set, or ""."""
+    name = f'"{"/".join(file)}"'
+    for path in folder.glob(f"*{MANIFEST}"):
+        if name in path.read_text(encoding="utf-8", errors="replace"):
+            return str(path)
+    return ""

@@ -45,7 +45,7 @@ class Writes:
 
 
 @dataclass(frozen=True)
-class Place:
+class FlagPath:
     """A path that a flag names."""
 
     flag: str
@@ -62,16 +62,16 @@ class Place:
         return f"{self.flag} {self.path}"
 
 
-def places_of(flag: str, path: Path, writes: Writes) -> list[Place]:
+def paths_of(flag: str, path: Path, writes: Writes) -> list[FlagPath]:
     """Return the places that an output takes."""
     if writes.kind != "file":
-        files = [Place(flag, path / name) for name in writes.names]
-        return [Place(flag, path, writes.kind, writes.ours), *files]
+        files = [FlagPath(flag, path / name) for name in writes.names]
+        return [FlagPath(flag, path, writes.kind, writes.ours), *files]
     suffixes = [suffix or path.suffix for suffix in writes.suffixes]
-    return [Place(flag, path.with_suffix(suffix) if path.name else path) for suffix in suffixes]
+    return [FlagPath(flag, path.with_suffix(suffix) if path.name else path) for suffix in suffixes]
 
 
-def check_outputs(outputs: list[Place], inputs: Iterable[Place]) -> None:
+def check_outputs(outputs: list[FlagPath], inputs: Iterable[FlagPath]) -> None:
     """Raise `EmsError` if an output cannot be written, or would destroy an input or another one."""
     for place in outputs:
         _check_kind(place)
@@ -84,7 +84,7 @@ def check_outputs(outputs: list[Place], inputs: Iterable[Place]) -> None:
             _check_input(place, source)
 
 
-def _check_kind(place: Place) -> None:
+def _check_kind(place: FlagPath) -> None:
     try:
         if place.kind in ("file", "whole folder"):
             check_target(place.path, place.ours)
@@ -94,14 +94,14 @@ def _check_kind(place: Place) -> None:
         raise EmsError(f"{place.flag} {error}") from None
 
 
-def _check_apart(place: Place, other: Place) -> None:
+def _check_apart(place: FlagPath, other: FlagPath) -> None:
     if _same(place, other):
         raise EmsError(f"{place}: the same place as {other}; give each a name of its own")
     for outer, inner in ((place, other), (other, place)):
         _check_outside(inner, outer)
 
 
-def _check_input(place: Place, source: Place) -> None:
+def _check_input(place: FlagPath, source: FlagPath) -> None:
     if _same(place, source):
         raise EmsError(
             f"{place}: the same place as {source}, which would be lost; choose another name"
@@ -111,12 +111,12 @@ def _check_input(place: Place, source: Place) -> None:
         raise EmsError(f"{place}: a file of {source}, which would be lost; choose another name")
 
 
-def _check_outside(inner: Place, outer: Place) -> None:
+def _check_outside(inner: FlagPath, outer: FlagPath) -> None:
     if outer.kind in REPLACED and inner.real.is_relative_to(outer.real):
         raise EmsError(f"{inner}: inside of {outer}, which is replaced; choose another place")
 
 
-def _same(one: Place, other: Place) -> bool:
+def _same(one: FlagPath, other: FlagPath) -> bool:
     if one.real == other.real:
         return True
     try:

@@ -24,7 +24,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NEUTRAL = {"ems.base.damaged", "ems.base.errors", "ems.base.progress"}
+NEUTRAL = {"ems.base.errors", "ems.base.progress"}
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
 DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex"}  # data files that travel with the package

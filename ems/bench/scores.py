@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import read_json, write_text
 from ems.base.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 from ems.bench.hits import interval, packed, unpacked

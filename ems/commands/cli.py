@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ems.base import torchrun
-from ems.base.costs import measured
-from ems.base.damaged import Damaged
-from ems.base.errors import FAILED, EmsError
+from ems.base.errors import FAILED, Damaged, EmsError
 from ems.base.files import standard_output, unreadable
-from ems.base.garbage import look_rarely
-from ems.base.orphan import stop_with_snakemake
-from ems.base.outputs import Place, Writes, check_outputs
+from ems.base.outputs import FlagPath, Writes, check_outputs
+from ems.base.processes import look_rarely, measured, stop_with_snakemake
 from ems.commands import COMMANDS
 from ems.commands.flags import SHARED, Flag, Mark, parse
 
@@ -73,7 +70,7 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
     inputs = [place for flag, value in values.items() for place in flag.inputs(value)]
     if log_file:  # before it is opened: it could be an input, or another output
         files = [place for place in outputs if place.kind == "file"]
-        check_outputs([Place("--log", log_file)], [*files, *inputs])
+        check_outputs([FlagPath("--log", log_file)], [*files, *inputs])
         _set_up_log(log_file)
     log.info("ems %s", " ".join(arguments))
     _check_text(arguments)

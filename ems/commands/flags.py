@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from ems.base.outputs import Place, Writes, places_of
+from ems.base.outputs import FlagPath, Writes, paths_of
 
 Command = Callable[..., None]
 REQUIRED = inspect.Parameter.empty
@@ -148,16 +148,16 @@ class Flag:
         several = {"action": "extend", **many}  # typed twice, the first is not forgotten
         return {"type": kind, **(several if origin is list else {})}
 
-    def outputs(self, value: Any) -> Iterator[Place]:
+    def outputs(self, value: Any) -> Iterator[FlagPath]:
         """Yield the places that the command writes for a value of the flag."""
         writes = self.note(Writes)
         if writes and value is not None and not self._is_stream(value):
-            yield from places_of(self.label, value, writes)
+            yield from paths_of(self.label, value, writes)
 
     def _is_stream(self, value: Any) -> bool:
         return Mark.STREAM in self.notes and value == Path("-")
 
-    def inputs(self, value: Any) -> Iterator[Place]:
+    def inputs(self, value: Any) -> Iterator[FlagPath]:
         """Yield the places that the command reads for a value of the flag."""
         if self.note(Writes) or Mark.AROUND in self.notes or self._is_stream(value):
             return
@@ -166,7 +166,7 @@ class Flag:
         items += [(self.label, item) for item in (value if isinstance(value, list) else [value])]
         for label, item in items:
             if isinstance(item, Path) or (Mark.PLACE in self.notes and item):
-                yield Place(label, Path(item))
+                yield FlagPath(label, Path(item))
 
 
 def flags_of(command: Command) -> list[Flag]:

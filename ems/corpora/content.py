@@ -5,8 +5,7 @@ A web page that says "sorry" never becomes data.
 
 from pathlib import Path
 
-from ems.base.damaged import LOCK, MANIFEST, Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import LOCK, MANIFEST, Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
 from ems.base.shapes import BELOW, COUNT, TEXT, mapping, named, record

@@ -12,8 +12,7 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
 from ems.corpora.packed import Budget, guarded
 

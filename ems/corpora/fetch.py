@@ -14,8 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, read_json, sha256_file, write_json
 from ems.base.progress import Progress
 from ems.config.load import OPUSTOOLS

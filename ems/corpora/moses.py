@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ems.base.batches import batched
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.corpora.packed import (
     Budget,
     Limits,

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree.ElementTree import ParseError, iterparse
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.corpora.moses import decode_lines
 from ems.corpora.packed import Budget, open_member, open_packed, open_zip, read_lines_of
 

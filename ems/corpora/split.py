@@ -12,8 +12,7 @@ import hashlib
 from collections import Counter
 from pathlib import Path
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_lines
 from ems.config.corpus_entries import Split
 from ems.corpora.content import check_lock

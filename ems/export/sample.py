@@ -4,8 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_lines
 from ems.corpora.demo.free import read_free
 from ems.text.segmenters.base import SPACE

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.garbage import look_rarely
+from ems.base.processes import look_rarely
 
 BATCH = 64  # lines at once, of all lengths, so that shorter ones are padded
 GRAPHS = {"onnx": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}

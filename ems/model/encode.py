@@ -18,8 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, SUMS, VOCABULARY, read_json, read_lines, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, sha256_file, write_json
 from ems.config.settings import Json
 from ems.shards.index import MANIFEST, MINED, PAIRS, is_mined

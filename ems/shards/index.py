@@ -8,8 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
 from ems.base.shapes import BELOW, COUNT, TEXT, listing, mapping, record
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.shapes import COUNT, mapping, record
 from ems.shards.documents import DocumentStore, MinedPairs

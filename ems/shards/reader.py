@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
 from ems.base.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record

@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ems.base.batches import batched
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import (
     atomic_path,
     check_target,

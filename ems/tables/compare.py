@@ -13,8 +13,7 @@ from statistics import fmean
 
 import numpy as np
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
 from ems.tables.changes import plot_changes

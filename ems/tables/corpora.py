@@ -15,8 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.shapes import COUNT, TEXT, listing, mapping, named, record
 from ems.config.experiment import MULTIWAY

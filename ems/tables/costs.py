@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.shapes import AMOUNT, TEXT, record
 from ems.tables.table import Value, one_block

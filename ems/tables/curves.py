@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
 from ems.tables.losses import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
 

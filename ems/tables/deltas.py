@@ -7,8 +7,7 @@ seed of the training would change.
 
 from pathlib import Path
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import LINE, colour, dress, make_figure, save, settings
 from ems.tables.compare import compare

@@ -11,8 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.progress import log
 from ems.tables.losses import BY_CORPUS, read_numbers
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import parse_json, read_lines
 from ems.base.shapes import COUNT, shown
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import ENCODER, HEADS, read_json
 from ems.base.shapes import TEXT, listing, named, record
 from ems.tables.corpora import TRAIN, Report, read_report

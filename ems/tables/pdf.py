@@ -12,8 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, reading_text, write_text
 from ems.tables.latex import escape, pages
 

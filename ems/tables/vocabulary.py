@@ -6,7 +6,7 @@ tokens of the same text. Several vocabularies stand below each other, named in e
 
 from pathlib import Path
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import read_json
 from ems.base.shapes import COUNT, mapping, record
 from ems.tables.printed import in_table_one_order

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ems.base.batches import batched
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import atomic_path, unreadable
 from ems.base.progress import Progress
 from ems.config.experiment import VALIDATION, Experiment

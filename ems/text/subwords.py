@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_unchanged, reading_text
 from ems.base.progress import Progress
 from ems.text.segmenters.base import RULE, SPACE

@@ -10,8 +10,7 @@ from itertools import compress, islice
 from pathlib import Path
 
 from ems.base.batches import batched
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.shapes import COUNT, TEXT, mapping, record
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.batches import batched
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, state_of, write_json
 from ems.base.provenance import source_hash
 from ems.base.shapes import COUNT, mapping

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from sentencepiece import SentencePieceProcessor
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import (
     ENCODER,
     HEADS,

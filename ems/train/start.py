@@ -7,8 +7,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
 from ems.base.progress import log
 from ems.base.shapes import BELOW, TEXT, listing, mapping, record

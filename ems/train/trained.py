@@ -5,8 +5,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
 from ems.base.shapes import TEXT, listing, record
 from ems.config.settings import checked

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import write_text
 from ems.base.shapes import Shape, listing, mapping, misfit, record
 from ems.bench.scores import ScoreFile, read_score_file

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import read_json
 from ems.corpora.evalsets.lines import numbered_lines, some
 

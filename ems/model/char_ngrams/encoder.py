@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from scipy.sparse import csr_array
 
 from ems.base.batches import BATCH
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
 from ems.config.ngrams import NgramSettings

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ems.base.damaged import Damaged
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import NGRAMS, atomic_path, sha256_file, write_json
 from ems.base.progress import Progress
 from ems.config.experiment import Experiment

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ems.base.batches import BATCH
-from ems.base.damaged import Damaged
+from ems.base.errors import Damaged
 from ems.base.files import sha256_file
 from ems.model.char_ngrams.encoder import NgramEncoder
 from ems.model.char_ngrams.folder import DESCRIPTION, kind_of, read_description

@@ -1,23 +1,36 @@
-"""Measure what a stage costs: wall seconds, CPU seconds, peak memory, as the kernel counted them.
-
-Most jobs of the text path are over before a sampler would look at them twice.
+"""What every process of EMS does besides its work: it measures its costs, ends with the Snakemake
+that started it, and lets Python look for garbage less often.
 """
 
+import atexit
+import gc
+import logging
+import os
 import resource
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ems.base.files import write_json
-from ems.base.progress import log
+
+log = logging.getLogger("ems")
+# Python looks for unused objects that refer to each other each time that 700 objects have come, and
+# PyTorch alone brings 270,000 when it is imported: a tenth of a short job, and of Snakemake's plan.
+# What EMS does in quantity (arrays, lines, tensors) is freed without it.
+OBJECTS = 500_000  # small dictionaries in pairs: 100 MB
+VARIABLE = "EMS_SNAKEMAKE_PID"  # set by rules/common.smk
+INTERVAL = 1.0  # seconds between two looks at Snakemake
 
 
 @contextmanager
 def measured(stage: str, out: Path | None) -> Iterator[None]:
     """Log the costs of the work inside, children included, and write them to `out` if given.
 
+    The kernel counts them: most jobs are over before a sampler would look at them twice.
     {"stage", "seconds", "cpu_seconds", "max_rss_mb"}: the memory is the resident peak of this
     process or of its largest child, whichever is more, in MB of 10^6 bytes. Work that used a GPU
     names it under "gpu". Work that fails leaves no file.
@@ -56,3 +69,33 @@ def _peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
     return int(lines["VmHWM"].split()[0])
+
+
+def look_rarely() -> None:
+    """Let Python look for garbage less often, and not once more before it ends."""
+    gc.set_threshold(OBJECTS)
+    atexit.register(gc.freeze)
+
+
+def stop_with_snakemake() -> None:
+    """End this process when the Snakemake that started it is gone.
+
+    `kill -9` of Snakemake leaves its jobs running, and the next run would start each of them a
+    second time. On a cluster this is the Snakemake inside the job: the job survives the one on the
+    login node.
+    """
+    if VARIABLE in os.environ:
+        threading.Thread(target=_watch, args=(int(os.environ[VARIABLE]),), daemon=True).start()
+
+
+def _watch(pid: int) -> None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(INTERVAL)
+    except psutil.NoSuchProcess:
+        pass
+    log.error("error: Snakemake (process %s) is gone; stopping", pid)
+    os.kill(os.getpid(), signal.SIGKILL)
