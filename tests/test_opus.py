@@ -370,7 +370,7 @@ def test_what_is_no_such_database_is_one_clear_line(tmp_path):
 
 def test_without_a_database_that_of_the_package_is_taken(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install '.[opustools]', or give" in one_line(packaged_database)
+    assert "pip install '.[pipeline]', or give" in one_line(packaged_database)
     (tmp_path / "opusdata.db.gz").touch()
     spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)

@@ -41,7 +41,7 @@ def packaged_database() -> Path:
     if path is None or not path.is_file():
         raise EmsError(
             "the package opustools with its database is not installed: pip install "
-            "'.[opustools]', or give the database, --db opusdata.db.gz"
+            "'.[pipeline]', or give the database, --db opusdata.db.gz"
         )
     return path
 
