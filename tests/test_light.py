@@ -23,8 +23,9 @@ from ems.model.encode import SentenceEncoder
 from ems.text.normalise import without_format
 
 LIGHT = {"numpy", "safetensors", "sentencepiece", "torch"}
+SERVE = {"starlette", "uvicorn"}
 HEAVY = ["pydantic", "regex", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
-OURS = ["ems.config", "ems.config.settings", "ems.train", "ems.benchmarks"]
+OURS = ["ems.config.experiment", "ems.config.settings", "ems.train", "ems.benchmarks"]
 LINES = ["Kalo mi\u00ad ne.", "Ne ru so.", "\u200bmi"]
 PROGRAM = f"""
 import sys
@@ -90,11 +91,16 @@ def fresh(tmp_path_factory):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
     site = next((folder / "env" / "lib").glob("python*")) / "site-packages"
     shutil.unpack_archive(next((source / "wheel").glob("*.whl")), site, "zip")
-    for each in needed(LIGHT):
+    link(site, LIGHT)
+    return folder / "env" / "bin" / "python"
+
+
+def link(site, names):
+    """Install packages of this environment, and what they need, in another one."""
+    for each in needed(names):
         for top in {file.parts[0] for file in each.files or () if file.parts[0] != ".."}:
             if top != "__pycache__" and not (site / top).exists():
                 os.symlink(each.locate_file(top), site / top)
-    return folder / "env" / "bin" / "python"
 
 
 def test_a_fresh_environment_of_the_light_package_encodes_scores_mines_and_searches(
@@ -131,7 +137,12 @@ def test_a_fresh_environment_of_the_light_package_encodes_scores_mines_and_searc
     assert "no.txt: no such file" in missing.splitlines()[-1]
 
 
-def test_a_fresh_environment_of_the_light_package_serves_the_page(fresh, model, tmp_path):
+def test_a_fresh_environment_serves_the_page_with_two_more_packages(fresh, model, tmp_path):
+    command = [fresh, "-m", "ems", "serve", "--model", model, "--port", "0"]
+    error = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stderr
+    assert "ems serve needs h11; in the folder of this project: pip install '.[serve]'" in error
+    assert "Traceback" not in error
+    link(next((fresh.parents[1] / "lib").glob("python*")) / "site-packages", SERVE)
     (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
     words = ("--model", model, "--index", "lines.txt")
     with Served(tmp_path, *words, python=fresh, env={"PATH": os.environ["PATH"]}) as server:

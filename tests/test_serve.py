@@ -23,8 +23,8 @@ from serve_made import MOST, Served, ask, ask_json
 
 from ems.base.errors import EmsError
 from ems.use import serve
-from ems.use.answers import INPUTS, LENGTH, LINES, SHOWN, Service
 from ems.use.encoder import Encoder
+from ems.use.serve import INPUTS, LENGTH, LINES, SHOWN, Service
 
 DRAW = random.Random(5)
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]
@@ -89,7 +89,7 @@ def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, model, tmp_p
 
 
 def test_a_query_may_stand_in_the_address_as_plain_utf8(served):
-    """curl sends it so; http.server reads it as Latin-1."""
+    """curl sends it so; h11 takes only ASCII."""
     with socket.create_connection(address_of(served.url), MOST) as connection:
         connection.sendall("GET /search?q=नमस्ते HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
@@ -388,14 +388,14 @@ class Slow:
 @pytest.fixture
 def slow():
     """A server in this process with a slow encoder."""
-    encoder = Slow()
-    server = serve.Server(Service(encoder), socket.AF_INET, ("127.0.0.1", 0))
-    running = threading.Thread(target=server.serve_forever, args=[0.01])
-    running.start()
+    encoder, listening = Slow(), serve.listen("127.0.0.1", 0)
+    server = serve.server_of(Service(encoder), listening)
+    server.url, server.address = serve.url_of(listening), listening.getsockname()
+    server.running = threading.Thread(target=server.run, args=[[listening]])
+    server.running.start()
     yield encoder, server
-    server.shutdown()
-    running.join()
-    server.server_close()
+    server.should_exit = True
+    server.running.join()
 
 
 WAIT = {"input": "wait", "model": "slow"}
@@ -403,26 +403,30 @@ WAIT = {"input": "wait", "model": "slow"}
 
 def test_what_has_arrived_is_answered_after_the_end(slow):
     encoder, server = slow
-    idle = socket.create_connection(server.server_address, MOST)
-    with ThreadPoolExecutor(2) as pool, idle:
+    idle = socket.create_connection(server.address, MOST)
+    with ThreadPoolExecutor(1) as pool, idle:
         answer = pool.submit(ask_json, server.url, "POST", "/v1/embeddings", WAIT)
         assert encoder.asked.wait(MOST)
-        server.shutdown()
-        closed = pool.submit(server.server_close)
+        server.should_exit = True
         assert idle.recv(9) == b""  # what has not arrived is not waited for
         encoder.let.set()
-        closed.result(MOST)
         assert answer.result(MOST)[0] == 200
+        server.running.join(MOST)
+        assert not server.running.is_alive()
 
 
 def test_a_request_that_does_not_arrive_makes_room(slow, monkeypatch):
     _, server = slow
     monkeypatch.setattr(serve, "READING", 0.2)
-    idle = [socket.create_connection(server.server_address, MOST) for _ in range(20)]
-    assert len(idle) > serve.CONNECTIONS
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+    begun = [socket.create_connection(server.address, MOST) for _ in range(40)]
+    assert len(begun) // 2 > serve.CONNECTIONS
+    for connection in begun[::2]:
+        connection.sendall(head)  # and no body
     assert ask_json(server.url, "GET", "/v1/models")[0] == 200
-    for connection in idle:
-        connection.close()
+    for at, connection in enumerate(begun):
+        with connection:
+            assert connection.recv(12) == (b"" if at % 2 else b"HTTP/1.1 408")
 
 
 def test_an_error_within_is_an_error_outside_and_the_server_goes_on(slow, caplog):
@@ -437,7 +441,7 @@ def test_an_error_within_is_an_error_outside_and_the_server_goes_on(slow, caplog
 
 def test_a_caller_who_leaves_is_no_error(slow, caplog):
     encoder, server = slow
-    with socket.create_connection(server.server_address) as connection:
+    with socket.create_connection(server.address) as connection:
         body = json.dumps(WAIT).encode()
         head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
         connection.sendall(f"{head}\r\n\r\n".encode() + body)

@@ -165,11 +165,15 @@ def serve(
     from contextlib import ExitStack
 
     from ems.use import search as engine
-    from ems.use import serve as server
-    from ems.use.answers import Service
     from ems.use.encoder import Encoder
     from ems.use.files import Text
 
+    try:
+        from ems.use import serve as server
+    except ModuleNotFoundError as error:
+        raise EmsError(
+            f"ems serve needs {error.name}; in the folder of this project: pip install '.[serve]'"
+        ) from None
     if build and not index:
         raise EmsError("--build: expected a text under --index, found none")
     with server.stopped_by_signals(), ExitStack() as stack:
@@ -180,5 +184,5 @@ def serve(
                 engine.build(encoder, corpus, engine.place_of(index), False, bad == "skip")
             folder = stack.enter_context(engine.index_of(encoder, corpus, bad == "skip"))
             opened = engine.Index(encoder, index, folder)
-        service = Service(encoder, opened, language, query_language, int(time.time()))
+        service = server.Service(encoder, opened, language, query_language, int(time.time()))
         server.serve(service, host, port)

@@ -3,14 +3,15 @@
     GET  /                the page (page.html)
     GET  /search?q=&k=    lines of the text
     GET  /v1/models       the model
-    POST /v1/embeddings   vectors
+    POST /v1/embeddings   vectors (https://platform.openai.com/docs/api-reference/embeddings)
 
-A flood waits outside: CONNECTIONS are accepted at once, one thread uses the model, and bodies,
-texts and times are limited. On a loopback address a request must name one as its host; otherwise a
-page of the Internet could ask through a name that leads here (DNS rebinding). No other origin may
-read an answer.
+Requests wait for each other: CONNECTIONS are answered at once, one thread uses the model, and
+bodies, texts and times are limited. On a loopback address a request must name one as its host;
+otherwise a page of the Internet could ask through a name that leads here (DNS rebinding). No other
+origin may read an answer.
 """
 
+import asyncio
 import base64
 import hashlib
 import html
@@ -21,35 +22,231 @@ import re
 import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPMethod
 from importlib.resources import files
-from socketserver import TCPServer
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
+
+import h11
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ems.base.errors import EmsError
-from ems.use.answers import LINES, Answer, K, Refused, Service
+from ems.use.encoder import Encoder
+from ems.use.search import Index
 
 log = logging.getLogger("ems")
+INPUTS = 2048  # texts of a request, as at OpenAI
+LENGTH = 32_768  # characters of a text
+LINES = 100  # of a search
+SHOWN = 2_000  # characters of a line that is found
+K = 5
 BODY = 4 << 20  # bytes of a request
-CONNECTIONS = 16  # at once; the system keeps some more waiting
-READING = 30  # seconds that a request may take to arrive, and an answer to leave
+ADDRESS = 1 << 16  # bytes of a path and query
+HEAD = 1 << 18  # bytes of a request without its body
+CONNECTIONS = 16  # that are answered at once; the others wait
+READING = 30  # seconds that the head of a request may take to arrive, and its body
 DISCARDED = 64 << 20  # bytes of a refused body that are still read, so that the answer is seen
-POLL = 0.2  # seconds between two looks for connections that take too long
 HEADERS = {
     "Cache-Control": "no-store",
     "Connection": "close",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
+    "Server": "ems",
     "X-Content-Type-Options": "nosniff",
 }
 NOTHING = "default-src 'none'; frame-ancestors 'none'"  # the policy of what is no page
+
+
+class Refused(Exception):
+    """A request that is refused: the HTTP status, what is wrong, and with which parameter."""
+
+    def __init__(
+        self, status: int, message: str, param: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.param, self.code = status, param, code
+
+    def response(self, headers: Mapping[str, str] | None = None) -> Response:
+        """Return the error as OpenAI's API has it."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        about = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
+        return JSONResponse({"error": about}, self.status, headers)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A model, the index of a text or None, and the languages of lines and of queries.
+
+    Its methods take the body or the query of a request, and raise `Refused`.
+    """
+
+    encoder: Encoder
+    index: Index | None = None
+    language: str | None = None
+    query_language: str | None = None
+    created: int = 0  # Unix seconds
+
+    def __post_init__(self) -> None:
+        """Raise `EmsError` for a language that the model does not take."""
+        if self.language:
+            self.encoder.encode(["a"], self.language)
+        if self.index or self.query_language:
+            self.encoder.encode(["a"], self.query_language)
+
+    @property
+    def name(self) -> str:
+        """The name of the model: that of its folder, or of the hub."""
+        folder = Path(self.encoder.model)
+        return folder.resolve().name if folder.exists() else self.encoder.model
+
+    def models(self, _: str) -> Response:
+        """Return the list of models, which has one."""
+        about = {"id": self.name, "object": "model", "created": self.created, "owned_by": "ems"}
+        return JSONResponse({"object": "list", "data": [about]})
+
+    def search(self, query: str) -> Response:
+        """Return the lines of the text that are nearest to `q`, `k` of them."""
+        if self.index is None:
+            raise Refused(404, "there is no text to search in; start ems serve with --index TEXT")
+        asked, k = _question(query)
+        started = time.monotonic()
+        try:
+            (hits,) = self.index.search([asked], self.query_language, k)
+        except EmsError as error:
+            raise Refused(503, str(error)) from None
+        seconds = round(time.monotonic() - started, 6)
+        about = {"query": asked, "k": k, "lines": self.index.lines, "seconds": seconds}
+        results = [{**vars(hit), "line": _shown(hit.line)} for hit in hits]
+        return JSONResponse({**about, "results": results})
+
+    def embeddings(self, body: bytes) -> Response:
+        """Return the vectors of the texts of a request, of length 1."""
+        asked = _request(body)
+        if asked.model != self.name:
+            known = f"the model {asked.model[:LENGTH]!r} does not exist; here is {self.name!r}"
+            raise Refused(404, known, "model", "model_not_found")
+        language = asked.language or self.language
+        try:
+            vectors = self.encoder.encode(
+                asked.texts, language, normalise=True, dimensions=asked.dimensions
+            )
+            tokens = sum(self.encoder.token_counts(asked.texts, language))
+        except EmsError as error:
+            raise Refused(400, str(error)) from None
+        rows = vectors.tolist()
+        if asked.in_base64:
+            rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
+        data = [{"object": "embedding", "index": at, "embedding": r} for at, r in enumerate(rows)]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        answer = {"object": "list", "data": data, "model": self.name, "usage": usage}
+        return JSONResponse(answer)
+
+
+def _shown(line: str) -> str:
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+
+
+def _question(query: str) -> tuple[str, int]:
+    """Return what the query string of a search asks for, and how many lines."""
+    try:
+        given = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20))
+    except ValueError:  # of bytes that are not UTF-8, or too many fields
+        raise Refused(400, "expected q and k in the address, in UTF-8") from None
+    asked, k = given.get("q", ""), given.get("k", str(K))
+    if not asked.strip():
+        raise Refused(400, "expected a query under q, found none", "q")
+    if not (k.isascii() and k.isdigit() and len(k) < 9 and 1 <= int(k) <= LINES):
+        raise Refused(400, f"expected a whole number from 1 to {LINES} under k", "k")
+    _check_text(asked, "q")
+    return asked, int(k)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request for vectors."""
+
+    texts: Sequence[str]
+    model: str
+    dimensions: int
+    in_base64: bool
+    language: str | None
+
+
+def _request(body: bytes) -> _Request:
+    """Return what a body in JSON asks for. Other keys than ours are ignored."""
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "expected a body of JSON in UTF-8") from None
+    if not isinstance(given, dict):
+        raise Refused(400, "expected a JSON object with input and model")
+    form = given.get("encoding_format")
+    if form not in (None, "float", "base64"):
+        raise Refused(400, "expected encoding_format float or base64", "encoding_format")
+    model, language = (_text_or_none(given, key) for key in ("model", "language"))
+    if model is None:
+        raise Refused(400, "expected the name of a model under model", "model")
+    dimensions = given.get("dimensions")
+    if dimensions is not None and (type(dimensions) is not int or not 0 < dimensions < 1 << 20):
+        raise Refused(400, "expected a whole number above 0 under dimensions", "dimensions")
+    return _Request(_texts(given.get("input")), model, dimensions or 0, form == "base64", language)
+
+
+def _text_or_none(given: dict[str, Any], key: str) -> str | None:
+    value = given.get(key)
+    if value is not None and not isinstance(value, str):
+        raise Refused(400, f"expected a text under {key}", key)
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts of `input`: a string, or a list of strings."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts:
+        raise Refused(400, "expected a string or a list of strings under input", "input")
+    if len(texts) > INPUTS:
+        found = f"expected at most {INPUTS:,} texts under input, found {len(texts):,}"
+        raise Refused(400, f"{found}; send several requests", "input")
+    if any(isinstance(text, int | list) for text in texts):
+        raise Refused(
+            400,
+            "expected strings under input, found token ids; this model has other tokens: send the "
+            "text itself (in LangChain: check_embedding_ctx_length=False)",
+            "input",
+        )
+    for text in texts:
+        _check_text(text, "input")
+    return texts
+
+
+def _check_text(text: Any, param: str) -> None:
+    """Raise `Refused` unless a value is a text that can be encoded, and not too long."""
+    if not isinstance(text, str):
+        raise Refused(400, f"expected only strings under {param}", param)
+    if len(text) > LENGTH:
+        found = f"expected at most {LENGTH:,} characters, found {len(text):,}"
+        raise Refused(400, f"{param}: {found}; split the text", param)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        found = "expected Unicode, found half of a surrogate pair"
+        raise Refused(400, f"{param}: {found}", param) from None
+
+
+# --- HTTP
 
 
 @contextmanager
@@ -65,24 +262,30 @@ def stopped_by_signals() -> Iterator[None]:
 
 
 def serve(service: Service, host: str, port: int) -> None:
-    """Answer requests until `KeyboardInterrupt`; then finish those that have arrived.
+    """Answer requests until SIGINT or SIGTERM; then finish those that have arrived.
 
-    The address goes to standard output once the server answers. Raises `EmsError` for an address
-    that cannot be listened on.
+    The address goes to standard output once it can be connected to. Raises `EmsError` for an
+    address that cannot be listened on.
     """
-    with _listening(service, host, port) as server, suppress(KeyboardInterrupt):
-        if not server.local:
-            log.warning("anyone who reaches %s can use it: no password, no encryption", server.url)
-        sys.stdout.write(f"{server.url}\n")
+    with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
+        if not _is_local(listening):
+            url = url_of(listening)
+            log.warning("anyone who reaches %s can use it: no password, no encryption", url)
+        sys.stdout.write(f"{url_of(listening)}\n")
         sys.stdout.flush()
-        server.serve_forever(POLL)
+        server_of(service, listening).run([listening])
     log.info("stopped")
 
 
-def _listening(service: Service, host: str, port: int) -> "Server":
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return Server(service, family, address)
+        listening = socket.socket(family)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+        return listening
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise EmsError(
@@ -91,209 +294,153 @@ def _listening(service: Service, host: str, port: int) -> "Server":
         ) from None
 
 
-class Server(ThreadingHTTPServer):
-    """A service at an address, with a bound on what happens at once."""
-
-    daemon_threads = False  # they are waited for at the end
-    request_queue_size = 128
-
-    def __init__(self, service: Service, family: int, address: Any) -> None:
-        self.address_family = family
-        page, self.policy = page_of(service)
-        self.routes: dict[str, tuple[str, Callable[[Any], bytes | Answer]]] = {
-            "/": ("GET", lambda _: page),
-            "/search": ("GET", service.search),
-            "/v1/models": ("GET", service.models),
-            "/v1/embeddings": ("POST", service.embeddings),
-        }
-        self.worker = ThreadPoolExecutor(1, "model")  # PyTorch starts threads for each that uses it
-        self.reading: dict[socket.socket, float] = {}  # requests that arrive, and until when
-        self._free = threading.Semaphore(CONNECTIONS)
-        super().__init__(address, Handler)
-
-    def server_bind(self) -> None:
-        """Bind without looking up the name of the host, which may take seconds."""
-        TCPServer.server_bind(self)
-
-    @property
-    def local(self) -> bool:
-        """Whether only this machine can reach the address."""
-        return ipaddress.ip_address(self.server_address[0]).is_loopback
-
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        host, port = self.server_address[:2]
-        return f"http://[{host}]:{port}/" if ":" in str(host) else f"http://{host}:{port}/"
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection as soon as one is free."""
-        while not self._free.acquire(timeout=POLL):
-            self.service_actions()
-        self.reading[request] = time.monotonic() + READING
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.reading.pop(request, None)
-            self._free.release()
-
-    def service_actions(self) -> None:
-        """End the requests that take too long to arrive; called a few times a second."""
-        now = time.monotonic()
-        for request, until in list(self.reading.items()):
-            if now > until:
-                _stop_reading(request)
-
-    def server_close(self) -> None:
-        """Stop listening, and wait for the answers to requests that have arrived."""
-        for request in list(self.reading):
-            _stop_reading(request)
-        super().server_close()
-        self.worker.shutdown()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what went wrong with a connection."""
-        error = sys.exc_info()[1]
-        if isinstance(error, OSError):
-            log.info("a connection was lost (%s)", error)
-        else:
-            log.error("error: %r", error, exc_info=error)
+def url_of(listening: socket.socket) -> str:
+    """Return the address of the page."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _stop_reading(request: socket.socket) -> None:
-    """Make reads from a socket find its end; what is written still goes out."""
-    with suppress(OSError):
-        request.shutdown(socket.SHUT_RD)
+def _is_local(listening: socket.socket) -> bool:
+    """Return whether only this machine can reach a socket."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
-class Handler(BaseHTTPRequestHandler):
-    """A connection, which is one request."""
-
-    server: Server
-    protocol_version = "HTTP/1.1"
-    timeout = READING
-    unread = 0  # bytes of the body
-
-    def respond(self) -> None:
-        """Answer the request."""
-        if "Transfer-Encoding" in self.headers:
-            self.unread = DISCARDED
-        else:
-            self.unread = _whole_number(self.headers.get("Content-Length", "0")) or 0
-        try:
-            status, answer = HTTPStatus.OK, self._answer()
-        except Refused as refused:
-            status, answer = HTTPStatus(refused.status), refused.answer()
-        self._send(status, answer)
-        self._discard()
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = respond
-
-    def _answer(self) -> bytes | Answer:
-        """Return the answer. Raises `Refused`."""
-        if self.server.local and not _names_loopback(self.headers.get("Host", "")):
-            raise Refused(403, f"expected localhost or {self.server.url} as the host")
-        path, _, query = self.path.partition("?")
-        method, call = self.server.routes.get(path, ("", None))
-        if call is None:
-            known = ", ".join(self.server.routes)
-            raise Refused(404, f"no such address; there are {known}")
-        if self.command not in _allowed(method):
-            raise Refused(405, f"expected {method}, found {self.command}")
-        given = self._body() if method == "POST" else _utf8(query)
-        self.server.reading.pop(self.connection, None)
-        try:
-            return self.server.worker.submit(lambda: _as_bytes(call(given))).result()
-        except Refused:
-            raise
-        except Exception as error:
-            log.error("error: %r", error, exc_info=error)
-            raise Refused(500, "an error in ems serve; its log says where") from None
-
-    def _body(self) -> bytes:
-        """Return the body. Raises `Refused` if its length is unknown or above BODY."""
-        length = self.headers.get("Content-Length")
-        if length is None or "Transfer-Encoding" in self.headers:
-            raise Refused(411, "expected a body with Content-Length, and no Transfer-Encoding")
-        size = _whole_number(length)
-        if size is None:
-            raise Refused(400, "expected a whole number under Content-Length")
-        if size > BODY:
-            raise Refused(
-                413, f"expected at most {BODY:,} bytes, found {size:,}; send several requests"
-            )
-        body = self.rfile.read(size)
-        self.unread = 0
-        if len(body) < size:
-            raise Refused(400, f"expected {size:,} bytes, {len(body):,} arrived in time")
-        return body
-
-    def _send(self, status: HTTPStatus, answer: bytes | Answer) -> None:
-        content = _as_bytes(answer)
-        is_page = content.startswith(b"<")
-        headers = HEADERS | {
-            "Content-Type": "text/html; charset=utf-8" if is_page else "application/json",
-            "Content-Length": str(len(content)),
-            "Content-Security-Policy": self.server.policy if is_page else NOTHING,
-        }
-        if status == HTTPStatus.METHOD_NOT_ALLOWED:
-            method, _ = self.server.routes[self.path.partition("?")[0]]
-            headers["Allow"] = ", ".join(_allowed(method))
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def _discard(self) -> None:
-        """Read a body that was refused: to the sender of an unread one the answer is lost."""
-        left = min(self.unread, DISCARDED)
-        while left > 0 and (size := len(self.rfile.read1(min(left, 1 << 16)))):
-            left -= size
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a request that is not HTTP, as http.server does but in JSON."""
-        refused = Refused(code, message or HTTPStatus(code).phrase)
-        self._send(HTTPStatus(code), refused.answer())
-
-    def version_string(self) -> str:
-        """Return what stands under Server."""
-        return "ems"
-
-    def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Log the status and the path, without what was asked."""
-        path = getattr(self, "path", "").partition("?")[0][:100]
-        log.info("%s %s %s", self.command or "?", path, int(code))
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing else."""
+def server_of(service: Service, listening: socket.socket) -> uvicorn.Server:
+    """Return the server of a service, which `run` starts and `should_exit` ends."""
+    config = uvicorn.Config(
+        application(service, url_of(listening) if _is_local(listening) else None),
+        http=Connection,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=READING,
+        h11_max_incomplete_event_size=HEAD,
+    )
+    return uvicorn.Server(config)
 
 
-def _as_bytes(answer: bytes | Answer) -> bytes:
-    if isinstance(answer, bytes):
-        return answer
-    return json.dumps(answer, ensure_ascii=False).encode()
+class Connection(H11Protocol):
+    """A connection of one request: its head must arrive in time, its address may be plain UTF-8,
+    and what is not HTTP is answered in JSON.
+    """
+
+    def connection_made(self, transport: Any) -> None:
+        """Close the connection after a while unless a request begins."""
+        super().connection_made(transport)
+        self.loop.call_later(READING, self._close_unless_asked)
+
+    def _close_unless_asked(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of a request; h11 refuses an address that is not ASCII, which curl sends."""
+        if self.cycle is None:
+            line, end, rest = data.partition(b"\n")
+            line = re.sub(rb"[\x80-\xff]", lambda byte: b"%%%02X" % byte[0][0], line)
+            data = line + end + rest
+        super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP."""
+        response = _finished("?", "", Refused(400, msg).response())
+        head = h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request")
+        for event in (head, h11.Data(data=response.body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event))
+        self.transport.close()
 
 
-def _allowed(method: str) -> tuple[str, ...]:
-    return ("GET", "HEAD") if method == "GET" else (method,)
+def application(service: Service, local: str | None) -> Starlette:
+    """Return the addresses of a service; `local` is its own if only this machine reaches it."""
+    free, worker = asyncio.Semaphore(CONNECTIONS), ThreadPoolExecutor(1, "model")  # for PyTorch
+    page = page_of(service)
+
+    async def respond(call: Callable[[Any], Response], request: Request) -> Response:
+        if local and not _names_loopback(request.headers.get("Host", "")):
+            raise Refused(403, f"expected localhost or {local} as the host")
+        async with free:
+            given = await _body(request) if request.method == "POST" else _query(request)
+            try:
+                loop = asyncio.get_running_loop()
+                response = await loop.run_in_executor(worker, call, given)
+            except Refused:
+                raise
+            except Exception as error:
+                log.error("error: %r", error, exc_info=error)
+                raise Refused(500, "an error in ems serve; its log says where") from None
+        return _finished(request.method, request.url.path, response)
+
+    routes = [
+        Route("/", partial(respond, lambda _: page)),
+        Route("/search", partial(respond, service.search)),
+        Route("/v1/models", partial(respond, service.models)),
+        Route("/v1/embeddings", partial(respond, service.embeddings), methods=["POST"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={Refused: _refuse, HTTPException: _refuse})
+    app.router.redirect_slashes = False
+    return app
 
 
-def _whole_number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
-
-
-def _utf8(query: str) -> str:
-    """Return a query string, which http.server reads as Latin-1. Raises `Refused`."""
+async def _body(request: Request) -> bytes:
+    """Return the body. Raises `Refused` if it is late, too long or of unknown length."""
+    length = request.headers.get("Content-Length")
+    if length is None or "Transfer-Encoding" in request.headers:
+        raise Refused(411, "expected a body with Content-Length, and no Transfer-Encoding")
+    if int(length) > BODY:
+        found = f"expected at most {BODY:,} bytes, found {int(length):,}"
+        raise Refused(413, f"{found}; send several requests")
     try:
-        return query.encode("latin-1").decode()
-    except UnicodeDecodeError:
-        raise Refused(400, "expected an address in UTF-8") from None
+        async with asyncio.timeout(READING):
+            return await request.body()
+    except (TimeoutError, ClientDisconnect):
+        raise Refused(408, f"expected the whole body within {READING} seconds") from None
+
+
+def _query(request: Request) -> str:
+    """Return the query string. Raises `Refused` if it is too long."""
+    if len(request.url.query) > ADDRESS:
+        raise Refused(414, f"expected at most {ADDRESS:,} bytes of an address")
+    return request.url.query
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that is refused, by us or by Starlette's routes."""
+    headers = {}
+    if isinstance(error, HTTPException) and error.status_code == 404:
+        known = ", ".join(route.path for route in request.app.routes)
+        error = Refused(404, f"no such address; there are {known}")
+    elif isinstance(error, HTTPException) and request.method in HTTPMethod.__members__:
+        allowed = sorted(error.headers["Allow"].split(", "))
+        headers["Allow"] = ", ".join(allowed)
+        error = Refused(405, f"expected {allowed[0]}, found {request.method}")
+    elif isinstance(error, HTTPException):
+        error = Refused(501, f"Unsupported method ({request.method!r})")
+    if error.status not in (408, 411):
+        await _discard(request)
+    return _finished(request.method, request.url.path, error.response(headers))
+
+
+async def _discard(request: Request) -> None:
+    """Read a body that is refused: to the sender of an unread one the answer is lost."""
+    left = DISCARDED
+    with suppress(ClientDisconnect, TimeoutError):
+        async with asyncio.timeout(READING):
+            async for part in request.stream():
+                left -= len(part)
+                if left < 0:
+                    break
+
+
+def _finished(method: str, path: str, response: Response) -> Response:
+    """Add the headers of every answer, and log its status without what was asked."""
+    response.headers.update(HEADERS)
+    response.headers.setdefault("Content-Security-Policy", NOTHING)
+    log.info("%s %s %s", method, path[:100], response.status_code)
+    return response
 
 
 def _names_loopback(host: str) -> bool:
@@ -305,8 +452,8 @@ def _names_loopback(host: str) -> bool:
         return False
 
 
-def page_of(service: Service) -> tuple[bytes, str]:
-    """Return the page, and the policy that lets its own script and style run, and no others."""
+def page_of(service: Service) -> Response:
+    """Return the page, with the policy that lets its own script and style run, and no others."""
     page = files("ems.use").joinpath("page.html").read_text(encoding="utf-8")
     index = service.index
     about = f"No text to search in: start ems serve with --index TEXT. Model: {service.name}."
@@ -319,7 +466,8 @@ def page_of(service: Service) -> tuple[bytes, str]:
     own = {kind: _hashes(kind, page) for kind in ("script", "style")}
     rules = [f"{kind}-src {hashes}" for kind, hashes in own.items()]
     others = "img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'"
-    return page.encode(), "; ".join([NOTHING, *rules, others])
+    policy = "; ".join([NOTHING, *rules, others])
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
 def _hashes(element: str, page: str) -> str:
