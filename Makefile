@@ -97,7 +97,7 @@ lock: setup
 	python -m pip install --quiet uv
 	uv lock --quiet
 	{ sed -n '/^#/p;/^[^#]/q' envs/requirements.lock; uv export --quiet --frozen --no-hashes --no-emit-project \
-	  --no-annotate --no-header --all-extras --no-extra bench --no-extra mteb --no-extra trackers $$(sed -nE 's/^name = "((nvidia|cuda|triton).*)"/--no-emit-package \1/p' uv.lock); \
+	  --no-annotate --no-header --all-extras --no-extra bench --no-extra mteb $$(sed -nE 's/^name = "((nvidia|cuda|triton).*)"/--no-emit-package \1/p' uv.lock); \
 	} > envs/requirements.lock.new
 	mv envs/requirements.lock.new envs/requirements.lock
 	rm uv.lock

@@ -122,7 +122,6 @@ table vocabulary {x} --sources reports/vocabulary.json --out tables/vocabulary.t
 table models {x} --sources reports/decontamination.json --out tables/models.tex
 select {x} --sources tables/tatoeba.tex tables/tatoeba.csv --out selected
 metrics --scores scores/ems/tatoeba.json --losses models/ems/losses.jsonl --out metrics
-follow --sink dvclive --losses models/ems/losses.jsonl --out live
 figure learning {x} --sources models/ems/losses.jsonl --out figures/learning.svg
 costs {x} --folder costs --out tables/costs.tex
 timed learning {x} --sources models/ems/losses.jsonl --times costs/train/ems.times.jsonl --out

@@ -229,7 +229,6 @@ def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_p
 
 
 WRITTEN = [(name, flag) for name in READERS for flag in ("out", "log", "costs")]
-WRITTEN.remove(("follow", "out"))  # makes folders of its own in it
 
 
 @pytest.mark.parametrize(("command", "flag"), WRITTEN)

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from ems.base.errors import EmsError
 from ems.base.outputs import Writes
@@ -64,18 +64,6 @@ def metrics(
 
     write_metrics(scores, losses, out)
     common.log.info("%s: %s score files, %s loss logs", out, len(scores), len(losses))
-
-
-def follow(
-    sink: Annotated[Literal["dvclive", "trackio", "wandb"], "tracker to send the rows to"],
-    losses: Annotated[Path, "losses.jsonl of a model, which may not be there yet with --state"],
-    state: Annotated[Path | None, "state folder of a training that runs"] = None,
-    out: Annotated[Path, "where dvclive writes", Writes("folder")] = Path("results/dvclive"),
-) -> None:
-    """Send the loss log of a training to a tracker of experiments."""
-    from ems.tables.follow import follow as send
-
-    common.log.info("%s: %s rows to %s", losses, send(sink, losses, state, out), sink)
 
 
 def figure(
