@@ -2,8 +2,8 @@
 
     from ems import Encoder, mine, score
 
-These names load when they are first used (`ems.use`); they need torch, numpy, safetensors and
-sentencepiece. The command line is there at once.
+These names load when they are first used (`ems.use`); they need torch, numpy, safetensors,
+sentencepiece and pydantic. The command line is there at once.
 """
 
 import os

@@ -41,7 +41,7 @@ from ems.workflow.plan import (
     plans_jobs,
     segments_elsewhere,
 )
-from ems.config.settings import CODE, LABEL, NAME
+from ems.base.schema import CODE, LABEL, NAME
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, captions, made_of, outputs_of, scores, times_of
 from ems.train import AFRESH

@@ -9,9 +9,9 @@ from experiments_made import MINIMAL, Settings, changed, edited
 from mirror_made import write_flores, write_lines
 from results_made import hits
 
+from ems.base.schema import plain
 from ems.benchmarks.xsim.score import errors_of
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
-from ems.config.settings import plain
 
 # --- by hand
 

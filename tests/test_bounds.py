@@ -9,9 +9,9 @@ from experiments_made import MINIMAL, Settings, changed, edited, ends, parts_of
 from jsonschema import Draft202012Validator as Validator
 
 from ems.base.errors import EmsError
+from ems.base.schema import checked
 from ems.config.file import experiment_model
 from ems.config.page.schema import experiment_schema, site_schema
-from ems.config.settings import checked
 
 SCHEMAS = {"experiment": experiment_schema(), "site": site_schema()}
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")

@@ -9,8 +9,8 @@ from conftest import ROOT
 from experiments_made import GONE, REAL, SHIPPED, SITE, Settings, edited, shipped
 
 from ems.base.errors import EmsError
+from ems.base.schema import merge, plain
 from ems.config.load import load_site
-from ems.config.settings import merge, plain
 from ems.corpora.catalogue import check_corpora
 
 

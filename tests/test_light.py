@@ -1,4 +1,4 @@
-"""Laws of the light installation: a trained model is used with four packages and no other one."""
+"""Laws of the light installation: a trained model is used with five packages and no other one."""
 
 import json
 import os
@@ -22,10 +22,10 @@ from ems.config.model import EncoderSettings
 from ems.model.encode import SentenceEncoder
 from ems.text.normalise import without_format
 
-LIGHT = {"numpy", "safetensors", "sentencepiece", "torch"}
+LIGHT = {"numpy", "pydantic", "safetensors", "sentencepiece", "torch"}
 SERVE = {"starlette", "uvicorn"}
-HEAVY = ["pydantic", "regex", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
-OURS = ["ems.config.experiment", "ems.config.settings", "ems.train", "ems.benchmarks"]
+HEAVY = ["regex", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
+OURS = ["ems.config.experiment", "ems.train", "ems.benchmarks"]
 LINES = ["Kalo mi\u00ad ne.", "Ne ru so.", "\u200bmi"]
 PROGRAM = f"""
 import sys
@@ -50,11 +50,11 @@ def model(tmp_path_factory):
     return folder
 
 
-def test_the_light_package_asks_for_four_packages():
+def test_the_light_package_asks_for_five_packages():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {Requirement(each).name for each in project["dependencies"]} == LIGHT
     pipeline = {Requirement(each).name for each in project["optional-dependencies"]["pipeline"]}
-    assert {"pydantic", "regex", "snakemake", "dvc"} <= pipeline
+    assert {"regex", "snakemake", "dvc"} <= pipeline
 
 
 def test_using_a_model_imports_nothing_of_the_pipeline(model, tmp_path):

@@ -9,8 +9,8 @@ from experiments_made import shipped
 from mirror_made import translations, write_opus, write_tatoeba
 from train_made import LANGUAGES, MODEL, Toy
 
+from ems.base.schema import plain
 from ems.bench.evaluate import evaluate
-from ems.config.settings import plain
 from ems.config.yaml12 import load_yaml
 from ems.model.encode import SentenceEncoder
 from ems.shards.reader import PairStore

@@ -8,7 +8,7 @@ from papers_made import read
 from scores_made import write_accuracies
 from tables_made import csv_rows
 
-from ems.config.settings import plain
+from ems.base.schema import plain
 from ems.config.yaml12 import load_yaml
 from ems.tables.registry import Request, figures_of, made_of, tables_of
 

@@ -8,9 +8,9 @@ from conftest import Project
 from experiments_made import REAL, SITE, Settings, edited, parts_of
 
 from ems.base.errors import EmsError
+from ems.base.schema import checked
 from ems.config.file import experiment_model
 from ems.config.page.schema import experiment_schema, site_schema
-from ems.config.settings import checked
 from ems.config.site import site_model
 
 EVIL = ["..", ".", ".a", "-x", "_a", "a/b", "../../x", "/a", "a b", "a;b", "$(touch pwned)"]

@@ -13,9 +13,9 @@ from train_made import rows
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_files
+from ems.base.schema import with_fields
 from ems.config.file import experiment_model, overrides_model
 from ems.config.objectives import Objectives, Weighted, objectives_model
-from ems.config.settings import with_fields
 from ems.config.systems import trained_model
 from ems.model import objectives
 from ems.model.objectives.system import System, load_objective, load_objectives

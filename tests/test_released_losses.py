@@ -27,8 +27,8 @@ from released_made import (
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
+from ems.base.schema import plain
 from ems.commands.cli import main
-from ems.config.settings import plain
 from ems.model.encode import MODEL
 from ems.model.objectives.masking import Masker, Pieces
 from ems.shards.index import shards_in

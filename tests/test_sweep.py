@@ -7,9 +7,9 @@ from experiments_made import MINIMAL, SHIPPED, Settings, changed, edited, shippe
 from tables_made import csv_rows, tex_line, write_lines
 
 from ems.base.errors import EmsError
+from ems.base.schema import plain
 from ems.config.model import EncoderSettings
 from ems.config.objectives import Objectives
-from ems.config.settings import plain
 from ems.config.stages import stage_hash
 from ems.config.sweep import written
 from ems.config.train import TrainSettings

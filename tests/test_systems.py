@@ -6,7 +6,7 @@ import torch
 from conftest import ROOT
 from experiments_made import shipped
 
-from ems.config.settings import plain
+from ems.base.schema import plain
 from ems.config.yaml12 import load_yaml
 from ems.model.objectives.batch import DeviceBatch
 from ems.model.objectives.system import System

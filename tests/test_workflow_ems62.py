@@ -18,8 +18,8 @@ from ems62_made import PAIRS, sentences, write_evalsets
 from experiments_made import shipped
 from mirror_made import cut_languages, write_mined, write_zip
 
+from ems.base.schema import plain
 from ems.config.languages import load_languages, load_tatoeba_codes
-from ems.config.settings import plain
 from ems.corpora.evalsets.sets import units_of
 from ems.corpora.sizes import pair_sizes
 

@@ -10,8 +10,8 @@ from experiments_made import Settings
 from mirror_made import write_opus, zipped
 from results_made import counts, hits
 
+from ems.base.schema import plain
 from ems.benchmarks.families.retrieval import draw
-from ems.config.settings import plain
 
 CORPUS = {"paracrawl": ("ParaCrawl", "v5"), "europarlxsr": ("Europarl", "v7")}
 SIDES = ("ParaCrawl.de-en.de", "ParaCrawl.de-en.en")  # the members of an archive

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.shapes import Shape, misfit
+from ems.base.shapes import misfit
 
 # of a model folder, beside its model.json; the heads are for training alone
 ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
@@ -274,19 +274,29 @@ def parse_json(text: str) -> Any:
         raise json.JSONDecodeError(str(error), text, 0) from None
 
 
-def read_json(path: Path, shape: Shape) -> Any:
-    """Return the content of a JSON file. Raises `Damaged` if it is missing, is not JSON, or does
-    not have the shape (`ems.base.shapes`).
+def read_json(path: Path, of: Any, name: str = "*") -> Any:
+    """Return the content of a JSON file as a value of a type: a `Record`, `dict[str, Text]`, ...
+
+    Raises `Damaged` if it is missing, is not JSON, or does not fit. `name` is a pattern for the
+    name of such files: one of another name that does not fit is another file, not a damaged one.
     """
-    name = shape.get("title", "*")
+    from ems.base.schema import fitting
+
+    if isinstance(of, dict):
+        name = of.get("title", name)
     text = _read_text(path, name)
     try:
         value = parse_json(text)
     except ValueError as error:
         raise Damaged(path, f"not valid JSON ({error})", name) from None
-    if problem := misfit(value, shape):
-        raise Damaged(path, problem, name)
-    return value
+    if isinstance(of, dict):
+        if problem := misfit(value, of):
+            raise Damaged(path, problem, name)
+        return value
+    try:
+        return fitting(of, value)
+    except ValueError as error:
+        raise Damaged(path, str(error), name) from None
 
 
 def _read_text(path: Path, name: str = "*") -> str:

@@ -7,8 +7,8 @@ The source of a stage is everything that its package imports within `ems` and wi
 `extensions/`, and data files (DATA). What is hashed is what the source does: the set of top-level
 statements of all its files, without comments, docstrings, blank lines and imports of `ems`. So
 prose can be mended, and code can move between the files of a stage, without training a model again.
-Left out are NEUTRAL modules, which only word messages, and settings (`ems.config`): they count by
-their values, which the hash of a stage's settings has.
+Left out are NEUTRAL modules, which only check and word messages, and settings (`ems.config`): they
+count by their values, which the hash of a stage's settings has.
 
 The text is scanned by regular expressions, not parsed: Snakemake asks for this at each start, in
 each job of a cluster too, and parsing would take ten times as long. A test compares the two.
@@ -24,7 +24,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NEUTRAL = {"ems.base.errors", "ems.base.progress"}
+NEUTRAL = {f"ems.base.{name}" for name in ("errors", "progress", "schema")}
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
 DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex"}  # data files that travel with the package

@@ -19,10 +19,10 @@ import numpy as np
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json, write_text
+from ems.base.schema import Settings, plain
 from ems.base.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
 from ems.bench.hits import interval, packed, unpacked
 from ems.config.languages import UNSEEN
-from ems.config.settings import Settings, plain
 
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")

@@ -13,12 +13,12 @@ import numpy as np
 import ems
 from ems.base.errors import EmsError
 from ems.base.provenance import DIGITS, digest
+from ems.base.schema import Settings
 from ems.bench.retrieval import normalised
 from ems.config.benchmarks import protocol_of
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
 from ems.config.plugins import benchmark, sets_of
 from ems.config.record import Benchmark
-from ems.config.settings import Settings
 from ems.config.stages import stage_hash
 from ems.corpora.content import check_file
 from ems.corpora.evalsets.lines import MISSING

@@ -83,7 +83,7 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
 def _check_form(flag: Flag, value: Any) -> None:
     """Raise `EmsError` for a name that is no part of a path, or a suffix that does not fit."""
     if Mark.NAME in flag.notes:
-        from ems.config.settings import check_name
+        from ems.base.schema import check_name
 
         check_name(flag.label, value)
     elif writes := flag.note(Writes):

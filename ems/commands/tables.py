@@ -27,7 +27,7 @@ def table(
     if not experiments:
         _make("table", table, experiment, expect, sources, out)
         return
-    from ems.config.settings import check_name
+    from ems.base.schema import check_name
     from ems.tables.together import write_together
 
     if experiment or sources or expect:

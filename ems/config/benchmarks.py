@@ -7,10 +7,10 @@ languages counts only those that a system is trained on, so it needs two.
 from collections.abc import Collection
 
 from ems.base.errors import EmsError
+from ems.base.schema import Settings
 from ems.config.experiment import UNSEEN, Experiment
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
-from ems.config.settings import Settings
 
 
 def protocol_of(experiment: Experiment, benchmark: str) -> Settings | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, SUMS, sha256_file
-from ems.config.settings import Json
+from ems.base.schema import Json
 from ems.config.text import CleanSettings
 
 DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, as SUMS of an exported one

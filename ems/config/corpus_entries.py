@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.config.settings import (
+from ems.base.schema import (
     UNIQUE,
     Code,
     CodeOrNone,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ems.config.settings import Json, Place, Settings, ShortName, by_type, listing
+from ems.base.schema import Json, Place, Settings, ShortName, by_type, listing
 
 
 class EvalsetEntry(Settings):

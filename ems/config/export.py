@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from ems.config.settings import Settings, listing
+from ems.base.schema import Settings, listing
 
 
 class ExportSettings(Settings):

@@ -6,16 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WrapValidator
 from pydantic_core import PydanticCustomError
 
-from ems.config.corpus_entries import CorpusEntry, MultiwaySettings, Split
-from ems.config.evalsets import EvalsetEntry
-from ems.config.export import ExportSettings
-from ems.config.model import EncoderSettings
-from ems.config.ngrams import NgramSettings
-from ems.config.objectives import Objectives, objectives_model
-from ems.config.plugins import benchmarks, has
-from ems.config.probes import DocumentSettings
-from ems.config.record import Benchmark
-from ems.config.settings import (
+from ems.base.schema import (
     CodeOrNone,
     Name,
     OwnCode,
@@ -28,6 +19,15 @@ from ems.config.settings import (
     text_or,
     with_fields,
 )
+from ems.config.corpus_entries import CorpusEntry, MultiwaySettings, Split
+from ems.config.evalsets import EvalsetEntry
+from ems.config.export import ExportSettings
+from ems.config.model import EncoderSettings
+from ems.config.ngrams import NgramSettings
+from ems.config.objectives import Objectives, objectives_model
+from ems.config.plugins import benchmarks, has
+from ems.config.probes import DocumentSettings
+from ems.config.record import Benchmark
 from ems.config.tables import TablesSettings
 from ems.config.text import (
     CleanSettings,

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.schema import Json, checked, merge, plain
 from ems.config.experiment import Experiment
 from ems.config.file import experiment_model
 from ems.config.resolve import build
-from ems.config.settings import Json, checked, merge, plain
 from ems.config.site import Site, site_model
 from ems.config.yaml12 import load_yaml
 

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
+from ems.base.schema import Dropout, Settings, number
 from ems.base.sizes import Sizes
-from ems.config.settings import Dropout, Settings, number
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
 Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0

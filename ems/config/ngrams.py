@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.config.settings import Settings, number
+from ems.base.schema import Settings, number
 
 Length = Annotated[int, Field(ge=1, le=16)]  # in letters; few words are longer
 

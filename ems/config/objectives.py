@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
+from ems.base.schema import Settings, Steps, by_type, listing, number, with_fields
 from ems.config.model import WIDEST, EncoderSettings, HeadSettings, WidthOrNone
-from ems.config.settings import Settings, Steps, by_type, listing, number, with_fields
 
 if TYPE_CHECKING:
     from ems.config.train import TrainSettings

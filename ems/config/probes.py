@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ems.config.settings import Decay, Dropout, Rate, Seed, Settings, listing
+from ems.base.schema import Decay, Dropout, Rate, Seed, Settings, listing
 
 Neighbours = Annotated[int, Field(ge=1, le=100)]  # LASER has 4, CSLS 10
 Queries = Annotated[int, Field(ge=1, le=100_000)]  # with 4,096 candidates at a time 8 GB of scores

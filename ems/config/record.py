@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ems.config.settings import Settings
+from ems.base.schema import Settings
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.schema import plain
 from ems.config.benchmarks import check_sets, check_systems
 from ems.config.codes import by_code, known_codes
 from ems.config.corpora import (
@@ -28,7 +29,6 @@ from ems.config.languages import Language, load_languages, load_tatoeba_codes
 from ems.config.objectives import check_learnable
 from ems.config.plugins import benchmark, benchmarks, has
 from ems.config.probes import DrawnProtocol
-from ems.config.settings import plain
 from ems.config.studies import check_studies
 from ems.config.sweep import swept
 from ems.config.systems import (

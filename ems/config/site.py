@@ -4,10 +4,10 @@ from functools import cache
 
 from pydantic import Field, create_model
 
+from ems.base.schema import Name, Place, Settings, text, with_fields
 from ems.config.corpus_entries import DownloadSettings
 from ems.config.file import Sources
 from ems.config.plugins import benchmarks
-from ems.config.settings import Name, Place, Settings, text, with_fields
 
 OPUS = "https://object.pouta.csc.fi"
 WIKIMATRIX = "https://dl.fbaipublicfiles.com/laser"

@@ -7,12 +7,12 @@ file says something else now.
 from dataclasses import asdict
 
 from ems.base.provenance import digest
+from ems.base.schema import Json, plain
 from ems.config.benchmarks import protocol_of
 from ems.config.cleaning import filter_contents
 from ems.config.experiment import Experiment
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
-from ems.config.settings import Json, plain
 from ems.config.systems import LOCATED, Trained
 
 

@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.schema import Json, Settings, checked, is_section
 from ems.config.file import SweepEntry, overrides_model
-from ems.config.settings import Json, Settings, checked, is_section
 from ems.config.systems import SystemSettings
 
 CHOSEN = "chosen"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ems.config.settings import Settings, by_type, listing, text
+from ems.base.schema import Settings, by_type, listing, text
 
 Printed = Literal[
     "LASER",

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.config.settings import Name, Place, Settings, SomeLanguages, by_type, listing, number
+from ems.base.schema import Name, Place, Settings, SomeLanguages, by_type, listing, number
 
 CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
 BYTES = 256  # pieces of `byte_fallback`

@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
+from ems.base.schema import Decay, Interval, Name, Rate, Seed, Settings, Steps, number
 from ems.config.objectives import Pairs
-from ems.config.settings import Decay, Interval, Name, Rate, Seed, Settings, Steps, number
 
 
 class TrainSettings(Settings):

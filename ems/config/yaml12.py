@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from ems.base.errors import EmsError
-from ems.config.settings import Json
+from ems.base.schema import Json
 
 MOST_BYTES = 1_000_000  # of a file: 30 times the largest here
 MOST_VALUES = 100_000  # of a file with its aliases written out: 30 times the largest here

@@ -8,12 +8,12 @@ corpora are listed: the others are small.
 
 from dataclasses import dataclass
 
+from ems.base.schema import Json
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment, other_language
 from ems.config.languages.opus import opus_files
 from ems.config.opus import pair_name
 from ems.config.plugins import benchmark
-from ems.config.settings import Json
 from ems.corpora.catalogue import licence_of
 from ems.corpora.split import span_of_part
 

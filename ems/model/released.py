@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from ems.base.errors import EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json
+from ems.base.schema import plain
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.objectives import ContrastiveSettings, Objectives, XtrSettings
-from ems.config.settings import plain
 from ems.config.train import TrainSettings
 from ems.model.encoder import Encoder
 from ems.model.exported import IN_LAYER, PROJECTIONS

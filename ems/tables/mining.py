@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ems.base.files import read_json
+from ems.base.schema import Json
 from ems.base.shapes import COUNT, PERCENT, mapping, named, record
-from ems.config.settings import Json
 from ems.tables.table import Value, one_block
 from ems.tables.write import write_table
 

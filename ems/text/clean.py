@@ -19,11 +19,11 @@ from ems.base.batches import BATCH, batched
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, write_json
 from ems.base.progress import Progress, log
+from ems.base.schema import plain
 from ems.base.shapes import COUNT, TEXT, mapping, named, record
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages.opus import opus_files
-from ems.config.settings import plain
 from ems.corpora.own import BAD, Bad
 from ems.corpora.rows import CorpusFile, count_rows, read_rows
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part

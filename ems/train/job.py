@@ -25,8 +25,8 @@ from ems.base.files import (
 )
 from ems.base.progress import log
 from ems.base.provenance import digest
+from ems.base.schema import Json
 from ems.config.experiment import Experiment
-from ems.config.settings import Json
 from ems.config.stages import stage_settings
 from ems.model.device import check_precision, choose_device, has_bfloat16
 from ems.model.letters import letters_of

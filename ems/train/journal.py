@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ems.base.errors import EmsError
 from ems.base.progress import Progress, log
-from ems.config.settings import plain
+from ems.base.schema import plain
 from ems.shards.reader import Batch
 from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoint, save_checkpoint

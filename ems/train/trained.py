@@ -7,8 +7,8 @@ from safetensors.torch import load_file
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
+from ems.base.schema import checked
 from ems.base.shapes import TEXT, listing, record
-from ems.config.settings import checked
 from ems.config.systems import trained_model
 from ems.model.device import choose_device
 from ems.model.encode import SentenceEncoder

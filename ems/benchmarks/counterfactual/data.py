@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.config.settings import Settings
+from ems.base.schema import Settings
 from ems.corpora.evalsets.documents import Document, Place
 from ems.corpora.evalsets.lines import numbered_lines, some
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ems.base.progress import Progress
+from ems.base.schema import plain
 from ems.bench.margin import Mined, mine
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.config.plugins import module
-from ems.config.settings import plain
 
 SCORED, CHOSEN_ON = "training", "sample"  # the gold of a third part, `test`, was never published
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
-from ems.config.settings import Settings
+from ems.base.schema import Settings
 from ems.corpora.evalsets.documents import Document, Place, parts
 from ems.corpora.evalsets.lines import numbered_lines, some
 

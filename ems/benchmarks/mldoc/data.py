@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.schema import Settings
 from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
-from ems.config.settings import Settings
 from ems.corpora.evalsets.documents import Document, Place, parts
 from ems.corpora.evalsets.lines import numbered_lines, some
 

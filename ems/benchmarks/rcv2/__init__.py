@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from ems.base.schema import Decay, Dropout, listing
 from ems.benchmarks.mldoc.languages import LANGUAGES
 from ems.config.papers import ZERO_SHOT
 from ems.config.probes import (
@@ -15,7 +16,6 @@ from ems.config.probes import (
     ProbeSettings,
 )
 from ems.config.record import Benchmark, Shown
-from ems.config.settings import Decay, Dropout, listing
 
 
 class Probe(ProbeSettings):

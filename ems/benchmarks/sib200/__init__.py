@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
+from ems.base.schema import OwnCode
 from ems.config.papers import ZERO_SHOT
 from ems.config.probes import ProbeSettings
 from ems.config.record import Benchmark, Shown
-from ems.config.settings import OwnCode
 
 
 class Probe(ProbeSettings):

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from ems.base.schema import Dropout
 from ems.config.papers import ZERO_SHOT
 from ems.config.probes import (
     BATCH,
@@ -18,7 +19,6 @@ from ems.config.probes import (
     ProbeSettings,
 )
 from ems.config.record import Benchmark, Shown, same
-from ems.config.settings import Dropout
 
 
 class Probe(ProbeSettings):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
-from ems.config.settings import Settings
+from ems.base.schema import Settings
 from ems.corpora.evalsets.lines import Columns, named_rows, numbered_lines, some
 
 SPLITS = ("dev", "test")

@@ -17,12 +17,12 @@ from dataclasses import replace
 import numpy as np
 
 from ems.base.progress import Progress
+from ems.base.schema import plain
 from ems.bench.margin import best_by_margin
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.benchmarks.flores200.score import read_translations
 from ems.benchmarks.xsimpp.data import Negative, read_negatives
-from ems.config.settings import plain
 
 MISALIGNED = "misaligned"
 UNTOLD = "untold"  # the kind of a made sentence whose kind is unknown

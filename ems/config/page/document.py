@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from decimal import Decimal
 
+from ems.base.schema import Json
 from ems.config.page.schema import experiment_schema, site_schema
-from ems.config.settings import Json
 
 OPENING = """# Settings
 

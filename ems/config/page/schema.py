@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from ems.base.schema import Json, Settings
 from ems.config.file import experiment_model
-from ems.config.settings import Json, Settings
 from ems.config.site import site_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

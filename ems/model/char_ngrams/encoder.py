@@ -15,8 +15,8 @@ from ems.base.batches import BATCH
 from ems.base.errors import Damaged
 from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
+from ems.base.schema import checked
 from ems.config.ngrams import NgramSettings
-from ems.config.settings import checked
 from ems.model.char_ngrams.features import PLACES, features, hashing
 from ems.model.char_ngrams.folder import DESCRIPTION, read_description
 

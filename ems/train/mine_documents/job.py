@@ -16,10 +16,10 @@ from ems.base.errors import EmsError
 from ems.base.files import VOCABULARY, state_of
 from ems.base.progress import log
 from ems.base.provenance import source_hash
+from ems.base.schema import Json, plain
 from ems.bench.csls import best_pairs
 from ems.bench.retrieval import normalised
 from ems.config.experiment import Experiment
-from ems.config.settings import Json, plain
 from ems.model.embed import embed_tokens
 from ems.model.encode import SentenceEncoder
 from ems.shards.documents import PAIR, DocumentStore, languages_of, write_mined

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from ems.base.schema import Json
 from ems.bench.csls import Pairs, best_pairs
-from ems.config.settings import Json
 from ems.shards.reader import PairStore
 
 HIDDEN = 1000  # translations of two languages, at most: as many as Tatoeba has of most

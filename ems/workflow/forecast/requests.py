@@ -18,8 +18,8 @@ from typing import Any
 from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.progress import log
+from ems.base.schema import Json
 from ems.base.shapes import COUNT, TEXT, listing, mapping, record
-from ems.config.settings import Json
 
 PROGRAM = Path("rules/ask.py")
 ASKED = listing(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import write_text
+from ems.base.schema import check_name
 from ems.config.languages.opus import opus_date
 from ems.config.load import load_experiment, load_site
-from ems.config.settings import check_name
 from ems.corpora.catalogue import check_corpora, licence_of
 from ems.workflow.downloads import aligned
 from ems.workflow.start.choice import Pair, Pick, choose

@@ -1,24 +1,39 @@
-"""What all settings are made of: a strict base class, shared types, and errors of one line.
+"""Declare and check settings and JSON files: strict base classes, shared types, one-line errors.
 
-Each package declares the settings that it reads in its module `settings`, light to import. Their
-values are in the hashes of the stages, so these modules are no part of a stage's source.
+`Settings` is a section of a file that a person writes: an unknown key is a mistake. `Record` is a
+file, or a part of one, that the pipeline writes: it names only the keys that are read. What both
+let pass they leave as it is, so this module is no part of a stage's source (`ems.base.provenance`).
 """
 
 import difflib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
+from functools import cache
 from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from annotated_types import MinLen
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
     Field,
+    StringConstraints,
     Tag,
+    TypeAdapter,
     ValidationError,
     WrapValidator,
     create_model,
@@ -31,6 +46,20 @@ from ems.base.errors import EmsError
 Json = dict[str, Any]  # an object of a YAML or JSON file
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
+SHOWN = 80  # characters of a value in a message about a JSON file
+STRICT = ConfigDict(
+    strict=True,
+    frozen=True,
+    allow_inf_nan=False,
+    protected_namespaces=(),
+    defer_build=True,  # most are only parts of others
+)
+
+
+class Record(BaseModel):
+    """A JSON file of the pipeline, or a part of one: other keys may be there, and are ignored."""
+
+    model_config = STRICT
 
 
 class Settings(BaseModel):
@@ -41,14 +70,7 @@ class Settings(BaseModel):
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset()
-    model_config = ConfigDict(
-        strict=True,
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        protected_namespaces=(),
-        defer_build=True,  # most are only parts of others
-    )
+    model_config = STRICT | ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
@@ -191,6 +213,32 @@ def check_name(key: str, name: str) -> None:
         )
 
 
+# --- types of JSON files
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a value of a type should be, as a message says it."""
+
+    words: str
+
+
+def _below(name: str) -> str:
+    if not re.fullmatch(r"(?!/)(?!(.*/)?\.\.?(/|\Z))[^\\\x00-\x1f]+", name):
+        raise PydanticCustomError("outside", "outside of the folder")
+    return name
+
+
+Text = Annotated[str, StringConstraints(pattern=r"\S"), Expected("text")]
+Count = Annotated[int, Field(ge=0), Expected("a whole number of at least 0")]
+Some = Annotated[int, Field(ge=1), Expected("a count above 0")]
+Amount = Annotated[number(ge=0, le=1e15), Expected("a number of at least 0")]
+Percent = Annotated[number(ge=0, le=100), Expected("a percentage")]
+Number = number()
+# the name of a file below the folder of the JSON file, never outside of it
+Below = Annotated[str, AfterValidator(_below), Expected("the name of a file in this folder")]
+
+
 # --- values
 
 
@@ -254,10 +302,15 @@ _BEYOND = {
 }
 
 
+def _nearest(error: ValidationError) -> Any:
+    """Return the mistake nearest to the top of the file."""
+    errors = error.errors(include_url=False)
+    return min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
+
+
 def _explained(error: ValidationError) -> str:
     """Return the mistake nearest to the top of the file, in words."""
-    errors = error.errors(include_url=False)
-    first = min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
+    first = _nearest(error)
     name, value, context = first["type"], first["input"], first.get("ctx", {})
     path = _path(first["loc"]) + ([str(context["key"])] if "key" in context else [])
     key = ".".join(path)
@@ -302,3 +355,81 @@ def _quoted(words: str) -> list[str]:
 def _short(bound: float) -> float:
     """Return a bound as it is written: 0, not 0.0."""
     return int(bound) if abs(bound) < 1e16 and bound == int(bound) else bound
+
+
+# --- JSON files
+
+
+@cache
+def _adapter(of: Any) -> TypeAdapter[Any]:
+    model = isinstance(of, type) and issubclass(of, BaseModel)
+    return TypeAdapter(of) if model else TypeAdapter(of, config=STRICT)
+
+
+def fitting(of: Any, value: Any) -> Any:
+    """Return a JSON value as one of a type (a `Record`, `dict[str, Count]`, ...).
+
+    Raises `ValueError` that says what differs first: "expected text under `a.b`, found 3".
+    """
+    try:
+        return _adapter(of).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(_misfit(of, _nearest(error))) from None
+
+
+def _misfit(of: Any, error: Any) -> str:
+    place, value = list(error["loc"]), error["input"]
+    if error["type"] == "extra_forbidden":
+        return f"expected no `{place[-1]}`{_under(place[:-1])}"
+    if place[-1:] == ["[key]"]:
+        place = place[:-2]
+        wanted = get_args(_stripped(_type_at(of, place)))[0]
+    else:
+        wanted = _type_at(of, place)
+    found = "nothing" if error["type"] == "missing" else shown(value)
+    return f"expected {_expected(wanted)}{_under(place)}, found {found}"
+
+
+def _type_at(of: Any, place: Iterable[str | int]) -> Any:
+    """Return the type of the part of a value that the keys lead to."""
+    for key in place:
+        of = _stripped(of)
+        model = isinstance(of, type) and issubclass(of, BaseModel)
+        of = get_type_hints(of, include_extras=True)[key] if model else get_args(of)[-1]
+    return of
+
+
+def _stripped(of: Any) -> Any:
+    """Return a type without its annotations; `of` for `of | None`."""
+    while get_origin(of) is Annotated or type(None) in get_args(of):
+        of = next(each for each in get_args(of) if each is not type(None))
+    return of
+
+
+def _expected(of: Any) -> str:
+    notes = of.__metadata__ if get_origin(of) is Annotated else ()
+    for note in notes:
+        if isinstance(note, Expected):
+            return note.words
+    if type(None) in get_args(of):
+        return " or ".join(_expected(each) for each in get_args(of))
+    of = _stripped(of)
+    if get_origin(of) is Literal:
+        return " or ".join(map(str, get_args(of)))
+    words = _JSON_TYPES.get(get_origin(of) or of, "a JSON object")
+    return f"{words} that is not empty" if any(isinstance(n, MinLen) for n in notes) else words
+
+
+_JSON_TYPES = {list: "a list", str: "text", int: "a whole number", float: "a number"}
+_JSON_TYPES |= {bool: "true or false", type(None): "null"}
+
+
+def _under(place: Iterable[str | int]) -> str:
+    key = shown(".".join(map(str, place)))[1:-1]  # in one line, without the quotation marks
+    return f" under `{key}`" if key else ""
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: its first characters."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
