@@ -148,7 +148,7 @@ rule selected_table:
         table=one_of(SOURCES),
     params:
         experiment=EXPERIMENT.name,
-        code=source_of(["ems.tables.selected"]),
+        code=source_of(["ems.tables.table"]),
         out=folder_of_output,
     shell:
         "ems select --experiment {params.experiment:q} --sources {input:q} --out {params.out:q}"

@@ -220,7 +220,7 @@ ENTRIES = {
         *(module for name in tables() for module in table_modules(name)),
         *(module for name in figures() for module in figure_modules(name)),
     ],
-    "selected": ["ems.tables.selected"],
+    "selected": ["ems.tables.table"],
     "export": ["ems.export"],
 }
 

@@ -12,11 +12,10 @@ from ems.base.errors import EmsError
 from ems.base.files import write_text
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
 from ems.tables.costs import write_costs_table
-from ems.tables.latex import BETWEEN_BLOCKS, escape, pages, tabular
 from ems.tables.pdf import PACKAGES, ROWS, compile_pdf, main_tex
 from ems.tables.printed import load_models
 from ems.tables.registry import tables
-from ems.tables.table import Block, Table, make_frame
+from ems.tables.table import BETWEEN_BLOCKS, Block, Table, escape, pages, tabular
 
 NASTY = r'*[x] <LASER & 100% #1 {a_b} ~^\ $x$ |"'
 
@@ -64,9 +63,9 @@ def test_all_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, late
 def test_a_table_too_long_for_a_page_goes_on_between_its_blocks_and_loses_no_row(tmp_path, latex):
     """Four blocks of 28 rows, two to a page; the comments come first, the footnote last."""
     rows = [[f"row{at}", *(float(column) for column in range(8))] for at in range(28)]
-    frame = make_frame(["Model", *(f"c{column}" for column in range(8))], rows)
+    columns = ["Model", *(f"c{column}" for column in range(8))]
     blocks = [Block([f"c{at}", f"c{at + 1}"]) for at in range(0, 8, 2)]
-    table = Table(frame, blocks, dagger={(0, "c0")}, notes=["A note."], footnote="a dagger")
+    table = Table(columns, rows, blocks, dagger={(0, "c0")}, notes=["A note."], footnote="a dagger")
     written = tabular(table)
     parts = pages(written, ROWS)
     assert all(len(part.splitlines()) <= ROWS + 8 for part in parts)

@@ -48,7 +48,7 @@ def select(
     out: Annotated[Path, "folder of the selected experiment's", Writes("folder")],
 ) -> None:
     """Copy tables and figures, and write into them whose they are."""
-    from ems.tables.selected import write_selected
+    from ems.tables.table import write_selected
 
     write_selected(sources, out, experiment)
     common.log.info("%s of %s: %s files", out, experiment, len(sources))

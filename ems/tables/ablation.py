@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.config.plugins import joining, module
-from ems.tables.columns import labels_of, part_of
-from ems.tables.engine import Column, Declaration, Printed, write_sections
+from ems.tables.engine import Column, Declaration, Printed, labels_of, part_of, write_sections
 from ems.tables.losses import last_time
 from ems.tables.printed import load_ablation
 from ems.tables.scores import Families, Scores, read_scores

@@ -11,8 +11,17 @@ from functools import partial
 
 from ems.bench.scores import ENGLISH
 from ems.config.plugins import benchmark as record_of
-from ems.tables.columns import BEST, average, labels_of, span
-from ems.tables.engine import Column, Declaration, Models, Printed, headings
+from ems.tables.engine import (
+    BEST,
+    Column,
+    Declaration,
+    Models,
+    Printed,
+    average,
+    headings,
+    labels_of,
+    span,
+)
 from ems.tables.printed import (
     AVERAGE,
     in_table_one_order,

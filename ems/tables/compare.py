@@ -17,8 +17,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
 from ems.tables.changes import plot_changes
-from ems.tables.table import Table, Value, one_block, rounded
-from ems.tables.write import markdown, write_table
+from ems.tables.table import Table, Value, markdown, rounded, write_table
 
 SIGNIFICANT = 0.05
 MEAN = "mean"
@@ -214,7 +213,7 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
     heads = [f"p {way.replace('_', ' ')}".strip() for way in ways]
     lengths = [len(each.rows) for each in comparisons]
     significant = [any(value < SIGNIFICANT for value in row.p.values()) for _, row in listed]
-    return one_block(
+    return Table(
         ["Benchmark", "Language", *names, "Delta", "95 %", *heads],
         [[benchmark, *_cells(row, ways)] for benchmark, row in listed],
         bold={(at, "Delta") for at, is_bold in enumerate(significant) if is_bold},

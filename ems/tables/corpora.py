@@ -20,9 +20,8 @@ from ems.base.files import read_json
 from ems.base.shapes import COUNT, TEXT, listing, mapping, named, record
 from ems.config.experiment import MULTIWAY
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
-from ems.tables.table import Value, one_block
+from ems.tables.table import Table, Value, write_table
 from ems.tables.words import TABLES
-from ems.tables.write import write_table
 
 PIVOT = "en"
 EVALUATION = "evaluation"  # the reason under which decontamination counts its removals
@@ -175,7 +174,7 @@ def write_corpora_table(report: Path, out: Path) -> None:
     rows.append(["Total", *_counts(train), *_printed_totals(languages)])
     rows += [["Validation", *_counts(validation), None, None]] if validation else []
     columns = ["Language", "Read", "Decontaminated", "Other removals", "Kept"]
-    table = one_block(
+    table = Table(
         [*columns, "LASER (printed)", "EMS (printed)"],
         rows,
         rules={len(languages), len(languages) + 1},
@@ -276,7 +275,7 @@ def write_decontamination_table(report: Path, out: Path) -> None:
         notes.append(f"A name such as NTREX{PART}train is a part of the corpus before the {PART}.")
     columns = ["Corpus", "Role", "Benchmark", "Read", "English side", "Other side", "Pairs"]
     once, text = {"Corpus", "Role", "Read"}, {"Role", "Benchmark"}
-    write_table(one_block(columns, rows, rules=rules, text=text, once=once, notes=notes), out)
+    write_table(Table(columns, rows, rules=rules, text=text, once=once, notes=notes), out)
 
 
 def _sentences(entries: list[Entry], benchmark: str) -> list[Value]:
@@ -303,7 +302,7 @@ def write_filters_table(report: Path, out: Path) -> None:
     groups = data.by_corpus()
     rows = [[corpus, role, *_removals(of, reasons)] for corpus, role, of in groups]
     rows.append(["Total", "", *_removals(data.entries, reasons)])
-    table = one_block(
+    table = Table(
         ["Corpus", "Role", "Read", *(REASONS.get(reason, reason) for reason in reasons), "Kept"],
         rows,
         rules={len(groups)},

@@ -13,8 +13,7 @@ from pathlib import Path
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.shapes import AMOUNT, TEXT, record
-from ems.tables.table import Value, one_block
-from ems.tables.write import write_table
+from ems.tables.table import Table, Value, write_table
 
 STAGES = (
     *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "wikipedia", "evalkeys"),
@@ -80,7 +79,7 @@ def write_costs_table(
             "had once and has no longer."
         )
     columns = ["Stage", "Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
-    write_table(one_block(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
+    write_table(Table(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
 
 
 def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:

@@ -5,29 +5,32 @@ and what the note says. A mean over several labels is shown only for a system th
 the papers leave a dash for models that lack a language; otherwise it would compare unlike things.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple
 
 from ems.base.errors import EmsError
-from ems.bench.scores import ScoreFile
+from ems.bench.scores import ENGLISH, Score, ScoreFile
+from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Label, Scores, read_scores
 from ems.tables.table import (
     PRINTED,
+    UPPER_BOUND,
     UPPER_BOUND_NOTE,
     Block,
     Table,
     balanced_blocks,
-    best_places,
-    make_frame,
-    upper_bounds,
+    best_rows,
+    write_table,
 )
-from ems.tables.write import write_table
 
 Values = Mapping[str, float | None]  # label of scores, or heading of a column -> value
 Models = Mapping[str, Values]  # model -> the paper's column -> value
+Order = Callable[[set[str]], list[str]]
+BEST = "Bold: best of our systems."
+BOTH_WAYS = "P@1 in percent, mean of both directions"
 
 
 @dataclass(frozen=True)
@@ -177,43 +180,47 @@ def write_sections(
     """
     systems = [system for section in sections.values() for system in section]
     columns = table.columns(systems)
-    rows, groups = _our_rows(table, sections, columns)
-    theirs, notes = _printed_rows(table.printed, printed, systems[0], columns)
-    every, models = [*rows, *theirs], [row.label.removesuffix(PRINTED) for row in theirs]
-    labels = [row.label for row in every]
+    ours, groups = _our_rows(table, sections, columns)
+    theirs, printed_notes = _printed_rows(table.printed, printed, systems[0], columns)
+    rows, models = [*ours, *theirs], [row.label.removesuffix(PRINTED) for row in theirs]
+    labels = [row.label for row in rows]
     if len(set(labels)) < len(labels):
         raise EmsError(
             f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
         )
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
-    cells = [[row.label, *map(row.values.get, names)] for row in every]
-    frame = make_frame([table.heading, *names], cells)
-    daggers = {(at, name) for at, row in enumerate(every) for name in row.daggers}
-    italic = upper_bounds(frame)
+    italic = {at for at, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
     lowest = not systems[0].file.higher_is_better
     compared = groups if table.decimals == 1 else []  # a cosine is not
-    ranked = {column.heading for column in columns if column.ranked}
-    ranked = frame[[table.heading, *(name for name in names if name in ranked)]]
-    best = {place for group in compared for place in best_places(ranked, group, lowest)}
     classes = table.printed.classes().values() if table.printed and models else ()
+    daggers = {(at, name) for at, row in enumerate(rows) for name in row.daggers}
     notes = [
         *table.about(systems),
         *_joined_notes(systems, families or {}),
         *_missing_notes(systems, columns),
         *table.more_notes(columns, models),
-        *notes,
+        *printed_notes,
         *([UPPER_BOUND_NOTE] if italic else []),
     ]
     made = Table(
-        frame,
+        [table.heading, *names],
+        [[row.label, *map(row.values.get, names)] for row in rows],
         blocks,
-        bold=best,
+        bold={
+            (at, column.heading)
+            for group in compared
+            for column in columns
+            if column.ranked
+            for at in best_rows(
+                {at: rows[at].values[column.heading] for at in group if at not in italic}, lowest
+            )
+        },
         dagger=daggers,
         rules={
-            len(rows),
+            len(ours),
             *(numbers[0] for numbers in groups[1:]),
-            *(len(rows) + min(map(models.index, of)) for of in classes),
+            *(len(ours) + min(map(models.index, of)) for of in classes),
         },
         italic=italic,
         notes=list(dict.fromkeys(notes)),
@@ -232,6 +239,54 @@ def mean(values: Values, members: Sequence[str]) -> float | None:
     """Return the mean over `members`; None when there are none or one has no value."""
     present = [value for name in members if (value := values.get(name)) is not None]
     return sum(present) / len(present) if present and len(present) == len(members) else None
+
+
+# --- columns and words that tables share
+
+
+def labels_of(systems: Iterable[Scores]) -> set[str]:
+    """Return all labels that some systems have scores of."""
+    return {label for system in systems for label in system.values}
+
+
+def one_each(systems: Sequence[Scores], order: Order, models: Models | None = None) -> list[Column]:
+    """Return a column for each label, and their mean."""
+    labels = order(labels_of(systems))
+    return [*(Column(label, [label], label) for label in labels), average(labels, models)]
+
+
+def average(labels: Sequence[str], models: Models | None = None) -> Column:
+    """Return the mean over labels; a part of the paper's where its rows have others."""
+    printed = {name for values in (models or {}).values() for name in values}
+    part = bool(models) and set(labels) != printed - {AVERAGE, f"{ENGLISH}-{ENGLISH}"}
+    return Column(AVERAGE, labels, AVERAGE, part)
+
+
+def part_of(heading: str, paper: Sequence[str], scored: Container[str]) -> Column:
+    """Return the mean over those members of a paper's column that were scored, n/m where some were
+    not.
+    """
+    members = [name for name in paper if name in scored]
+    if len(members) == len(paper):
+        return Column(heading, members, heading)
+    name = heading.partition(" (")[0].removesuffix(" Avg.")
+    return Column(f"{name} {len(members)}/{len(paper)}", members, heading, part=True)
+
+
+def span(numbers: Iterable[int]) -> str:
+    """Return the range of some numbers: "1,000", or "99 to 1,000"."""
+    numbers = set(numbers)
+    return " to ".join(f"{end:,}" for end in sorted({min(numbers), max(numbers)}))
+
+
+def counted(systems: Iterable[Scores]) -> str:
+    """Return the range of the numbers of sentences."""
+    return span(count for system in systems for count in system.counts.values())
+
+
+def language_direction(file: ScoreFile, row: Score) -> str:
+    """Return a direction between languages of the experiment: "de-fr"."""
+    return f"{file.languages[row.source]}-{file.languages[row.target]}"
 
 
 # --- our rows

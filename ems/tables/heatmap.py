@@ -8,7 +8,6 @@ import numpy as np
 
 from ems.config.record import Benchmark
 from ems.tables.canvas import make_figure, save, settings
-from ems.tables.columns import direction
 from ems.tables.printed import in_table_one_order
 from ems.tables.scores import Scores
 
@@ -23,7 +22,7 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
     Writes .svg and .png beside `out`. A direction that was not scored stays white.
     """
     codes = in_table_one_order({code for name in system.values for code in name.split("-")})
-    grid = np.array([[system.values.get(direction(q, c), np.nan) for c in codes] for q in codes])
+    grid = np.array([[system.values.get(f"{q}-{c}", np.nan) for c in codes] for q in codes])
     size = max(LEAST, FIELD * len(codes)) + MARGIN
     with settings():
         figure = make_figure(size, size - MARGIN / 3)

@@ -11,8 +11,7 @@ from pathlib import Path
 from ems.base.files import read_json
 from ems.base.schema import Json
 from ems.base.shapes import COUNT, PERCENT, mapping, named, record
-from ems.tables.table import Value, one_block
-from ems.tables.write import write_table
+from ems.tables.table import Table, Value, write_table
 
 KNOWN = record({"known": COUNT, "right": COUNT, "chance": PERCENT})
 NUMBER = {"type": "number", "description": "a number"}
@@ -54,7 +53,7 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
     columns = [*COLUMNS, *TRUTH] if known else COLUMNS
     notes = [NOTE, TRUTH_NOTE] if known else [NOTE]
     rows = [row[: len(columns)] for row in rows]
-    write_table(one_block(columns, rows, notes=notes), out)
+    write_table(Table(columns, rows, notes=notes), out)
 
 
 def _row(name: str, manifest: Json) -> list[Value]:

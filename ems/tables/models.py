@@ -16,9 +16,8 @@ from ems.base.files import ENCODER, HEADS, read_json
 from ems.base.shapes import TEXT, listing, named, record
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.printed import load_printed_models
-from ems.tables.table import PRINTED, Value, one_block
+from ems.tables.table import PRINTED, Table, Value, write_table
 from ems.tables.words import TABLES
-from ems.tables.write import write_table
 
 COLUMNS = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
 INPUT_EMBEDDING = "tokens.weight"
@@ -48,7 +47,7 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
     ]
     notes += [f"Rows marked printed: {TABLES['models'].paper}."] if beside else []
     text = {"Archit."}
-    table = one_block(COLUMNS, [*rows, *beside], rules={len(rows)}, text=text, notes=notes)
+    table = Table(COLUMNS, [*rows, *beside], rules={len(rows)}, text=text, notes=notes)
     write_table(table, out)
 
 

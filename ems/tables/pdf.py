@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, reading_text, write_text
-from ems.tables.latex import escape, pages
+from ems.tables.table import escape, pages
 
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
 TIMEOUT = 300  # seconds

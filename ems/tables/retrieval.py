@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ems.bench.scores import ScoreFile
 from ems.config.plugins import benchmark as record_of
-from ems.tables.columns import BEST
-from ems.tables.engine import Column, Declaration, Models, Printed
+from ems.tables.engine import BEST, Column, Declaration, Models, Printed
 from ems.tables.scores import Label, Scores
 
 MARGINS = {

@@ -21,9 +21,8 @@ from ems.config.plugins import module
 from ems.config.studies import StudyRow, study_rows
 from ems.config.tables import MEAN, StudySettings
 from ems.tables.accuracy import MAJORITY
-from ems.tables.columns import BEST, direction, labels_of
 from ems.tables.corpora import read_report
-from ems.tables.engine import Column, Printed, write_sections
+from ems.tables.engine import BEST, Column, Printed, labels_of, write_sections
 from ems.tables.facts import HEADINGS, NOTES, cost_of, fact_of
 from ems.tables.printed import load_study, paper_of_study
 from ems.tables.scores import Scores, read_scores
@@ -131,7 +130,7 @@ def _read_benchmark(
 def _label(file: ScoreFile, row: Score) -> str:
     """Return "tatoeba fr-en": the benchmark, the languages of a row, and its split."""
     names = [file.languages.get(side, ENGLISH) for side in (row.source, row.target)]
-    return f"{file.benchmark} {direction(*names)} {row.split}".strip()
+    return f"{file.benchmark} {'-'.join(names)} {row.split}".strip()
 
 
 # --- columns

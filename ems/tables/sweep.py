@@ -12,12 +12,11 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.config.sweep import Point
-from ems.tables.columns import span
+from ems.tables.engine import span
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
 from ems.tables.printed import load_grid
-from ems.tables.table import Place, one_block, rounded
+from ems.tables.table import Place, Table, rounded, write_table
 from ems.tables.words import TABLES
-from ems.tables.write import write_table
 
 OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
     *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
@@ -51,7 +50,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
         rows.append([NAMES.get(point.axis, point.axis), point.shown, *shown, entry.values[P1]])
     axes = [point.axis for point in points]
     chosen = {(at, VALUE) for at, point in enumerate(points) if _is_papers(point)}
-    table = one_block(
+    table = Table(
         [LABEL, VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION],
         rows,
         bold={place for axis in axes for place in _best(points, axis, last)},

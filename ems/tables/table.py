@@ -1,23 +1,51 @@
-"""One table, before it becomes LaTeX, Markdown or CSV.
+r"""One table and its three files: .tex (for papers), .md (for people) and .csv (for programs).
 
 A score is rounded half up in decimal: the mean of two directions ends in 5 every other time, and a
 binary float would send 80.25 down and 80.15 up. Bold marks the best of *our* rows, judged on what
 is shown, ties all bold. LaBSE stands in italics and does not compete, as in the papers: it is their
 upper bound (EMS v2, section V), printed or measured by us.
+
+The .tex is a bare booktabs tabular: `\input` it in a float of your own. Stacked blocks of columns
+stay one tabular, as EMS v2 Table IV is printed, so that they line up. The bytes depend only on the
+table: no dates, no paths, no versions.
 """
 
+import csv
+import io
 import re
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
+from pathlib import Path
 
-import pandas as pd
+from ems.base.errors import EmsError
+from ems.base.files import atomic_path, reading_text, write_text
 
 Value = float | int | str | None
 Place = tuple[int, str]  # row number and column of a cell
 PRINTED = " (printed)"  # how the label of a paper's row ends
 UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)  # a row's label
 UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
+MOST_COLUMNS = 15  # of a block
+
+# Escaped for OT1 and T1 alike: OT1 prints `<` and `>` as Spanish marks, and `\\` would take a `[`
+# or `*` at the start of the next row.
+_ESCAPES = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"<": "$<$", ">": "$>$", "|": r"\textbar{}", "[": "{[}", "]": "{]}", "*": "{*}"},
+    '"': r"\char34{}",
+}
+_TRANSLATION = str.maketrans(_ESCAPES)
+WIDE = r"p{0.36\textwidth}"  # of a column of sentences; two of them fit on a page
+BETWEEN_BLOCKS = r"\midrule[\heavyrulewidth]"
+DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
+MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> the text with a line that says whose
+    ".tex": lambda text, line: f"% {line}\n{text}",
+    ".md": lambda text, line: f"{line}\n\n{text}",
+    ".svg": lambda text, line: f"{text}<!-- {line.replace('--', '- -')} -->\n",
+}
 
 
 @dataclass(frozen=True)
@@ -35,17 +63,18 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and columns with their marks. The first column of `frame` labels the rows.
+    """Rows and columns with their marks. The first column labels the rows.
 
-    Cells of `frame` are float (shown with `decimals`), int, str or None (a dash). `rules` are the
-    rows that a line precedes, `text` the columns aligned to the left, `wide` those of sentences,
-    broken into lines, `once` those that people see only in the first row after a rule, since the
-    rows below repeat it. `italic` are whole rows.
-    `notes` are for comments and captions, `footnote` explains the dagger in the table itself.
+    Cells are float (shown with `decimals`), int, str or None (a dash). Without `blocks` all columns
+    stand in one. `rules` are the rows that a line precedes, `text` the columns aligned to the left,
+    `wide` those of sentences, broken into lines, `once` those that people see only in the first row
+    after a rule, since the rows below repeat it. `italic` are whole rows. `notes` are for comments
+    and captions, `footnote` explains the dagger in the table itself.
     """
 
-    frame: pd.DataFrame
-    blocks: list[Block]
+    columns: list[str]
+    rows: list[list[Value]]
+    blocks: Sequence[Block] = ()
     bold: set[Place] = field(default_factory=set)
     dagger: set[Place] = field(default_factory=set)
     rules: set[int] = field(default_factory=set)
@@ -58,25 +87,28 @@ class Table:
     decimals: int = 1
 
     @property
-    def label(self) -> str:
-        """Name of the column that labels the rows."""
-        return str(self.frame.columns[0])
+    def stacked(self) -> Sequence[Block]:
+        """Return the blocks, one of all columns where none are given."""
+        return self.blocks or [Block(self.columns[1:])]
 
     def cell(self, row: int, column: str) -> Value:
         """Return the value of one cell."""
-        return self.frame[column].iloc[row]
+        return self.rows[row][self.columns.index(column)]
 
-    def rows(self, block: Block) -> list[int]:
+    def rows_of(self, block: Block) -> list[int]:
         """Return the rows of a block: of several blocks, a printed row stands in those it has a
         value in (mUSE has one in Table V, and none in Table IV).
         """
-        labels = self.frame.iloc[:, 0]
-        every = [row for row, label in enumerate(labels) if label.startswith(block.rows)]
-        if len(self.blocks) == 1:
-            return every
-        bare = self.frame[block.columns].isna().all(axis=1)
+        labels = [str(row[0]) for row in self.rows]
         return [
-            row for row in every if not (bare[row] and self.frame.iloc[row, 0].endswith(PRINTED))
+            row
+            for row, label in enumerate(labels)
+            if label.startswith(block.rows)
+            and not (
+                len(self.stacked) > 1
+                and label.endswith(PRINTED)
+                and all(self.cell(row, column) is None for column in block.columns)
+            )
         ]
 
     def shown(self, row: int, column: str, dash: str) -> str:
@@ -93,45 +125,220 @@ class Table:
         return f"{value:,}" if isinstance(value, int) else value
 
 
-def one_block(columns: list[str], rows: list[list[Value]], **marks: Any) -> Table:
-    """Return a table of a single block; the first of `columns` labels the rows."""
-    return Table(make_frame(columns, rows), [Block(columns[1:])], **marks)
-
-
-def make_frame(columns: list[str], rows: list[list[Value]]) -> pd.DataFrame:
-    """Return a frame that keeps int, float, str and None apart."""
-    return pd.DataFrame(rows, columns=columns, dtype=object)
-
-
 def rounded(value: float, decimals: int = 1) -> str:
     """Return a score with its decimals, halves up: 80.25 -> "80.3". Noise below 1e-6 is ignored."""
     step = Decimal(1).scaleb(-decimals)
     return str(Decimal(f"{value:.6f}").quantize(step, rounding=ROUND_HALF_UP))
 
 
-def upper_bounds(frame: pd.DataFrame) -> set[int]:
-    """Return the rows of LaBSE, by their labels."""
-    labels = frame.iloc[:, 0]
-    return {row for row, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
+def best_rows(values: dict[int, float | None], lowest: bool = False) -> list[int]:
+    """Return the rows with the highest (or lowest) shown value; none below two values."""
+    shown = {row: Decimal(rounded(value)) for row, value in values.items() if value is not None}
+    best = (min if lowest else max)(shown.values(), default=None)
+    return [row for row, value in shown.items() if value == best and len(shown) > 1]
 
 
-def best_places(frame: pd.DataFrame, ours: list[int], lowest: bool = False) -> set[Place]:
-    """Return cells with the highest (or lowest) shown value of their column among the rows `ours`
-    but LaBSE's.
-    """
-    places: set[Place] = set()
-    ours = [row for row in ours if row not in upper_bounds(frame)]
-    for column in frame.columns[1:]:
-        values = {row: frame[column].iloc[row] for row in ours}
-        shown = {row: Decimal(rounded(v)) for row, v in values.items() if v is not None}
-        if len(shown) > 1:
-            best = min(shown.values()) if lowest else max(shown.values())
-            places |= {(row, column) for row, value in shown.items() if value == best}
-    return places
-
-
-def balanced_blocks(columns: list[str], most: int = 15) -> list[Block]:
+def balanced_blocks(columns: list[str]) -> list[Block]:
     """Return columns in stacked blocks of like size, at most 15 wide: 59 become 15, 15, 15, 14."""
-    count = -(-len(columns) // most)
+    count = -(-len(columns) // MOST_COLUMNS)
     size = -(-len(columns) // max(count, 1))
     return [Block(columns[start : start + size]) for start in range(0, len(columns), size or 1)]
+
+
+# --- the three writers
+
+
+def write_table(table: Table, out: Path, latex: Table | None = None) -> None:
+    """Write a table beside `out` as .tex, .md and .csv, each atomically; the .tex of `latex` where
+    it is to show something else.
+    """
+    write_text(out.with_suffix(".tex"), tabular(latex or table))
+    write_text(out.with_suffix(".md"), markdown(table))
+    write_text(out.with_suffix(".csv"), comma_separated(table))
+
+
+def comma_separated(table: Table) -> str:
+    """Return one line per row: scores rounded, counts in digits, nothing for a dash."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow(
+            rounded(cell, table.decimals) if isinstance(cell, float) else cell for cell in row
+        )
+    return text.getvalue()
+
+
+def markdown(table: Table) -> str:
+    """Return one Markdown table per block, the notes under them as a list."""
+    parts = [_markdown_block(table, block) for block in table.stacked]
+    notes = [*table.notes, *([f"† {table.footnote}"] if table.footnote else [])]
+    listed = "\n".join(f"- {_plain(note)}" for note in notes)
+    return "\n\n".join([*parts, listed] if listed else parts) + "\n"
+
+
+def _markdown_block(table: Table, block: Block) -> str:
+    label, left = table.columns[0], table.text | table.wide
+    aligned = ["---" if name in left else "---:" for name in block.columns]
+    lines = [[label, *map(_plain, block.columns)], ["---", *aligned]]
+    for row in table.rows_of(block):
+        text = _plain(table.shown(row, label, ""))
+        text = f"*{text}*" if row in table.italic else text
+        lines.append([text, *(_markdown_cell(table, row, name) for name in block.columns)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _markdown_cell(table: Table, row: int, column: str) -> str:
+    text = _plain(table.shown(row, column, "–"))
+    italic = row in table.italic and table.cell(row, column) is not None
+    text = f"*{text}*" if italic else text
+    text = f"**{text}**" if (row, column) in table.bold else text
+    return text + "†" if (row, column) in table.dagger else text
+
+
+def _plain(text: str) -> str:
+    """Return text on one line in which Markdown finds no mark."""
+    return re.sub(r"([\\`*_<>\[\]|~#$])", r"\\\1", " ".join(text.split()))
+
+
+# --- LaTeX
+
+
+def escape(text: str) -> str:
+    """Return text that LaTeX prints as it stands, on one line."""
+    return " ".join(text.split()).translate(_TRANSLATION)
+
+
+def tabular(table: Table) -> str:
+    """Return the table as a bare tabular, its notes before it as comments."""
+    width = max(len(block.columns) for block in table.stacked)
+    lines = [f"% {' '.join(note.split())}" for note in table.notes]
+    lines += [rf"\begin{{tabular}}{{{_column_format(table, width)}}}", r"\toprule"]
+    for number, block in enumerate(table.stacked):
+        lines += [BETWEEN_BLOCKS] if number else []
+        lines += _latex_block(table, block, width)
+    lines.append(r"\bottomrule")
+    if table.footnote:
+        text = rf"\footnotesize $^{{\dagger}}$ {escape(table.footnote)}"
+        lines.append(rf"\multicolumn{{{width + 1}}}{{l}}{{{text}}} \\")
+    return "\n".join([*lines, r"\end{tabular}"]) + "\n"
+
+
+def pages(written: str, most: int) -> list[str]:
+    """Return a tabular that `tabular` wrote, cut between its blocks into some of at most `most`
+    lines.
+
+    A block of more lines is one by itself. Comments go into the first, a footnote into the last.
+    What is no such tabular stays as it is.
+    """
+    lines = written.splitlines()
+    if r"\toprule" not in lines or r"\bottomrule" not in lines:
+        return [written]
+    start, end = lines.index(r"\toprule") + 1, lines.index(r"\bottomrule")
+    first, *others = "\n".join(lines[start:end]).split(f"\n{BETWEEN_BLOCKS}\n")
+    parts = [first.split("\n")]
+    for block in (text.split("\n") for text in others):
+        if len(parts[-1]) + len(block) < most:
+            parts[-1] = [*parts[-1], BETWEEN_BLOCKS, *block]
+        else:
+            parts.append(block)
+    if len(parts) == 1:
+        return [written]
+    opening = next(line for line in lines if line.startswith(r"\begin{tabular}"))
+    tabulars = [[opening, r"\toprule", *part, r"\bottomrule", r"\end{tabular}"] for part in parts]
+    tabulars[0] = [*lines[: start - 2], *tabulars[0]]
+    tabulars[-1] = [*tabulars[-1][:-2], *lines[end:]]
+    return ["\n".join(tabular) + "\n" for tabular in tabulars]
+
+
+def _column_format(table: Table, width: int) -> str:
+    if len(table.stacked) > 1:
+        return "l" + "r" * width
+    left = {**dict.fromkeys(table.text, "l"), **dict.fromkeys(table.wide, WIDE)}
+    return "l" + "".join(left.get(name, "r") for name in table.stacked[0].columns)
+
+
+def _latex_block(table: Table, block: Block, width: int) -> list[str]:
+    """Return header, rule and rows of one block, with the rules between them."""
+    spans, least = _spans(block, width), _least_width(table, width)
+    heads = [_spanned(_heading(name, block, least), spans[name]) for name in block.columns]
+    lines = [" & ".join([escape(table.columns[0]), *heads]) + r" \\", r"\midrule"]
+    rows = table.rows_of(block)
+    for before, row in zip([*rows[:1], *rows], rows, strict=False):
+        crossed = table.rules.intersection(range(before + 1, row + 1))
+        lines += [r"\midrule"] if crossed else []
+        lines.append(" & ".join(_latex_row(table, row, block, spans)) + r" \\")
+    return lines
+
+
+def _latex_row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[str]:
+    italic = r"\textit{%s}" if row in table.italic else "%s"
+    cells = [italic % escape(table.shown(row, table.columns[0], ""))]
+    for column in block.columns:
+        text = escape(table.shown(row, column, "--"))
+        text = text if table.cell(row, column) is None else italic % text
+        text = rf"\textbf{{{text}}}" if (row, column) in table.bold else text
+        text += DAGGER if (row, column) in table.dagger else ""
+        cells.append(_spanned(text, spans[column]))
+    return cells
+
+
+def _spans(block: Block, width: int) -> dict[str, int]:
+    """Return how many columns of the tabular each column takes: even, longer headings first."""
+    spans = dict.fromkeys(block.columns, 1)
+    if block.spread:
+        for _ in range(width - len(spans)):
+            tightest = max(
+                spans, key=lambda name: (max(_longer_line(name), 10) / spans[name], len(name))
+            )
+            spans[tightest] += 1
+    return spans
+
+
+def _longer_line(heading: str) -> int:
+    """Return letters of the longer line of a heading on two lines."""
+    return max(map(len, heading.rpartition(" ")[::2]))
+
+
+def _least_width(table: Table, width: int) -> float:
+    """Return the width in em that evens out columns over a spread block; 0 if not needed."""
+    spreads = [_spans(block, width) for block in table.stacked if block.spread]
+    letters = [_longer_line(name) / span for spans in spreads for name, span in spans.items()]
+    tightest = max(letters, default=0)
+    return round(0.6 * tightest, 2) if tightest > 4.5 else 0
+
+
+def _heading(name: str, block: Block, least: float) -> str:
+    """Return a heading at least `least` em wide; on two lines in a spread block."""
+    if block.spread:
+        lines = r" \\ ".join(escape(line) for line in name.rpartition(" ")[::2])
+        return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"
+    return rf"\makebox[{least}em][r]{{{escape(name)}}}" if least else escape(name)
+
+
+def _spanned(text: str, span: int) -> str:
+    return rf"\multicolumn{{{span}}}{{r}}{{{text}}}" if span > 1 else text
+
+
+# --- copies for the selected experiment
+
+
+def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
+    """Write a copy of each file into the folder `out`, under its name, marked as the experiment's.
+
+    A .tex begins with a comment, a .md with a line, and a .svg ends with a comment; a .csv and a
+    .png have no place for one. Raises `Damaged` for a file that is missing, or is not UTF-8 where
+    it gets a mark, and for one that lies in `out` `EmsError`.
+    """
+    for source in sources:
+        if source.parent.resolve() == out.resolve():
+            raise EmsError(f"--out {out}: {source} lies in it; choose another folder")
+    for source in sources:
+        if mark := MARKED.get(source.suffix):
+            with reading_text(source) as reader:
+                text = reader.read()
+            line = f"Experiment {experiment}: a copy of {source.as_posix()}"
+            write_text(out / source.name, mark(text, line))
+        else:
+            with atomic_path(out / source.name) as temporary:
+                shutil.copyfile(source, temporary)

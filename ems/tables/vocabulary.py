@@ -10,8 +10,7 @@ from ems.base.errors import Damaged
 from ems.base.files import read_json
 from ems.base.shapes import COUNT, mapping, record
 from ems.tables.printed import in_table_one_order
-from ems.tables.table import Value, one_block
-from ems.tables.write import write_table
+from ems.tables.table import Table, Value, write_table
 
 LABELS = {"other": "no letter", "control": "control symbols", "bytes": "bytes"}  # of no script
 COUNTED = dict.fromkeys(("lines", "characters", "tokens", "unknown"), COUNT)
@@ -46,7 +45,7 @@ def write_vocabulary_table(reports: list[Path], out: Path) -> None:
         "that are <unk>. Characters are counted without spaces. A piece is of the script of its "
         "first letter."
     )
-    write_table(one_block(COLUMNS, rows, rules=rules, notes=[note]), out)
+    write_table(Table(COLUMNS, rows, rules=rules, notes=[note]), out)
 
 
 def _rates(counts: dict[str, int]) -> list[Value]:

@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import Damaged
-from ems.base.files import write_text
 from ems.base.shapes import Shape, listing, mapping, misfit, record
 from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.plugins import benchmark
-from ems.tables.latex import tabular
 from ems.tables.printed import in_given_order
-from ems.tables.table import Block, Table, Value, make_frame
-from ems.tables.write import comma_separated, markdown
+from ems.tables.table import Table, Value, write_table
 
 ORDER = ("de", "fr", "ru", "zh")
 EXAMPLES = 3  # of each language pair, as many as Table VIII has
@@ -38,9 +35,7 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
     if problem := misfit({"details": file.details}, _DETAILS):
         raise Damaged(file.path, problem)
     table = _table(file)
-    write_text(out.with_suffix(".tex"), tabular(_latin(table)))
-    write_text(out.with_suffix(".md"), markdown(table))
-    write_text(out.with_suffix(".csv"), comma_separated(table))
+    write_table(table, out, latex=_latin(table))
 
 
 def _table(file: ScoreFile) -> Table:
@@ -50,8 +45,8 @@ def _table(file: ScoreFile) -> Table:
         starts.add(len(rows))
         rows += [_row(code, pair) for pair in file.details[code]["missed"][:EXAMPLES]]
     return Table(
-        frame=make_frame(["Pair", "Score", "Ids", SENTENCE, ENGLISH], rows),
-        blocks=[Block(["Score", "Ids", SENTENCE, ENGLISH])],
+        ["Pair", "Score", "Ids", SENTENCE, ENGLISH],
+        rows,
         rules=starts,
         text={"Ids"},
         wide={SENTENCE, ENGLISH},
@@ -71,13 +66,11 @@ def _row(code: str, pair: dict[str, Any]) -> list[Value]:
 
 def _latin(table: Table) -> Table:
     """Return the table with a dash for each sentence that pdfLaTeX cannot print, and a note."""
-    rows = table.frame.values.tolist()
-    shown = [[cell if _printable(cell) else None for cell in row] for row in rows]
-    if shown == rows:
+    shown = [[cell if _printable(str(cell)) else None for cell in row] for row in table.rows]
+    if shown == table.rows:
         return table
     why = "A dash: a sentence in a script that pdfLaTeX lacks; it is in the .md and the .csv."
-    frame = make_frame(list(table.frame.columns), shown)
-    return replace(table, frame=frame, notes=[*table.notes, why])
+    return replace(table, rows=shown, notes=[*table.notes, why])
 
 
 def _printable(text: str) -> bool:

@@ -10,8 +10,7 @@ from functools import partial
 from ems.base.shapes import TEXT
 from ems.benchmarks.bucc2018.missed import write_missed_table
 from ems.config.plugins import benchmark
-from ems.tables.columns import BEST, one_each
-from ems.tables.engine import Declaration, Models, Printed, headings
+from ems.tables.engine import BEST, Declaration, Models, Printed, headings, one_each
 from ems.tables.printed import in_given_order, load_table
 from ems.tables.scores import Scores
 from ems.tables.table import Block

@@ -1,7 +1,7 @@
 """Lightweight Table 4, with what its Table 10 adds: P@1 per direction."""
 
 from ems.bench.scores import Score, ScoreFile
-from ems.tables.columns import one_each
+from ems.tables.engine import one_each
 from ems.tables.printed import load_europarl
 from ems.tables.retrieval import retrieval_table
 

@@ -12,8 +12,16 @@ from pathlib import Path
 
 from ems.config.plugins import benchmark
 from ems.tables.ablation import Part
-from ems.tables.columns import BEST, counted, direction, language_direction, part_of
-from ems.tables.engine import Column, Declaration, Printed, headings
+from ems.tables.engine import (
+    BEST,
+    Column,
+    Declaration,
+    Printed,
+    counted,
+    headings,
+    language_direction,
+    part_of,
+)
 from ems.tables.printed import load_flores, load_flores_groups
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.table import Block
@@ -26,7 +34,7 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
     columns = []
     for heading in next(iter(load_flores().values())):
         languages = groups.get(heading) or heading.split("-")
-        column = part_of(heading, [direction(*pair) for pair in permutations(languages, 2)], scored)
+        column = part_of(heading, ["-".join(pair) for pair in permutations(languages, 2)], scored)
         columns.append(column if heading in groups else Column(heading, column.members, heading))
     return [*columns, Column(f"All ({len(scored):,})", list(scored))]
 
@@ -59,7 +67,7 @@ TABLES = {"flores": FLORES}
 def _ablation() -> dict[str, list[str]]:
     groups = load_flores_groups().items()
     return {
-        f"Flores {name}": [direction(*pair) for pair in permutations(of, 2)] for name, of in groups
+        f"Flores {name}": ["-".join(pair) for pair in permutations(of, 2)] for name, of in groups
     }
 
 

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from ems.tables.columns import BEST, BOTH_WAYS, counted, one_each
-from ems.tables.engine import Declaration
+from ems.tables.engine import BEST, BOTH_WAYS, Declaration, counted, one_each
 from ems.tables.printed import in_table_one_order
 
 NTREX = Declaration(

@@ -2,8 +2,7 @@
 both, as in its Table IV.
 """
 
-from ems.tables.columns import BOTH_WAYS, one_each
-from ems.tables.engine import Models
+from ems.tables.engine import BOTH_WAYS, Models, one_each
 from ems.tables.printed import in_table_one_order, load_table
 from ems.tables.retrieval import retrieval_table
 

@@ -10,8 +10,17 @@ from pathlib import Path
 
 from ems.config.plugins import benchmark
 from ems.tables.ablation import Part
-from ems.tables.columns import BEST, BOTH_WAYS, labels_of, part_of
-from ems.tables.engine import Column, Declaration, Models, Printed, headings
+from ems.tables.engine import (
+    BEST,
+    BOTH_WAYS,
+    Column,
+    Declaration,
+    Models,
+    Printed,
+    headings,
+    labels_of,
+    part_of,
+)
 from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.table import Block, balanced_blocks

@@ -7,8 +7,7 @@ over languages: they add up to the average of xsim++. The fewer errors the bette
 from collections.abc import Sequence
 
 from ems.base.shapes import TEXT
-from ems.tables.columns import one_each
-from ems.tables.engine import Column, Declaration
+from ems.tables.engine import Column, Declaration, one_each
 from ems.tables.printed import in_table_one_order
 from ems.tables.scores import Scores
 from ems.tables.table import Block, balanced_blocks
