@@ -24,7 +24,7 @@ import numpy as np
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, sha256_file, write_json
 from ems.base.schema import Json
-from ems.shards.index import MANIFEST, MINED, PAIRS, is_mined
+from ems.shards.index import MANIFEST, PAIRS, MinedManifest, is_mined
 from ems.shards.reader import Batch, PairStore, packed
 from ems.shards.shard import Shard, ShardRow
 
@@ -135,14 +135,14 @@ class MinedPairs:
     """
 
     def __init__(self, folder: Path, documents: DocumentStore) -> None:
-        manifest = read_json(folder / MANIFEST, MINED)
-        self.folder, self.sha256 = folder, str(manifest["sha256"])
-        self.languages: list[str] = manifest["languages"]
+        manifest = read_json(folder / MANIFEST, MinedManifest)
+        self.folder, self.sha256 = folder, manifest.sha256
+        self.languages: list[str] = manifest.languages
         if sha256_file(folder / PAIRS) != self.sha256:
             raise Damaged(folder / PAIRS, f"its sha256 is not the one in {MANIFEST} beside it")
         self.rows = np.load(folder / PAIRS)  # PAIR[pairs]
         mine = documents.fingerprint, documents.vocabulary_sha256, languages_of(documents)
-        if (manifest["shards"], manifest["vocabulary_sha256"], self.languages) != mine:
+        if (manifest.shards, manifest.vocabulary_sha256, self.languages) != mine:
             raise Damaged(folder, "mined in other documents than those of the shards")
         self.starts = _starts(self.rows)  # of each language pair, and the end
 

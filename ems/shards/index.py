@@ -7,28 +7,41 @@ Snakemake's scheduler more than many a stage does.
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from annotated_types import MinLen
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
-from ems.base.shapes import BELOW, COUNT, TEXT, listing, mapping, record
+from ems.base.schema import Below, Count, Record, Text
 
 TRAIN = "train"  # the role without which there is no index
 MANIFEST = "manifest.json"
-INDEX = mapping(mapping(TEXT, BELOW)) | record({TRAIN: mapping(TEXT, BELOW, least=1)})
-FOLDER = record({}, {"shards": mapping(TEXT, BELOW)})  # of the manifest of a folder of shards
-MINED = record(  # of the manifest of a folder of mined pairs
-    {
-        "languages": listing(TEXT, least=2),
-        "pairs": mapping(COUNT),
-        "sha256": TEXT,
-        "shards": TEXT,
-        "vocabulary_sha256": TEXT,
-    }
-)
-PAIRS = "pairs.npy"  # beside it
+PAIRS = "pairs.npy"  # of a folder of mined pairs, beside its manifest
 LIST = "pairs.json"  # of a folder with a folder of shards for each language pair
-LISTED = mapping(TEXT, BELOW)  # language pair -> SHA-256 of the manifest of its folder
-LANGUAGES = record({"languages": listing(TEXT, least=1)})
+Sums = dict[Below, Text]  # shard, or language pair -> SHA-256 of its manifest
+
+
+class FolderManifest(Record):
+    """The manifest of the shards of a corpus and language pair; that of a shard has no `shards`."""
+
+    shards: Sums | None = None
+
+
+class Spoken(Record):
+    """The languages of a manifest of either kind."""
+
+    languages: Annotated[list[Text], MinLen(1)]
+
+
+class MinedManifest(Record):
+    """The manifest of a folder of mined pairs."""
+
+    languages: Annotated[list[Text], MinLen(2)]
+    pairs: dict[str, Count]
+    sha256: Text
+    shards: Text
+    vocabulary_sha256: Text
 
 
 def write_index(folders: dict[str, list[Path]], out: Path) -> int:
@@ -63,7 +76,9 @@ def read_index(path: Path) -> dict[str, list[Path]]:
 
     Where nothing is of a folder, the list itself is what is made again: its names may be wrong.
     """
-    index = read_json(path, INDEX)
+    index = read_json(path, dict[str, Sums])
+    if not index.get(TRAIN):
+        raise Damaged(path, f"expected shards to train on under `{TRAIN}`, found none")
     for entries in index.values():
         for name, sha256 in entries.items():
             shard = path.parent / name
@@ -82,7 +97,7 @@ def _is_listed(shard: Path, sha256: str) -> bool:
 def is_shards(folder: Path) -> bool:
     """Return whether a folder holds the shards of a corpus and language pair, and nothing else."""
     try:
-        listed = read_json(folder / MANIFEST, FOLDER).get("shards")
+        listed = read_json(folder / MANIFEST, FolderManifest).shards
     except EmsError:
         return False
     names = {path.name for path in folder.iterdir()} - {MANIFEST}
@@ -92,7 +107,7 @@ def is_shards(folder: Path) -> bool:
 def is_several(folder: Path) -> bool:
     """Return whether a folder holds folders of shards and their list, and nothing else."""
     try:
-        listed = read_json(folder / LIST, LISTED)
+        listed = read_json(folder / LIST, Sums)
     except EmsError:
         return False
     others = [path for path in folder.iterdir() if path.name != LIST]
@@ -102,7 +117,7 @@ def is_several(folder: Path) -> bool:
 def is_mined(folder: Path) -> bool:
     """Return whether a folder holds mined pairs, and nothing else."""
     try:
-        read_json(folder / MANIFEST, MINED)
+        read_json(folder / MANIFEST, MinedManifest)
     except EmsError:
         return False
     return {path.name for path in folder.iterdir()} <= {PAIRS, MANIFEST}
@@ -114,7 +129,7 @@ def shards_in(folder: Path) -> list[Path]:
     Raises `EmsError` when there is no manifest, or the shards are not those that it lists.
     """
     _check_manifest(folder)
-    listed = read_json(folder / MANIFEST, FOLDER).get("shards")
+    listed = read_json(folder / MANIFEST, FolderManifest).shards
     if listed is None:
         return [folder]
     for name, sha256 in listed.items():
@@ -131,7 +146,7 @@ def _check_manifest(folder: Path) -> None:
 
 def shards_of(folders: list[Path], languages: Sequence[str], sides: int = 2) -> list[Path]:
     """Return the shards that hold pairs of these languages only, or documents (one side)."""
-    held = {folder: read_json(folder / MANIFEST, LANGUAGES)["languages"] for folder in folders}
+    held = {folder: read_json(folder / MANIFEST, Spoken).languages for folder in folders}
     return [
         folder
         for folder, codes in held.items()
@@ -146,7 +161,7 @@ def folders_in(folder: Path) -> list[Path]:
     """
     if not (folder / LIST).is_file():
         return [folder]
-    listed = read_json(folder / LIST, LISTED)
+    listed = read_json(folder / LIST, Sums)
     for name, sha256 in listed.items():
         manifest = folder / name / MANIFEST
         if not manifest.is_file() or sha256_file(manifest) != sha256:

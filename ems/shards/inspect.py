@@ -10,19 +10,19 @@ import numpy as np
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
-from ems.base.shapes import COUNT, mapping, record
+from ems.base.schema import Count, Number, Record
 from ems.shards.documents import DocumentStore, MinedPairs
-from ems.shards.index import MANIFEST, MINED, TRAIN, read_index, shards_in, shards_of
+from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_in, shards_of
 from ems.shards.shard import Shard, ShardRow, verify_shards
 from ems.text.subwords import load_vocabulary
 
-ORIGIN = record(  # of the report of the clean stage
-    {
-        "threshold": {"type": ["number", "null"]},
-        "files": mapping(COUNT),
-        "archives": mapping({"type": "string"}),
-    }
-)
+
+class _Origin(Record):
+    """Of the report of the clean stage, where its lines come from."""
+
+    threshold: Number | None
+    files: dict[str, Count]
+    archives: dict[str, str]
 
 
 def inspect_index(index: Path, role: str, pair: str, row: int, vocabulary: Path | None) -> str:
@@ -42,7 +42,7 @@ def inspect_mined(
     both of its sentences. `index` lists the documents that it was mined in.
     """
     listed = read_index(index)[TRAIN]
-    codes = read_json(mined / MANIFEST, MINED)["languages"]
+    codes = read_json(mined / MANIFEST, MinedManifest).languages
     documents = DocumentStore(shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
     pairs = MinedPairs(mined, documents)
     rows = pairs.of(pair)
@@ -139,12 +139,12 @@ def _origin(place: ShardRow) -> str:
     path = _experiment(place.shard) / "text" / "clean" / corpus / version / f"{pair}.json"
     if not path.exists():
         return f"line {line:,} of the corpus ({path} would say of which file)"
-    report, before = read_json(path, ORIGIN), 0
-    mined = report["threshold"] is not None
-    scored = f" of those with a score of {report['threshold']:g} or more," if mined else ""
-    for name, lines in report["files"].items():
+    report, before = read_json(path, _Origin), 0
+    mined = report.threshold is not None
+    scored = f" of those with a score of {report.threshold:g} or more," if mined else ""
+    for name, lines in report.files.items():
         if line <= before + lines:
-            return f"line {line - before:,}{scored} of {report['archives'].get(name, name)}"
+            return f"line {line - before:,}{scored} of {report.archives.get(name, name)}"
         before += lines
     raise Damaged(
         path,

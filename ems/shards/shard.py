@@ -14,30 +14,33 @@ import resource
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_types import Len
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
-from ems.base.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
+from ems.base.schema import UNIQUE, Below, Count, Expected, Record, Text, text
 from ems.shards.index import MANIFEST
 
 BLOCK = 1 << 17  # numbers read at once: they stay in the processor's cache
 DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
 OTHERS = 64  # files that a process may have open besides
-CODE: Shape = {"type": "string", "pattern": r"\A\w+\Z", "description": "the code of a language"}
-SHARD = record(  # of the manifest of one shard
-    {
-        "languages": {**listing(CODE), "minItems": 1, "maxItems": 2, "uniqueItems": True},
-        "pairs": COUNT,
-        "tokens": mapping(COUNT),
-        "vocabulary_sha256": TEXT,
-        "sha256": mapping(TEXT, BELOW),
-    },
-    {"documents": COUNT},
-)
+_CODE = "the code of a language"
+Code = Annotated[text(r"\w+", _CODE), Expected(_CODE)]
+
+
+class ShardManifest(Record):
+    """The manifest of one shard; of one language it counts `documents`."""
+
+    languages: Annotated[list[Code], Len(1, 2), *UNIQUE]
+    pairs: Count
+    tokens: dict[str, Count]
+    vocabulary_sha256: Text
+    sha256: dict[Below, Text]
+    documents: Count | None = None
 
 
 class Shard:
@@ -51,12 +54,12 @@ class Shard:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        manifest = read_json(folder / MANIFEST, SHARD)
-        self.languages: tuple[str, ...] = tuple(sorted(manifest["languages"]))
-        self.pairs: int = manifest["pairs"]
-        self.tokens: dict[str, int] = manifest["tokens"]
-        self.vocabulary_sha256: str = manifest["vocabulary_sha256"]
-        self.sha256: dict[str, str] = manifest["sha256"]
+        manifest = read_json(folder / MANIFEST, ShardManifest)
+        self.languages: tuple[str, ...] = tuple(sorted(manifest.languages))
+        self.pairs: int = manifest.pairs
+        self.tokens: dict[str, int] = manifest.tokens
+        self.vocabulary_sha256: str = manifest.vocabulary_sha256
+        self.sha256: dict[str, str] = manifest.sha256
         if self.tokens.keys() != set(self.languages):
             raise Damaged(folder / MANIFEST, "its `tokens` are not of its `languages`")
         self.files: dict[str, tuple[type, int]] = {}  # name -> type and number of its numbers
@@ -65,9 +68,9 @@ class Shard:
             self.files[f"{code}.offsets"] = np.int64, self.pairs + 1
         self.files["lines"] = np.int64, self.pairs
         if len(self.languages) == 1:
-            if "documents" not in manifest:
+            if manifest.documents is None:
                 raise Damaged(folder / MANIFEST, "of one language, but without `documents`")
-            self.files[DOCUMENTS] = np.int64, manifest["documents"] + 1
+            self.files[DOCUMENTS] = np.int64, manifest.documents + 1
         self.check_sizes()
 
     @property

@@ -29,9 +29,9 @@ from ems.base.files import (
     write_json,
 )
 from ems.base.provenance import source_hash
-from ems.base.shapes import BELOW, COUNT, TEXT, listing, mapping, record
-from ems.shards.index import LIST, MANIFEST, is_several, is_shards
-from ems.shards.shard import DOCUMENTS, SHARD
+from ems.base.schema import Count
+from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards
+from ems.shards.shard import DOCUMENTS, ShardManifest
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import WordEncoder, load_vocabulary
 from ems.text.tsv import BOUNDARY, codes_of, read_columns, unit_of
@@ -42,16 +42,15 @@ ID = np.dtype(np.uint16)
 LEAST = 2  # sentences of a document: one alone has no context
 MANY = 100  # documents encoded at once
 MAX_PIECES = 65_535  # of a vocabulary; the papers have 60,000
-PART = record(  # of the manifest of a shard, what is added up
-    {
-        **{name: SHARD["properties"][name] for name in SHARD["required"]},
-        "dropped": COUNT,
-        "lengths": mapping(listing(COUNT)),
-    },
-    {DOCUMENTS: COUNT},
-)
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
 Vocabulary = tuple[Path, str]  # the file and its sha256
+
+
+class _Part(ShardManifest):
+    """The manifest of a shard with what is added up over the shards of a folder."""
+
+    dropped: Count
+    lengths: dict[str, list[Count]]
 
 
 def write_shards(
@@ -109,7 +108,7 @@ def write_several(
     manifest, which is the list in `out`.
     """
     check_target(out, is_several)
-    files = read_json(source / FILES, mapping(TEXT, BELOW))
+    files = read_json(source / FILES, Sums)
     paths = [source / name for name in sorted(files)]
     paths = [path for path in paths if not languages or {*codes_of(path)} <= {*languages}]
     cuts = {path: cut(path, pairs, size=None) for path in paths}
@@ -140,30 +139,30 @@ def write_several(
 def close_folder(folder: Path, source: Path) -> dict[str, Any]:
     """Take out the shards without a pair, and write the manifest of the folder."""
     paths = sorted(folder.glob(f"*/{MANIFEST}"))
-    manifests = {path.parent: read_json(path, PART) for path in paths}
-    whole = [shard for shard, manifest in manifests.items() if manifest["pairs"]]
+    manifests = {path.parent: read_json(path, _Part) for path in paths}
+    whole = [shard for shard, manifest in manifests.items() if manifest.pairs]
     parts = list(manifests.values())
-    dropped = sum(part["dropped"] for part in parts)
+    dropped = sum(part.dropped for part in parts)
     if not whole and dropped:
-        what = "pair with tokens on both sides" if len(parts[0]["languages"]) > 1 else "document"
+        what = "pair with tokens on both sides" if len(parts[0].languages) > 1 else "document"
         raise EmsError(f"{source}: no {what}")
     for shard in manifests.keys() - set(whole):  # of an empty file, which a small part may be
         shutil.rmtree(shard)
-    languages = parts[0]["languages"]
+    languages = parts[0].languages
     manifest = {
         "languages": languages,
-        "pairs": sum(part["pairs"] for part in parts),
+        "pairs": sum(part.pairs for part in parts),
         "dropped": dropped,
-        "tokens": {code: sum(part["tokens"][code] for part in parts) for code in languages},
+        "tokens": {code: sum(part.tokens[code] for part in parts) for code in languages},
         "lengths": {
-            code: np.sum([part["lengths"][code] for part in parts], axis=0).tolist()
+            code: np.sum([part.lengths[code] for part in parts], axis=0).tolist()
             for code in languages
         },
-        "vocabulary_sha256": parts[0]["vocabulary_sha256"],
+        "vocabulary_sha256": parts[0].vocabulary_sha256,
         "shards": {shard.name: sha256_file(shard / MANIFEST) for shard in whole},
     }
     if len(languages) == 1:
-        manifest["documents"] = sum(part["documents"] for part in parts)
+        manifest["documents"] = sum(part.documents for part in parts)
     write_json(folder / MANIFEST, manifest)
     return manifest
 

@@ -15,7 +15,6 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -33,7 +32,7 @@ from ems.base.files import (
 )
 from ems.base.progress import log
 from ems.base.provenance import digest
-from ems.base.shapes import BELOW, COUNT, TEXT, mapping, record
+from ems.base.schema import Below, Count, Json, Record, Text
 from ems.model.tensors import save_tensors
 from ems.train.scalars import LogRow
 
@@ -41,9 +40,14 @@ MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 LOSSES, TIMES = "losses.jsonl", "times.jsonl"
 FILES = (MODEL, OPTIMIZER, LOSSES, TIMES)
 STATE = "state.json"
-SHAPE = record(
-    {"check": TEXT, "step": COUNT, "sha256": mapping(TEXT, BELOW) | {"required": [*FILES]}}
-)
+
+
+class _State(Record, extra="allow"):
+    """state.json: the progress of a run, with what checks it and the files beside it."""
+
+    check: Text
+    step: Count
+    sha256: dict[Below, Text]
 
 
 @dataclass
@@ -149,10 +153,11 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(doomed)
 
 
-def verified(folder: Path) -> dict[str, Any]:
+def verified(folder: Path) -> Json:
     """Read state.json of a checkpoint. Raises `Damaged` if a file is not as it was written."""
-    value = read_json(folder / STATE, SHAPE)
-    if value.pop("check") != digest(value) or value["step"] != step_of(folder):
+    value = read_json(folder / STATE, _State).model_dump()
+    whole = value.pop("check") == digest(value) and value["sha256"].keys() >= {*FILES}
+    if not whole or value["step"] != step_of(folder):
         raise Damaged(folder / STATE, "not as it was written")
     for name, sha256 in value.pop("sha256").items():
         if not (folder / name).is_file() or sha256_file(folder / name) != sha256:

@@ -17,6 +17,7 @@ from ems.base.errors import EmsError
 from ems.base.files import check_state, read_json, write_json
 from ems.base.progress import log
 from ems.base.provenance import digest, source_hash
+from ems.base.schema import Json
 from ems.config.experiment import Experiment
 from ems.config.stages import stage_settings
 from ems.shards.reader import PairStore
@@ -24,7 +25,7 @@ from ems.train import AFRESH
 from ems.train.checkpoint import checkpoints, step_of
 
 FILE = "identity.json"
-Identity = dict[str, Any]  # any JSON
+Identity = Json
 
 
 def identity_of(
@@ -101,7 +102,7 @@ def asked_afresh(flag: bool) -> bool:
 
 def _refusal(folder: Path, identity: Identity) -> str:
     try:
-        saved = read_json(folder / FILE, {"type": "object"})
+        saved = read_json(folder / FILE, Json)
     except EmsError:
         saved = {}
     return (
@@ -126,7 +127,7 @@ def differences(old: Identity, new: Identity) -> list[str]:
     ]
 
 
-def _flat(value: Any, key: str = "") -> dict[str, Any]:
+def _flat(value: Any, key: str = "") -> Json:
     """Flatten nested mappings; keys are joined by dots."""
     if not isinstance(value, dict):
         return {key: value}

@@ -10,12 +10,17 @@ from torch import Tensor, nn
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
 from ems.base.progress import log
-from ems.base.shapes import BELOW, TEXT, listing, mapping, record
+from ems.base.schema import Below, Record, Text
 from ems.config.experiment import Experiment
 from ems.model.objectives.system import System
 from ems.shards.reader import PairStore
 
-MODEL = record({"languages": listing(TEXT), "sha256": mapping(TEXT, BELOW)})  # of model.json
+
+class _Model(Record):
+    """Of the model.json that a training starts from."""
+
+    languages: list[Text]
+    sha256: dict[Below, Text]
 
 
 @dataclass(frozen=True)
@@ -72,12 +77,12 @@ def start_of(
         raise EmsError(
             f"--start {folder}: systems.{name} has no train.start_from; set it to a system"
         )
-    description = read_json(folder / "model.json", MODEL)
+    description = read_json(folder / "model.json", _Model)
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
-    if sha256_file(folder / ENCODER) != description["sha256"].get(ENCODER):
+    if sha256_file(folder / ENCODER) != description.sha256.get(ENCODER):
         raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json beside it")
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
-    return Start(folder, description["languages"], sha256)
+    return Start(folder, description.languages, sha256)
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:

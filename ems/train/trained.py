@@ -1,29 +1,36 @@
 """The losses of a finished model on shards: of one trained here, or of the authors' checkpoint."""
 
 from pathlib import Path
+from typing import Annotated
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
-from ems.base.schema import checked
-from ems.base.shapes import TEXT, listing, record
+from ems.base.schema import Expected, Json, Record, checked
 from ems.config.systems import trained_model
 from ems.model.device import choose_device
 from ems.model.encode import SentenceEncoder
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
-from ems.shards.index import LANGUAGES, MANIFEST, shards_in
+from ems.shards.index import MANIFEST, Spoken, shards_in
 from ems.shards.reader import PairStore
 from ems.train.scalars import LogRow, rounded
 from ems.train.validate import validate
 
-PART = {"type": "object", "description": "settings"}
-MODEL = record(  # of a model.json, what a system is made of
-    {"languages": listing(TEXT, least=1), "training": record({"system": PART})}
-)
+
+class _Training(Record):
+    """Of a model.json, how the model was trained."""
+
+    system: Annotated[Json, Expected("settings")]
+
+
+class _Trained(Spoken):
+    """Of a model.json, what a system is made of."""
+
+    training: _Training
 
 
 def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> LogRow:
@@ -34,11 +41,11 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     `EmsError` for shards of another vocabulary or kind, and `Damaged` for heads that do not fit.
     """
     encoder = SentenceEncoder(folder)
-    description = read_json(folder / "model.json", MODEL)
+    description = read_json(folder / "model.json", _Trained)
     settings = checked(
-        trained_model(), description["training"]["system"], f"{folder / 'model.json'}: training"
+        trained_model(), description.training.system, f"{folder / 'model.json'}: training"
     )
-    languages, vocabulary = description["languages"], encoder.vocabulary
+    languages, vocabulary = description.languages, encoder.vocabulary
     folders = [shard for each in shards for shard in shards_in(each)]
     store = _store(settings, languages, folders, mined)
     path = folder / VOCABULARY
@@ -63,7 +70,7 @@ def _store(
     others.
     """
     limit, own = settings.model.max_tokens, settings.objectives
-    held = {len(read_json(folder / MANIFEST, LANGUAGES)["languages"]) for folder in folders}
+    held = {len(read_json(folder / MANIFEST, Spoken).languages) for folder in folders}
     if held == {2} and not mined:
         return PairStore(folders, languages, limit)
     if held == {1} and mined and own.coherence.weight:
