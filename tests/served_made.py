@@ -20,7 +20,7 @@ from experiments_made import shipped
 from https_made import CERTIFICATES, Server, certificate, serving
 from mirror_made import moses_of, translations
 
-from ems.workflow.start.names import language_of
+from ems.workflow.search import language_of
 
 SHARED = ROOT.parent / "shared" / "data"
 BENCHMARKS = {

@@ -13,12 +13,30 @@ from ems.config.languages import load_languages, load_tatoeba_codes
 from ems.config.languages.opus import opus_files, opus_pair, opus_releases
 from ems.config.load import load_experiment, load_site
 from ems.corpora.catalogue import NOISE, UNRATED, about
-from ems.workflow.start.choice import LEAST, choose, shares
-from ems.workflow.start.experiment import language_pairs, read_budget, read_languages
-from ems.workflow.start.names import find_language, language_of, named_languages, relatives
-from ems.workflow.start.recipe import SIZES, size_for, steps_for, validation_of, vocabulary_size
-from ems.workflow.start.search import nearest, offers, partners, search
-from ems.workflow.start.write import experiment_text
+from ems.workflow.init import (
+    LEAST,
+    SIZES,
+    choose,
+    experiment_text,
+    language_pairs,
+    read_budget,
+    read_languages,
+    shares,
+    size_for,
+    steps_for,
+    validation_of,
+    vocabulary_size,
+)
+from ems.workflow.search import (
+    find_language,
+    language_of,
+    named_languages,
+    nearest,
+    offers,
+    partners,
+    relatives,
+    search,
+)
 
 BASQUE = [("en", "cy"), ("en", "eu"), ("en", "yo")]  # little, more, least
 BUDGET = 600_000

@@ -92,8 +92,8 @@ def corpora(
 
 
 def _search(language: str, other: str, json: bool, every: bool) -> None:
-    from ems.workflow.start import search
-    from ems.workflow.start.names import find_language
+    from ems.workflow import search
+    from ems.workflow.search import find_language
 
     first, second = find_language(language), find_language(other or search.PIVOT)
     found = search.search(first, second)
@@ -107,7 +107,7 @@ def init(
     out: Annotated[Path, "experiment to write", Writes()] = Path("configs/mine.yaml"),
 ) -> None:
     """Write an experiment for some languages, of what OPUS has of them."""
-    from ems.workflow.start.experiment import make_experiment, read_budget, read_languages
+    from ems.workflow.init import make_experiment, read_budget, read_languages
 
     pairs, chosen = read_budget(budget), read_languages(languages)
     command = f"ems init --languages {','.join(each.code for each in chosen)} --budget {budget}"

@@ -1,0 +1,447 @@
+"""`ems init`: choose corpora of OPUS for some languages, say why, and write a valid experiment.
+
+docs/languages.md ("How `ems init` chooses") states the rule, which is the same for everyone.
+experiment.txt is the file that is written, with a comment on each value that one may change.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from string import Template
+
+from ems.base.errors import EmsError
+from ems.base.files import write_text
+from ems.base.schema import check_name
+from ems.config.languages.opus import opus_date
+from ems.config.load import load_experiment, load_site
+from ems.config.plugins import benchmark
+from ems.corpora.catalogue import NOISE, UNRATED, about, check_corpora, licence_of
+from ems.workflow.downloads import UNKNOWN, aligned
+from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
+
+UNITS = {"": 1, "k": 1000, "m": 1_000_000}
+LEAST_BUDGET, MOST_BUDGET = 1000, 1_000_000_000  # sentence pairs
+LEAST = 500  # pairs that are worth an entry
+LEAST_UNRATED = 5000
+HUGE = 10  # times what is wanted: not fetched for so little, if the others have enough
+STRINGS = 10  # labels of programs are at most a tenth of a share
+HELD_OUT = 500  # pairs of a language that validate
+WORTH = 4  # a file has at least so many times the pairs that are held out of it
+BENCHMARKS = ("tatoeba", "flores200", "sib200")  # open, and of many languages
+MINED = "mined"
+DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or a word a letter
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A corpus that is taken for a pair, up to `most` of its pairs, or with `most` 0 left out."""
+
+    pair: Pair
+    offer: Offer
+    most: int
+    reason: str
+
+    @property
+    def capped(self) -> bool:
+        """True if it has more pairs than are taken."""
+        return self.most < (self.offer.pairs or 0)
+
+    @property
+    def validates(self) -> bool:
+        """True if enough pairs remain for training when some are held out."""
+        return self.most >= WORTH * HELD_OUT
+
+
+@dataclass(frozen=True)
+class Size:
+    """A table of vectors and its training, for up to `pairs` sentence pairs; `epochs` is how often
+    each is seen, up to `most` steps.
+    """
+
+    pairs: int
+    table: int
+    ngrams: int
+    batch: int
+    epochs: float
+    most: int
+
+
+# the second is `ems-plus` of configs/small62.yaml (docs/ladder.md)
+SIZES = (
+    Size(300_000, 256, 1 << 16, 1024, 6, 2_000),
+    Size(2_000_000, 256, 1 << 16, 2048, 6, 4_000),
+    Size(20_000_000, 512, 1 << 17, 2048, 3, 15_000),
+    Size(10**12, 768, 1 << 18, 4096, 2, 100_000),
+)
+
+
+def read_budget(text: str) -> int:
+    """Return the sentence pairs of "5M", "800k" or "250000". Raises `EmsError` for another text."""
+    match = re.fullmatch(r"(\d{1,10}(?:\.\d{1,6})?)([km]?)", text.strip().lower(), re.ASCII)
+    pairs = round(float(match[1]) * UNITS[match[2]]) if match else 0
+    if not LEAST_BUDGET <= pairs <= MOST_BUDGET:
+        raise EmsError(
+            f"--budget {text[:40]}: expected sentence pairs from {LEAST_BUDGET:,} to "
+            f"{MOST_BUDGET:,}, like 800k or 5M"
+        )
+    return pairs
+
+
+def read_languages(text: str) -> list[Named]:
+    """Return the languages of "cy,uk,Polish", each once, English first.
+
+    Raises `EmsError` for an unknown one and for fewer than two.
+    """
+    words = [word for word in text.split(",") if word.strip()]
+    try:
+        languages = list(dict.fromkeys(find_language(word) for word in words))
+    except EmsError as error:
+        raise EmsError(f"--languages: {error}") from None
+    if len(languages) < 2:
+        raise EmsError(f"--languages {text}: expected two or more, like en,cy,uk")
+    return sorted(languages, key=lambda language: language.code != PIVOT)
+
+
+def language_pairs(languages: list[Named]) -> list[Pair]:
+    """Return the pairs with English if it is one of the languages, else all of them."""
+    codes = [language.code for language in languages]
+    if PIVOT in codes:
+        return [(PIVOT, code) for code in codes if code != PIVOT]
+    return list(combinations(codes, 2))
+
+
+def make_experiment(languages: list[Named], budget: int, out: Path, command: str) -> str:
+    """Write an experiment to `out`; return the reasons for its corpora, for the terminal.
+
+    Raises `EmsError` for a name that no experiment can have, a file that is there already, and a
+    language that OPUS has nothing of.
+    """
+    check_name("--out", out.stem)
+    pairs = language_pairs(languages)
+    picks = choose(pairs, budget)
+    _check_covered(languages, picks)
+    text = experiment_text(out.stem, languages, picks, command)
+    if out.exists() and out.read_bytes() != text.encode():
+        raise EmsError(f"--out {out}: another one is there; choose another name, or delete it")
+    with tempfile.TemporaryDirectory() as folder:  # would the pipeline take it?
+        write_text(Path(folder) / f"{out.stem}.yaml", text)
+        site = load_site(Path("config.yaml"), {"experiment": out.stem})
+        check_corpora(load_experiment(out.stem, site, Path(folder)))
+    write_text(out, text)
+    return _reasons(languages, pairs, picks, budget)
+
+
+def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
+    """Raise `EmsError` for a language without any text, with the nearest that has some."""
+    covered = {code for pick in picks if pick.most for code in pick.pair}
+    for language in languages:
+        if language.code not in covered:
+            others = ", ".join(each.code for each in languages if each != language)
+            raise EmsError(
+                f"--languages: OPUS has no text of {language} with {others}, as of {opus_date()}"
+                f"{nearest(language)}; leave it out, or bring text of your own (docs/languages.md)"
+            )
+
+
+def _reasons(languages: list[Named], pairs: list[Pair], picks: list[Pick], budget: int) -> str:
+    """Return a table of the picks, pair by pair, and what a user may want to do about it."""
+    names = {language.code: language.name for language in languages}
+    lines = []
+    for pair in pairs:
+        own = [pick for pick in picks if pick.pair == pair]
+        used = sum(pick.most for pick in own)
+        shown = [pick for pick in own if pick.most or (pick.offer.pairs or 0) * 100 > used]
+        head = ("", "corpus", "version", "takes", "of", "MB", "why", "licence")
+        lines += [f"{names[pair[0]]} and {names[pair[1]]}: {used:,} sentence pairs", ""]
+        lines += aligned([head, *map(_cells, shown)], "lllrrrll")
+        if small := len(own) - len(shown):
+            lines.append(f"-  {small} more, each with less than a hundredth, or not counted")
+        lines.append("")
+    taken = [pick for pick in picks if pick.most]
+    total = sum(pick.most for pick in taken)
+    megabytes = sum(pick.offer.kilobytes for pick in taken) / 1000
+    lines.append(f"{total:,} sentence pairs, budget {budget:,}; {megabytes:,.0f} MB to fetch")
+    if PIVOT not in names:
+        lines.append("without English; most languages have more text with it (--languages en,...)")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(pick: Pick) -> tuple[str, ...]:
+    offer = pick.offer
+    known = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
+    mark, takes, size = "-", "", ""
+    if pick.most:
+        mark, takes, size = "+", f"{pick.most:,}", f"{offer.kilobytes / 1000:,.1f}"
+    licence = licence_of(offer.corpus)
+    return mark, offer.corpus, offer.version, takes, known, size, pick.reason, licence
+
+
+# --- which corpora
+
+
+def shares(available: list[int], budget: int) -> list[int]:
+    """Split a budget evenly; what has less passes the rest on to the others."""
+    parts, left = [0] * len(available), budget
+    for done, index in enumerate(sorted(range(len(available)), key=available.__getitem__)):
+        parts[index] = min(available[index], left // (len(available) - done))
+        left -= parts[index]
+    return parts
+
+
+def choose(pairs: list[Pair], budget: int) -> list[Pick]:
+    """Return the picks of all pairs, those left out among them, in the order of the rule."""
+    usable: dict[Pair, list[Offer]] = {}
+    left_out: dict[Pair, list[Pick]] = {}
+    for pair in pairs:
+        found = offers(*pair)
+        left_out[pair] = list(_left_out(pair, found))
+        excluded = {pick.offer for pick in left_out[pair]}
+        usable[pair] = [offer for offer in found if offer not in excluded]
+    available = [_wanted(usable[pair], budget // len(pairs)) for pair in pairs]
+    picks = []
+    for pair, share in zip(pairs, shares(available, budget), strict=True):
+        picks += [*_of_pair(pair, usable[pair], share), *left_out[pair]]
+    return picks
+
+
+def _wanted(usable: list[Offer], even: int) -> int:
+    """Return how many pairs may be taken: all that are not mined, and mined ones up to an even
+    share.
+    """
+    mined = sum(offer.pairs for offer in usable if offer.noise == MINED)
+    others = sum(offer.pairs for offer in usable) - mined
+    return others + min(mined, max(0, even - others))
+
+
+def _left_out(pair: Pair, found: list[Offer]) -> Iterator[Pick]:
+    names = {offer.corpus for offer in found}
+    for offer in found:
+        repeated = about(offer.corpus).repeats
+        if offer.noise == "names":
+            yield Pick(pair, offer, 0, "names, no sentences")
+        elif offer.pairs is None:
+            yield Pick(pair, offer, 0, "not counted")
+        elif offer.pairs < (least := LEAST_UNRATED if offer.noise == UNRATED else LEAST):
+            yield Pick(pair, offer, 0, f"fewer than {least:,} pairs")
+        elif repeated in names:
+            yield Pick(pair, offer, 0, f"repeats {repeated}")
+
+
+def _of_pair(pair: Pair, usable: list[Offer], share: int) -> list[Pick]:
+    """Return the picks of one pair, class by class, until its share is full."""
+    picks: list[Pick] = []
+    for noise in NOISE:
+        of_class = [offer for offer in usable if offer.noise == noise]
+        left = share - sum(pick.most for pick in picks)
+        if noise == "strings":
+            left = min(left, share // STRINGS)
+        picks += (_mined if noise == MINED else _even)(pair, of_class, left)
+    return picks
+
+
+def _even(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
+    """Return the picks of a class whose corpora share evenly."""
+    small = [offer for offer in of_class if offer.pairs <= HUGE * left]
+    huge = [offer for offer in of_class if offer not in small]
+    if sum(offer.pairs for offer in small) < left:
+        small, huge = of_class, []
+    parts = shares([offer.pairs for offer in small], left)
+    picks = [_pick(pair, offer, most) for offer, most in zip(small, parts, strict=True)]
+    full = "the share is full" if left < LEAST else "too large for the share"
+    return [*picks, *(Pick(pair, offer, 0, full) for offer in huge)]
+
+
+def _mined(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
+    """Return the picks of mined corpora: the smallest download that fills the rest, else the
+    largest corpus first.
+    """
+    order = sorted(of_class, key=lambda offer: -offer.pairs)
+    if filling := [offer for offer in of_class if offer.pairs >= left]:
+        first = min(filling, key=lambda offer: offer.kilobytes)
+        order.sort(key=lambda offer: offer != first)
+    picks = []
+    for offer in order:
+        picks.append(_pick(pair, offer, min(offer.pairs, left)))
+        left -= picks[-1].most
+    return picks
+
+
+def _pick(pair: Pair, offer: Offer, most: int) -> Pick:
+    if most < min(LEAST, offer.pairs):
+        return Pick(pair, offer, 0, "the share is full")
+    return Pick(pair, offer, most, offer.noise + (", capped" if most < offer.pairs else ""))
+
+
+# --- sizes by the number of sentence pairs, and what validates
+
+
+def size_for(pairs: int) -> Size:
+    """Return the size for so many sentence pairs."""
+    return next(size for size in SIZES if pairs <= size.pairs)
+
+
+def steps_for(size: Size, pairs: int) -> int:
+    """Return the steps of a training, in full hundreds."""
+    return max(300, min(size.most, round(size.epochs * pairs / size.batch / 100) * 100))
+
+
+def vocabulary_size(languages: int, pairs: int) -> int:
+    """Return the number of subwords: more for more languages, and fewer where there is little text
+    to learn them from.
+    """
+    return max(3000, min(8000 + 2000 * languages, 60_000, pairs // 10 // 100 * 100))
+
+
+def validation_of(picks: list[Pick]) -> dict[str, list[Pair]]:
+    """Return the corpora whose first pairs are held out -> the pairs of languages that each
+    validates: one for each, of the cleanest class, and as few corpora as do.
+    """
+    left = {pick.pair for pick in picks if pick.most}
+    chosen: dict[str, list[Pair]] = {}
+    while left:
+        able = _by_corpus([pick for pick in picks if pick.most and pick.pair in left])
+        name = max(able, key=lambda corpus: _worth(able[corpus]))
+        large = [pick.pair for pick in able[name] if pick.validates]
+        chosen[name] = large or [pick.pair for pick in able[name]]
+        left -= set(chosen[name])
+    return chosen
+
+
+def _worth(picks: list[Pick]) -> tuple[int, int, int]:
+    """Return what makes a corpus a good one to validate on: many pairs of languages, human
+    translation, size.
+    """
+    large = [pick for pick in picks if pick.validates]
+    human = sum(pick.offer.noise in ("clean", "fair") for pick in large)
+    return human, len(large), sum(pick.most for pick in picks)
+
+
+def _held_out(picks: list[Pick]) -> int:
+    """Return how many pairs of each file of a corpus are held out."""
+    return min(HELD_OUT, *(pick.offer.pairs // len(pick.offer.files) // WORTH for pick in picks))
+
+
+# --- the file
+
+
+def experiment_text(name: str, languages: list[Named], picks: list[Pick], command: str) -> str:
+    """Return the file of the experiment `name` of some languages and the corpora picked."""
+    taken = [pick for pick in picks if pick.most]
+    pairs = sum(pick.most for pick in taken)
+    size, sets, corpora = size_for(pairs), _sets(languages), _by_corpus(taken)
+    steps = steps_for(size, pairs)
+    held = {c: (_held_out(corpora[c]), own) for c, own in validation_of(taken).items()}
+    mined = dict.fromkeys(pick.offer.corpus for pick in taken if pick.offer.noise == MINED)
+    language_filter = (
+        f"  language: {{corpora: [{', '.join(mined)}]}} # removes mined lines that are in another "
+        "language\n"
+    )
+    dense = any(language.language.script in DENSE for language in languages)
+    codes = " ".join(language.code for language in languages)
+    template = Path(__file__).with_name("experiment.txt").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        name=name,
+        command=command,
+        date=opus_date(),
+        pairs=f"{pairs:,}",
+        description=json.dumps(f"An encoder for {codes}, from {pairs:,} sentence pairs of OPUS."),
+        languages="\n".join(map(_language, languages)),
+        splits="\n".join(
+            f"  {c}: {{first: {{validation: {n}}}, rest: train}}" for c, (n, _) in held.items()
+        ),
+        licences=_licences(corpora),
+        corpora="\n".join(_entry(own, corpus in held) for corpus, own in corpora.items()),
+        validation="\n".join(_validation(corpora[c][0].offer, own) for c, (_, own) in held.items()),
+        evalsets="\n".join(f"  {each}: {{version: v1}}" for each in sets),
+        sets=", ".join(sets),
+        ratio=5 if mined and not dense else 9,  # how much longer one side may be
+        language=language_filter if mined else "",
+        vocabulary=vocabulary_size(len(languages), pairs),
+        table=size.table,
+        ngrams=size.ngrams,
+        steps=steps,
+        batch=size.batch,
+        seen=f"{steps * size.batch:,}",
+        epochs=f"{steps * size.batch / pairs:.1f}",
+        warmup=steps // 30,
+        validate=steps // 12,
+        checkpoint=steps // 24,
+    )
+
+
+def _language(language: Named) -> str:
+    known, code = language.language, language.code
+    if known.ems_pairs != "-" or code == PIVOT:
+        return f"  - {code} # {language.name}"
+    fields = {"code": code, "tatoeba_v1": known.tatoeba_v1, "flores200": known.flores200}
+    fields["script"] = known.script
+    return f"  - {_flow({key: text for key, text in fields.items() if text})} # {language.name}"
+
+
+def _flow(value: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{key}: {text}" for key, text in value.items()) + "}"
+
+
+def _sets(languages: list[Named]) -> list[str]:
+    """Return the benchmarks that have some of the languages: two of them, or English and another
+    where they are scored with English.
+    """
+    english = any(language.code == PIVOT for language in languages)
+    sets = []
+    for name in BENCHMARKS:
+        record = benchmark(name)
+        codes = [getattr(language.language, record.codes) for language in languages]
+        if sum(map(bool, codes)) >= 2 and (english or record.between == ""):
+            sets.append(name)
+    return sets
+
+
+def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
+    corpora: dict[str, list[Pick]] = {}
+    for pick in picks:
+        corpora.setdefault(pick.offer.corpus, []).append(pick)
+    return corpora
+
+
+def _licences(corpora: dict[str, list[Pick]]) -> str:
+    known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
+    others = len(corpora) - len(known)
+    pages = [f"the other {others} on their pages, https://opus.nlpl.eu/NAME.php"] if others else []
+    return "; ".join([*known, *pages])
+
+
+def _entry(picks: list[Pick], divided: bool) -> str:
+    """Return the entry of a corpus for the pairs that it was picked for."""
+    offer = picks[0].offer
+    part = ", part: train" if divided else ""
+    caps = {_name(p.pair): str(p.most // len(p.offer.files)) for p in picks if p.capped}  # a file
+    capped = f", max_pairs: {_flow(caps)}" if caps else ""
+    used = sum(pick.most for pick in picks)
+    megabytes = sum(pick.offer.kilobytes for pick in picks) / 1000
+    comment = f"# {offer.noise}: {used:,} pairs, {megabytes:,.1f} MB"
+    named = _named([pick.pair for pick in picks])
+    return (
+        f"  - {{name: {offer.corpus}, version: {offer.version}{part}, {named}{capped}}} {comment}"
+    )
+
+
+def _named(pairs: list[Pair]) -> str:
+    """Return the key that names pairs: their languages, or the pairs where none is English."""
+    names = ", ".join(dict.fromkeys(map(_name, pairs)))
+    return f"languages: [{names}]" if all(PIVOT in pair for pair in pairs) else f"pairs: [{names}]"
+
+
+def _name(pair: Pair) -> str:
+    """Return the name of a pair in `max_pairs`: the language beside English."""
+    return next(code for code in pair if code != PIVOT) if PIVOT in pair else "-".join(sorted(pair))
+
+
+def _validation(offer: Offer, pairs: list[Pair]) -> str:
+    return (
+        f"  - {{name: {offer.corpus}, version: {offer.version}, part: validation, {_named(pairs)}}}"
+    )

@@ -1,0 +1,238 @@
+"""`ems corpora search`: languages by name or code, and what OPUS has of them.
+
+names.tsv has all languages of OPUS, FLORES-200 and Tatoeba: the ISO 639-1 code, or the ISO 639-3
+one where there is none, the macrolanguage, the name (all by ISO 639-3, iso639-3.sil.org) and the
+code in FLORES-200 of those that ems/config/languages/languages.tsv does not have.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ems.base.errors import EmsError
+from ems.base.files import read_table
+from ems.config.languages import Language, load_languages, load_tatoeba_codes
+from ems.config.languages.opus import (
+    ANY,
+    NOTHING,
+    opus_date,
+    opus_files,
+    opus_language_codes,
+    opus_pair,
+    opus_releases,
+)
+from ems.corpora.catalogue import NOISE, about, catalogue, did_you_mean, licence_of
+from ems.workflow.downloads import UNKNOWN, aligned
+
+PIVOT = "en"
+SCRIPTS = {"Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devanagari"}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A language: its code in experiments, ISO 639-3 code, macrolanguage ('' for none), code in
+    FLORES-200 and name.
+    """
+
+    code: str
+    iso3: str
+    macrolanguage: str
+    flores200: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.code})"
+
+    @property
+    def language(self) -> Language:
+        """The language as an experiment has it."""
+        if self.code in load_languages():
+            return load_languages()[self.code]
+        tatoeba = self.iso3 if self.iso3 in load_tatoeba_codes() else ""
+        script = self.flores200.partition("_")[2]
+        return Language(self.code, tatoeba, self.flores200, SCRIPTS.get(script, script))
+
+
+@cache
+def named_languages() -> dict[str, Named]:
+    """Return all languages by their code."""
+    rows = read_table(Path(__file__).with_name("names.tsv"))
+    return {row["code"]: Named(**row) for row in rows}
+
+
+@cache
+def _code_of_word() -> dict[str, str]:
+    """Return the language of each name and of each code in use, in small letters."""
+    known = named_languages()
+    words = {language.name.lower(): code for code, language in known.items()}
+    words |= {language.iso3: code for code, language in known.items()}
+    words |= {code: code for code in known}
+    own = _language_of_code().items()
+    return words | {code.lower(): language for (corpus, code), language in own if corpus == ANY}
+
+
+@cache
+def _language_of_code() -> dict[tuple[str, str], str]:
+    """Return (corpus, its code) -> language, from ems/config/languages/opus_codes.tsv."""
+    rows = opus_language_codes()
+    own = {(corpus, language): "" for corpus, language, code in rows if code == NOTHING}
+    return own | {(corpus, code): language for corpus, language, code in rows if code != NOTHING}
+
+
+def find_language(word: str) -> Named:
+    """Return the language of a name or code: "Welsh", "cy", "cym", "zh_CN", "pt-BR".
+
+    Raises `EmsError` for an unknown one, with the nearest.
+    """
+    folded = word.strip().lower().replace("-", "_")
+    words = _code_of_word()
+    code = words.get(folded) or words.get(re.sub("_[a-z]{2,8}$", "", folded))
+    if code is None:
+        names = {name for each in named_languages().values() for name in (str(each), each.name)}
+        raise EmsError(
+            f"unknown language {word!r}{did_you_mean(word, names)}; expected an English name or a "
+            "code of ISO 639"
+        )
+    return named_languages()[code]
+
+
+def language_of(corpus: str, code: str) -> str:
+    """Return the language of a corpus's code: "zh" of "zh_CN"; the code itself if it is unknown,
+    and '' for a code that means another language in this corpus.
+    """
+    for key in ((corpus, code), (ANY, code)):
+        if key in _language_of_code():
+            return _language_of_code()[key]
+    return _code_of_word().get(code.partition("_")[0].lower(), code)
+
+
+def relatives(language: Named) -> list[Named]:
+    """Return the macrolanguage of a language and the other members of it, the nearest first."""
+    known, parent = named_languages(), language.macrolanguage
+    members = [
+        each for each in known.values() if each.macrolanguage in (language.code, parent or None)
+    ]
+    others = [each for each in members if each != language]
+    return [known[parent], *others] if parent in known else others
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The newest release of a corpus for a pair of languages: its files, their sentence pairs
+    (None: not counted), their KB.
+    """
+
+    corpus: str
+    version: str
+    files: tuple[str, ...]
+    pairs: int | None
+    kilobytes: int
+
+    @property
+    def noise(self) -> str:
+        """The class of the corpus, one of NOISE."""
+        return about(self.corpus).noise
+
+
+def offers(first: str, second: str) -> list[Offer]:
+    """Return the corpora that have a pair of languages, the cleanest and largest first."""
+    found = []
+    for corpus, versions in opus_releases().items():
+        files = opus_pair(corpus, versions[-1], first, second)
+        entries = [opus_files(corpus, versions[-1])[file] for file in files]
+        counts, kilobytes = [each.pairs for each in entries], sum(e.kilobytes for e in entries)
+        pairs = None if None in counts else sum(counts)
+        if files:
+            found.append(Offer(corpus, versions[-1], files, pairs, kilobytes))
+    classes = list(NOISE)
+    return sorted(
+        found, key=lambda each: (classes.index(each.noise), -(each.pairs or 0), each.corpus)
+    )
+
+
+def partners(language: str) -> Counter[str]:
+    """Return the languages that OPUS has together with one -> the number of corpora."""
+    return _partners().get(language, Counter())
+
+
+@cache
+def _partners() -> defaultdict[str, Counter[str]]:
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for corpus, versions in opus_releases().items():
+        files = opus_files(corpus, versions[-1])
+        codes = {code for file in files for code in file.split("-")}
+        known = {code: language_of(corpus, code) for code in codes}
+        for pair in {tuple(known[code] for code in file.split("-")) for file in files}:
+            for first, second in (pair, pair[::-1]):
+                counts[first][second] += 1
+    return counts
+
+
+def nearest(language: Named) -> str:
+    """Return what OPUS has instead of a language: "; nearest to it OPUS has ...", or ""."""
+    near = [str(each) for each in relatives(language) if partners(each.code)]
+    return f"; nearest to it OPUS has {', '.join(near)}" if near else ""
+
+
+def search(first: Named, second: Named) -> list[Offer]:
+    """Return `offers` of a pair. Raises `EmsError` if OPUS has none of it, with what it has."""
+    if first == second:
+        raise EmsError(f"expected two languages, found {first} twice")
+    if found := offers(first.code, second.code):
+        return found
+    others = partners(first.code)
+    most = sorted(others, key=lambda code: (-others[code], code))[:8]
+    has = f"; it has {first} with {', '.join(most)}" if most else ""
+    raise EmsError(
+        f"OPUS has no text of {first} and {second}, as of {opus_date()}{has}{nearest(first)}"
+    )
+
+
+def as_json(found: list[Offer]) -> str:
+    """Return the offers as JSON; null is what is not known."""
+    rows = [
+        {
+            "corpus": offer.corpus,
+            "version": offer.version,
+            "noise": offer.noise,
+            "files": list(offer.files),
+            "sentence_pairs": offer.pairs,
+            "kilobytes": offer.kilobytes,
+            "licence": about(offer.corpus).licence or None,
+        }
+        for offer in found
+    ]
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_text(first: Named, second: Named, found: list[Offer], every: bool) -> str:
+    """Return the offers as a table; without `every` small corpora share a line at the end."""
+    counted = sum(offer.pairs or 0 for offer in found)
+    shown = [
+        offer for offer in found if every or offer.pairs is None or offer.pairs * 1000 > counted
+    ]
+    title = f"{first} and {second}: {counted:,} sentence pairs in {len(found)} corpora of OPUS"
+    table = [("corpus", "version", "class", "sentence pairs", "MB", "files", "licence")]
+    for offer in shown:
+        pairs = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
+        megabytes, files = f"{offer.kilobytes / 1000:,.1f}", " ".join(offer.files)
+        release = (offer.corpus, offer.version, offer.noise)
+        table.append((*release, pairs, megabytes, files, licence_of(offer.corpus)))
+    lines = [title, "", *aligned(table, "lllrrll"), "", *_notes(first, second, found, shown)]
+    return "\n".join(lines) + "\n"
+
+
+def _notes(first: Named, second: Named, found: list[Offer], shown: list[Offer]) -> Iterator[str]:
+    if small := len(found) - len(shown):
+        yield f"{small} more corpora have a thousandth of the pairs each, or less (--all)"
+    classes = {offer.noise for offer in shown}
+    yield "class: " + "; ".join(f"{name}: {NOISE[name]}" for name in NOISE if name in classes)
+    newer = [name for name, known in catalogue().items() if known.note.startswith("newer than")]
+    yield f"OPUS as of {opus_date()} (newer: {', '.join(newer)})"
+    others = [code for code in partners(first.code) if code != second.code]
+    if second.code == PIVOT and others:
+        yield f"with {len(others)} other languages too: ems corpora search {first.code} LANGUAGE"
