@@ -10,12 +10,10 @@ from tables_made import demo_report, pixels, texts, write_lines, write_report
 from ems.base.errors import EmsError
 from ems.benchmarks.flores200.table import plot_flores
 from ems.benchmarks.tatoeba.table import plot_tatoeba
-from ems.tables.canvas import COLOURS, make_figure, settings
-from ems.tables.curves import plot_curves, plot_curves_in_time
-from ems.tables.labels import place_labels
-from ems.tables.languages import plot_languages
+from ems.tables.canvas import COLOURS, make_figure, place_labels, settings
+from ems.tables.curves import plot_curves, plot_curves_in_time, plot_languages
+from ems.tables.figures import plot_pairs, read_points
 from ems.tables.losses import read_losses, read_times
-from ems.tables.pairs import plot_pairs, read_points
 from ems.tables.printed import load_models
 from ems.tables.scores import read_scores
 

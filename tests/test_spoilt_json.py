@@ -38,10 +38,9 @@ from ems.shards.inspect import inspect_folder
 from ems.shards.inspect import verify as verify_shards
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.tables.compare import write_comparison
+from ems.tables.compare import plot_deltas, write_comparison
 from ems.tables.corpora import write_corpora_table, write_decontamination_table, write_filters_table
 from ems.tables.costs import write_costs_table
-from ems.tables.deltas import plot_deltas
 from ems.tables.models import write_models_table
 from ems.tables.vocabulary import write_vocabulary_table
 from ems.train.checkpoint import checkpoints, verified

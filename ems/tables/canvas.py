@@ -1,4 +1,4 @@
-"""What the figures share: colours, matplotlib's settings, a figure without pyplot, its two files.
+"""What the figures share: colours, settings, a figure without pyplot, its files, labels of points.
 
 Nothing global changes (no pyplot), and the same numbers give the same bytes: no dates, no versions,
 a fixed salt for the ids of the SVG.
@@ -9,17 +9,30 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from ems.base.files import atomic_path
 
 # Paul Tol's "bright" scheme, readable for colour-blind eyes; further systems start over.
 COLOURS = ["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB"]
 GRID, LINE = "#DDDDDD", "#888888"
+
+# Labels of points; all in points (1/72 inch) of the drawn figure.
+FONT = 6.5
+MARK = 2.0  # radius of a mark
+AIR = 0.6  # around a label
+REACH = np.array([1.0, 4.0, 8.0, 13.0, 19.0, 26.0, 34.0, 43.0])  # from the mark to the label
+ANGLES = np.linspace(0, 2 * np.pi, 16, endpoint=False)  # places around the mark at each reach
+LEADER = 4.0  # a label this far or farther gets a line
+CROWD = 30.0  # a point nearer than this is a neighbour
 
 _SETTINGS = {
     "svg.hashsalt": "ems",
@@ -74,3 +87,69 @@ def dress(axes: Axes, grid: str = "both") -> None:
     axes.set_axisbelow(True)
     axes.grid(axis=grid, color=GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def number_logarithms(axis: Axis) -> None:
+    """Put plain numbers at 1, 2 and 5 of each decade; the default is mathematics."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+# --- labels beside points
+
+
+def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
+    """Write N `labels` beside `points` [N, 2] (in data units) so that they cover little.
+
+    The points with the most neighbours choose first, each the place that covers least, near places
+    before far ones; a thin line leads from a label that stands far to its point. The figure's
+    layout must be settled (`settle`).
+    """
+    pixels = axes.get_figure(root=True).dpi / 72  # of a point
+    centres = axes.transData.transform(points) / pixels  # [N, 2]
+    frame = axes.get_window_extent().extents / pixels  # left, bottom, right, top
+    taken = np.concatenate([centres - MARK, centres + MARK], axis=1)  # [N, 4]
+    to_data = axes.transData.inverted()
+    distances = np.linalg.norm(centres[:, None] - centres[None], axis=-1)  # [N, N]
+    crowded_first = np.argsort(-(distances < CROWD).sum(axis=1), kind="stable")
+    far = np.repeat(REACH, len(ANGLES))  # [P] from the mark to each place
+    for number in map(int, crowded_first):
+        text = _text(axes, points[number], labels[number])
+        half = np.array(text.get_window_extent().size) / pixels / 2 + AIR  # [2]
+        middles = _places(centres[number], half, far)
+        boxes = np.concatenate([middles - half, middles + half], axis=1)  # [P, 4]
+        best = int(np.argmin(_cost(boxes, taken, frame) + 0.3 * far))
+        text.set_position(to_data.transform(middles[best] * pixels))
+        if far[best] >= LEADER:
+            end = np.clip(centres[number], *np.split(boxes[best], 2))  # the box's nearest
+            line = np.array([points[number], to_data.transform(end * pixels)])
+            axes.plot(*line.T, color=LINE, linewidth=0.4, zorder=1)
+        taken = np.concatenate([taken, boxes[best : best + 1]])
+
+
+def _text(axes: Axes, at: np.ndarray, label: str) -> Text:
+    """Draw a label centred at a point [2], on white, so that a line to another ends at its edge."""
+    white = {"boxstyle": "square,pad=0", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+    return axes.text(*at, label, fontsize=FONT, ha="center", va="center", bbox=white)
+
+
+def _places(mark: np.ndarray, half: np.ndarray, far: np.ndarray) -> np.ndarray:
+    """Return centres [P, 2] of the places for a label of half a size [2] around a mark [2], near
+    first.
+    """
+    around = np.tile(np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1), (len(REACH), 1))  # [P, 2]
+    # an ellipse around the mark: a label is wider than high, but may come as near from all sides
+    return mark + around * (half + MARK + far[:, None])
+
+
+def _cost(boxes: np.ndarray, taken: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """Return for each box [P, 4] what it covers of `taken` [M, 4], in square points, and 20 times
+    what of it is outside of the frame [4]; [P].
+    """
+    each = boxes[:, None]  # [P, 1, 4]
+    width = np.minimum(each[..., 2], taken[:, 2]) - np.maximum(each[..., 0], taken[:, 0])
+    height = np.minimum(each[..., 3], taken[:, 3]) - np.maximum(each[..., 1], taken[:, 1])
+    covered = (width.clip(0) * height.clip(0)).sum(axis=1)  # [P, M] -> [P]
+    below, above = frame[:2] - boxes[:, :2], boxes[:, 2:] - frame[2:]
+    return covered + 20 * np.concatenate([below, above], axis=1).clip(0).sum(axis=1)

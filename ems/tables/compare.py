@@ -12,16 +12,23 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from ems.base.errors import Damaged, EmsError
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
-from ems.tables.changes import plot_changes
+from ems.config.plugins import benchmark, joining
+from ems.tables.canvas import COLOURS, LINE, colour, dress, make_figure, save, settings
+from ems.tables.scores import Families, read_scores
 from ems.tables.table import Table, Value, markdown, rounded, write_table
 
 SIGNIFICANT = 0.05
 MEAN = "mean"
 MOST_WAYS = 2  # of a language that are tested one by one: more (seeds, FLORES) only as their mean
+
+Drawn = tuple[str, float, float, float]  # label, difference, low, high
+PANEL_WIDTH, LANGUAGE_HEIGHT = 4.6, 0.19  # inches of a benchmark and of a language in it
+DELTAS_WIDTH, SYSTEM_HEIGHT = 6.0, 0.26  # inches of the figure and of a system in it
 
 Hits = dict[str, np.ndarray]  # way -> bool[N]
 
@@ -191,7 +198,7 @@ def _mean(rows: list[Row], gains: Mapping[str, np.ndarray], parallel: bool) -> R
     return Row(MEAN, first, second, change, {MEAN: change.p})
 
 
-def _drawn(comparison: Comparison) -> list[tuple[str, float, float, float]]:
+def _drawn(comparison: Comparison) -> list[Drawn]:
     """Return (label, difference, low, high) of each row; without an interval where hits are
     unknown.
     """
@@ -249,3 +256,79 @@ def _notes(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
         if any(row.change is None for row in each.rows):
             notes.append(f"{each.benchmark}: no hits per sentence, so nothing is tested there.")
     return notes + ([f"Only one system was scored on {', '.join(alone)}."] if alone else [])
+
+
+# --- the figures
+
+
+def plot_changes(panels: list[tuple[str, list[Drawn]]], names: list[str], out: Path) -> None:
+    """Draw `names[1]` minus `names[0]` as points with intervals; a panel per benchmark, whose
+    languages stand in the order of their difference, the mean last, below a line.
+    """
+    most = max(len(rows) for _, rows in panels)
+    with settings():
+        figure = make_figure(PANEL_WIDTH * len(panels), 1.3 + LANGUAGE_HEIGHT * most)
+        row = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (benchmark, rows) in zip(row, panels, strict=True):
+            _panel(axes, benchmark, rows)
+        figure.suptitle(f"{names[1]} minus {names[0]}, in points, with 95 % intervals")
+        save(figure, out)
+
+
+def _panel(axes: Axes, benchmark: str, rows: list[Drawn]) -> None:
+    *languages, last = rows
+    ordered = [*sorted(languages, key=lambda row: (-row[1], row[0])), last]
+    labels, deltas, lows, highs = zip(*ordered, strict=True)
+    sides = [
+        [max(0.0, delta - low) for delta, low in zip(deltas, lows, strict=True)],
+        [max(0.0, high - delta) for delta, high in zip(deltas, highs, strict=True)],
+    ]
+    places = range(len(ordered))
+    axes.errorbar(deltas, places, xerr=sides, fmt="o", markersize=3, color=COLOURS[0], linewidth=1)
+    axes.axvline(0, color=LINE, linewidth=0.8)
+    if languages:
+        axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
+    axes.set_yticks(places, labels)
+    axes.set_ylim(len(ordered) - 0.5, -0.5)
+    axes.set_title(benchmark)
+    dress(axes, grid="x")
+
+
+def plot_deltas(
+    scores: list[Path], order: list[str], out: Path, families: Families | None = None
+) -> None:
+    """Draw mean P@1 of each system less that of the first of `order`, on the first benchmark of the
+    ablation.
+
+    The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Bars are 95 %
+    intervals of the paired bootstrap over sentences: they do not cover what another seed of the
+    training would change. `families`: systems that count as one, each with languages of its own. A
+    system without a language of the first one is left out. Raises `EmsError` for scores of
+    different data, and when there is nothing to compare.
+    """
+    name = joining("ablation")[0]
+    systems = read_scores(scores, name, "P@1", order=order, families=families, seen=True)
+    base, *others = (system.kept for system in systems if system.values)
+    alike = [other for other in others if other.labelled().keys() & base.labelled().keys()]
+    if not alike:
+        raise EmsError(
+            f"{base.path}: no other system has a language of this one; leave the figure out, "
+            "or score another one"
+        )
+    with settings():
+        figure = make_figure(DELTAS_WIDTH, 1.4 + SYSTEM_HEIGHT * len(alike))
+        axes = figure.subplots()
+        for place, other in enumerate(alike):
+            change = compare(base, other).rows[-1].change  # of the mean
+            if change is None:
+                raise Damaged(other.path, "no hits of its sentences in it")
+            sides = [[change.delta - change.low], [change.high - change.delta]]
+            look = {"fmt": "o", "markersize": 4, "color": colour(0), "capsize": 2}
+            axes.errorbar([change.delta], [place], xerr=sides, **look)
+        axes.axvline(0, color=LINE, linewidth=0.8)
+        axes.set_yticks(range(len(alike)), [other.system for other in alike])
+        axes.set_ylim(len(alike) - 0.5, -0.5)
+        axes.set_xlabel(f"mean P@1 in points, less that of {base.system}")
+        dress(axes, grid="x")
+        figure.suptitle(f"{benchmark(name).title} {base.version}: what each change is worth")
+        save(figure, out)

@@ -1,8 +1,8 @@
-"""Learning curves: P@1 on the validation pairs above the parts of the loss, one colour per system,
-against the pairs seen or the minutes of training.
+"""Figures of training: learning curves, and validation P@1 of each language.
 
 At equal pairs systems have seen the same, at equal minutes they have cost the same. Losses are on a
-logarithmic axis, since most of their fall is at the start.
+logarithmic axis, since most of their fall is at the start. Each figure is written as .svg and .png
+beside `out`.
 """
 
 from collections.abc import Mapping
@@ -11,27 +11,41 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethodFormatter
 
 from ems.base.errors import Damaged, EmsError
-from ems.tables.canvas import COLOURS, colour, dress, legend_columns, make_figure, save, settings
+from ems.tables.canvas import (
+    COLOURS,
+    colour,
+    dress,
+    legend_columns,
+    make_figure,
+    number_logarithms,
+    save,
+    settings,
+)
 from ems.tables.losses import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
+from ems.tables.printed import in_table_one_order
+from ems.tables.table import rounded
 
 LABELS = {P1: "validation P@1 (%)", **{name: f"{text} loss" for name, text in PARTS.items()}}
 WIDTH = 9.0  # inches
 TALL, LOW = 3.0, 2.4  # inches of the panel of P@1 and of one part of the loss
 STYLES = ("-", "--", ":")  # the next one where the colours start over
 THIN = {"linewidth": 0.8, "alpha": 0.5}
+MOST_PANELS = 9  # of languages side by side
+PANEL = (1.45, 1.2)  # inches of a language
+LEAST_WIDTH = 5.0  # inches; few panels are wider instead
 MARKED = {"linewidth": 1.4, "marker": "o", "markersize": 3.0}
 
+Validations = dict[str, list[Entry]]  # system -> its rows of validation with languages
 Curves = dict[str, list[tuple[float, Entry]]]  # system -> place on the horizontal axis, row
 
 
 def plot_curves(losses: Mapping[str, Path], out: Path) -> None:
     """Draw the learning curves of the systems (name -> losses.jsonl) against the pairs seen.
 
-    Writes .svg and .png beside `out`. Raises `EmsError` for a malformed row, and when no system
-    was trained.
+    Raises `EmsError` for a malformed row, and when no system was trained.
     """
     read = {system: read_losses(path) for system, path in losses.items()}
     curves = {name: [(entry.pairs, entry) for entry in rows] for name, rows in read.items()}
@@ -114,9 +128,7 @@ def _dress(axes: Axes, panel: str) -> None:
         axes.set_ylim(bottom=0)
     else:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default is mathematics
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        number_logarithms(axes.yaxis)
     dress(axes)
 
 
@@ -130,3 +142,66 @@ def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = F
         keys.append(Line2D([], [], color="black", label="validation", **MARKED))
     columns = legend_columns([str(key.get_label()) for key in keys], width)
     figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
+
+
+# --- languages
+
+
+def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
+    """Draw validation P@1 per language (percent, mean of both directions) of the systems (name ->
+    losses.jsonl) against the sentence pairs seen: which languages learn, and which lag.
+
+    All panels have the same axes; the number above one is the last value of the best system, in its
+    colour. Raises `EmsError` for a malformed row, and for a system without P@1 per language.
+    """
+    curves = {}
+    for system, path in losses.items():
+        curves[system] = [entry for entry in read_losses(path) if entry.languages]
+        if not curves[system]:
+            raise EmsError(
+                f"{path}: no row has P@1 per language (`p1_by_language`); train this system again, "
+                "with `validation`"
+            )
+    with settings():
+        save(_language_figure(curves), out)
+
+
+def _language_figure(curves: Validations) -> Figure:
+    codes = in_table_one_order(
+        {c for rows in curves.values() for row in rows for c in row.languages}
+    )
+    columns = min(MOST_PANELS, len(codes))
+    lines = -(-len(codes) // columns)
+    width = max(LEAST_WIDTH, columns * PANEL[0])
+    figure = make_figure(width, lines * PANEL[1] + 1.1)
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    for axes, code in zip(panels, codes, strict=False):
+        _panel(axes, code, curves)
+    for axes in panels[len(codes) :]:
+        axes.set_visible(False)
+    for axes in panels[len(codes) - columns : len(codes)]:
+        axes.tick_params(labelbottom=True)  # the lowest of its column
+    panels[0].set_ylim(0, 100)  # all panels share its axes
+    panels[0].yaxis.set_major_locator(FixedLocator((0, 50, 100)))
+    panels[0].set_xlim(left=0)
+    panels[0].xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
+    panels[0].xaxis.set_major_formatter(EngFormatter(sep=""))
+    figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
+    legend(figure, {name: number for number, name in enumerate(curves)}, width)
+    return figure
+
+
+def _panel(axes: Axes, code: str, curves: Validations) -> None:
+    """Draw one language: a line per system, and the last value of the best in its colour."""
+    last: dict[int, float] = {}
+    for number, rows in enumerate(curves.values()):
+        points = [(row.pairs, row.languages[code]) for row in rows if code in row.languages]
+        if points:
+            axes.plot(*zip(*points, strict=True), **line_style(number), linewidth=1.2)
+            last[number] = points[-1][1]
+    best = max(last, key=lambda number: last[number])
+    axes.set_title(code, loc="left", fontsize=8, pad=2)
+    shown = {"color": line_style(best)["color"], "fontsize": 8, "pad": 2}
+    axes.set_title(rounded(last[best]), loc="right", **shown)
+    axes.tick_params(labelsize=7)
+    dress(axes)

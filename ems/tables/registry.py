@@ -158,7 +158,7 @@ def _make_ablation(request: Request) -> None:
 def _plot_ablation(request: Request) -> None:
     scored = {path.parent.name for path in request.sources}
     order = [name for name in request.experiment.ablated if name in scored]
-    _in("deltas").plot_deltas(request.sources, order, request.out, request.families)
+    _in("compare").plot_deltas(request.sources, order, request.out, request.families)
 
 
 TABLES: dict[str, tuple[Sources, Make]] = {
@@ -186,13 +186,13 @@ TABLES: dict[str, tuple[Sources, Make]] = {
 FIGURES: dict[str, tuple[Sources, Make]] = {
     "pairs": (
         lambda experiment: _and_report(experiment, scores(experiment, joining("pairs")[0])),
-        lambda r: _in("pairs").plot_pairs(r.sources[:-1], r.sources[-1], r.out, r.families),
+        lambda r: _in("figures").plot_pairs(r.sources[:-1], r.sources[-1], r.out, r.families),
     ),
     "ablation": (lambda experiment: _ablated(experiment, joining("ablation")[:1]), _plot_ablation),
     "learning": (_losses, lambda r: _in("curves").plot_curves(r.losses, r.out)),
     "learning_languages": (
         lambda experiment: _losses(experiment) if experiment.validation else [],
-        lambda r: _in("languages").plot_languages(r.losses, r.out),
+        lambda r: _in("curves").plot_languages(r.losses, r.out),
     ),
 }
 TIMED: dict[str, tuple[Sources, Make]] = {
@@ -202,7 +202,7 @@ TIMED: dict[str, tuple[Sources, Make]] = {
     ),
     "tradeoff": (
         _priced,
-        lambda r: _in("tradeoff").plot_tradeoff(r.sources, r.times or {}, r.out),
+        lambda r: _in("figures").plot_tradeoff(r.sources, r.times or {}, r.out),
     ),
     "ablation": TABLES["ablation"],
 }

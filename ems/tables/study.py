@@ -90,7 +90,7 @@ def write_study(
 
 def plot_study(experiment: Experiment, name: str, sources: Sequence[Path], out: Path) -> None:
     """Draw a study, a line per column over its rows, as .svg and .png beside `out`."""
-    from ems.tables.lines import plot_lines  # a table need not wait for matplotlib
+    from ems.tables.figures import plot_lines  # a table need not wait for matplotlib
 
     study = _read(experiment, name, sources)
     scores = [study.row(row) for row in study.rows]

@@ -80,7 +80,7 @@ def plot_flores(scores: list[Path], out: Path, families: Families | None = None)
     """Draw P@1 (percent) of each direction of the first system, beside `out`; `families` are
     systems that share a map.
     """
-    from ems.tables.heatmap import plot_directions  # a table need not wait for matplotlib
+    from ems.tables.figures import plot_directions  # a table need not wait for matplotlib
 
     systems = read_scores(scores, "flores200", "P@1", language_direction, families=families)
     plot_directions(systems[0], benchmark("flores200"), out)

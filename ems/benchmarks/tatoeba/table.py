@@ -128,7 +128,7 @@ def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None
     """Draw P@1 (percent) of each system in each language trained on, in the paper's order, beside
     `out`; `families` are systems that share their bars. Raises `EmsError` as the table does.
     """
-    from ems.tables.bars import plot_bars  # a table need not wait for matplotlib
+    from ems.tables.figures import plot_bars  # a table need not wait for matplotlib
 
     systems = read_scores(scores, "tatoeba", "P@1", families=families, seen=True)
     plot_bars(systems, in_paper_order(labels_of(systems)), benchmark("tatoeba"), out)

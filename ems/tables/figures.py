@@ -1,0 +1,309 @@
+"""Figures of scores: P@1 per language (bars), between languages (a map), against training data and
+against the minutes of training (points), and over the rows of a study (lines).
+
+Each writes .svg and .png beside `out`.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import EngFormatter, FixedLocator, NullFormatter
+
+from ems.base.errors import EmsError
+from ems.config.plugins import benchmark, joining
+from ems.config.record import Benchmark
+from ems.tables.canvas import (
+    COLOURS,
+    colour,
+    dress,
+    legend_columns,
+    make_figure,
+    number_logarithms,
+    place_labels,
+    save,
+    settings,
+    settle,
+)
+from ems.tables.corpora import TRAIN, read_report
+from ems.tables.losses import last_time
+from ems.tables.printed import in_paper_order, in_table_one_order
+from ems.tables.scores import Families, Scores, read_scores
+
+# inches
+BAR_WIDTH = 0.11
+GROUP_GAP = 0.18  # between two languages
+MOST_WIDTH = 16.0  # of bars in one row of axes
+LEAST_WIDTH = 4.2  # the same, at least; few bars stand in the middle
+AXIS_WIDTH = 0.8
+ROW_HEIGHT = 2.6
+FIELD = 0.16  # of a language in a map
+LEAST_MAP = 3.0
+MAP_MARGIN = 1.8  # for codes, titles and the scale
+PANEL = (6.4, 4.6)  # of one system's points
+PANELS = 2  # side by side
+TRADEOFF = (6.0, 4.2)
+LINES = (6.0, 4.0)
+
+TICKS = [base * 10**power for power in range(10) for base in (1, 2, 5)]
+ROOM = 1.3  # factor left free at both ends of the axis, at least
+MARKS, STYLES = "osD^vPX", ["-", "--", ":", "-."]
+
+Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent
+
+
+# --- bars and maps
+
+
+def plot_bars(
+    systems: Sequence[Scores], languages: Sequence[str], benchmark: Benchmark, out: Path
+) -> None:
+    """Draw P@1 (percent, mean of both directions) of each system in each of the `languages`; no bar
+    where a system lacks one.
+
+    The figure grows with the number of bars, up to `MOST_WIDTH`, then goes on in a row below.
+    """
+    group = len(systems) * BAR_WIDTH + GROUP_GAP  # inches of one language
+    most = max(1, int(MOST_WIDTH / group))
+    count = -(-len(languages) // most)
+    size = -(-len(languages) // count)  # rows of like length
+    rows = [languages[start : start + size] for start in range(0, len(languages), size)]
+    names = [system.system for system in systems]
+    width = AXIS_WIDTH + max(LEAST_WIDTH, size * group)
+    columns = legend_columns(names, width)
+    with settings():
+        legend = -(-len(names) // columns) * 0.2  # inches
+        figure = make_figure(width, ROW_HEIGHT * len(rows) + 0.8 + legend)
+        for axes, row in zip(figure.subplots(len(rows), squeeze=False)[:, 0], rows, strict=True):
+            _bars(axes, systems, row, size, group)
+        figure.suptitle(f"{benchmark.title} {systems[0].version}: P@1, mean of both directions")
+        # an explicit list: axes of a row in which a system has no bar know nothing of it
+        keys = [Patch(**_style(number), label=name) for number, name in enumerate(names)]
+        figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
+        save(figure, out)
+
+
+def _style(number: int) -> dict[str, Any]:
+    """Return colour of the system of this number, hatched where the colours start over."""
+    hatch = "//" if number >= len(COLOURS) else None
+    return {"facecolor": colour(number), "edgecolor": "white", "hatch": hatch}
+
+
+def _bars(
+    axes: Axes, systems: Sequence[Scores], languages: Sequence[str], places: int, group: float
+) -> None:
+    """Draw one row of languages, `places` wide and `group` inches each."""
+    bar = BAR_WIDTH / group  # in units of one language
+    for number, system in enumerate(systems):
+        offset = (number - (len(systems) - 1) / 2) * bar
+        bars = {
+            at + offset: system.values[c] for at, c in enumerate(languages) if c in system.values
+        }
+        axes.bar(list(bars), list(bars.values()), width=bar, linewidth=0, **_style(number))
+    # a language keeps its width: few stand in the middle, a short last row to the left
+    middle = (places - 1) / 2
+    half = max(places, LEAST_WIDTH / group) / 2
+    axes.set_xlim(middle - half, middle + half)
+    axes.set_ylim(0, 100)
+    axes.set_ylabel("P@1 (%)")
+    axes.set_xticks(range(len(languages)), languages)
+    axes.tick_params(axis="x", length=0)
+    dress(axes, grid="y")
+
+
+def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
+    """Draw P@1 (percent) of each direction of a system, queries from top to bottom; white where a
+    direction was not scored.
+
+    The scale is always 0 to 100, so that two maps can be compared.
+    """
+    codes = in_table_one_order({code for name in system.values for code in name.split("-")})
+    grid = np.array([[system.values.get(f"{q}-{c}", np.nan) for c in codes] for q in codes])
+    size = max(LEAST_MAP, FIELD * len(codes)) + MAP_MARGIN
+    with settings():
+        figure = make_figure(size, size - MAP_MARGIN / 3)
+        axes = figure.subplots()
+        drawn = axes.imshow(grid, vmin=0, vmax=100, cmap="viridis")  # [L, L]
+        figure.colorbar(drawn, ax=axes, label="P@1 (%)", shrink=0.6)
+        figure.suptitle(f"{benchmark.title} {system.version}: P@1 of {system.system}")
+        axes.set_xticks(range(len(codes)), codes, rotation=90)
+        axes.set_yticks(range(len(codes)), codes)
+        axes.tick_params(length=0, labelsize=7)
+        axes.set_xlabel("candidates")
+        axes.set_ylabel("queries")
+        save(figure, out)
+
+
+# --- points
+
+
+def plot_pairs(
+    scores: list[Path], report: Path, out: Path, families: Families | None = None
+) -> None:
+    """Draw P@1 (percent, mean of both directions) of each language against its training pairs: EMS
+    v2 Table IV over Table I, a panel per system.
+
+    A language's pairs are those that decontamination kept. `scores` are score files, `report` is
+    decontamination.json, `families` are systems that share a panel. Raises `EmsError` as
+    `read_points` does.
+    """
+    name = joining("pairs")[0]
+    systems = read_scores(scores, name, "P@1", families=families, seen=True)
+    points = read_points(systems, report)
+    if not any(pairs for shown in points.values() for pairs, _ in shown.values()):
+        raise EmsError(f"{report}: no training pairs are kept of any language; see its corpora")
+    with settings():
+        save(_figure(points, f"{benchmark(name).title} {systems[0].version}"), out)
+
+
+def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
+    """Return system -> what it reached in each of its languages with how much data, in the paper's
+    order.
+
+    Raises `EmsError` as `read_report` does, and for a language that is not in the report.
+    """
+    pairs: dict[str, int] = {}  # language -> training pairs that have it on one side
+    for entry in read_report(report).entries:
+        for side in entry.sides if entry.role == TRAIN else ():
+            pairs[side] = pairs.get(side, 0) + entry.kept
+    absent = {s.languages[code] for s in systems for code in s.values} - set(pairs)
+    if absent:
+        raise EmsError(
+            f"{report}: no training corpus of {', '.join(sorted(absent))}, which "
+            f"{systems[0].file.path} scores as trained on; take the report and the scores of the "
+            "same experiment"
+        )
+    return {
+        system.system: {
+            (language := system.languages[code]): (pairs[language], system.values[code])
+            for code in in_paper_order(set(system.values))
+        }
+        for system in systems
+    }
+
+
+def _figure(systems: dict[str, Points], title: str) -> Figure:
+    columns = min(PANELS, len(systems))
+    rows = ceil(len(systems) / columns)
+    figure = make_figure(PANEL[0] * columns, PANEL[1] * rows + 0.5)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    # the points that the logarithmic axis can show
+    shown = {n: {k: v for k, v in points.items() if v[0]} for n, points in systems.items()}
+    places = {name: np.array(list(of.values()), float).reshape(-1, 2) for name, of in shown.items()}
+    for number, (axes, name) in enumerate(zip(panels, systems, strict=False)):
+        _scatter(axes, name, places[name], number)
+    for axes in panels[len(systems) :]:
+        axes.set_visible(False)
+    panels[0].set_xlim(*_limits(np.concatenate(list(places.values()))[:, 0]))
+    figure.suptitle(f"{title}: P@1, mean of both directions, against training data")
+    without = dict.fromkeys(k for points in systems.values() for k, v in points.items() if not v[0])
+    note = f" (without any, so not shown: {', '.join(without)})" if without else ""
+    label = f"training pairs of the language, after decontamination{note}"
+    figure.supxlabel(label, fontsize="medium")
+    figure.supylabel("P@1 (%)", fontsize="medium")
+    settle(figure)
+    for axes, name in zip(panels, systems, strict=False):
+        place_labels(axes, places[name], list(shown[name]))
+    return figure
+
+
+def _limits(pairs: np.ndarray) -> tuple[float, float]:
+    """Return ends of the axis, a decade apart at least: three numbers stand at it then."""
+    least, most = pairs.min(), pairs.max()
+    room = max(ROOM, (10 * least / most) ** 0.5)
+    return least / room, most * room
+
+
+def _scatter(axes: Axes, name: str, places: np.ndarray, number: int) -> None:
+    axes.scatter(*places.T, s=10, color=colour(number), linewidths=0, zorder=4, clip_on=False)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(TICKS))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "5k"; the default is mathematics
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(0, 100)
+    axes.set_title(name)
+    axes.tick_params(labelbottom=True, labelleft=True)
+    dress(axes)
+
+
+def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> None:
+    """Draw mean P@1 over the languages trained on, with its 95 % interval, against the minutes of
+    training; `times`: system -> its costs/train/*.times.jsonl.
+
+    Raises `EmsError` for malformed files, and when no system has both.
+    """
+    name = joining("tradeoff")[0]
+    systems = [s for s in read_scores(scores, name, "P@1", seen=True) if s.system in times]
+    seconds = {s.system: last_time(times[s.system])[1] for s in systems}
+    systems = [system for system in systems if seconds[system.system]]
+    if not systems:
+        listed = ", ".join(map(str, scores))
+        raise EmsError(f"no system of {listed} was trained, so nothing has a price; train one")
+    means = [float(np.mean(list(system.values.values()))) for system in systems]
+    points = np.array([[seconds[s.system] / 60, m] for s, m in zip(systems, means, strict=True)])
+    with settings():
+        figure = make_figure(*TRADEOFF)
+        axes = figure.subplots()
+        for at, (point, system) in enumerate(zip(points, systems, strict=True)):
+            look = {"fmt": "o", "markersize": 4, "color": colour(at), "linewidth": 1}
+            axes.errorbar(*point, yerr=_half_width(system), **look)
+        axes.set_xscale("log")  # a system that takes twice as long is judged alike everywhere
+        number_logarithms(axes.xaxis)
+        axes.set_xlim(points[:, 0].min() / 1.5, points[:, 0].max() * 1.5)
+        axes.set_xlabel("minutes of training")
+        axes.set_ylabel("P@1 (%)")
+        dress(axes)
+        title = f"{benchmark(name).title} {systems[0].version}"
+        figure.suptitle(f"{title}: mean P@1 against the cost of training")
+        settle(figure)
+        place_labels(axes, points, [system.system for system in systems])
+        save(figure, out)
+
+
+def _half_width(system: Scores) -> float:
+    """Return half of the interval of the mean: each language is drawn apart, and its two
+    directions, which agree on most sentences, count as one.
+    """
+    shares = {code: value / 100 for code, value in system.values.items()}
+    variances = [share * (1 - share) / system.counts[code] for code, share in shares.items()]
+    return 100 * 1.96 * float(np.sqrt(sum(variances))) / len(variances)
+
+
+# --- lines
+
+
+def plot_lines(
+    labels: Sequence[str],
+    lines: Mapping[str, Sequence[float | None]],
+    heading: str,
+    title: str,
+    out: Path,
+) -> None:
+    """Draw a line for each entry of `lines`, "Tatoeba en->fr" -> a percentage for each label.
+
+    Lines of one benchmark (the words before the last) have one style. `heading` stands below the
+    labels. A missing value is a gap.
+    """
+    names = list(lines)
+    benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))
+    with settings():
+        figure = make_figure(*LINES)
+        axes = figure.subplots()
+        for at, (name, values) in enumerate(lines.items()):
+            kind = benchmarks.index(name.rpartition(" ")[0])
+            shown = [float("nan") if value is None else value for value in values]
+            look = {"linestyle": STYLES[kind % len(STYLES)], "marker": MARKS[at % len(MARKS)]}
+            axes.plot(range(len(labels)), shown, color=colour(at), markersize=4, label=name, **look)
+        axes.set_xticks(range(len(labels)), labels)
+        axes.set_xlabel(heading)
+        axes.set_ylabel("percent")
+        dress(axes)
+        figure.suptitle(title)
+        columns = legend_columns(names, LINES[0])
+        figure.legend(loc="outside lower center", ncols=columns, frameon=False)
+        save(figure, out)
