@@ -3,27 +3,23 @@
 
 rule bench:
     input:
-        evalsets=lambda wildcards: [
-            file for name in sets_of(wildcards.benchmark) for file in evalset_files(name)
-        ],
-        model=model_of,
+        evalsets=w.bench_files,
+        model=w.model_of,
     output:
-        f"{RESULTS}/scores/{{system}}/{{benchmark}}.json",
+        w.scores,
     log:
         log=f"{LOGS}/bench/{{system}}-{{benchmark}}.log",
         costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
-    group:  # one with a GPU is a job of its own: four together would ask for four
-        lambda wildcards: "bench_on_gpu" if one_gpu(wildcards) else "bench"
+    group:
+        w.bench_group
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards: 60 * benchmark(wildcards.benchmark).hours,
-        gpu=one_gpu,
+        mem_mb=per_attempt(4000),
+        runtime=w.bench_minutes,
+        gpu=w.one_gpu,
     params:
-        **stage("bench", modules_of_bench, "system benchmark"),
-        folders=lambda wildcards: [
-            f"{name}={evalset_folder(name)}" for name in sets_of(wildcards.benchmark)
-        ],
-        model=model_flag,
+        **w.stage("bench", w.bench_modules, "system benchmark"),
+        folders=w.bench_folders,
+        model=w.model_flag,
     shell:
         "ems bench {params.settings:q} --system {wildcards.system:q}"
         " --benchmark {wildcards.benchmark:q} {params.model:q} --evalset {params.folders:q}"

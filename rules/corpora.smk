@@ -2,24 +2,16 @@
 # `update`: Snakemake deletes the outputs of a job before it starts. Another Snakemake that shares the data folder may
 # just have brought this file and read it now.
 # No source hash in these params: an edit of the fetcher must not download the corpora again.
-ARCHIVES = list(
-    dict.fromkeys(  # the parts of a corpus come from one archive
-        archive
-        for _, corpus in EXPERIMENT.all_corpora()
-        for pair in corpus.pairs
-        for archive in archives(corpus, pair)
-    )
-)
 
 
 rule demo_mirror:
     output:
-        update(f"{MIRROR}/manifest.json"),
+        update(w.mirror),
     log:
         log=f"{LOGS}/demo_mirror.log",
         costs=f"{COSTS}/data/demo-mirror.json",
     params:
-        code=source_of(demo_modules()),
+        code=w.demo_code,
         out=folder_of_output,
     shell:
         "ems demo-mirror --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
@@ -27,17 +19,17 @@ rule demo_mirror:
 
 rule fetch:
     input:
-        embedded_opus,
-        from_source(ARCHIVE),
+        w.embedded_opus,
+        w.from_source(w.archive),
     output:
-        update(ARCHIVE),
+        update(w.archive),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     params:
-        source=opus_source,
-        flags=lambda wildcards, input: ["--generated"] if input else [],
+        source=w.opus_source,
+        flags=w.fetch_flags(),
     shell:
         "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q}"
         " --version {wildcards.version:q} --pair {wildcards.pair:q}"
@@ -46,9 +38,9 @@ rule fetch:
 
 use rule fetch as fetch_mined with:
     input:
-        from_source(MINED),
+        w.from_source(w.mined),
     output:
-        update(MINED),
+        update(w.mined),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
@@ -58,26 +50,22 @@ use rule fetch as fetch_mined with:
 
 use rule fetch as fetch_text with:
     input:
-        embedded_documents,
-        from_source(TEXT),
+        w.embedded_opus,
+        w.from_source(w.text),
     output:
-        update(TEXT),
+        update(w.text),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.json",
     params:
-        flags=lambda wildcards, input: [
-            "--format",
-            "text",
-            *(["--generated"] if input else []),
-        ],
+        flags=w.fetch_flags("--format", "text"),
 
 
 use rule fetch as fetch_dump with:
     input:
-        from_source(DUMP),
+        w.from_source(w.dump),
     output:
-        update(DUMP),
+        update(w.dump),
     log:
         log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-dump.log",
         costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-dump.json",
@@ -88,20 +76,20 @@ use rule fetch as fetch_dump with:
 # Hours for the largest: --set-threads wikipedia=16. The bytes are the same.
 rule wikipedia:
     input:
-        DUMP.replace("{corpus}", WIKIPEDIA),
+        w.wikipedia_dump,
     output:
-        text=update(WIKIPEDIA_TEXT),
-        counts=update(WIKIPEDIA_TEXT.replace(".txt.gz", ".txt.json")),
+        text=update(f"{w.wikipedia}.gz"),
+        counts=update(f"{w.wikipedia}.json"),
     log:
         log=f"{LOGS}/wikipedia/{{version}}-{{pair}}.log",
         costs=f"{COSTS}/data/wikipedia/{{version}}-{{pair}}.json",
     threads: 1
     resources:
-        mem_mb=lambda wildcards, threads, attempt: (1000 + 1000 * threads) * attempt,
-        runtime=lambda wildcards, attempt: 1440 * attempt,
+        mem_mb=per_attempt(1000, per_thread=1000),
+        runtime=per_attempt(1440),
     params:
         code=source_of(["ems.text.wikipedia"]),
-        language=lambda wildcards: language_of_wiki(wildcards.pair),
+        language=w.language_of_wiki,
         # finished pieces: no output, since Snakemake deletes outputs before a retry
         state=f"{DATA}/wikipedia/.state/{{version}}-{{pair}}",
     shell:
@@ -111,14 +99,14 @@ rule wikipedia:
 
 rule fetch_documents:
     input:
-        from_source(DOCUMENTS),
+        w.from_source(w.documents),
     output:
-        update(DOCUMENTS),
+        update(w.documents),
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{file}}.log",
-    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
+    retries: 1  # as in fetch
     params:
-        source=opus_source,
+        source=w.opus_source,
     shell:
         "ems fetch-documents --source={params.source:q} --corpus {wildcards.corpus:q}"
         " --version {wildcards.version:q} --out {output:q} --log {log:q}"

@@ -1,25 +1,20 @@
 # The benchmarks' own files, and the sentences of theirs that training must not see.
 # A unit is an archive, a file or the files of one language. Sets that are corpora too lie among the corpora; copies of
 # the user's (`path`) and sets of the demo are used in place, except Tatoeba: the demo shows the fetcher with it.
-EVALSET_FILES = [file for name in EXPERIMENT.evalsets for file in evalset_files(name)]
-AGAINST = EXPERIMENT.decontaminate.against  # whose sentences training must not see
-UNIT_MANIFEST = f"{DATA}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}"
 
 
 rule fetch_evalset:
     input:
-        lambda wildcards: (
-            [f"{MIRROR}/manifest.json"] if evalset_source(wildcards) == EMBEDDED else []
-        ),
-        from_source(UNIT_MANIFEST),
+        w.embedded_unit,
+        w.from_source(w.unit),
     output:
-        update(UNIT_MANIFEST),  # see rules/corpora.smk
+        update(w.unit),  # see rules/corpora.smk
     log:
         log=f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
         costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{version}}-{{unit}}.json",
-    retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
+    retries: 1  # as in fetch
     params:
-        source=evalset_source,
+        source=w.unit_source,
         out=folder_of_output,
     shell:
         "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q}"
@@ -28,15 +23,15 @@ rule fetch_evalset:
 
 rule evalkeys:
     input:
-        [file for name in AGAINST for file in evalset_files(name)],
+        w.evalset_files(*w.against),
     output:
-        f"{RESULTS}/text/evalkeys.tsv",
+        w.eval_keys,
     log:
         log=f"{LOGS}/evalkeys.log",
         costs=f"{COSTS}/text/evalkeys.json",
     params:
-        **stage("evalkeys", evalkeys_modules(AGAINST)),
-        folders=[f"{name}={evalset_folder(name)}" for name in AGAINST],
+        **w.stage("evalkeys", w.evalkeys_modules),
+        folders=w.evalset_folders(w.against),
     shell:
         "ems evalkeys {params.settings:q} --evalset {params.folders:q} --out {output:q}"
         " --costs {log.costs:q} --log {log.log:q}"

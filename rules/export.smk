@@ -2,21 +2,21 @@
 # has the scores, so they are made first.
 rule export:
     input:
-        model=f"{MODEL}/model.json",
-        report=f"{RESULTS}/reports/decontamination.json",
-        scores=[f"{RESULTS}/scores/{{system}}/{name}.json" for name in EXPERIMENT.benchmarks],
+        model=w.model_json,
+        report=w.decontamination,
+        scores=w.scores_of_system,
     output:
-        f"{RESULTS}/exports/{{system}}/README.md",
+        w.export,
     log:
         f"{LOGS}/export/{{system}}.log",
     wildcard_constraints:
-        system=one_of(TRAINED),
+        system=one_of(w.trained),
     params:
         code=source_of(["ems.export"]),
-        flags=EXPORT_FLAGS,
-        model=lambda wildcards, input: str(Path(input.model).parent),
+        flags=w.export_flags,
+        model=folder_of_model,
         out=folder_of_output,
-        experiment=EXPERIMENT.name,
+        experiment=w.name,
     shell:
         "ems export --model {params.model:q} --out {params.out:q} {params.flags:q}"
         " --experiment {params.experiment:q} --log {log:q}"

@@ -1,17 +1,10 @@
 # Scores -> LaTeX and figures, of the selected experiment; ems says which it has, and of which files. Each experiment
 # keeps its own in its folder; results/tables and results/figures have copies of the selected one's.
-OUTPUTS = outputs_of(EXPERIMENT)
-SOURCES = made_of(OUTPUTS["table"], EXPERIMENT)
-TABLES = [name for name in SOURCES if name not in ASKED]
-FIGURES = made_of(OUTPUTS["figure"], EXPERIMENT)
-TIMED = made_of(OUTPUTS["timed"], EXPERIMENT)
-TIMED_TABLES = [name for name in TIMED if name in SOURCES]  # the others are figures
-TIMED_FIGURES = [name for name in TIMED if name not in SOURCES]
 
 
 rule table:
     input:
-        lambda wildcards: SOURCES[wildcards.table],
+        w.sources,
     output:
         tex=f"{RESULTS}/tables/{{table}}.tex",
         csv=shown(f"{RESULTS}/tables/{{table}}.csv", "Tables", {"table": "{table}"}),
@@ -19,10 +12,10 @@ rule table:
     log:
         f"{LOGS}/table/{{table}}.log",
     wildcard_constraints:
-        table=one_of(SOURCES),
+        table=one_of(w.tables),
     params:
-        **stage("tables", lambda wildcards: table_modules(wildcards.table, EXPERIMENT)),
-        report=lambda wildcards: OUTPUTS["table"][wildcards.table].shown.report,
+        **w.stage("tables", w.table_modules),
+        report=w.report,
     shell:
         "ems table {wildcards.table:q} {params.settings:q} --sources {input:q} --out {output.tex:q}"
         " --log {log:q}"
@@ -30,21 +23,17 @@ rule table:
 
 rule figure:
     input:
-        lambda wildcards: FIGURES[wildcards.figure],
+        w.sources,
     output:
-        svg=shown(
-            f"{RESULTS}/figures/{{figure}}.svg",
-            "Figures",
-            lambda wildcards: {"figure": OUTPUTS["figure"][wildcards.figure].shown.caption},
-        ),
+        svg=shown(f"{RESULTS}/figures/{{figure}}.svg", "Figures", w.figure_label),
         png=f"{RESULTS}/figures/{{figure}}.png",
     log:
         f"{LOGS}/figure/{{figure}}.log",
     wildcard_constraints:
-        figure=one_of(FIGURES),
+        figure=one_of(w.figures),
     params:
-        **stage("tables", lambda wildcards: figure_modules(wildcards.figure, EXPERIMENT)),
-        report=lambda wildcards: OUTPUTS["figure"][wildcards.figure].shown.report,
+        **w.stage("tables", w.figure_modules),
+        report=w.report,
     shell:
         "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q}"
         " --log {log:q}"
@@ -53,7 +42,7 @@ rule figure:
 # What the run cost is not among the tables: it differs from run to run, they do not.
 rule costs:
     input:
-        [path for name in EXPERIMENT.benchmarks for path in scores(EXPERIMENT, name)],
+        w.all_scores,
     output:
         tex=f"{COSTS}/summary/costs.tex",
         csv=shown(f"{COSTS}/summary/costs.csv", "Costs", {"table": "costs"}, "costs"),
@@ -61,7 +50,7 @@ rule costs:
     log:
         f"{LOGS}/costs.log",
     params:
-        **stage("tables", ["ems.tables"]),
+        **w.stage("tables", ["ems.tables"]),
         folder=lambda wildcards, output: str(Path(output.tex).parents[1]),
     shell:
         "ems costs {params.settings:q} --folder {params.folder:q} --out {output.tex:q} --log {log:q}"
@@ -69,23 +58,19 @@ rule costs:
 
 rule timed_figure:
     input:
-        sources=lambda wildcards: TIMED[wildcards.timed],
-        times=lambda wildcards: times_of(EXPERIMENT, TIMED[wildcards.timed]),
+        sources=w.sources,
+        times=w.times,
     output:
-        svg=shown(
-            f"{COSTS}/summary/{{timed}}.svg",
-            "Costs",
-            lambda wildcards: {"figure": OUTPUTS["timed"][wildcards.timed].shown.caption},
-        ),
+        svg=shown(f"{COSTS}/summary/{{timed}}.svg", "Costs", w.figure_label),
         png=f"{COSTS}/summary/{{timed}}.png",
     log:
         f"{LOGS}/timed/{{timed}}-figure.log",
     wildcard_constraints:
-        timed=one_of(TIMED_FIGURES),
+        timed=one_of(w.timed_figures),
     params:
-        **stage("tables", ["ems.tables"]),
-        out=lambda wildcards, output: output[0],
-        report=lambda wildcards: OUTPUTS["timed"][wildcards.timed].shown.report,
+        **w.stage("tables", ["ems.tables"]),
+        out=first_output,
+        report=w.report,
     shell:
         "ems timed {wildcards.timed:q} {params.settings:q} --sources {input.sources:q}"
         " --times {input.times:q} --out {params.out:q} --log {log:q}"
@@ -99,19 +84,19 @@ use rule timed_figure as timed_table with:
     log:
         f"{LOGS}/timed/{{timed}}-table.log",
     wildcard_constraints:
-        timed=one_of(TIMED_TABLES),
+        timed=one_of(w.timed_tables),
 
 
 rule tables_pdf:
     input:
-        tables_for_pdf,
+        w.pdf_tables,
     output:
         f"{RESULTS}/tables.pdf",
     log:
         f"{LOGS}/tables_pdf.log",
     params:
         code=source_of(["ems.tables"]),
-        captions=captions(EXPERIMENT, TABLES),
+        captions=w.captions,
     shell:
         "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"
 
@@ -120,10 +105,8 @@ rule tables_pdf:
 # of its own into a folder, which `dvc plots` cannot read.
 rule metrics:
     input:
-        scores=[path for name in EXPERIMENT.benchmarks for path in scores(EXPERIMENT, name)],
-        losses=[
-            f"{RESULTS}/models/{system}/losses.jsonl" for system in SYSTEMS if system in TRAINED
-        ],
+        scores=w.all_scores,
+        losses=w.losses,
     output:
         f"{RESULTS}/metrics/scores.json",
     log:
@@ -145,9 +128,9 @@ rule selected_table:
     log:
         f"{LOGS}/selected/{{table}}-table.log",
     wildcard_constraints:
-        table=one_of(SOURCES),
+        table=one_of(w.tables),
     params:
-        experiment=EXPERIMENT.name,
+        experiment=w.name,
         code=source_of(["ems.tables.table"]),
         out=folder_of_output,
     shell:
@@ -163,7 +146,7 @@ use rule selected_table as selected_figure with:
     log:
         f"{LOGS}/selected/{{figure}}-figure.log",
     wildcard_constraints:
-        figure=one_of(FIGURES),
+        figure=one_of(w.figures),
 
 
 use rule selected_table as selected_pdf with:

@@ -1,18 +1,13 @@
 # The SentencePiece vocabularies (most experiments have one, `shared`), and the token shards that each
 # makes of the pairs of its languages.
-VOCABULARY = f"{RESULTS}/vocab/{{vocabulary}}/vocabulary.model"
-VOCABULARY_REPORT = f"{RESULTS}/reports/vocabulary/{{vocabulary}}.json"
-SHARD = f"{RESULTS}/shards/{{vocabulary}}/{{label}}/{{version}}/{{pair}}"
-MULTIWAY_SHARDS = f"{RESULTS}/shards/{{vocabulary}}/{THROUGH}"
-INDEX = f"{RESULTS}/shards/{{vocabulary}}/index.json"
 
 
 rule vocabulary_sample:
     input:
-        per_pair(SEGMENTED, "train"),
+        w.per_pair(w.segmented, "train"),
     output:
-        text=f"{RESULTS}/vocab/{{vocabulary}}/sample.txt",
-        languages=f"{RESULTS}/vocab/{{vocabulary}}/sample.languages",
+        text=f"{w.sample}.txt",
+        languages=f"{w.sample}.languages",
     log:
         log=f"{LOGS}/vocabulary_sample/{{vocabulary}}.log",
         costs=f"{COSTS}/text/sample/{{vocabulary}}.json",
@@ -20,7 +15,7 @@ rule vocabulary_sample:
         mem_mb=2000,
         runtime=240,
     params:
-        **stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
+        **w.stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
     shell:
         "ems sample {params.settings:q} --name {wildcards.vocabulary:q} --sources {input:q}"
         " --out {output.text:q} --costs {log.costs:q} --log {log.log:q}"
@@ -28,17 +23,17 @@ rule vocabulary_sample:
 
 rule vocabulary:
     input:
-        rules.vocabulary_sample.output.text,
+        f"{w.sample}.txt",
     output:
-        VOCABULARY,
+        w.vocabulary,
     log:
         log=f"{LOGS}/vocabulary/{{vocabulary}}.log",
         costs=f"{COSTS}/text/vocabulary/{{vocabulary}}.json",
     resources:
-        mem_mb=lambda wildcards, attempt: 12000 * attempt,
+        mem_mb=per_attempt(12000),
         runtime=480,
     params:
-        **stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
+        **w.stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
     shell:
         "ems vocabulary {params.settings:q} --name {wildcards.vocabulary:q} --sample {input:q}"
         " --out {output:q} --costs {log.costs:q} --log {log.log:q}"
@@ -46,15 +41,15 @@ rule vocabulary:
 
 rule vocabulary_report:
     input:
-        vocabulary=rules.vocabulary.output[0],
-        sample=rules.vocabulary_sample.output.text,
-        languages=rules.vocabulary_sample.output.languages,
+        vocabulary=w.vocabulary,
+        sample=f"{w.sample}.txt",
+        languages=f"{w.sample}.languages",
     output:
-        VOCABULARY_REPORT,
+        w.vocabulary_report,
     log:
         f"{LOGS}/vocabulary_report/{{vocabulary}}.log",
     params:
-        **stage("vocabulary", ["ems.text.vocabulary_report"], "vocabulary"),
+        **w.stage("vocabulary", ["ems.text.vocabulary_report"], "vocabulary"),
     shell:
         "ems vocabulary-report {params.settings:q} --name {wildcards.vocabulary:q}"
         " --vocabulary {input.vocabulary:q} --sample {input.sample:q} --out {output:q} --log {log:q}"
@@ -62,10 +57,10 @@ rule vocabulary_report:
 
 rule shard:
     input:
-        pairs=SEGMENTED,
-        vocabulary=rules.vocabulary.output[0],
+        pairs=w.segmented,
+        vocabulary=w.vocabulary,
     output:
-        directory(SHARD),
+        directory(w.shard),
     log:
         log=f"{LOGS}/shard/{{vocabulary}}/{PAIR}.log",
         costs=f"{COSTS}/text/shards/{{vocabulary}}/{PAIR}.json",
@@ -73,8 +68,8 @@ rule shard:
         "shards"
     threads: 1  # as in segment
     resources:
-        mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
-        runtime=lambda wildcards, attempt: 240 * attempt,
+        mem_mb=per_attempt(1500, per_thread=500),
+        runtime=per_attempt(240),
     params:
         code=source_of(["ems.shards.writer"]),
         state=f"{RESULTS}/state/shards/{{vocabulary}}/{PAIR}",
@@ -86,21 +81,21 @@ rule shard:
 
 rule shard_multiway:
     input:
-        pairs=MULTIWAY_PAIRS,
-        vocabulary=rules.vocabulary.output[0],
+        pairs=w.multiway_pairs,
+        vocabulary=w.vocabulary,
     output:
-        directory(MULTIWAY_SHARDS),
+        directory(w.multiway_shards),
     log:
-        log=f"{LOGS}/shard/{{vocabulary}}/{MULTIWAY}.log",
-        costs=f"{COSTS}/text/shards/{{vocabulary}}/{MULTIWAY}.json",
+        log=f"{LOGS}/shard/{{vocabulary}}/multiway.log",
+        costs=f"{COSTS}/text/shards/{{vocabulary}}/multiway.json",
     threads: 1  # more share the files: --set-threads shard_multiway=8
     resources:
-        mem_mb=lambda wildcards, threads, attempt: (1500 + 500 * threads) * attempt,
-        runtime=lambda wildcards, attempt: 480 * attempt,
+        mem_mb=per_attempt(1500, per_thread=500),
+        runtime=per_attempt(480),
     params:
         code=source_of(["ems.shards.writer"]),
-        languages=lambda wildcards: EXPERIMENT.vocabularies[wildcards.vocabulary].languages,
-        state=f"{RESULTS}/state/shards/{{vocabulary}}/{MULTIWAY}",
+        languages=w.languages_of,
+        state=f"{RESULTS}/state/shards/{{vocabulary}}/multiway",
     shell:
         "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
         " --languages {params.languages:q} --state {params.state:q} --workers {threads}"
@@ -111,13 +106,11 @@ rule shard_multiway:
 # waiting job again and again.
 rule shard_index:
     input:
-        training=per_pair(SHARD, "train"),
-        multiway=lambda wildcards: (
-            MULTIWAY_SHARDS if EXPERIMENT.multiway_pairs(wildcards.vocabulary) else []
-        ),
-        validation=per_pair(SHARD, "validation"),
+        training=w.per_pair(w.shard, "train"),
+        multiway=w.joined_shards,
+        validation=w.per_pair(w.shard, "validation"),
     output:
-        INDEX,
+        w.index,
     log:
         f"{LOGS}/shard_index/{{vocabulary}}.log",
     params:

@@ -22,7 +22,7 @@ from fuzz_forks_made import Forks, own
 from fuzz_stages_made import COMMANDS, RESUMED, STATE, write_mirror, write_settings
 from fuzz_wide_made import WIDE_COMMANDS, narrow, write_wide_settings
 
-PROGRAM = ("Snakefile", "rules", "report", "envs", "profiles", "slurm", "schemas")
+PROGRAM = ("Snakefile", "rules", "envs", "profiles", "slurm", "schemas")
 
 
 class Entry(NamedTuple):

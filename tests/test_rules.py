@@ -27,8 +27,17 @@ def test_every_value_in_a_shell_text_is_quoted_and_a_source_with_a_hyphen_is_no_
     assert "--source {params" not in text
 
 
-ORDER = ["input", "output", "log", "wildcard_constraints", "priority", "retries", "group"]
-ORDER += ["threads", "resources", "params", "shell"]
+ORDER = ["default_target", "input", "output", "log", "wildcard_constraints", "priority"]
+    "default_target",
+    "input",
+    "output",
+    "log",
+    "wildcard_constraints",
+    "priority",
+    "retries",
+    "group",
+]
+ORDER += ["retries", "group", "threads", "resources", "params", "shell"]
 
 
 ON_A_CLUSTER = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard "
