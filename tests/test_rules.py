@@ -28,15 +28,6 @@ def test_every_value_in_a_shell_text_is_quoted_and_a_source_with_a_hyphen_is_no_
 
 
 ORDER = ["default_target", "input", "output", "log", "wildcard_constraints", "priority"]
-    "default_target",
-    "input",
-    "output",
-    "log",
-    "wildcard_constraints",
-    "priority",
-    "retries",
-    "group",
-]
 ORDER += ["retries", "group", "threads", "resources", "params", "shell"]
 
 
