@@ -7,7 +7,7 @@ from bench_made import scored
 from experiments_made import MINIMAL, Settings, changed
 
 from ems.config.plugins import benchmark, module
-from ems.corpora.evalsets.documents import Place, sentences
+from ems.corpora.evalsets.formats import Subset, sentences
 
 WIDTH = 16
 QUICK = {"seeds": 2, "epochs": 40, "hidden": [6], "dropout": 0, "learning_rate": 0.03}
@@ -40,7 +40,7 @@ def topics_of(mirror):
         data = module(name, "data")
         domains = getattr(data, "DOMAINS", ("",))
         for place in product(CODES[name], domains, ("train", "valid", "test")):
-            documents = data.read_part(folder_of(mirror, name), Place(*place), 80)[1]
+            documents = data.read_part(folder_of(mirror, name), Subset(*place), 80)[1]
             for document in (one for one in documents if one.label in data.CLASSES):
                 topic = data.CLASSES.index(document.label), len(data.CLASSES)
                 whole = f"{document.title}\n{document.text}"

@@ -34,7 +34,7 @@ from ems.benchmarks.families.classification import (
     token_counts,
 )
 from ems.config.ngrams import NgramSettings
-from ems.corpora.evalsets.documents import Document, Place
+from ems.corpora.evalsets.formats import Document, Subset
 from ems.model.char_ngrams.encoder import NgramEncoder
 
 NGRAMS = NgramEncoder(NgramSettings())
@@ -213,34 +213,34 @@ def test_the_test_part_of_the_source_is_what_chooses_in_amazon_version_one(writt
     for part, split in {"train": "train", "valid": "test", "test": "test"}.items():
         documents = cls.read_split(written["cls"], "jp", "dvd", split)
         texts = [f"{document.title}\n{document.text}" for document in documents]
-        assert reader.examples(Place("jp", "dvd", part)).texts == texts
+        assert reader.examples(Subset("jp", "dvd", part)).texts == texts
 
 
 def test_reviews_to_learn_from_are_drawn_half_of_each_class_and_never_three_stars(
     written, topics, tmp_path
 ):
     reader = reader_of("marc", written, tmp_path)
-    examples = reader.examples(Place("de", "", "train"))
+    examples = reader.examples(Subset("de", "", "train"))
     assert Counter(examples.labels) == {0: 6, 1: 6}
     assert [topics[" ".join(text.split())][0] for text in examples.texts] == examples.labels
     assert len(set(examples.texts)) == 12
-    assert reader.examples(Place("de", "", "train")) == examples
-    assert Counter(reader.examples(Place("de", "", "test")).labels) == {0: 48, 1: 48}
+    assert reader.examples(Subset("de", "", "train")) == examples
+    assert Counter(reader.examples(Subset("de", "", "test")).labels) == {0: 48, 1: 48}
     with pytest.raises(EmsError, match=r"dataset_de_train.json: expected at least 81 documents"):
-        reader_of("marc", written, tmp_path, train=162).examples(Place("de", "", "train"))
+        reader_of("marc", written, tmp_path, train=162).examples(Subset("de", "", "train"))
 
 
 def test_headlines_are_drawn_once_and_no_part_shares_one(written, topics, tmp_path):
     reader = reader_of("rcv2", written, tmp_path)
-    parts = [reader.examples(Place("german", "", part)) for part in ("train", "valid", "test")]
+    parts = [reader.examples(Subset("german", "", part)) for part in ("train", "valid", "test")]
     assert [len(part.texts) for part in parts] == [80, 40, 60]
     texts = [text for part in parts for text in part.texts]
     assert len(set(texts)) == 180
     assert topics.keys() >= set(texts)
     again = reader_of("rcv2", written, tmp_path)
-    assert again.examples(Place("german", "", "test")) == parts[2]
+    assert again.examples(Subset("german", "", "test")) == parts[2]
     with pytest.raises(EmsError, match=r"german: expected at least 1,096 documents .* found 200"):
-        reader_of("rcv2", written, tmp_path, train=996).examples(Place("german", "", "train"))
+        reader_of("rcv2", written, tmp_path, train=996).examples(Subset("german", "", "train"))
 
 
 def test_each_document_is_as_likely_to_be_drawn(tmp_path):
@@ -255,7 +255,7 @@ def test_news_are_read_with_their_headline_only_if_asked_to(written, tmp_path):
     document = next(mldoc.read_split(written["mldoc"], "german", "dev"))
     for title, expected in ((True, f"{document.title}\n{document.text}"), (False, document.text)):
         reader = reader_of("mldoc", written, tmp_path, title=title)
-        assert reader.examples(Place("german", "", "valid")).texts[0] == expected
+        assert reader.examples(Subset("german", "", "valid")).texts[0] == expected
 
 
 # --- one embedding for each document, whatever its length

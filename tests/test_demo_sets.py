@@ -14,7 +14,7 @@ from ems.config.plugins import benchmark, module
 from ems.corpora.demo.build import build
 from ems.corpora.demo.material import Material
 from ems.corpora.demo.mirror import demo_sets
-from ems.corpora.evalsets.documents import Place
+from ems.corpora.evalsets.formats import Subset
 from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
 
@@ -46,7 +46,7 @@ root = pytest.fixture(scope="module", name="root")(lambda demo_mirror: demo_mirr
 def read(root, name, code, part, domain=""):
     """The documents of one part of a set of classification."""
     folder = root / (benchmark(name).demo or name)
-    place = Place(code, domain, part)
+    place = Subset(code, domain, part)
     return list(module(name, "data").read_part(folder, place, 80)[1])
 
 

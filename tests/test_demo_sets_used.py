@@ -16,7 +16,7 @@ from ems.config.experiment import UNSEEN
 from ems.config.plugins import benchmark, benchmarks, has, sets
 from ems.config.stages import stage_hash
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
-from ems.corpora.evalsets.documents import parts
+from ems.corpora.evalsets.formats import parts
 from ems.corpora.evalsets.sets import data_files, read_sides
 from ems.corpora.moses import read_pairs
 from ems.workflow.sources import missing_evalsets

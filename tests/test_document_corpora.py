@@ -11,7 +11,7 @@ from experiments_made import REAL, Settings, changed_jobs, edited, hashes
 
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.demo.stories import CORPUS, LONGEST, SHORTEST, STORIES
-from ems.corpora.plain_text import read_documents
+from ems.corpora.monolingual import read_documents
 from ems.text import wikipedia
 from ems.text.normalise import folded_keys
 from ems.text.segmenters.base import package

@@ -11,8 +11,8 @@ from documents_made import CORPUS, cleaned, raw
 from text_made import law
 
 from ems.base.errors import EmsError
-from ems.corpora import packed, plain_text
-from ems.corpora.plain_text import count_documents, decoded, read_documents
+from ems.corpora import monolingual, packed
+from ems.corpora.monolingual import count_documents, decoded, read_documents
 
 LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"caf\xc3\xa9\r"]
 
@@ -57,7 +57,7 @@ def test_documents_are_those_of_a_plain_loop_packed_or_not(tmp_path, seed, suffi
 )
 def test_what_is_no_file_of_documents_is_one_clear_error(tmp_path, monkeypatch, content, message):
     monkeypatch.setattr(packed, "LONGEST", 20)
-    monkeypatch.setattr(plain_text, "DOCUMENT", 40)
+    monkeypatch.setattr(monolingual, "LARGEST", 40)
     (tmp_path / "en.txt").write_bytes(content)
     with pytest.raises(EmsError, match=message) as caught:
         count_documents(tmp_path / "en.txt")
@@ -106,7 +106,7 @@ def test_a_raw_zip_without_xml_or_with_too_long_a_file_is_one_clear_error(tmp_pa
         list(read_documents(path))
     with pytest.raises(EmsError, match="no document in it"):
         count_documents(raw_zip(tmp_path / "de.zip"))
-    monkeypatch.setattr(plain_text, "DOCUMENT", 10)
+    monkeypatch.setattr(monolingual, "LARGEST", 10)
     with pytest.raises(EmsError, match=r"a\.xml has 15 bytes, more than 10"):
         list(read_documents(path))
 

@@ -15,9 +15,9 @@ from ems.commands.cli import main
 from ems.config.plugins import benchmark, module, sets
 from ems.corpora.content import check_file
 from ems.corpora.evalsets import fetch as fetching
-from ems.corpora.evalsets import units as of_units
+from ems.corpora.evalsets import sets as evalsets
 from ems.corpora.evalsets.fetch import fetch_evalset
-from ems.corpora.evalsets.units import unit as unit_of
+from ems.corpora.evalsets.sets import unit as unit_of
 from ems.corpora.slots import MACHINE
 
 FLORES = {
@@ -75,7 +75,7 @@ def mirror(tmp_path, monkeypatch):
 
 def set_sums(monkeypatch, sums):
     """Other documented sums, by set and unit, of those that have one."""
-    units = of_units.units
+    units = evalsets.units
 
     def known(name):
         return {
@@ -83,7 +83,7 @@ def set_sums(monkeypatch, sums):
             for key, one in units(name).items()
         }
 
-    monkeypatch.setattr(of_units, "units", known)
+    monkeypatch.setattr(evalsets, "units", known)
 
 
 @pytest.fixture
@@ -316,13 +316,13 @@ def test_the_command_of_a_checkout_fetches_by_the_table_that_lies_in_it(tmp_path
 
 
 def test_every_unit_can_be_read_and_the_documented_sums_look_like_sums():
-    every = [unit for name in sets() for unit in of_units.units(name).values()]
+    every = [unit for name in sets() for unit in evalsets.units(name).values()]
     for unit in every:
         assert benchmark(unit.set).status in ("open", "closed", "withdrawn")
         assert unit.base.startswith("https://")
         assert len(unit.sha256) in (0, 64)
     documented = {unit.set for unit in every if unit.sha256}
     assert documented == {"flores200", "bucc2018", "xnli", "marc", "counterfactual"}
-    fetched = {name for name in sets() if of_units.units(name) or benchmark(name).by_language}
+    fetched = {name for name in sets() if evalsets.units(name) or benchmark(name).by_language}
     assert all(hasattr(module(name, "data"), "read_unit") for name in fetched)
     assert fetched == {name for name, _ in [*ARCHIVES, *FILES]}

@@ -10,7 +10,7 @@ from mirror_made import write_lines, write_opus
 
 from ems.base.errors import EmsError
 from ems.config.plugins import module
-from ems.corpora.evalsets.documents import Document, parts, sentences
+from ems.corpora.evalsets.formats import Document, parts, sentences
 from ems.corpora.evalsets.sets import data_files, read_bitext, read_sides
 
 NAMES = ("bucc2018", "cls", "flores200", "marc", "mldoc", "paracrawl", "pawsx", "rcv2", "sib200")

@@ -13,8 +13,8 @@ from documents_made import END, HEAD, page, write_dump
 
 from ems.base.errors import EmsError
 from ems.base.files import state_of
-from ems.corpora.dumps import check_dump, open_pages, streams
 from ems.corpora.fetch import fetch_dump
+from ems.corpora.monolingual import check_dump, open_pages, streams
 from ems.text import wikipedia
 from ems.text.sentences import splitter
 from ems.text.wikipedia import paragraphs, write_wikipedia
@@ -111,7 +111,7 @@ def test_streams_are_found_across_the_blocks_that_are_read(tmp_path, monkeypatch
     assert len(places) == 43
     assert places[-1] == dump.stat().st_size
     for block in (1, 7, 10, 64):
-        monkeypatch.setattr("ems.corpora.dumps.BLOCK", block)
+        monkeypatch.setattr("ems.corpora.monolingual.BLOCK", block)
         assert streams(dump) == (places, sha256)
     spans = pairwise(places[1:])
     texts = [open_pages(dump, places[1], start, end).read() for start, end in spans]

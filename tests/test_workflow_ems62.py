@@ -20,8 +20,8 @@ from mirror_made import cut_languages, write_mined, write_zip
 
 from ems.base.schema import plain
 from ems.config.languages import load_languages, load_tatoeba_codes
+from ems.corpora.catalogue import pair_sizes
 from ems.corpora.evalsets.sets import units_of
-from ems.corpora.sizes import pair_sizes
 
 NAME = "ems62"
 ODD = ["en", "de", "fa", "gu", "ja", "ku", "nb", "pt", "ru", "tl", "yo", "zh"]

@@ -21,7 +21,7 @@ from ems.config.plugins import benchmark, sets_of
 from ems.config.record import Benchmark
 from ems.config.stages import stage_hash
 from ems.corpora.content import check_file
-from ems.corpora.evalsets.lines import MISSING
+from ems.corpora.evalsets.formats import MISSING
 from ems.corpora.evalsets.sets import data_files
 
 PART = 1 << 15  # sentences encoded at once

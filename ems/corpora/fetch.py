@@ -21,7 +21,6 @@ from ems.config.load import OPUSTOOLS
 from ems.corpora.by_opustools import moses_by_opustools
 from ems.corpora.content import LOCKED, START, check_start, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads, download
-from ems.corpora.dumps import check_dump
 from ems.corpora.locations import (
     corpus_location,
     dump_location,
@@ -30,9 +29,9 @@ from ems.corpora.locations import (
     mined_location,
     opus_location,
 )
+from ems.corpora.monolingual import check_dump, count_documents
 from ems.corpora.moses import count_mined, count_pairs
 from ems.corpora.part import part_path, write_all
-from ems.corpora.plain_text import count_documents
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 

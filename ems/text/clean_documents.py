@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ems.base.progress import Progress
 from ems.config.experiment import Corpus, Experiment
-from ems.corpora.plain_text import Document, decoded, read_documents
+from ems.corpora.monolingual import RawDocument, decoded, read_documents
 from ems.corpora.split import part_of_text
 from ems.text.capped import capped
 from ems.text.evalkeys import read_all_keys
@@ -22,7 +22,7 @@ from ems.text.seen import Seen
 
 LEAST = 2  # sentences of a document that is kept
 REASONS = ("cap", "empty", "no_context")  # why documents go; `duplicates` where that is on
-Belongs = Callable[[Document], bool]
+Belongs = Callable[[RawDocument], bool]
 
 
 @dataclass
@@ -134,7 +134,7 @@ def _belongs(experiment: Experiment, corpus: Corpus) -> Belongs:
         return lambda document: True
     parts = experiment.splits[corpus.name].parts
 
-    def belongs(document: Document) -> bool:
+    def belongs(document: RawDocument) -> bool:
         text = b"\n".join(line.strip() for line in document.lines)
         return part_of_text(text, parts) == corpus.part
 
@@ -182,14 +182,14 @@ def _sentences(
         before += count.lines
 
 
-def _drawn(documents: Iterator[Document], report: Report) -> Iterator[Document]:
+def _drawn(documents: Iterator[RawDocument], report: Report) -> Iterator[RawDocument]:
     """Take the sentences of drawn documents out of those that the cap removes."""
     for document in documents:
         report.removed["cap"] -= len(document.lines)
         yield document
 
 
-def _documents(path: Path, experiment: Experiment, corpus: Corpus) -> Iterator[Document]:
+def _documents(path: Path, experiment: Experiment, corpus: Corpus) -> Iterator[RawDocument]:
     """Stream the documents of a part that have a line."""
     belongs = _belongs(experiment, corpus)
     return (document for document in read_documents(path) if document.lines and belongs(document))

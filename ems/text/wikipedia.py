@@ -19,7 +19,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, state_of, write_json
 from ems.base.provenance import source_hash
 from ems.base.shapes import COUNT, mapping
-from ems.corpora.dumps import open_pages, streams
+from ems.corpora.monolingual import open_pages, streams
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.text.segmenters.base import package
 from ems.text.sentences import NEEDS as SPLITTER

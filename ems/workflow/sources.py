@@ -17,10 +17,11 @@ from ems.corpora.evalsets.sets import (
     default_folder,
     manifest_name,
     set_files,
+    unit,
     unit_source,
+    units,
     units_of,
 )
-from ems.corpora.evalsets.units import unit, units
 from ems.corpora.locations import (
     corpus_location,
     dump_file,

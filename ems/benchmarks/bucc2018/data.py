@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.lines import numbered_lines, rows, some
+from ems.corpora.evalsets.formats import numbered_lines, rows, some
 
 PARTS = ("sample", "training")
 

@@ -16,9 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.documents import Document, Place, parts
-from ems.corpora.evalsets.lines import some
-from ems.corpora.evalsets.markup import records
+from ems.corpora.evalsets.formats import Document, Subset, parts, records, some
 
 CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published
 DOMAINS = ("books", "dvd", "music")
@@ -70,7 +68,7 @@ def _label(rating: str) -> str:
     return "" if stars == 3 or not math.isfinite(stars) else CLASSES[stars > 3]
 
 
-def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its reviews."""
     where = place.code, place.domain, "train" if place.part == "train" else "test"
     return folder / file_name(*where), read_split(folder, *where)

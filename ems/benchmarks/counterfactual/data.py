@@ -15,8 +15,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
-from ems.corpora.evalsets.documents import Document, Place
-from ems.corpora.evalsets.lines import numbered_lines, some
+from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, some
 
 SPLITS = ("train", "valid", "test")
 EVALUATED = ("valid", "test")
@@ -82,7 +81,7 @@ def _document(path: Path, number: int, row: list[str]) -> Document:
     return Document(label, "", text)
 
 
-def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, list[Document]]:
+def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, list[Document]]:
     """Return the file of one part and its sentences."""
     path = folder / file_name(place.code, place.part)
     return path, _read(path)

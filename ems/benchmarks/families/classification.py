@@ -33,7 +33,7 @@ from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import LineEncoder, Task
 from ems.config.plugins import module
 from ems.config.probes import ProbeSettings
-from ems.corpora.evalsets.documents import Document, Place, sentences
+from ems.corpora.evalsets.formats import Document, Subset, sentences
 
 MAJORITY = "most frequent class"
 MOST_BYTES = 1 << 30  # of embeddings to train on that are held at once
@@ -63,7 +63,7 @@ class Reader:
         self.settings: ProbeSettings = task.experiment.probes[task.benchmark]
         self.parts: dict[tuple[str, str], list[Document]] = {}  # by language and part, once drawn
 
-    def examples(self, place: Place) -> Examples:
+    def examples(self, place: Subset) -> Examples:
         """Return one part. Raises `EmsError` naming the file that is malformed or lacks a class."""
         path, documents = self._documents(place)
         read = [document for document in documents if document.label in self.data.CLASSES]
@@ -77,7 +77,7 @@ class Reader:
         titled = getattr(self.settings, "title", False) or not document.text
         return "\n".join(filter(None, (titled and document.title, document.text)))
 
-    def _documents(self, place: Place) -> tuple[Path, Iterable[Document]]:
+    def _documents(self, place: Subset) -> tuple[Path, Iterable[Document]]:
         path, documents = self._read(place)
         drawing = getattr(self.data, "DRAWN", "")
         if drawing == "parts":
@@ -86,10 +86,10 @@ class Reader:
             return path, self._of_each_class(place, path)
         return path, documents
 
-    def _read(self, place: Place) -> tuple[Path, Iterable[Document]]:
+    def _read(self, place: Subset) -> tuple[Path, Iterable[Document]]:
         return self.data.read_part(self.folder, place, getattr(self.settings, "train", None))
 
-    def _of_pool(self, place: Place, path: Path, documents: Iterable[Document]) -> list[Document]:
+    def _of_pool(self, place: Subset, path: Path, documents: Iterable[Document]) -> list[Document]:
         """Draw all parts of a language at once, in the classes' own proportion."""
         if (place.code, place.part) not in self.parts:
             sizes = [getattr(self.settings, part) for part in PARTS]
@@ -98,7 +98,7 @@ class Reader:
                 self.parts[place.code, part] = list(islice(pool, size))
         return self.parts[place.code, place.part]
 
-    def _of_each_class(self, place: Place, path: Path) -> list[Document]:
+    def _of_each_class(self, place: Subset, path: Path) -> list[Document]:
         """Draw as many documents as the settings say, an equal share of each class."""
         count, classes, every = self.settings.train, self.data.CLASSES, []
         for number, name in enumerate(classes):
@@ -194,7 +194,7 @@ def score(task: Task) -> Result:
     rows: list[Score] = []
     details = {}
     for target, domain in dict.fromkeys((t, d) for _, t, d in directions):  # each embedded once
-        examples, vectors = _embedded(task, reader, Place(target, domain, "test"))
+        examples, vectors = _embedded(task, reader, Subset(target, domain, "test"))
         pool = Pool.of(torch.from_numpy(vectors))
         for source in (s for s, *place in directions if place == [target, domain]):
             place = (names[source], names[target], domain)
@@ -241,7 +241,7 @@ def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
     return [(*pair, domain) for pair in pairs for domain in domains]
 
 
-def _embedded(task: Task, reader: Reader, place: Place) -> tuple[Examples, np.ndarray]:
+def _embedded(task: Task, reader: Reader, place: Subset) -> tuple[Examples, np.ndarray]:
     examples = reader.examples(place)
     where = f"{task.benchmark} {place.code} {place.domain} {place.part}".replace("  ", " ")
     language = task.spoken[place.code]
@@ -261,7 +261,7 @@ def _classifiers(
     for source in sources:
         ranges = []
         for part in ("train", "valid"):
-            examples, embedded = _embedded(task, reader, Place(*source, part))
+            examples, embedded = _embedded(task, reader, Subset(*source, part))
             ranges.append(range(len(labels), len(labels) + len(embedded)))
             vectors.append(embedded)
             labels += examples.labels

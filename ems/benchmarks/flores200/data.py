@@ -9,7 +9,7 @@ only, so `dev: true` needs that archive as the source, or a `path`.
 
 from pathlib import Path
 
-from ems.corpora.evalsets.lines import read_sentences
+from ems.corpora.evalsets.formats import read_sentences
 
 ARCHIVE = ".tar.gz"  # a source that ends so is the official archive
 UNIT = "flores200_dataset"  # that archive

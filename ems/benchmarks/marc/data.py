@@ -17,8 +17,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
 from ems.base.schema import Settings
-from ems.corpora.evalsets.documents import Document, Place, parts
-from ems.corpora.evalsets.lines import numbered_lines, some
+from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, parts, some
 
 EVALUATED = ("dev", "test")
 CLASSES = ("negative", "positive")
@@ -79,7 +78,7 @@ def _entry(path: Path, number: int, line: str) -> dict[str, str]:
     )
 
 
-def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its reviews; those of three stars have the class ''."""
     split = {"valid": "dev"}.get(place.part, place.part)
     return folder / file_name(place.code, split), read_split(folder, place.code, split)

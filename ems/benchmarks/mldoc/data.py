@@ -18,8 +18,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
 from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
-from ems.corpora.evalsets.documents import Document, Place, parts
-from ems.corpora.evalsets.lines import numbered_lines, some
+from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, parts, some
 
 __all__ = ["CLASSES"]
 EVALUATED = ("dev", "test")
@@ -59,7 +58,7 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
         yield as_document(path, read_item(path))
 
 
-def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the index of one part and its documents; train has `size` of them."""
     names = {"train": f"train.{size}", "valid": "dev", "test": "test"}
     split = names[place.part]

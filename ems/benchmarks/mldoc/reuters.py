@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.documents import Document
-from ems.corpora.evalsets.markup import tree
+from ems.corpora.evalsets.formats import Document, tree
 
 CLASSES = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
 TOPICS = ".//codes[@class='bip:topics:1.0']/code"

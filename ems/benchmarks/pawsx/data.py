@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.lines import named_rows, numbered_lines, some
+from ems.corpora.evalsets.formats import named_rows, numbered_lines, some
 
 CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 SPLITS = ("dev", "test")

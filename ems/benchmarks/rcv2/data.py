@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
-from ems.corpora.evalsets.documents import Document, Place, parts
+from ems.corpora.evalsets.formats import Document, Subset, parts
 
 __all__ = ["CLASSES"]
 DRAWN = "parts"
@@ -46,7 +46,7 @@ def _items(corpus: Path) -> Iterator[Path]:
         yield from sorted(part.glob("*.xml"))
 
 
-def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the folder of a language and the headlines that its parts are drawn from."""
     return folder / corpus_folder(place.code), read_titles(folder, place.code)
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.documents import Document, Place
-from ems.corpora.evalsets.lines import read_sentences
+from ems.corpora.evalsets.formats import Document, Subset, read_sentences
 
 HEADER = ["index_id", "category", "text"]
 SPLITS = ("train", "dev", "test")
@@ -48,7 +47,7 @@ def read_split(path: Path) -> list[tuple[str, str]]:
     return [(category, text) for _, category, text in lines]
 
 
-def read_part(folder: Path, place: Place, size: int | None) -> tuple[Path, Iterator[Document]]:
+def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
     """Return the file of one part and its examples."""
     split = {"valid": "dev"}.get(place.part, place.part)
     path = folder / f"{place.code}/{split}.tsv"

@@ -7,7 +7,7 @@ English sides differ from language to language. EMS v2 section V-A.
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.lines import read_sentences
+from ems.corpora.evalsets.formats import read_sentences
 
 
 def file_names(code: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
 from ems.base.schema import Settings
-from ems.corpora.evalsets.lines import Columns, named_rows, numbered_lines, some
+from ems.corpora.evalsets.formats import Columns, named_rows, numbered_lines, some
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")

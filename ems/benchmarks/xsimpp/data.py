@@ -17,7 +17,7 @@ from typing import Any
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json
-from ems.corpora.evalsets.lines import numbered_lines, some
+from ems.corpora.evalsets.formats import numbered_lines, some
 
 AUGMENTED = "eng_Latn_augmented.devtest"
 KINDS = "eng_Latn_errtype.devtest.json"

@@ -21,8 +21,7 @@ from ems.config.plugins import benchmark, module
 from ems.corpora.archive import unpack
 from ems.corpora.content import LOCKED, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads
-from ems.corpora.evalsets.sets import manifest_name
-from ems.corpora.evalsets.units import Unit, unit
+from ems.corpora.evalsets.sets import Unit, manifest_name, unit
 from ems.corpora.fetch import bring, lock_entry
 from ems.corpora.slots import MACHINE
 

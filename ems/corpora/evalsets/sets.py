@@ -4,14 +4,26 @@ Decontamination takes every sentence of every split that a benchmark evaluates o
 not what only trains a classifier, nor whole corpora that a benchmark draws its sentences from. A
 copy of the user's (`path`) and the embedded sets are used in place, file by file; any other set is
 fetched in units, each with a manifest, or lies among the corpora.
+
+A unit is fetched as a whole: an archive, or one or more files. Units are listed in units.tsv of the
+benchmark's folder, or there is one for each language. In units.tsv, `members` is a pattern for the
+names inside an archive; its first group is the file's place in the set's folder, which drops a
+folder that the archive puts around everything. Documented checksums are those of TensorFlow
+Datasets, Hugging Face Datasets or another public repository. No stage reads units.tsv: a new
+address must not make results stale.
 """
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ems.base.errors import EmsError
+from ems.base.files import read_table
 from ems.config.experiment import EMBEDDED, Experiment
-from ems.config.plugins import benchmark, module
+from ems.config.plugins import benchmark, folder, module
 
 Sides = Iterable[Iterable[str]]
 
@@ -134,3 +146,50 @@ def _is_archive(name: str, source: str) -> bool:
     """True if a source is the one archive of a set that may also come language by language."""
     archive = getattr(module(name, "data"), "ARCHIVE", None)
     return bool(archive) and source.endswith(archive)
+
+
+# --- units
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One unit: `files` of the address `base` ('': none is published), with the documented sha256
+    of the only file ('': none is documented).
+    """
+
+    set: str
+    unit: str
+    base: str
+    files: tuple[str, ...]
+    sha256: str = ""
+    members: str = ""
+
+    @property
+    def is_archive(self) -> bool:
+        """True if the file is unpacked; False if the readers read it as it is."""
+        return bool(self.members)
+
+    def place(self, member: str) -> str | None:
+        """Return the place of an archive's member in the set's folder; None if it is not needed."""
+        match = re.fullmatch(self.members, member)
+        return match[1] if match else None
+
+
+@cache
+def units(name: str) -> dict[str, Unit]:
+    """Return the units in a benchmark's units.tsv by name; none if it has no such file."""
+    path = folder(name) / "units.tsv"
+    if not path.is_file():
+        return {}
+    rows = read_table(path)
+    return {row["unit"]: Unit(set=name, files=(row.pop("file"),), **row) for row in rows}
+
+
+def unit(name: str, code: str) -> Unit:
+    """Return a unit of a set: one of units.tsv, or a language's. Raises `EmsError` for another."""
+    if code in units(name):
+        return units(name)[code]
+    if benchmark(name).by_language:
+        return Unit(name, code, "", tuple(module(name, "data").file_names(code)))
+    known = ", ".join(units(name)) or "none"
+    raise EmsError(f"{name} has no download {code!r}; allowed values: {known}")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ems.config.plugins import sets_of
 from ems.config.site import Site
+from ems.corpora.catalogue import PairSize
 from ems.corpora.locations import is_remote
-from ems.corpora.sizes import PairSize
 from ems.workflow.forecast.work import SENTENCES, Workload
 
 # measured on small62 and swahili (docs/log.md): bytes of text per byte of its zip, and of two

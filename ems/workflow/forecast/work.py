@@ -16,8 +16,8 @@ from ems.config.experiment import EMBEDDED, MULTIWAY, Corpus, Experiment
 from ems.config.plugins import benchmark, sets_of
 from ems.config.probes import ProbeSettings
 from ems.config.systems import OF_NGRAMS, SystemSettings
+from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import is_remote, local_path, opus_location
-from ems.corpora.sizes import PairSize, pair_sizes
 
 TOKENS = 20  # of a sentence: 20.3 in small62 with 32,000 pieces, 20.2 in the demo
 SENTENCES = 1000  # of a language of an evaluation set: Tatoeba has at most 1,000, FLORES-200 1,012
