@@ -67,8 +67,7 @@ def job_of(options: argparse.Namespace, count: int) -> Job:
 
 def encode(options: argparse.Namespace) -> dict[str, float]:
     """Our `embed_tokens`."""
-    from ems.model.embed import embed_tokens
-    from ems.model.encoder import Encoder
+    from ems.model.encoder import Encoder, embed_tokens
 
     job = job_of(options, options.scale.sentences[options.size])
     tokens = [np.array(side) for pair in job.sentences() for side in pair]

@@ -21,10 +21,9 @@ from torch import Tensor, nn
 
 from ems.config.model import EncoderSettings
 from ems.config.systems import SystemSettings
-from ems.model.adam import Adam
-from ems.model.objectives.batch import DeviceBatch
+from ems.model.devices import Adam
 from ems.model.objectives.contrastive import in_batch_loss
-from ems.model.objectives.system import System
+from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import PairStore
 from ems.train.batches import AHEAD, drawn
 from ems.train.memory import keep_freed

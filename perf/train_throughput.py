@@ -28,7 +28,7 @@ from train_steps import OURS, PEER_ENCODER, PEER_TRAINER, TRAINERS, Job
 from ems.base.errors import EmsError
 from ems.base.files import write_json
 from ems.config.train import TrainSettings
-from ems.model.device import check_precision, choose_device
+from ems.model.devices import check_precision, choose_device
 from ems.model.objectives.system import System
 from ems.train.speed import StepFlops, peak_flops
 

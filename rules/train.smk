@@ -114,7 +114,7 @@ rule fit:
         runtime=per_attempt(240),
         gpu=w.one_gpu,
     params:
-        **w.stage("fit", ["ems.model.char_ngrams"], "system"),
+        **w.stage("fit", ["ems.model.fit"], "system"),
         out=folder_of_output,
         folders=options("text", "pairs"),
         model=options("model", folders=True),

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ems.model.objectives.negatives import Groups
+from ems.model.objectives.contrastive import Groups
 from ems.train import distributed
 from ems.train.distributed import GradientSum, World, joined
 from ems.train.verification import Verification

@@ -17,9 +17,8 @@ from objectives_made import batch_of, system_settings
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import backend_registration
 
-from ems.model.adam import Adam
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import System
+from ems.model.devices import Adam
+from ems.model.objectives.system import DeviceBatch, System
 from ems.train.step import Guard
 
 DEVICE, PIECES, LANGUAGES, PAIRS = "gpu", 300, 3, 40

@@ -13,9 +13,9 @@ from ems.base.files import sha256_file
 from ems.config.model import EncoderSettings
 from ems.config.text import VocabularySettings
 from ems.model.encoder import Encoder
-from ems.model.letters import letters_of
 from ems.text.segmenters.base import segmenter as make_segmenter
 from ems.text.subwords import load_vocabulary, train_vocabulary
+from ems.train.job import letters_of
 
 SIZES = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.1}
 SIZES |= {"attention_dropout": 0.1, "max_tokens": 12}

@@ -13,7 +13,7 @@ from ems.bench import task as embedded
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
 from ems.config.ngrams import NgramSettings
-from ems.model.char_ngrams.encoder import NgramEncoder
+from ems.model.char_ngrams import NgramEncoder
 
 WIDTH = 5
 GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}

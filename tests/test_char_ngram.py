@@ -7,9 +7,8 @@ import pytest
 
 from ems.bench.retrieval import normalised, precision_at_1
 from ems.config.ngrams import NgramSettings
-from ems.model.char_ngrams import features as module
-from ems.model.char_ngrams.encoder import NgramEncoder
-from ems.model.char_ngrams.features import PLACES, count_idf, features, hashing, words_of
+from ems.model import char_ngrams as module
+from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, features, hashing, words_of
 
 LINES = [
     "Café am See, am See!",
@@ -171,7 +170,7 @@ def test_a_feature_weighs_the_root_of_its_inverse_document_frequency():
 def test_batches_and_the_cache_of_words_change_no_vector(monkeypatch):
     lines = [f"{line} {at}" for at in range(40) for line in LINES]
     whole = NgramEncoder(NgramSettings()).encode(lines, "xx")
-    monkeypatch.setattr("ems.model.char_ngrams.encoder.BATCH", 7)
+    monkeypatch.setattr("ems.model.char_ngrams.BATCH", 7)
     module._marked.cache_clear()
     assert np.array_equal(NgramEncoder(NgramSettings()).encode(lines, "xx"), whole)
     assert np.array_equal(NgramEncoder(NgramSettings()).encode(lines[5:6], "xx"), whole[5:6])

@@ -35,7 +35,7 @@ from ems.benchmarks.families.classification import (
 )
 from ems.config.ngrams import NgramSettings
 from ems.corpora.evalsets.formats import Document, Subset
-from ems.model.char_ngrams.encoder import NgramEncoder
+from ems.model.char_ngrams import NgramEncoder
 
 NGRAMS = NgramEncoder(NgramSettings())
 SIX = ("de", "es", "fr", "ja", "ru", "zh")

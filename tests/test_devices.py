@@ -20,11 +20,10 @@ from ems.bench.nearest import nearest
 from ems.model import packing
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
-from ems.model.letters import letters_of
-from ems.model.objectives.batch import DeviceBatch
 from ems.model.objectives.fused import Target, kl_loss
-from ems.model.objectives.system import System
+from ems.model.objectives.system import DeviceBatch, System
 from ems.train import checkpoint
+from ems.train.job import letters_of
 from ems.train.journal import Journal
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)

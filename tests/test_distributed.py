@@ -11,7 +11,7 @@ from distributed_made import ROOT, SIZES, step_of_groups, torchrun
 from experiments_made import MINIMAL, Settings, changed
 
 from ems.base.errors import EmsError
-from ems.model.objectives.negatives import Groups
+from ems.model.objectives.contrastive import Groups
 from ems.train.distributed import World, dropout_seed
 
 

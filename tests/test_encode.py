@@ -13,10 +13,9 @@ from models_made import SIZES, write_model
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
 from ems.config.model import EncoderSettings
-from ems.model import embed
-from ems.model.embed import embed_tokens
+from ems.model import encoder as module
 from ems.model.encode import SentenceEncoder
-from ems.model.encoder import Encoder
+from ems.model.encoder import Encoder, embed_tokens
 from ems.text.subwords import UNK, load_vocabulary
 
 SEGMENTERS = {"en": "sacremoses", "zh": "jieba", "xx": "none"}
@@ -65,7 +64,7 @@ def copy(folder, tmp_path):
 
 def test_encoding_many_equals_encoding_one_sentence_at_a_time(encoder, monkeypatch):
     lines = made_up_lines(150)
-    monkeypatch.setattr(embed, "BATCH_TOKENS", 100)  # so that there are several batches
+    monkeypatch.setattr(module, "BATCH_TOKENS", 100)  # so that there are several batches
     together = encoder.encode(lines, "en")
     assert together.dtype == np.float32
     assert together.shape == (150, 16)

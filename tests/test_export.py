@@ -21,7 +21,7 @@ from ems.corpora.demo.free import read_free
 from ems.export import folder as of_folder
 from ems.export import onnx, tokenizer, verify
 from ems.export.tokenizer import make_tokenizer
-from ems.model import tensors
+from ems.model import devices
 from ems.model.encode import SentenceEncoder
 from ems.text.subwords import UNK
 
@@ -198,7 +198,7 @@ def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
 
 def test_a_full_disk_is_one_clear_error_and_leaves_no_folder(tmp_path, monkeypatch, capfd):
     full = SafetensorError("Error while serializing: I/O error: No space left on device")
-    monkeypatch.setattr(tensors, "save_file", lambda *of: (_ for _ in ()).throw(full))
+    monkeypatch.setattr(devices, "save_file", lambda *of: (_ for _ in ()).throw(full))
     model = made_model(tmp_path / "model", "mean")
     run(model, tmp_path / "out" / "ems", expect=1)
     last = capfd.readouterr().err.splitlines()[-1]

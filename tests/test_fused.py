@@ -23,11 +23,9 @@ from ems.bench.encoders import make_encoder, model_files
 from ems.bench.evaluate import Given, evaluate_by_hand
 from ems.config.ngrams import NgramSettings
 from ems.config.systems import SystemSettings
-from ems.model.char_ngrams.encoder import NgramEncoder
-from ems.model.char_ngrams.features import PLACES, count_idf
-from ems.model.char_ngrams.fit import POWERS_TRIED, WEIGHTS_TRIED, Sources, fit, grid
-from ems.model.char_ngrams.fused import FusedEncoder
+from ems.model.char_ngrams import PLACES, FusedEncoder, NgramEncoder, count_idf
 from ems.model.encode import SentenceEncoder
+from ems.model.fit import POWERS_TRIED, WEIGHTS_TRIED, Sources, fit, grid
 from ems.use.encoder import Encoder
 
 SYSTEMS = {

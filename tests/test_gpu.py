@@ -144,7 +144,7 @@ def test_every_part_has_figures_on_a_bare_machine_without_network(bare):
     training = parts["training"]
     assert training["loss_last"] < training["loss_first"]
     assert training["system"] == "gpu-ten-minutes"
-    assert {place.partition(":")[0] for place in training["places"]} == {"ems/model/ngrams.py"}
+    assert {place.partition(":")[0] for place in training["places"]} == {"ems/model/table.py"}
     assert training["waits_of_log"] > 0
     assert [len(profile["kernels"]) for profile in parts["profile"]["profiles"]] == [15, 15]
 
@@ -234,7 +234,7 @@ FIGURES = {
         **{"system": "gpu-ten-minutes", "parameters": 301_000_000, "batch": 4096, "steps": 3000},
         **{"seconds": 60.0, "pairs_per_s": 204_800.0, "steps_in_ten_minutes": 30_000},
         **{"loss_first": 20.1, "loss_last": 3.2, "counted": 50, "waits": 150, "waits_of_log": 4},
-        "places": {"ems/model/ngrams.py:48 rows": 150},
+        "places": {"ems/model/table.py:48 rows": 150},
     },
     "profile": {
         "profiles": [
@@ -315,7 +315,7 @@ def test_the_report_of_a_gpu(stub):
     # 284 of 790 TFLOP/s; 0.4 x 790 / 284 x 12,000 pairs/s; three times sentence-transformers
     assert f"{line} | 28.7 | 35.9 | 13,352 | 20,500 | 3.00 |" in text
     assert "| 204,800 | 20.1, 3.2 | 30,000 | 3.00 | 0.08 |" in text
-    assert "| ems/model/ngrams.py:48 rows | 3.00 |" in text
+    assert "| ems/model/table.py:48 rows | 3.00 |" in text
     assert "| size ems | 20 | 43.0 | 3.1 % | 1.00 |" in text
     assert " 60.0%       8.00       9  gemm" in text
     assert output.splitlines()[-1] == (

@@ -18,8 +18,8 @@ from train_made import LANGUAGES, Killed, contents, rows
 
 from ems.base.errors import EmsError
 from ems.config.objectives import MiningSettings
-from ems.model.embed import embed_tokens
 from ems.model.encode import SentenceEncoder
+from ems.model.encoder import embed_tokens
 from ems.shards import inspect
 from ems.shards.documents import DocumentStore, MinedPairs, MinedStore
 from ems.shards.index import read_index, shards_of

@@ -12,11 +12,10 @@ from encoder_reference import encoder_states
 from objectives_made import system_settings
 
 from ems.config.model import EncoderSettings
-from ems.model.dropout import add_dropped, drop, keep_mask
-from ems.model.encoder import Encoder
+from ems.model.devices import save_tensors
+from ems.model.encoder import Encoder, add_dropped, drop, keep_mask
 from ems.model.objectives.system import System
 from ems.model.packing import LEAST, SLACK, pack
-from ems.model.tensors import save_tensors
 
 PIECES, WIDTH, MAX_TOKENS = 23, 12, 15
 STILL = {"dropout": 0.0, "attention_dropout": 0.0}

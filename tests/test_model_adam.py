@@ -6,11 +6,11 @@ import sys
 import pytest
 import torch
 
-from ems.model.adam import Adam
+from ems.model.devices import Adam
 
 LOADED = """
 import sys, torch
-from ems.model.adam import Adam
+from ems.model.devices import Adam
 weight = torch.nn.Parameter(torch.ones(3))
 first, second = Adam([weight], fused=True), Adam([weight])
 scaler = torch.amp.GradScaler("cpu")

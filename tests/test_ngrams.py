@@ -13,8 +13,8 @@ from anyascii import anyascii
 from ems.base.sizes import Sizes
 from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
-from ems.model.letters import letters_of
-from ems.model.ngrams import LONGEST, Ngrams
+from ems.model.table import LONGEST, Ngrams
+from ems.train.job import letters_of
 
 LINES = [
     "moscow is big, isn't it?",

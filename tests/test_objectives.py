@@ -11,10 +11,9 @@ import pytest
 import torch
 from objectives_made import system_settings
 
-from ems.model.objectives.batch import DeviceBatch
 from ems.model.objectives.contrastive import duplicates, margin_at
 from ems.model.objectives.similarity import similarity_loss
-from ems.model.objectives.system import System
+from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch
 
 MODEL = {"layers": 0, "width": 8, "heads": 1, "dropout": 0, "max_tokens": 9}

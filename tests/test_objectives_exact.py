@@ -20,8 +20,8 @@ from objectives_made import (
 )
 
 from ems.model import encoder, packing
-from ems.model.objectives.batch import DeviceBatch
 from ems.model.objectives.masking import sentence_keys
+from ems.model.objectives.system import DeviceBatch
 
 PIECES, WIDTH, LANGUAGES, HEADS = 13, 6, 3, 2
 MODEL = {"layers": 2, "width": WIDTH, "heads": HEADS, "feed_forward": 4, "max_tokens": 7}

@@ -9,8 +9,7 @@ import torch
 
 from ems.model.objectives import fused
 from ems.model.objectives.fused import Target, entropy, fused_cross_entropy, kl_loss
-from ems.model.objectives.sampled import sample, sampled_cross_entropy
-from ems.model.objectives.xtr import xtr_target
+from ems.model.objectives.xtr import sample, sampled_cross_entropy, xtr_target
 
 PIECES, WIDTH, ROWS = 12, 4, 5
 # (row, token, weight): a token twice in a row, masses below and above 1, row 3 without a label

@@ -15,7 +15,7 @@ from models_made import write_model
 from tools_made import runs
 
 from ems.base.errors import EmsError
-from ems.model.device import check_precision
+from ems.model.devices import check_precision
 
 NUMBER = r"(\d+(?:\.\d+)?)"
 PEERS = {

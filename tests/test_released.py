@@ -23,7 +23,8 @@ from released_made import (
 from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.commands.cli import main
-from ems.model.encode import MODEL, SentenceEncoder
+from ems.model.encode import SentenceEncoder
+from ems.model.folder import MODEL
 from ems.model.released import sizes
 
 LINES = ["kalo mine", "ne ru so ti kalo mine va", "va", "Ne RU so ti va lo mi ka kalo mine so so"]

@@ -29,7 +29,7 @@ from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.schema import plain
 from ems.commands.cli import main
-from ems.model.encode import MODEL
+from ems.model.folder import MODEL
 from ems.model.objectives.masking import Masker, Pieces
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore

@@ -8,8 +8,7 @@ from experiments_made import shipped
 
 from ems.base.schema import plain
 from ems.config.yaml12 import load_yaml
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import System
+from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch
 
 EXPERIMENTS = ["demo-full", "ems62"]

@@ -14,10 +14,9 @@ from safetensors.torch import load_file
 from train_made import LANGUAGES, contents, rows, train_until
 
 from ems.base.errors import EmsError
-from ems.model import tensors
+from ems.model import devices
 from ems.model.encode import SentenceEncoder
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import System
+from ems.model.objectives.system import DeviceBatch, System
 from ems.train.identity import claimed
 from ems.train.validate import validate
 
@@ -146,7 +145,7 @@ def test_what_cannot_be_written_leaves_what_was_there_and_nothing_half_written(
 ):
     state = train_until(toy, tmp_path, step)
     before = saved(state)
-    monkeypatch.setattr(tensors, "save_file", failing(error))
+    monkeypatch.setattr(devices, "save_file", failing(error))
     with pytest.raises(EmsError, match=rf"cannot write .*{name}.*No space left"):
         toy.train(tmp_path)
     assert saved(state) == before

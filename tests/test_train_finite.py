@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from train_made import contents, rows, train_stopped, train_until, weights_of
 
 from ems.base.errors import EmsError
-from ems.model.adam import Adam
+from ems.model.devices import Adam
 from ems.train import checkpoint, journal
 from ems.train.journal import Journal
 from ems.train.step import NORM, Guard, Trainer

@@ -13,7 +13,7 @@ from devices_made import DEVICES
 from train_made import contents, rows, train_into, train_until
 
 from ems.base.errors import EmsError
-from ems.model.device import check_precision
+from ems.model.devices import check_precision
 from ems.train import checkpoint, job, journal
 from ems.train.step import LEAST_SCALE, Guard, Trainer
 

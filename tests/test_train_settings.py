@@ -7,9 +7,8 @@ import torch
 from safetensors.torch import load_file
 from train_made import LANGUAGES, contents, rows, train_until
 
-from ems.model.device import has_bfloat16
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import System
+from ems.model.devices import has_bfloat16
+from ems.model.objectives.system import DeviceBatch, System
 from ems.train import job
 
 LEARNT = ("model.safetensors", "heads.safetensors", "losses.jsonl")

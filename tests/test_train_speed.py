@@ -14,8 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from train_made import contents, json_rows
 
 from ems.base.files import sha256_file, write_json
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import System
+from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch, PairStore
 from ems.train import step as step_module
 from ems.train.batches import AHEAD, Data, drawn

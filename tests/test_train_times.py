@@ -10,7 +10,7 @@ from train_made import contents, json_rows, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.config.train import TrainSettings
-from ems.model.adam import Adam
+from ems.model.devices import Adam
 from ems.train import journal
 from ems.train.job import Places, train
 from ems.train.step import learning_rate

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ems.bench.nearest import COLUMNS, ROWS, Neighbours, block, keys_of, nearest, parts_of
-from ems.model.device import choose_device
+from ems.model.devices import choose_device
 
 SLACK = 1e-5  # more than products of other tiles differ by
 

@@ -43,15 +43,15 @@ from ems.base.files import visible_files
 from ems.base.progress import log
 from ems.bench.task import LineEncoder
 from ems.config.systems import SystemSettings
-from ems.model.char_ngrams.folder import files_of
+from ems.model.folder import files_of
 
 CLASSES = {
     "encoder": "ems.model.encode.SentenceEncoder",
-    "folder": "ems.model.char_ngrams.fused.opened",
+    "folder": "ems.model.char_ngrams.opened",
     "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
     "command": "ems.bench.peers.CommandEncoder",
-    "char-ngram": "ems.model.char_ngrams.encoder.NgramEncoder",
-    "fused": "ems.model.char_ngrams.fused.FusedEncoder",
+    "char-ngram": "ems.model.char_ngrams.NgramEncoder",
+    "fused": "ems.model.char_ngrams.FusedEncoder",
 }
 MODULES = {kind: name.rpartition(".")[0] for kind, name in CLASSES.items()}
 FOLDER = "embeddings"  # of results/<experiment>

@@ -20,8 +20,7 @@ from ems.config.experiment import Experiment
 from ems.config.plugins import benchmarks, score_module, sets_of
 from ems.config.systems import SystemSettings
 from ems.corpora.evalsets.sets import data_files, default_folder
-from ems.model.char_ngrams.folder import kind_of, read_description
-from ems.model.encode import DESCRIPTION, describe, has_code
+from ems.model.folder import DESCRIPTION, describe, has_code, kind_of, read_description
 
 SHOWN = 3  # files that an error names
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ems.bench.nearest import COLUMNS, Neighbours, block, nearest
-from ems.model.device import choose_device
+from ems.model.devices import choose_device
 
 
 def _ratio(similarity: np.ndarray, around: np.ndarray) -> np.ndarray:

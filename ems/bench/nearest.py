@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ems.base.progress import Progress
-from ems.model.device import choose_device
+from ems.model.devices import choose_device
 
 ROWS, COLUMNS = 8192, 4096  # of a tile; multiples of GROUP
 GROUP = 32

@@ -22,7 +22,7 @@ from ems.base.errors import EmsError
 from ems.base.files import sha256_file, visible_files
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
-from ems.model.encode import has_code
+from ems.model.folder import has_code
 from ems.text.normalise import tidy_lines
 
 HOW_TO_INSTALL = (

@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy, pad
 
 from ems.base.progress import Progress
 from ems.config.probes import ProbeSettings
-from ems.model.adam import Adam
+from ems.model.devices import Adam
 
 EXAMPLES = 4096  # rows classified at once
 MOST = 1 << 20  # parameters trained at once; with more, a step waits for fresh memory

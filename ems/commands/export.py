@@ -22,7 +22,7 @@ def export(
 ) -> None:
     """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
     from ems.export import card, folder, sample, segmenters
-    from ems.model.encode import read_model
+    from ems.model.folder import read_model
 
     description = read_model(model)
     tool = segmenters.chosen(description["segmenters"])

@@ -89,8 +89,8 @@ def fit(
     expect: common.Expected = "",
 ) -> None:
     """Count the n-grams of a system in text, and weigh them beside embeddings on pairs."""
-    from ems.model.char_ngrams.fit import Sources
-    from ems.model.char_ngrams.fit import fit as fit_system
+    from ems.model.fit import Sources
+    from ems.model.fit import fit as fit_system
 
     settings = common.planned(experiment, expect, "fit", system=system)
     fit_system(settings, system, Sources(list(text), list(pairs), model), out)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ems.config.model import EncoderSettings
+from ems.model.encode import IN_LAYER, KINDS, PROJECTIONS
 from ems.model.encoder import Encoder
-from ems.model.exported import IN_LAYER, KINDS, PROJECTIONS
 
 
 def is_table(settings: EncoderSettings) -> bool:

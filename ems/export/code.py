@@ -11,7 +11,7 @@ from ems.base.files import write_text
 from ems.base.provenance import source_root
 
 MODULE = "ngram_embedding.NgramEmbedding"  # in modules.json
-FILES = ("export/ngram_embedding.py", "model/table.py", "model/ngrams.py")
+FILES = ("export/ngram_embedding.py", "model/table.py")
 OWN_IMPORT = re.compile(r"^from ems\.\w+\.(\w+) import", re.MULTILINE)
 
 

@@ -1,7 +1,7 @@
 """`ems export`: write the folder of a trained encoder, check it in another process, describe it.
 
     modules.json, config.json, model.safetensors, tokenizer.json, ...   for sentence-transformers
-    ngram_embedding.py, table.py, ngrams.py                             its code of n-grams
+    ngram_embedding.py, table.py                                        its code of n-grams
     onnx/model.onnx, onnx/model_qint8.onnx                              for onnxruntime
     vocabulary.model, ems.json                                          for ems
     README.md, SHA256SUMS                                               for people
@@ -43,8 +43,9 @@ from ems.export.code import MODULE, write_code
 from ems.export.onnx import write_int8, write_onnx
 from ems.export.onnx_table import write_table
 from ems.export.tokenizer import make_tokenizer, tokenizer_config
-from ems.model.encode import TABLE, SentenceEncoder, read_model
-from ems.model.tensors import save_tensors
+from ems.model.devices import save_tensors
+from ems.model.encode import SentenceEncoder
+from ems.model.folder import STATIC, read_model
 from ems.text.subwords import UNK
 
 CARD = "README.md"
@@ -146,10 +147,10 @@ def write_model(exported: Exported, folder: Path) -> None:
     copyfile(vocabulary, folder / VOCABULARY)
     write_json(folder / EXPORTED, _ours(exported, format_))
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
-    body = (folder / TABLE).parent if exported.static else folder
+    body = (folder / STATIC).parent if exported.static else folder
     if exported.static:
         weights = table(encoder)[:, : exported.dimensions].contiguous()
-        _write_tensors({"embedding.weight": weights}, folder / TABLE)
+        _write_tensors({"embedding.weight": weights}, folder / STATIC)
     elif exported.ngrams:
         _write_tensors(table_weights(encoder, exported.dimensions), folder / ENCODER)
         write_code(folder)

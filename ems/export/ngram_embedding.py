@@ -1,6 +1,6 @@
 """A table of pieces and n-grams as the first module of a model of sentence-transformers.
 
-This file stands in an exported folder, beside table.py and ngrams.py, which it imports, and is run
+This file stands in an exported folder, beside table.py, which it imports, and is run
 there with `trust_remote_code=True`. It cuts texts into pieces by tokenizer.json and computes with
 the weights of model.safetensors; it does nothing else.
 """

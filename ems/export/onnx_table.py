@@ -13,8 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from ems.export.graph import EMBEDDING, Graph
-from ems.model.ngrams import BASE, GAP, MIX, MOST, SHIFT
-from ems.model.table import WEIGHT
+from ems.model.table import BASE, GAP, MIX, MOST, SHIFT, WEIGHT
 
 PIECES, NGRAMS = "table.pieces.weight", "table.ngrams.table.weight"
 LETTERS = "table.ngrams.letters"

@@ -1,14 +1,10 @@
-"""Text -> vectors with a trained encoder; the model folder holds all that this needs.
-
-    model.safetensors   the encoder's weights
-    model.json          its sizes, the segmenter of each language, whether format characters are
-                        dropped, how it was trained
-    vocabulary.model    the SentencePiece model
+"""Text -> vectors with a trained encoder; its model folder holds all that this needs (folder.py).
 
 A sentence without any token becomes one <unk>: a finite vector, where the authors' code has NaN.
 Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,114 +12,69 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, EXPORTED, SUMS, VOCABULARY, read_json, read_lines, sha256_file
+from ems.base.files import ENCODER, EXPORTED, VOCABULARY, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
-from ems.base.shapes import BELOW, COUNT, TEXT, Shape, listing, mapping, record
 from ems.base.sizes import Sizes
-from ems.config.languages import UNSEEN
-from ems.model.device import choose_device, in_int8
-from ems.model.embed import embed_tokens
-from ems.model.encoder import Encoder
-from ems.model.exported import from_bert, from_table
+from ems.model.devices import choose_device, in_int8
+from ems.model.encoder import Encoder, embed_tokens
+from ems.model.folder import DESCRIPTION, STATIC, describe
 from ems.text import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
 from ems.text.normalise import tidier, tidy_lines
-from ems.text.segmenters.base import load, names, segmenter
+from ems.text.segmenters.base import load, segmenter
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
-DESCRIPTION = "model.json"
-TABLE = "0_StaticEmbedding/model.safetensors"
 SHOWN = 200  # characters of a long message
-SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}
-SHARE: Shape = {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "description": "a share"}
-SETTINGS = record(  # of `Sizes`
-    {
-        "layers": {**COUNT, "maximum": 1 << 12},  # beyond it making them would take minutes
-        **dict.fromkeys(("width", "heads", "feed_forward", "max_tokens"), SIZE),
-        **dict.fromkeys(("dropout", "attention_dropout"), SHARE),
-    },
-    {
-        "start": {"enum": ["ours", "pytorch"]},
-        "norm_eps": {"type": "number", "minimum": 0},
-        "pooling": {"enum": ["mean", "mean-max"]},
-        "activation": {"enum": ["silu", "gelu"]},
-        "positions": {"enum": ["learned", "none"]},
-        "table": {**COUNT, "maximum": SIZE["maximum"]},
-        "ngrams": {**COUNT, "maximum": 1 << 24},
-    },
-)
-MODEL = record(  # of model.json
-    {
-        "model": {**SETTINGS, "additionalProperties": False},
-        "segmenters": mapping({"enum": list(names())}, least=1),
-        "sha256": {**mapping(TEXT, BELOW), "required": [ENCODER, VOCABULARY]},
-    },
-    {"format_characters": {"enum": ["keep", "drop"]}},
-)
-EXPORT = record(  # of ems.json
-    {
-        "model": {**SETTINGS, "additionalProperties": False},
-        "segmenter": {"enum": list(names())},
-        "languages": listing(TEXT),
-        "dimensions": SIZE,
-        "static": {"type": "boolean", "description": "true or false"},
-    },
-    {"format_characters": {"enum": ["keep", "drop"]}},
-)
-
-
-def read_model(folder: Path) -> dict[str, Any]:
-    """Return the model.json of a trained encoder. Raises `EmsError` for one of n-grams."""
-    path = folder / DESCRIPTION
-    if kind := read_json(path, record({})).get("kind"):
-        raise EmsError(
-            f"{folder}: expected the model folder of a trained encoder, found one of kind {kind}, "
-            "which only benchmarks can use (`ems eval`, or `kind: folder`)"
-        )
-    return read_json(path, MODEL)
-
-
-def is_ours(folder: Path) -> bool:
-    """Return whether a folder is a model folder of ours, or one that `ems export` wrote."""
-    return any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED))
-
-
-def has_code(folder: Path) -> bool:
-    """Return whether an exported folder has code for sentence-transformers; ems runs none of it."""
-    path = folder / EXPORTED
-    return path.is_file() and read_json(path, EXPORT)["model"].get("ngrams", 0) > 0
-
-
-def describe(folder: Path) -> dict[str, Any]:
-    """Return the description of a model folder, or of an exported one in the same form."""
-    exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
-    return _read_export(folder) if exported else read_model(folder)
-
-
-def _read_export(folder: Path) -> dict[str, Any]:
-    """Return the description of an exported folder in the form of model.json."""
-    own = read_json(folder / EXPORTED, EXPORT)
-    weights = TABLE if own["static"] else ENCODER
-    rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
-    sums = {name: sha256 for sha256, name in rows}
-    sha256 = {name: sums.get(name, "") for name in (weights, VOCABULARY)}
-    alike = dict.fromkeys([UNSEEN, *own["languages"]], own["segmenter"])
-    return {**own, "weights": weights, "sha256": sha256, "segmenters": alike}
+TABLE = "table.pieces.weight"
+# Names of BERT's modules by ours; its query, key and value are three matrices.
+IN_LAYER = {
+    "attention.output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "inner": "intermediate.dense",
+    "outer": "output.dense",
+    "output_norm": "output.LayerNorm",
+}
+PROJECTIONS = ("query", "key", "value")
+KINDS = ("weight", "bias")
 
 
 def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module:
     """Return the encoder of a folder. Raises what PyTorch does for weights that do not fit."""
     sizes, name = Sizes(**description["model"]), description.get("weights", ENCODER)
     tensors = load_file(folder / name)
-    if name == TABLE:
+    if name == STATIC:
         return from_table(tensors["embedding.weight"], sizes)
     encoder = Encoder(sizes, pieces)
     if "weights" in description and sizes.attends:
         tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
     encoder.load_state_dict(tensors)
+    return encoder
+
+
+def from_bert(weights: dict[str, Tensor], layers: int, positions: bool = True) -> dict[str, Tensor]:
+    """Return the weights of our encoder of those of a BertModel. Raises `KeyError` without one."""
+    embedding = "embeddings.{}_embeddings.weight".format
+    state = {"tokens.weight": weights[embedding("word")]}
+    if positions:
+        state["positions.weight"] = weights[embedding("position")]
+    modules = {"input_norm": ["embeddings.LayerNorm"]}
+    for number in range(layers):
+        ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
+        modules[f"{ours}attention.input"] = [f"{theirs}attention.self.{p}" for p in PROJECTIONS]
+        modules |= {ours + one: [theirs + other] for one, other in IN_LAYER.items()}
+    for ours, theirs in modules.items():
+        for kind in KINDS:
+            state[f"{ours}.{kind}"] = torch.cat([weights[f"{name}.{kind}"] for name in theirs])
+    return state
+
+
+def from_table(weights: Tensor, sizes: Sizes) -> Encoder:
+    """Return the encoder of an exported table of one vector for each piece, [pieces, d]."""
+    encoder = Encoder(replace(sizes, layers=0, table=weights.shape[1]), len(weights))
+    encoder.load_state_dict({TABLE: weights})
     return encoder
 
 
@@ -143,7 +94,7 @@ def _check_files(folder: Path, expected: dict[str, str]) -> None:
 class SentenceEncoder:
     """A trained encoder with its segmenters and its vocabulary.
 
-    `precision` is one of `ems.model.device.PRECISIONS`. Raises `EmsError` for a folder that is
+    `precision` is one of `ems.model.devices.PRECISIONS`. Raises `EmsError` for a folder that is
     not whole, and for int8 on a GPU.
     """
 

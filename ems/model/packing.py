@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ems.model.device import onto
+from ems.model.devices import onto
 
 SLACK = 1.15  # a group ends where its padded size would exceed its tokens by this factor
 LEAST = 32  # sentences of a group, at least, so that groups are few

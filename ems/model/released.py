@@ -27,10 +27,11 @@ from ems.base.schema import plain
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.objectives import ContrastiveSettings, Objectives, XtrSettings
 from ems.config.train import TrainSettings
+from ems.model.devices import save_tensors
+from ems.model.encode import IN_LAYER, PROJECTIONS
 from ems.model.encoder import Encoder
-from ems.model.exported import IN_LAYER, PROJECTIONS
-from ems.model.heads import ContrastiveHead, GenerativeHead
-from ems.model.tensors import save_tensors
+from ems.model.objectives.contrastive import ContrastiveHead
+from ems.model.objectives.generative import GenerativeHead
 from ems.text.segmenters.base import defaults
 from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
 

@@ -1,18 +1,33 @@
-"""Wide vectors of pieces and of n-grams, whose mean is all or a part of a sentence embedding."""
+"""A table of vectors of pieces and n-grams: their mean is all or a part of a sentence embedding.
 
+The n-grams are of letters, hashed, and read off the pieces of a sentence. Names, numbers and
+cognates are spelt alike in many languages, also in other scripts once these are romanised
+(anyascii). Each piece has the Latin letters and digits that it spells; a batch of pieces is a row
+of letters in which everything else is a gap, and an n-gram is n neighbours of which only the ends
+may be a gap: `_na`, `nam`, `me_`. Its hash chooses a row of a table, as in fastText (Bojanowski et
+al. 2017, https://aclanthology.org/Q17-1010). So a model needs no more than the ids of pieces, in
+training and in use.
+
+An exported model runs this file (ems/export/code.py): it imports PyTorch and nothing else.
+"""
+
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ems.model.ngrams import Ngrams
-
 WEIGHT = 4  # of n-grams, of which there are about eight a piece; 1, 2 and 8 are worse (docs/log.md)
+MOST = 4  # letters of an n-gram, which has at least 2
+LONGEST = 32  # letters of a piece that count; SentencePiece's are up to 16 characters
+GAP = ord(" ")
+BASE, MIX = 0x100000001B3, 0x1E3779B97F4A7C15  # of the hash: 64 bits that wrap
+POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # its highest bits are the best mixed
 
 
 class Table(nn.Module):
     """A vector of each piece, and with `ngrams` rows of hashed n-grams too.
 
-    No norm follows: the length of a vector is a weight that is learned, so that frequent pieces
-    count little. No state a token is made, which is why it costs little.
+    No norm follows: the length of a vector is a learned weight, so that frequent pieces count
+    little. It computes no per-token states, so it is cheap.
     """
 
     def __init__(self, width: int, pieces: int, ngrams: int = 0) -> None:
@@ -30,3 +45,47 @@ class Table(nn.Module):
         if self.ngrams is None:
             return means
         return means + WEIGHT * self.ngrams(tokens, lengths)
+
+
+class Ngrams(nn.Module):
+    """A table of vectors of n-grams, and the letters of each piece."""
+
+    letters: Tensor
+
+    def __init__(self, buckets: int, width: int, pieces: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(buckets, width)
+        self.register_buffer("letters", torch.zeros(pieces, LONGEST, dtype=torch.uint8))
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Return the mean vector of the n-grams of each sentence, [N, d]; zero if there are none.
+
+        tokens[T] are packed, lengths[N] say how many are of each sentence.
+        """
+        rows, counts = self.rows(tokens, lengths)
+        starts = counts.cumsum(0) - counts
+        return functional.embedding_bag(rows, self.table.weight, starts, mode="mean")
+
+    def rows(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the row of each n-gram, sentence by sentence, and their number, int64[N]."""
+        sentence = torch.repeat_interleave(lengths, output_size=len(tokens))  # (T,)
+        first = functional.pad(sentence.diff(), (1, 0), value=1) != 0  # a gap before each sentence
+        letters = functional.pad(self.letters[tokens], (1, 0))  # (T, 1 + LONGEST)
+        letters[:, 0] = first * GAP
+        places = letters.flatten().nonzero()[:, 0]  # of the letters
+        row = functional.pad(letters.flatten()[places].long(), (0, MOST), value=GAP)
+        sentence = sentence[places // letters.shape[1]]  # of each letter
+        filled, size = row != GAP, len(sentence)
+        hashed, inside = row[:size], torch.ones_like(filled[:size])  # inside: no gap but at an end
+        found, kept = [], []
+        for more in range(1, MOST):  # letters after the first
+            hashed = hashed * BASE + row[more : more + size]
+            found.append((hashed * MIX & POSITIVE) // (1 << SHIFT) % self.table.num_embeddings)
+            if more == 1:
+                kept.append(filled[:size] | filled[1 : 1 + size])
+                continue
+            inside = inside & filled[more - 1 : more - 1 + size]
+            kept.append(inside)
+        chosen = torch.stack(kept, 1)  # (letters, lengths)
+        counts = torch.zeros_like(lengths).index_add_(0, sentence, chosen.sum(1))
+        return torch.stack(found, 1).masked_select(chosen), counts

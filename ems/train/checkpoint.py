@@ -33,7 +33,7 @@ from ems.base.files import (
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.schema import Below, Count, Json, Record, Text
-from ems.model.tensors import save_tensors
+from ems.model.devices import save_tensors
 from ems.train.scalars import LogRow
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"

@@ -4,14 +4,18 @@ The state for resuming lies in a folder named by a hash of the run's identity, w
 Snakemake nor DVC deletes. Of several processes the first one locks it and writes the model.
 """
 
+import re
 import shutil
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from anyascii import anyascii
 from sentencepiece import SentencePieceProcessor
+from torch import Tensor
 
 from ems.base.errors import Damaged
 from ems.base.files import (
@@ -28,11 +32,10 @@ from ems.base.provenance import digest
 from ems.base.schema import Json
 from ems.config.experiment import Experiment
 from ems.config.stages import stage_settings
-from ems.model.device import check_precision, choose_device, has_bfloat16
-from ems.model.letters import letters_of
+from ems.model.devices import check_precision, choose_device, has_bfloat16, save_tensors
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import Parts, System
-from ems.model.tensors import save_tensors
+from ems.model.table import GAP, LONGEST
 from ems.text.subwords import load_vocabulary
 from ems.train.batches import Data
 from ems.train.checkpoint import json_lines
@@ -43,6 +46,8 @@ from ems.train.memory import check_fits, keep_freed
 from ems.train.scalars import LogRow, Scalars
 from ems.train.start import start_of
 from ems.train.step import Trainer
+
+OTHER = re.compile("[^a-z0-9]+")
 
 
 @dataclass
@@ -153,6 +158,24 @@ def _untrained(
     if settings.model.ngrams:
         system.encoder.table.ngrams.letters.copy_(letters_of(vocabulary))
     return system.to(device)
+
+
+def letters_of(vocabulary: SentencePieceProcessor) -> Tensor:
+    """Return what each piece spells, uint8[pieces, LONGEST]: letters, digits and gaps, then 0."""
+    letters = torch.zeros(vocabulary.get_piece_size(), LONGEST, dtype=torch.uint8)
+    for at in range(len(letters)):
+        symbol = vocabulary.is_control(at) or vocabulary.is_unknown(at) or vocabulary.is_byte(at)
+        spelt = " " if symbol else "".join(map(_spelt, vocabulary.id_to_piece(at)))
+        codes = list(spelt.encode()[:LONGEST])
+        letters[at, : len(codes)] = torch.tensor(codes, dtype=torch.uint8)
+    return letters
+
+
+def _spelt(character: str) -> str:
+    """Return the letters of a character: a gap for punctuation, nothing for a soft sign."""
+    letters = OTHER.sub("", anyascii(character).lower())
+    mute = unicodedata.category(character)[0] in "LM"  # of letters and marks
+    return letters if letters or mute else chr(GAP)
 
 
 def _run(trainer: Trainer, journal: Journal) -> None:

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ems.base.errors import EmsError
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import Parts, System
+from ems.model.objectives.system import DeviceBatch, Parts, System
 
 COPIES = 4  # of each parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
 FLOAT = 4  # bytes

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from ems.model.heads import linear_weights
-from ems.model.objectives.system import System
+from ems.model.objectives.system import System, linear_weights
 
 PASSES = 3  # forward, and twice as much backward
 # Dense peak in FLOP/s of matrix products in bfloat16 and in float32, by the makers' data sheets.

@@ -22,9 +22,8 @@ from torch import Tensor, nn
 from ems.base.errors import EmsError
 from ems.base.files import write_json
 from ems.config.train import TrainSettings
-from ems.model.adam import Adam
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import System
+from ems.model.devices import Adam
+from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch, PairStore
 from ems.train.batches import AHEAD, drawn
 from ems.train.distributed import GradientSum, World, dropout_seed

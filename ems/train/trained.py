@@ -10,7 +10,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
 from ems.base.schema import Expected, Json, Record, checked
 from ems.config.systems import trained_model
-from ems.model.device import choose_device
+from ems.model.devices import choose_device
 from ems.model.encode import SentenceEncoder
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import Parts, System

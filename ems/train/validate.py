@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from ems.bench.retrieval import normalised, precision_at_1
-from ems.model.embed import embed_tokens
-from ems.model.objectives.batch import DeviceBatch
-from ems.model.objectives.system import System
+from ems.model.encoder import embed_tokens
+from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import PairStore
 from ems.train.distributed import World
 from ems.train.scalars import BY_CORPUS, BY_LANGUAGE, LogRow

@@ -9,7 +9,8 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED
-from ems.model.encode import DESCRIPTION, SentenceEncoder, is_ours, unit_rows
+from ems.model.encode import SentenceEncoder, unit_rows
+from ems.model.folder import DESCRIPTION, is_ours
 
 
 class Encoder:

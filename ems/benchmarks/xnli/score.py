@@ -27,7 +27,7 @@ from ems.benchmarks.families.classification import (
     trained,
 )
 from ems.benchmarks.xnli.data import LABELS, TRAIN, Inference, read_split, read_train, split_path
-from ems.model.device import choose_device
+from ems.model.devices import choose_device
 
 
 def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:

@@ -2,10 +2,8 @@
 
 from torch import Tensor
 
-from ems.model.objectives.batch import Encoded
-from ems.model.objectives.contrastive import softmax_loss
-from ems.model.objectives.negatives import Groups
-from ems.model.objectives.system import Objective, System, similarity_flops
+from ems.model.objectives.contrastive import Groups, groups_of, softmax_loss
+from ems.model.objectives.system import Encoded, Objective, System, similarity_flops
 
 
 def align_loss(first: Tensor, second: Tensor, groups: Groups) -> Tensor:
@@ -21,7 +19,7 @@ def align_loss(first: Tensor, second: Tensor, groups: Groups) -> Tensor:
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Compute Eq. 5 of the embeddings."""
-    return align_loss(*encoded.sides, system.groups(encoded.batch))
+    return align_loss(*encoded.sides, groups_of(system, encoded.batch))
 
 
 OBJECTIVE = Objective(loss, flops=similarity_flops, order=6)

@@ -10,9 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ems.model.encoder import start_values
-from ems.model.heads import linear_weights
-from ems.model.objectives.batch import Encoded
-from ems.model.objectives.system import Objective, Parts, System
+from ems.model.objectives.system import Encoded, Objective, Parts, System, linear_weights
 
 
 def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:

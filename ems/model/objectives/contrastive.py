@@ -5,15 +5,110 @@ directions (EMS v2 compares it: LaBSE-EMS). Ours, and off in the papers: `both_s
 sentences of an anchor's own side are negatives too, and `mask_duplicates`.
 """
 
+import math
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional
 
-from ems.model.heads import ContrastiveHead, linear_weights
-from ems.model.objectives.batch import DeviceBatch, Encoded
-from ems.model.objectives.negatives import Groups
-from ems.model.objectives.system import Objective, Parts, System, similarity_flops
+from ems.base.errors import EmsError
+from ems.config.model import EncoderSettings
+from ems.model.encoder import start_values
+from ems.model.objectives.system import (
+    DeviceBatch,
+    Encoded,
+    Objective,
+    Parts,
+    System,
+    linear_weights,
+    similarity_flops,
+)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of `size` pairs of a process that has pairs [first, first + pairs) of the `total`.
+
+    Raises `EmsError` when `size` does not divide `total`, or `pairs` does not.
+    """
+
+    size: int
+    pairs: int
+    first: int
+    total: int
+
+    def __post_init__(self) -> None:
+        if self.total % self.size:
+            raise EmsError(
+                f"objectives.contrastive.negatives: {self.size} pairs a group do not divide "
+                f"train.batch_pairs, {self.total}; say `batch` or a divisor of it"
+            )
+        if self.total % self.pairs or self.first % self.pairs:
+            raise EmsError(
+                f"train.batch_pairs: {self.total} pairs are not shared equally by processes that "
+                f"have {self.pairs}; choose a multiple of the number of processes"
+            )
+
+    @classmethod
+    def of_batch(cls, pairs: int, size: int | None = None) -> "Groups":
+        """Return the groups of a batch that is all of its step (default size: all its pairs)."""
+        return cls(size or pairs, pairs, 0, pairs)
+
+    @property
+    def local(self) -> bool:
+        """Return whether no group reaches into another process."""
+        return self.pairs % self.size == 0
+
+    @property
+    def block(self) -> int:
+        """Return a, the largest number of neighbouring anchors that surely share a group."""
+        return math.gcd(self.size, self.pairs)
+
+    def anchors(self, own: Tensor) -> Tensor:
+        """Divide the pairs of this process into blocks: own[pairs, ...] -> [n, a, ...]."""
+        return own.unflatten(0, (-1, self.block))
+
+    def candidates(self, own: Tensor) -> Tensor:
+        """Return the group of each block of anchors: own[pairs, ...] -> [n, size, ...].
+
+        All processes must call it, in the same order. Differentiable where `own` is.
+        """
+        if self.local:
+            return own.unflatten(0, (-1, self.size))
+        groups = _Gather.apply(own, self.first, self.total).unflatten(0, (-1, self.size))
+        starts = range(self.first, self.first + self.pairs, self.block)
+        return groups[[start // self.size for start in starts]]  # (n, size, ...)
+
+    def positives(self, device: torch.device) -> Tensor:
+        """Return the place of each anchor's own pair in its group, int64[n, a]."""
+        rows = torch.arange(self.first, self.first + self.pairs, device=device)
+        return self.anchors(rows % self.size)
+
+
+class _Gather(torch.autograd.Function):
+    """Gathers own[b, ...] of every process in the order of their pairs; sums the gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, first: int, total: int) -> Tensor:
+        ctx.own = slice(first, first + len(own))
+        every = own.new_empty(total, *own.shape[1:])
+        distributed.all_gather(list(every.split(len(own))), own.contiguous())
+        return every
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        grad = grad.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(grad)
+        return grad[ctx.own], None, None
+
+
+def groups_of(system: System, batch: DeviceBatch) -> Groups:
+    """Return the groups of negatives; a batch smaller than a group (validation) is one."""
+    size = min(system.negatives or batch.total, batch.total)
+    return Groups(size, batch.pairs, batch.first, batch.total)
 
 
 def softmax_loss(
@@ -93,6 +188,20 @@ def margin_at(margin: float, warmup_steps: int, step: int) -> float:
     return margin * min(1.0, step / warmup_steps) if warmup_steps else margin
 
 
+class ContrastiveHead(nn.Module):
+    """Two linear layers with ReLU between them: h(S) = W1 relu(W2 u + b2) + b1 (Eq. 10-11)."""
+
+    def __init__(self, model: EncoderSettings, out: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(model.pooled_width, model.pooled_width)
+        self.outer = nn.Linear(model.pooled_width, out)
+        start_values(self, model.start)
+
+    def forward(self, sentences: Tensor) -> Tensor:
+        """Map sentence embeddings to [N, d_cntrs]."""
+        return self.outer(functional.relu(self.inner(sentences)))
+
+
 def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
     """Add the MLP of Eq. 10-11, unless its width is 0."""
     if width := settings.objectives.contrastive.width:
@@ -109,7 +218,7 @@ def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
         margin_at(settings.margin, warmup, batch.step),
         settings.both_sides,
         batch.keys,
-        system.groups(batch),
+        groups_of(system, batch),
         settings.similarity == "dot",
     )
 

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ems.model.objectives.batch import Encoded
 from ems.model.objectives.contrastive import contrasted, contrasted_flops
-from ems.model.objectives.system import Objective, System
+from ems.model.objectives.system import Encoded, Objective, System
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:

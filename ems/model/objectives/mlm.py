@@ -4,11 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ems.model.objectives.batch import Encoded
 from ems.model.objectives.fused import Target, fused_cross_entropy
 from ems.model.objectives.generative import add_head, flops_of_state, generate
 from ems.model.objectives.masking import masked_count
-from ems.model.objectives.system import Objective, System
+from ems.model.objectives.system import Encoded, Objective, System
 
 
 def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype) -> Target:

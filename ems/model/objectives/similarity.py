@@ -5,9 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from ems.model.objectives.batch import Encoded
-from ems.model.objectives.negatives import Groups
-from ems.model.objectives.system import Objective, System, similarity_flops
+from ems.model.objectives.contrastive import Groups, groups_of
+from ems.model.objectives.system import Encoded, Objective, System, similarity_flops
 
 
 def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None) -> Tensor:
@@ -27,7 +26,7 @@ def similarity_loss(first: Tensor, second: Tensor, groups: Groups | None = None)
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Compute Eq. 6 of the embeddings, or B times that: `System` divides every loss by B."""
-    total = similarity_loss(*encoded.sides, system.groups(encoded.batch))
+    total = similarity_loss(*encoded.sides, groups_of(system, encoded.batch))
     return total * encoded.batch.total if system.settings.similarity.reduction == "sum" else total
 
 

@@ -3,10 +3,9 @@
 import torch
 from torch import Tensor
 
-from ems.model.objectives.batch import Encoded
 from ems.model.objectives.fused import Target, fused_cross_entropy
 from ems.model.objectives.generative import add_head, flops_of_sentences, generate
-from ems.model.objectives.system import Objective, System
+from ems.model.objectives.system import Encoded, Objective, System
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:

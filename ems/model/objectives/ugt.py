@@ -8,10 +8,9 @@ One token w_t of each pair is masked, in S1 or in S2. A sentence S with translat
 import torch
 from torch import Tensor
 
-from ems.model.objectives.batch import Encoded
 from ems.model.objectives.fused import Target, kl_loss
 from ems.model.objectives.generative import add_head, flops_of_sentences, generate
-from ems.model.objectives.system import Objective, System
+from ems.model.objectives.system import Encoded, Objective, System
 from ems.model.objectives.xtr import xtr_target
 
 

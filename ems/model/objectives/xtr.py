@@ -1,8 +1,8 @@
 """Cross-lingual token-level reconstruction, XTR (EMS v2 Eq. 6-7).
 
 For a sentence and its translation S': KL(p_S' || q), where q = softmax(logits) is predicted from
-the sentence (Eq. 4-5, `ems.model.heads`), and p_S'(w) = N_w / |S'| counts the pieces of the
-translation. The KL is `ems.model.objectives.fused.kl_loss`.
+the sentence (Eq. 4-5, generative.py), and p_S'(w) = N_w / |S'| counts the pieces of the
+translation. The KL is `kl_loss` of fused.py.
 """
 
 from functools import partial
@@ -11,11 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ems.model.objectives.batch import Encoded
 from ems.model.objectives.fused import Target, fused_cross_entropy, kl_loss
 from ems.model.objectives.generative import add_head, flops_of_sentences, generate
-from ems.model.objectives.sampled import sampled_cross_entropy
-from ems.model.objectives.system import Objective, System
+from ems.model.objectives.system import Encoded, Objective, System
 
 
 def xtr_target(
@@ -31,6 +29,46 @@ def xtr_target(
         keys = torch.unique(row * pieces + token)
         row, token = keys // pieces, keys % pieces
     return Target(row, token, 1.0 / lengths[row].to(dtype))
+
+
+def sampled_cross_entropy(
+    states: Tensor,
+    output: Tensor,
+    target: Target,
+    count: int,
+    bias: Tensor | None = None,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Return `fused_cross_entropy` over a sample of the vocabulary (`xtr.sampled`).
+
+    The normaliser Z = sum_w exp z(w) of each row is estimated from the L distinct labels of the
+    batch and n = `count` other pieces, drawn uniformly without replacement, each counted
+    (V - L) / n times: a constant bias of the logits. The estimate of Z is unbiased; log Z is too
+    low by about Var(Z) / (2 Z^2), which falls as 1 / n. With all pieces drawn it is the full loss.
+    """
+    chosen, token, times = sample(target.token, len(output), count)
+    correction = times.log().to(states.dtype)  # (n,)
+    offset = correction if bias is None else bias[chosen] + correction
+    labels = Target(target.row, token, target.weight)
+    return fused_cross_entropy(states, output[chosen], labels, offset, dtype)
+
+
+@torch.no_grad()
+def sample(token: Tensor, pieces: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the chosen pieces [n], each label's place among them [T], and each one's count [n].
+
+    They are drawn from PyTorch's generator on the CPU, which the trainer seeds.
+    """
+    is_label = torch.zeros(pieces, dtype=torch.bool, device=token.device)
+    is_label[token] = True
+    labels, others = is_label.nonzero()[:, 0], (~is_label).nonzero()[:, 0]
+    drawn = others[torch.randperm(len(others))[:count].to(token.device)]
+    chosen = torch.cat([labels, drawn])  # (n,)
+    times = torch.ones(len(chosen), dtype=torch.float64, device=token.device)
+    times[len(labels) :] = len(others) / max(1, len(drawn))
+    place = torch.empty(pieces, dtype=torch.long, device=token.device)
+    place[chosen] = torch.arange(len(chosen), device=token.device)
+    return chosen, place[token], times
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:

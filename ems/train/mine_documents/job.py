@@ -20,8 +20,8 @@ from ems.base.schema import Json, plain
 from ems.bench.csls import best_pairs
 from ems.bench.retrieval import normalised
 from ems.config.experiment import Experiment
-from ems.model.embed import embed_tokens
 from ems.model.encode import SentenceEncoder
+from ems.model.encoder import embed_tokens
 from ems.shards.documents import PAIR, DocumentStore, languages_of, write_mined
 from ems.shards.reader import PairStore
 from ems.shards.shard import allow_open_files, check_sizes

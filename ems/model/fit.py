@@ -22,12 +22,10 @@ from ems.config.experiment import Experiment
 from ems.config.ngrams import NgramSettings
 from ems.config.stages import stage_settings
 from ems.config.systems import SystemSettings
-from ems.model.char_ngrams.encoder import NgramEncoder
-from ems.model.char_ngrams.features import PLACES, count_idf
-from ems.model.char_ngrams.folder import DESCRIPTION
-from ems.model.char_ngrams.fused import weights_of
+from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, weights_of
+from ems.model.devices import save_tensors
 from ems.model.encode import SentenceEncoder, unit_rows
-from ems.model.tensors import save_tensors
+from ems.model.folder import DESCRIPTION
 from ems.text.subwords import drawn_sample
 from ems.text.tsv import codes_of, read_tsv
 

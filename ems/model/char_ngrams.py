@@ -1,0 +1,224 @@
+"""Character n-grams of lines as vectors (`kind: char-ngram`), also beside embeddings (`fused`).
+
+What two sentences of different languages share in their spelling are names, numbers and cognates.
+A word is a run of letters, marks and digits, or a run of other visible characters. It is written
+in Latin letters and put between `<` and `>`. Its n-grams and itself are the features of its line,
+each at most once. A feature is hashed twice: to one of 2^20 places, where its inverse document
+frequency is counted and few share a place, and from there with a sign to one of the few numbers of
+a vector. Inner products of the vectors are unbiased estimates of those of the features (Weinberger
+et al. 2009, "Feature Hashing for Large Scale Multitask Learning").
+
+The vector of a sentence of kind `fused` is [u / |u| ; w g / |g|]: u the embedding, g its n-grams,
+and w = weight (n / 100)^power for n n-grams. The cosine of two sentences is then the sum of both
+cosines, the second times w w', divided by the lengths of both vectors. Long sentences share more
+names and numbers than short ones, so their n-grams say more.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import regex
+from anyascii import anyascii
+from mmh3 import hash as murmur
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from scipy.sparse import csr_array
+
+from ems.base.batches import BATCH, batched
+from ems.base.errors import Damaged
+from ems.base.files import NGRAMS, sha256_file
+from ems.base.progress import Progress
+from ems.base.schema import checked
+from ems.config.ngrams import NgramSettings
+from ems.model.encode import SentenceEncoder, unit_rows
+from ems.model.folder import DESCRIPTION, kind_of, read_description
+from ems.text.normalise import tidier, tidy_lines
+
+PLACES = 1 << 20
+BASE = np.uint32(2654435761)  # odd, of a polynomial over the letters of an n-gram, modulo 2^32
+WORDS = 1 << 17  # romanised words that are kept, some 20 MB
+_find_words = regex.compile(r"\w+|[^\w\s]+").findall
+_tidy = tidier("drop")
+COMMON = 100  # n-grams of a sentence whose n-grams have the weight itself
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a tidy line, in compatibility form (NFKC) and lower case."""
+    return _find_words(unicodedata.normalize("NFKC", line).lower())
+
+
+@lru_cache(WORDS)
+def _marked(word: str, romanise: bool) -> tuple[str, int]:
+    """Return a word between its marks, and the hash of the whole of it."""
+    latin = "".join(anyascii(word).lower().split()) if romanise else ""
+    marked = f"<{latin or word}>"  # anyascii has nothing for some signs
+    return marked, murmur(marked.encode("utf-8", "surrogatepass"), signed=False)
+
+
+def murmur_of_each(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Return the hash of each of the numbers, uint32[N]: `murmur` of its four bytes.
+
+    MurmurHash3_x86_32 by A. Appleby, https://github.com/aappleby/smhasher/wiki/MurmurHash3.
+    """
+    mixed = _turned(numbers * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    hashes = _turned(mixed ^ np.uint32(seed), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    hashes ^= np.uint32(4)
+    for bits, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        hashes ^= hashes >> np.uint32(bits)
+        hashes *= np.uint32(factor)
+    return hashes ^ hashes >> np.uint32(16)
+
+
+def _turned(numbers: np.ndarray, bits: int) -> np.ndarray:
+    return numbers << np.uint32(bits) | numbers >> np.uint32(32 - bits)
+
+
+def features(lines: list[str], settings: NgramSettings) -> csr_array:
+    """Return which features each line has, float32[N, PLACES] of 0 and 1."""
+    of_lines = [
+        [_marked(word, settings.romanise) for word in words_of(line)]
+        for line in tidy_lines(lines, _tidy)
+    ]
+    words = [marked for own in of_lines for marked, _ in own]
+    line = np.repeat(np.arange(len(lines)), [len(own) for own in of_lines])  # of each word
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    letters = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
+    line_of_letter = np.repeat(line, lengths)
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(letters))  # to the word's end
+    rows = [line]
+    hashes = [np.fromiter((whole for own in of_lines for _, whole in own), np.uint32, len(words))]
+    rolling = np.zeros(len(letters), np.uint32)
+    for n in range(1, settings.most + 1):
+        rolling = rolling[: len(letters) - n + 1] * BASE + letters[n - 1 :]  # of n letters each
+        inside = left[: len(rolling)] >= n
+        if n >= settings.least and len(rolling):
+            hashes.append(murmur_of_each(rolling[inside], n))
+            rows.append(line_of_letter[: len(rolling)][inside])
+    columns = np.concatenate(hashes) % np.uint32(PLACES)
+    ones = np.ones(len(columns), np.float32)
+    matrix = csr_array((ones, (np.concatenate(rows), columns)), (len(lines), PLACES))
+    matrix.data[:] = 1
+    return matrix
+
+
+def count_idf(lines: Iterable[str], settings: NgramSettings) -> tuple[np.ndarray, int]:
+    """Return the weight of each place, float32[PLACES], and the number of lines.
+
+    The weight is the square root of ln((1 + N) / (1 + n)) + 1, of N lines of which n have the
+    feature: an inner product counts the inverse document frequency of a shared feature once.
+    """
+    counts, total = np.zeros(PLACES, np.int64), 0
+    for batch in batched(lines, len):
+        counts += np.bincount(features(batch, settings).indices, minlength=PLACES)
+        total += len(batch)
+    return np.sqrt(np.log((1 + total) / (1 + counts)) + 1).astype(np.float32), total
+
+
+def hashing(weights: np.ndarray, buckets: int) -> csr_array:
+    """Return the matrix that takes features to vectors, float32[PLACES, buckets]: of each place its
+    weight with a sign, in one bucket.
+    """
+    hashes = murmur_of_each(np.arange(PLACES, dtype=np.uint32), 0)
+    signs = np.where(hashes >> np.uint32(31), -weights, weights).astype(np.float32)
+    columns = (hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)
+    return csr_array((signs, columns, np.arange(PLACES + 1)), (PLACES, buckets))
+
+
+class NgramEncoder:
+    """Hashed n-grams of lines; `weights` are those of their places, float32[PLACES]: 1 if None."""
+
+    def __init__(self, settings: NgramSettings, weights: np.ndarray | None = None) -> None:
+        self.settings = settings
+        weights = np.ones(PLACES, np.float32) if weights is None else weights
+        self._hashing = hashing(weights, settings.buckets)
+
+    @classmethod
+    def of(cls, folder: Path) -> "NgramEncoder":
+        """Return the encoder of a folder. Raises `Damaged` if the folder is not whole."""
+        about = read_description(folder)
+        where = f"{folder / DESCRIPTION}: ngrams"
+        return cls(checked(NgramSettings, about["ngrams"], where), _read_weights(folder, about))
+
+    def vectors(self, lines: list[str]) -> tuple[csr_array, np.ndarray]:
+        """Return the vectors float32[N, buckets] of lines, and how many n-grams each has, [N]."""
+        found = features(lines, self.settings)
+        return found @ self._hashing, np.diff(found.indptr)
+
+    def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
+        """Return float32[len(lines), buckets]; a line without any visible character is zero."""
+        progress = Progress(f"{what} {language}", len(lines), "sentences")
+        result = np.empty((len(lines), self.settings.buckets), np.float32)
+        for start in range(0, len(lines), BATCH):
+            part = lines[start : start + BATCH]
+            self.vectors(part)[0].toarray(out=result[start : start + BATCH])
+            progress.add(len(part))
+        progress.close()
+        return result
+
+
+def _read_weights(folder: Path, about: dict[str, Any]) -> np.ndarray:
+    """Return the weights of a folder, float32[PLACES]. Raises `Damaged` if they are others."""
+    path = folder / NGRAMS
+    if sha256_file(path) != about["sha256"][NGRAMS]:
+        raise Damaged(path, "its sha256 is not the one in model.json beside it")
+    try:
+        weights = load_file(path)["weights"]
+    except (KeyError, OSError, SafetensorError) as error:
+        raise Damaged(path, f"no weights of n-grams ({error})") from None
+    if weights.shape != (PLACES,) or weights.dtype != np.float32:
+        raise Damaged(path, f"expected float32[{PLACES}], found {weights.dtype}{weights.shape}")
+    return weights
+
+
+def weights_of(counts: np.ndarray, weight: float, power: float) -> np.ndarray:
+    """Return w of sentences by their numbers of n-grams, float32[N]."""
+    return (weight * (counts / COMMON) ** power).astype(np.float32)
+
+
+class FusedEncoder:
+    """A system of kind fused; the folder of its trained encoder lies where model.json says.
+
+    Raises `Damaged` for a folder that is not whole, or whose encoder was trained again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        about = read_description(folder)
+        trained = folder / about["of"]["model"]
+        if sha256_file(trained / DESCRIPTION) != about["of"]["sha256"]:
+            raise Damaged(
+                trained / DESCRIPTION, f"not the model that {folder} was made with; make that again"
+            )
+        self.trained, self.ngrams = SentenceEncoder(trained), NgramEncoder.of(folder)
+        self.weight, self.power = about["weight"], about["power"]
+
+    def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
+        """Return float32[len(lines), d + buckets]."""
+        embeddings = unit_rows(self.trained.encode(lines, language, what))
+        width = embeddings.shape[1]
+        buckets = self.ngrams.settings.buckets
+        result = np.empty((len(lines), width + buckets), np.float32)
+        result[:, :width] = embeddings
+        for start in range(0, len(lines), BATCH):
+            at = slice(start, start + BATCH)
+            vectors, counts = self.ngrams.vectors(lines[at])
+            weights = weights_of(counts, self.weight, self.power)
+            result[at, width:] = weights[:, None] * unit_rows(vectors.toarray())
+        return result
+
+    def token_counts(self, lines: list[str], language: str) -> list[int]:
+        """Count the tokens of each line as the trained encoder does."""
+        return self.trained.token_counts(lines, language)
+
+
+def opened(folder: Path) -> SentenceEncoder | NgramEncoder | FusedEncoder:
+    """Return the encoder of a model folder of any kind."""
+    match kind_of(folder):
+        case "char-ngram":
+            return NgramEncoder.of(folder)
+        case "fused":
+            return FusedEncoder(folder)
+    return SentenceEncoder(folder)

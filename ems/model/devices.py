@@ -1,0 +1,87 @@
+"""Devices and what PyTorch needs around them: the choice of one, copies to it, Adam, files."""
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from ems.base.errors import EmsError
+
+PRECISIONS = ("float32", "bfloat16", "int8")  # of the matrix products of a trained encoder
+
+
+def choose_device(setting: str) -> torch.device:
+    """Return the device for `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
+    present = torch.cuda.is_available()
+    if setting == "cuda" and not present:
+        raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
+    return torch.device("cuda" if present and setting != "cpu" else "cpu")
+
+
+def check_precision(setting: str, device: torch.device) -> None:
+    """Raise `EmsError` for float16 on a CPU."""
+    if setting == "float16" and device.type == "cpu":
+        raise EmsError(
+            "train.precision: float16 needs a GPU, and the training would be on a CPU here; say "
+            "float32 or bfloat16"
+        )
+
+
+def in_int8(module: nn.Module) -> nn.Module:
+    """Return a copy with int8 linear layers, quantised as they run. Raises `EmsError` on a GPU."""
+    if any(weight.is_cuda for weight in module.parameters()):
+        raise EmsError("precision int8 runs on a CPU only, found a GPU; say cpu, or bfloat16")
+    with warnings.catch_warnings():  # PyTorch announces that torchao will replace it
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(module, {nn.Linear}, torch.qint8)
+
+
+def onto(device: torch.device, tensor: Tensor) -> Tensor:
+    """Copy a tensor to a device, through pinned memory, so that the host does not wait."""
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether the device multiplies bfloat16 matrices itself and does not emulate it."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    able = getattr(torch.cpu, "get_capabilities", dict)()  # missing in PyTorch 2.6
+    return any(able.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))  # arm: bf16
+
+
+class Adam(torch.optim.Adam):
+    """PyTorch's Adam without PyTorch's compiler; step it outside of compiled code.
+
+    `torch.optim` decorates these methods to keep the compiler away from them, for which it imports
+    the compiler (torch._dynamo): 1.2 s of CPU and 70 MB for each training and each benchmark that
+    trains a classifier. Here they are undecorated. Where a version of PyTorch no longer decorates
+    them, `unwrap` changes nothing.
+    """
+
+    add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Adam.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Adam.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Adam.load_state_dict)
+    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
+
+
+def save_tensors(
+    tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None
+) -> None:
+    """Write tensors as safetensors. Raises `OSError`, as `atomic_path` expects (disk full).
+
+    The file is readable like its folder; safetensors itself writes for its user alone.
+    """
+    whole = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    try:
+        save_file(whole, path, metadata)
+    except SafetensorError as error:
+        raise OSError(None, str(error), str(path)) from error
+    path.chmod(path.stat().st_mode | path.parent.stat().st_mode & 0o044)
