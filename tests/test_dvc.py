@@ -12,7 +12,7 @@ from names_made import NASTY, quoted
 
 from ems.base.provenance import source_files, source_root
 from ems.config.plugins import benchmark, benchmarks, sets
-from ems.tables.registry import figures, tables
+from ems.tables.registry import outputs
 from ems.workflow.job_modules import (
     bench_modules,
     demo_modules,
@@ -217,8 +217,8 @@ ENTRIES = {
     "tables": [
         *("ems.bench", "ems.model.encode", "ems.tables"),
         *(module for name in benchmarks() for module in bench_modules(name, "fused")),
-        *(module for name in tables() for module in table_modules(name)),
-        *(module for name in figures() for module in figure_modules(name)),
+        *(module for name in outputs()["table"] for module in table_modules(name)),
+        *(module for name in outputs()["figure"] for module in figure_modules(name)),
     ],
     "selected": ["ems.tables.table"],
     "export": ["ems.export"],

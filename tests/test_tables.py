@@ -14,7 +14,7 @@ from ems.base.errors import EmsError
 from ems.bench.scores import UNSEEN
 from ems.config.tables import Printed
 from ems.tables.printed import load_models, load_pairs
-from ems.tables.registry import figures, tables, timed
+from ems.tables.registry import outputs
 from ems.tables.table import rounded
 
 
@@ -290,11 +290,11 @@ CLASSIFIED = ["mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual"
 
 
 def test_captions_of_the_report_are_there_for_every_table_and_figure_and_differ():
-    outputs = [*tables().items(), *figures().items(), *timed().items()]
-    captions = [output.shown.report for name, output in outputs if name not in CLASSIFIED[1:]]
+    every = [item for of in outputs().values() for item in of.items()]
+    captions = [output.shown.report for name, output in every if name not in CLASSIFIED[1:]]
     captions.append((ROOT / "report" / "costs.rst").read_text(encoding="utf-8"))
     assert all(captions)
     assert len(set(captions)) == len(captions)
-    assert len({tables()[name].shown.report for name in CLASSIFIED}) == 1
+    assert len({outputs()["table"][name].shown.report for name in CLASSIFIED}) == 1
     template = jinja2.Template((ROOT / "report" / "shown.rst").read_text(encoding="utf-8"))
     assert template.render(snakemake={"params": {"report": "words"}}).strip() == "words"

@@ -8,7 +8,7 @@ from experiments_made import REAL, Settings, one_line
 from tables_made import csv_rows
 
 from ems.tables.mining import write_mining_table
-from ems.tables.registry import made_of, tables_of
+from ems.tables.registry import made_of, outputs_of
 
 HIDDEN = {"hidden": 10, "among": [50, 50], "share": None}
 OF_PAIRS = {
@@ -96,7 +96,7 @@ def test_an_experiment_has_the_table_if_a_system_of_its_tables_mines(tmp_path):
 
     def files(**tables):
         experiment = project.load(DOCUMENTS | {"tables": tables})
-        return made_of(tables_of(experiment), experiment).get("mining")
+        return made_of(outputs_of(experiment)["table"], experiment).get("mining")
 
     one, two = (f"results/mine/models/coherence-{at}/mined/manifest.json" for at in (1, 2))
     assert files() == [one, two]

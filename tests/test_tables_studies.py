@@ -19,15 +19,7 @@ from tables_made import csv_rows, pixels, texts, times_file, write_cost, write_m
 
 from ems.base.errors import EmsError
 from ems.config.yaml12 import load_yaml
-from ems.tables.registry import (
-    Request,
-    captions,
-    figures_of,
-    made_of,
-    tables_of,
-    timed_of,
-    times_of,
-)
+from ems.tables.registry import Request, captions, made_of, outputs_of, times_of
 
 FULL, TWIN = "lightweight", "lightweight-small"
 TITLES = {"mldoc": "MLDoc", "europarlxsr": "Europarl", "sib200": "SIB-200", "tatoeba": "Tatoeba"}
@@ -61,10 +53,10 @@ def write_benchmark(folder, system, benchmark, code):
     return write_accuracies(folder, benchmark, system, values, frequent)
 
 
-def sources_of(experiment, name, folder, kind=tables_of):
+def sources_of(experiment, name, folder, kind="table"):
     """The files that a study is made of, made up."""
     made = []
-    for file in made_of(kind(experiment), experiment)[name]:
+    for file in made_of(outputs_of(experiment)[kind], experiment)[name]:
         *_, system, last = file.split("/")
         code = system.rpartition("-")[2]
         if last == "model.json":
@@ -83,7 +75,7 @@ def write(experiment, name, folder, sources=None):
     """A study as a table: its rows by label, and its .md."""
     out = folder / f"{name}.tex"
     sources = sources_of(experiment, name, folder) if sources is None else sources
-    tables_of(experiment)[name].make(Request(experiment, sources, out))
+    outputs_of(experiment)["table"][name].make(Request(experiment, sources, out))
     return csv_rows(out), out.with_suffix(".md").read_text(encoding="utf-8")
 
 
@@ -215,14 +207,14 @@ def test_the_papers_rows_stand_below_ours_cell_by_cell(name, experiment, tmp_pat
 @pytest.mark.parametrize("name", ["lightweight_layers", "lightweight_models"])
 def test_the_printed_costs_stand_in_the_table_of_costs(name, tmp_path):
     experiment = shipped(TWIN)
-    sources = sources_of(experiment, name, tmp_path, timed_of)
-    files = made_of(timed_of(experiment), experiment)[name]
+    sources = sources_of(experiment, name, tmp_path, "timed")
+    files = made_of(outputs_of(experiment)["timed"], experiment)[name]
     systems = [path.split("/")[-1].split(".")[0] for path in times_of(experiment, files)]
     times = {system: times_file(tmp_path, system, 500, 60.0 + len(system)) for system in systems}
     for system in systems:
         write_cost(tmp_path, system, "train", 1.0, 1.0, 400.4 + len(system))
     out = tmp_path / "c.tex"
-    timed_of(experiment)[name].make(Request(experiment, sources, out, times))
+    outputs_of(experiment)["timed"][name].make(Request(experiment, sources, out, times))
     rows = csv_rows(out)
     for label, row in STUDIES[name]["rows"].items():
         system = f"{row if isinstance(row, str) else row['model']}-fr"
@@ -240,7 +232,7 @@ def test_the_printed_costs_stand_in_the_table_of_costs(name, tmp_path):
     assert not {"M (MB)", "T (min)", "Pairs/s"} & plain[label].keys()
     for system in systems:  # costs are a log: there may be none
         (tmp_path / f"{system}.json").unlink()
-    timed_of(experiment)[name].make(Request(experiment, sources, out, times))
+    outputs_of(experiment)["timed"][name].make(Request(experiment, sources, out, times))
     assert csv_rows(out)[next(iter(STUDIES[name]["rows"]))]["M (MB)"] == ""
 
 
@@ -288,8 +280,8 @@ def test_facts_are_those_of_the_system(tmp_path):
 def test_the_figure_has_a_line_for_each_column_and_the_labels_of_its_rows(tmp_path):
     experiment, name = shipped(TWIN), "lightweight_dimension"
     out = tmp_path / "d.svg"
-    sources = sources_of(experiment, name, tmp_path, figures_of)
-    figures_of(experiment)[name].make(Request(experiment, sources, out))
+    sources = sources_of(experiment, name, tmp_path, "figure")
+    outputs_of(experiment)["figure"][name].make(Request(experiment, sources, out))
     found = [html.unescape(text) for text in texts(out)]
     assert {"16", "32", "64", "128", "Dimension"} <= set(found)
     assert {f"{t} {way}" for t in ("SIB-200", "Tatoeba") for way in ("en->fr", "fr->en")} <= set(
@@ -297,14 +289,14 @@ def test_the_figure_has_a_line_for_each_column_and_the_labels_of_its_rows(tmp_pa
     )
     assert min(pixels(out)) > 200
     first = out.read_bytes()
-    figures_of(experiment)[name].make(Request(experiment, sources[1:], out))  # a gap
+    outputs_of(experiment)["figure"][name].make(Request(experiment, sources[1:], out))  # a gap
     assert out.read_bytes() != first
 
 
 @pytest.mark.parametrize("name", [FULL, TWIN])
 def test_a_study_needs_the_systems_of_its_directions_and_no_other(name):
     experiment = shipped(name)
-    for study, files in made_of(tables_of(experiment), experiment).items():
+    for study, files in made_of(outputs_of(experiment)["table"], experiment).items():
         if study not in STUDIES or "columns" not in STUDIES[study]:
             continue
         codes = {file.split("/")[3].rpartition("-")[2] for file in files if "/scores/" in file}
@@ -335,7 +327,7 @@ def own_scores(folder, system, start):
 
 def test_a_study_of_the_user_is_a_few_lines_and_bold_marks_the_best(project, tmp_path):
     experiment = own(project)
-    assert made_of(tables_of(experiment), experiment)["sizes"] == [
+    assert made_of(outputs_of(experiment)["table"], experiment)["sizes"] == [
         f"results/mine/scores/{name}/tatoeba.json" for name in "ab"
     ]
     paths = [own_scores(tmp_path, "a", 10.0), own_scores(tmp_path, "b", 12.0)]
@@ -408,4 +400,4 @@ def test_a_benchmark_that_the_experiment_lacks_is_left_out_with_a_note(project, 
     assert list(rows["one"]) == ["Model", "Tatoeba en->de"]
     assert "Not among the benchmarks of the experiment: MLDoc." in notes
     experiment = own(project, rows={"one": "a"}, columns={"mldoc": ["en-de"]})
-    assert "sizes" not in made_of(tables_of(experiment), experiment)
+    assert "sizes" not in made_of(outputs_of(experiment)["table"], experiment)

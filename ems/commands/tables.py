@@ -28,7 +28,7 @@ def table(
         _make("table", table, experiment, expect, sources, out)
         return
     from ems.base.schema import check_name
-    from ems.tables.together import write_together
+    from ems.tables.registry import write_together
 
     if experiment or sources or expect:
         raise EmsError(
@@ -125,7 +125,7 @@ def _make(
     outputs = registry.outputs_of(settings)[kind]
     if name not in outputs:
         raise EmsError(f"unknown {kind} {name!r}; allowed: {', '.join(outputs)}")
-    sources = sources or [Path(file) for file in outputs[name].sources(settings)]
+    sources = sources or [Path(file) for file in outputs[name].inputs(settings)]
     if not sources:
         raise EmsError(
             f"configs/{settings.name}.yaml: expected what {kind} {name} is made of, found none"

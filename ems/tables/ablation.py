@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.config.papers import of_ems
 from ems.config.plugins import joining, module
 from ems.tables.engine import Column, Declaration, Printed, labels_of, part_of, write_sections
 from ems.tables.losses import last_time
 from ems.tables.printed import load_ablation
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.several import in_one_row, steps_note, table_of
-from ems.tables.words import TABLES
 
 SECONDS = "Sec./1k Steps"
 PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
 PAPER = Printed(
-    TABLES["ablation"].paper,
+    of_ems("XIV"),
     load_ablation,
     "version v1 of all benchmarks",
     version="v1",

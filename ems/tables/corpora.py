@@ -19,9 +19,9 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.shapes import COUNT, TEXT, listing, mapping, named, record
 from ems.config.experiment import MULTIWAY
+from ems.config.papers import of_ems
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Table, Value, write_table
-from ems.tables.words import TABLES
 
 PIVOT = "en"
 EVALUATION = "evaluation"  # the reason under which decontamination counts its removals
@@ -220,7 +220,7 @@ def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
         f"with a sentence of {', '.join(report.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
         *_documents_notes(train),
-        f"Printed: {TABLES['corpora'].paper}. The totals here are sums over the languages shown; "
+        f"Printed: {of_ems('I')}. The totals here are sums over the languages shown; "
         f"the paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over "
         f"its {len(languages)} languages (its rounded counts add up to {laser} and {ems}).",
     ]

@@ -14,10 +14,10 @@ from safetensors import SafetensorError, safe_open
 from ems.base.errors import Damaged
 from ems.base.files import ENCODER, HEADS, read_json
 from ems.base.shapes import TEXT, listing, named, record
+from ems.config.papers import of_ems
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.printed import load_printed_models
 from ems.tables.table import PRINTED, Table, Value, write_table
-from ems.tables.words import TABLES
 
 COLUMNS = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
 INPUT_EMBEDDING = "tokens.weight"
@@ -45,7 +45,7 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
         "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
         "weights used after training, the input embedding included."
     ]
-    notes += [f"Rows marked printed: {TABLES['models'].paper}."] if beside else []
+    notes += [f"Rows marked printed: {of_ems('III')}."] if beside else []
     text = {"Archit."}
     table = Table(COLUMNS, [*rows, *beside], rules={len(rows)}, text=text, notes=notes)
     write_table(table, out)

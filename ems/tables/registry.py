@@ -1,27 +1,37 @@
-"""The tables and figures of an experiment: which it has, of which files, and how each is made.
+"""The tables and figures of an experiment: which it has, of which files, and what makes each.
 
-The benchmarks bring their own (`tables` and `figures` of their records); here are the others. What
-one needs is imported when it is made, so that the workflow and the command line know all of them
-without pandas and matplotlib.
+The benchmarks bring their own (`tables` and `figures` of their records); here are the others. The
+workflow and the command line read this, so matplotlib is imported only where a figure is drawn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
+from importlib import resources
 from pathlib import Path
-from typing import Any
+
+import yaml
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Experiment
+from ems.config.papers import of_ems
 from ems.config.plugins import benchmarks, joining, module
 from ems.config.record import Shown
 from ems.config.studies import study_rows
 from ems.config.tables import StudySettings
-from ems.tables import words
+from ems.tables.ablation import write_ablation_table
+from ems.tables.corpora import write_corpora_table, write_decontamination_table, write_filters_table
+from ems.tables.engine import Declaration, write_systems
+from ems.tables.mining import write_mining_table
+from ems.tables.models import write_models_table
 from ems.tables.printed import paper_of_study
+from ems.tables.study import plot_study, write_study
+from ems.tables.sweep import write_sweep_table
+from ems.tables.vocabulary import write_vocabulary_table
 
 ASKED = ("sweep",)  # no part of `all`
+STUDIED = "A study of the experiment (`tables.studies` of its file)."
 
 
 @dataclass(frozen=True)
@@ -36,27 +46,6 @@ class Request:
     out: Path
     times: Mapping[str, Path] | None = None
 
-    @property
-    def losses(self) -> dict[str, Path]:
-        """Return system -> its losses.jsonl: those of the tables first, in their order."""
-        losses = {path.parent.name: path for path in self.sources}
-        first = [name for name in self.experiment.shown if name in losses]
-        return {name: losses[name] for name in dict.fromkeys([*first, *losses])}
-
-    @property
-    def printed(self) -> list[str]:
-        """Return the papers' models that the tables show."""
-        return self.experiment.tables.printed
-
-    @property
-    def families(self) -> Mapping[str, Sequence[str]]:
-        """Return the systems that share a row."""
-        return self.experiment.families
-
-
-Sources = Callable[[Experiment], list[str]]
-Make = Callable[[Request], None]
-
 
 @dataclass(frozen=True)
 class Output:
@@ -65,12 +54,15 @@ class Output:
     """
 
     shown: Shown
-    sources: Sources
-    make: Make
+    inputs: Callable[[Experiment], list[str]]
+    make: Callable[[Request], None]
     benchmark: str = ""
 
 
-# --- files
+Outputs = dict[str, Output]
+
+
+# --- inputs
 
 
 def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = None) -> list[str]:
@@ -83,270 +75,306 @@ def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = N
     return [f"{folder}/{name}/{benchmark}.json" for name in names] if known else []
 
 
-def _report(experiment: Experiment) -> list[str]:
+def report_file(experiment: Experiment) -> list[str]:
+    """Return the decontamination report."""
     return [f"results/{experiment.name}/reports/decontamination.json"]
 
 
-def _models(experiment: Experiment, file: str) -> list[str]:
-    systems = experiment.learning(experiment.shown)
-    return [f"results/{experiment.name}/models/{name}/{file}" for name in systems]
+def models(experiment: Experiment) -> list[str]:
+    """Return the descriptions of the trained models, and the decontamination report."""
+    files = _of_models(experiment, experiment.learning(experiment.shown), "model.json")
+    return [*files, *report_file(experiment)] if files else []
 
 
-def _losses(experiment: Experiment) -> list[str]:
-    return _models(experiment, "losses.jsonl")
+def losses(experiment: Experiment) -> list[str]:
+    """Return the loss logs of the systems of the tables."""
+    return _of_models(experiment, experiment.learning(experiment.shown), "losses.jsonl")
 
 
-def _and_report(experiment: Experiment, files: list[str]) -> list[str]:
-    return [*files, *_report(experiment)] if files else []
+def language_losses(experiment: Experiment) -> list[str]:
+    """Return the loss logs that have P@1 per language."""
+    return losses(experiment) if experiment.validation else []
 
 
-def _vocabularies(experiment: Experiment) -> list[str]:
+def swept(experiment: Experiment) -> list[str]:
+    """Return the loss logs of the points of a sweep."""
+    systems = dict.fromkeys(point.system for point in experiment.sweep)
+    return _of_models(experiment, systems, "losses.jsonl")
+
+
+def vocabularies(experiment: Experiment) -> list[str]:
+    """Return the reports on the vocabularies of the systems of the tables."""
     systems = [experiment.systems[name] for name in experiment.shown]
-    names = dict.fromkeys(s.vocabulary for s in systems if s.trained)
+    names = dict.fromkeys(system.vocabulary for system in systems if system.trained)
     return [f"results/{experiment.name}/reports/vocabulary/{name}.json" for name in names]
 
 
-def _mined(experiment: Experiment) -> list[str]:
-    """Return what was mined for the systems of all tables and for those that they start from."""
+def mined(experiment: Experiment) -> list[str]:
+    """Return the manifests of mined pairs for all tabled systems and those they start from."""
     systems, used = experiment.systems, set(experiment.tabled)
     for name in [*used]:
         while name := systems[name].train.start_from:
             used.add(name)
     names = experiment.learning([name for name in systems if name in used])
     names = [name for name in names if systems[name].objectives.coherence.weight]
-    return [f"results/{experiment.name}/models/{name}/mined/manifest.json" for name in names]
+    return _of_models(experiment, names, "mined/manifest.json")
 
 
-def _swept(experiment: Experiment) -> list[str]:
-    systems = dict.fromkeys(point.system for point in experiment.sweep)
-    return [f"results/{experiment.name}/models/{name}/losses.jsonl" for name in systems]
+def pairs_and_scores(experiment: Experiment) -> list[str]:
+    """Return the score files for the figure of training pairs, and the decontamination report."""
+    files = scores(experiment, joining("pairs")[0])
+    return [*files, *report_file(experiment)] if files else []
 
 
-def _ablated(experiment: Experiment, names: list[str]) -> list[str]:
-    """Return score files of the ablation, where its first benchmark has something to compare."""
+def ablated(experiment: Experiment) -> list[str]:
+    """Return the score files of the ablation, where its first benchmark has two systems."""
     systems = experiment.learning(experiment.ablated)
     if len(systems) < 2 or joining("ablation")[0] not in experiment.benchmarks:
         return []
+    names = joining("ablation")
     return [file for each in systems for name in names for file in scores(experiment, name, [each])]
 
 
-def _priced(experiment: Experiment) -> list[str]:
-    """Return score files of the systems that cost minutes, where there is an ablation."""
-    name = joining("tradeoff")[0]
+def compared(experiment: Experiment) -> list[str]:
+    """Return the score files of the ablation on its first benchmark."""
+    first = joining("ablation")[0]
+    return [file for file in ablated(experiment) if Path(file).stem == first]
+
+
+def priced(experiment: Experiment) -> list[str]:
+    """Return the score files for the speed/quality plot; none if there is no ablation."""
     systems = experiment.learning([*experiment.shown, *experiment.ablated])
-    systems = list(dict.fromkeys(systems))
-    return scores(experiment, name, systems) if _ablated(experiment, [name]) else []
+    names = list(dict.fromkeys(systems))
+    return scores(experiment, joining("tradeoff")[0], names) if ablated(experiment) else []
+
+
+def of_study(experiment: Experiment, study: StudySettings) -> list[str]:
+    """Return what a study is made of: score files, models, the report."""
+    if not (study.facts or any(map(experiment.scored, study.columns))):
+        return []
+    rows = study_rows(experiment, study)
+    files = [
+        file
+        for row in rows
+        for name, systems in row.systems.items()
+        for file in scores(experiment, experiment.scored(name), systems)
+    ]
+    if study.costs or "parameters" in study.facts:
+        names = experiment.learning([row.model for row in rows])
+        files += _of_models(experiment, names, "model.json")
+    if {"raw_pairs", "pairs"} & {*study.facts}:
+        files += report_file(experiment)
+    return list(dict.fromkeys(files))
+
+
+def of_benchmark(experiment: Experiment, benchmark: str, shown: Shown) -> list[str]:
+    """Return the score files of a benchmark and of those that share its table."""
+    names = [benchmark, *(name for name, of in benchmarks().items() if of.family == benchmark)]
+    systems = shown.of(experiment)
+    files = [file for name in names for file in scores(experiment, name, systems)]
+    return files[:1] if shown.first else files
+
+
+def _of_models(experiment: Experiment, systems: Iterable[str], file: str) -> list[str]:
+    return [f"results/{experiment.name}/models/{name}/{file}" for name in systems]
 
 
 # --- what makes them
 
 
-def _in(name: str) -> Any:
-    """Return a module of this package, imported."""
-    return import_module(f"ems.tables.{name}")
+def make_corpora(request: Request) -> None:
+    write_corpora_table(request.sources[0], request.out)
 
 
-def _make_ablation(request: Request) -> None:
-    systems = request.experiment.systems
-    order = request.experiment.learning(request.experiment.ablated)
-    steps = {name: systems[name].train.steps for name in order}
-    _in("ablation").write_ablation_table(
-        request.sources, request.out, request.printed, order, request.families, request.times, steps
+def make_decontamination(request: Request) -> None:
+    write_decontamination_table(request.sources[0], request.out)
+
+
+def make_filters(request: Request) -> None:
+    write_filters_table(request.sources[0], request.out)
+
+
+def make_vocabulary(request: Request) -> None:
+    write_vocabulary_table(request.sources, request.out)
+
+
+def make_models(request: Request) -> None:
+    *files, report = request.sources
+    write_models_table(files, report, request.experiment.tables.printed, request.out)
+
+
+def make_mining(request: Request) -> None:
+    write_mining_table(request.sources, request.out)
+
+
+def make_sweep(request: Request) -> None:
+    write_sweep_table(request.experiment.sweep, _losses_of(request), request.out)
+
+
+def make_ablation(request: Request) -> None:
+    experiment = request.experiment
+    order = experiment.learning(experiment.ablated)
+    write_ablation_table(
+        request.sources,
+        request.out,
+        experiment.tables.printed,
+        order,
+        experiment.families,
+        request.times,
+        {name: experiment.systems[name].train.steps for name in order},
     )
 
 
-def _plot_ablation(request: Request) -> None:
+def make_study(request: Request, name: str) -> None:
+    write_study(request.experiment, name, request.sources, request.out, request.times)
+
+
+def draw_study(request: Request, name: str) -> None:
+    plot_study(request.experiment, name, request.sources, request.out)
+
+
+def draw_ablation(request: Request) -> None:
+    from ems.tables.compare import plot_deltas
+
     scored = {path.parent.name for path in request.sources}
     order = [name for name in request.experiment.ablated if name in scored]
-    _in("compare").plot_deltas(request.sources, order, request.out, request.families)
+    plot_deltas(request.sources, order, request.out, request.experiment.families)
 
 
-TABLES: dict[str, tuple[Sources, Make]] = {
-    "corpora": (_report, lambda r: _in("corpora").write_corpora_table(r.sources[0], r.out)),
-    "decontamination": (
-        _report,
-        lambda r: _in("corpora").write_decontamination_table(r.sources[0], r.out),
-    ),
-    "filters": (_report, lambda r: _in("corpora").write_filters_table(r.sources[0], r.out)),
-    "vocabulary": (
-        _vocabularies,
-        lambda r: _in("vocabulary").write_vocabulary_table(r.sources, r.out),
-    ),
-    "models": (
-        lambda experiment: _and_report(experiment, _models(experiment, "model.json")),
-        lambda r: _in("models").write_models_table(r.sources[:-1], r.sources[-1], r.printed, r.out),
-    ),
-    "mining": (_mined, lambda r: _in("mining").write_mining_table(r.sources, r.out)),
-    "ablation": (lambda experiment: _ablated(experiment, joining("ablation")), _make_ablation),
-    "sweep": (
-        _swept,
-        lambda r: _in("sweep").write_sweep_table(r.experiment.sweep, r.losses, r.out),
-    ),
-}
-FIGURES: dict[str, tuple[Sources, Make]] = {
-    "pairs": (
-        lambda experiment: _and_report(experiment, scores(experiment, joining("pairs")[0])),
-        lambda r: _in("figures").plot_pairs(r.sources[:-1], r.sources[-1], r.out, r.families),
-    ),
-    "ablation": (lambda experiment: _ablated(experiment, joining("ablation")[:1]), _plot_ablation),
-    "learning": (_losses, lambda r: _in("curves").plot_curves(r.losses, r.out)),
-    "learning_languages": (
-        lambda experiment: _losses(experiment) if experiment.validation else [],
-        lambda r: _in("curves").plot_languages(r.losses, r.out),
-    ),
-}
-TIMED: dict[str, tuple[Sources, Make]] = {
-    "learning": (
-        _losses,
-        lambda r: _in("curves").plot_curves_in_time(r.losses, r.times, r.out),
-    ),
-    "tradeoff": (
-        _priced,
-        lambda r: _in("figures").plot_tradeoff(r.sources, r.times or {}, r.out),
-    ),
-    "ablation": TABLES["ablation"],
-}
+def draw_pairs(request: Request) -> None:
+    from ems.tables.figures import plot_pairs
+
+    *files, report = request.sources
+    plot_pairs(files, report, request.out, request.experiment.families)
 
 
-def _of_benchmark(name: str, table: str, shown: Shown) -> Output:
-    """Return the output of a benchmark's table, made of its scores and those of its family."""
+def draw_tradeoff(request: Request) -> None:
+    from ems.tables.figures import plot_tradeoff
 
-    def sources(experiment: Experiment) -> list[str]:
-        names = [name, *(other for other, of in benchmarks().items() if of.family == name)]
-        files = [file for each in names for file in scores(experiment, each, shown.of(experiment))]
-        return files[:1] if shown.first else files
-
-    def make(request: Request) -> None:
-        made = module(name, "table").TABLES[table]
-        if callable(made):
-            made(request.sources, request.out)
-            return
-        order = shown.of(request.experiment)
-        files = request.sources
-        if shown.among:
-            files = [path for path in files if path.parent.name in order]
-        _in("engine").write_systems(
-            made, files, request.out, request.printed, order, request.families
-        )
-
-    return Output(shown, sources, make, name)
+    plot_tradeoff(request.sources, request.times or {}, request.out)
 
 
-def _figure_of_benchmark(name: str, figure: str, shown: Shown) -> Output:
-    def make(request: Request) -> None:
-        plot = module(name, "table").FIGURES[figure]
-        plot(request.sources, request.out, request.families)
+def draw_learning(request: Request) -> None:
+    """Draw the curves against the pairs seen or, if times are given, against minutes."""
+    from ems.tables.curves import plot_curves, plot_curves_in_time
 
-    return Output(shown, partial(scores, benchmark=name), make)
-
-
-# --- studies, which an experiment declares itself
-
-STUDIED = "A study of the experiment (`tables.studies` of its file)."
+    if request.times is None:
+        plot_curves(_losses_of(request), request.out)
+    else:
+        plot_curves_in_time(_losses_of(request), request.times, request.out)
 
 
-def _studied(study: StudySettings) -> Sources:
-    """Return what a study is made of: score files, models, the report."""
+def draw_languages(request: Request) -> None:
+    from ems.tables.curves import plot_languages
 
-    def sources(experiment: Experiment) -> list[str]:
-        if not (study.facts or any(map(experiment.scored, study.columns))):
-            return []
-        rows = study_rows(experiment, study)
-        files = [
-            file
-            for row in rows
-            for of, systems in row.systems.items()
-            for file in scores(experiment, experiment.scored(of), systems)
-        ]
-        if study.costs or "parameters" in study.facts:
-            models = experiment.learning([row.model for row in rows])
-            files += [f"results/{experiment.name}/models/{name}/model.json" for name in models]
-        counted = {"raw_pairs", "pairs"} & {*study.facts}
-        return [*files, *(_report(experiment) if counted else [])]
-
-    return lambda experiment: list(dict.fromkeys(sources(experiment)))
+    plot_languages(_losses_of(request), request.out)
 
 
-def _studies(
-    experiment: Experiment, make: str, known: Mapping[str, Output], kept: str = ""
-) -> dict[str, Output]:
-    """Return the studies by name, in their order, made by a function of ems.tables.study; those
-    alone that set `kept`. Raises `EmsError` for a name that another output has.
-    """
-    made: dict[str, Output] = {}
-    for place, (name, study) in enumerate((experiment.tables.studies or {}).items()):
-        if name in known:
-            raise EmsError(f"tables.studies.{name}: this is the name of another table; rename it")
-        if kept and not getattr(study, kept):
-            continue
-        paper = paper_of_study(study.printed) if study.printed else ""
-        shown = Shown(study.caption, 20_000 + place, paper, f"{study.caption} {STUDIED}")
-        made[name] = Output(shown, _studied(study), partial(_make_study, name=name, make=make))
-    return made
+def make_of_benchmark(request: Request, benchmark: str, table: str, shown: Shown) -> None:
+    """Write a table that a benchmark declares; a function there writes it itself."""
+    declared = module(benchmark, "table").TABLES[table]
+    if callable(declared):
+        declared(request.sources, request.out)
+        return
+    experiment, order = request.experiment, shown.of(request.experiment)
+    kept = [path for path in request.sources if not shown.among or path.parent.name in order]
+    printed = experiment.tables.printed
+    write_systems(declared, kept, request.out, printed, order, experiment.families)
 
 
-def _make_study(request: Request, name: str, make: str) -> None:
-    times = {"times": request.times} if request.times is not None else {}
-    getattr(_in("study"), make)(request.experiment, name, request.sources, request.out, **times)
+def draw_of_benchmark(request: Request, benchmark: str, figure: str) -> None:
+    plot = module(benchmark, "table").FIGURES[figure]
+    plot(request.sources, request.out, request.experiment.families)
 
 
-def tables_of(experiment: Experiment) -> dict[str, Output]:
-    """Return every table that there may be for an experiment, its studies last."""
-    return {**tables(), **_studies(experiment, "write_study", tables())}
-
-
-def figures_of(experiment: Experiment) -> dict[str, Output]:
-    """Return every figure that there may be for an experiment, its studies last."""
-    return {**figures(), **_studies(experiment, "plot_study", {**tables(), **figures()}, "figure")}
-
-
-def timed_of(experiment: Experiment) -> dict[str, Output]:
-    """Return what may show the cost of training in an experiment."""
-    return {**timed(), **_studies(experiment, "write_study", tables(), "costs")}
-
-
-def outputs_of(experiment: Experiment) -> dict[str, dict[str, Output]]:
-    """Return the command that makes an output (`ems table`, `ems figure`, `ems timed`) -> outputs
-    by name, all that there may be for an experiment.
-    """
-    return {
-        "table": tables_of(experiment),
-        "figure": figures_of(experiment),
-        "timed": timed_of(experiment),
-    }
+def _losses_of(request: Request) -> dict[str, Path]:
+    """Return system -> its losses.jsonl: those of the tables first, in their order."""
+    logs = {path.parent.name: path for path in request.sources}
+    first = [name for name in request.experiment.shown if name in logs]
+    return {name: logs[name] for name in dict.fromkeys([*first, *logs])}
 
 
 # --- all of them
 
 
 @cache
-def tables() -> dict[str, Output]:
-    """Return every table by name, in the order of the PDF."""
-    every = {name: Output(words.TABLES[name], *of) for name, of in TABLES.items()}
-    for name, record in benchmarks().items():
-        every |= {of: _of_benchmark(name, of, shown) for of, shown in record.tables.items()}
-    return dict(sorted(every.items(), key=lambda item: (item[1].shown.place, item[0])))
+def outputs() -> dict[str, Outputs]:
+    """Return the command that makes an output (`ems table`, `ems figure`, `ems timed`) -> outputs
+    by name: every one that is no study, tables in the order of the PDF.
+    """
+    table, figure, timing = _words().values()
+    tables = {
+        "corpora": Output(table["corpora"], report_file, make_corpora),
+        "decontamination": Output(table["decontamination"], report_file, make_decontamination),
+        "filters": Output(table["filters"], report_file, make_filters),
+        "vocabulary": Output(table["vocabulary"], vocabularies, make_vocabulary),
+        "models": Output(table["models"], models, make_models),
+        "mining": Output(table["mining"], mined, make_mining),
+        "ablation": Output(table["ablation"], ablated, make_ablation),
+        "sweep": Output(table["sweep"], swept, make_sweep),
+    }
+    figures = {
+        "pairs": Output(figure["pairs"], pairs_and_scores, draw_pairs),
+        "ablation": Output(figure["ablation"], compared, draw_ablation),
+        "learning": Output(figure["learning"], losses, draw_learning),
+        "learning_languages": Output(figure["learning_languages"], language_losses, draw_languages),
+    }
+    timed = {
+        "learning": Output(timing["learning"], losses, draw_learning),
+        "tradeoff": Output(timing["tradeoff"], priced, draw_tradeoff),
+        "ablation": Output(timing["ablation"], ablated, make_ablation),
+    }
+    for benchmark, record in benchmarks().items():
+        for name, shown in record.tables.items():
+            inputs = partial(of_benchmark, benchmark=benchmark, shown=shown)
+            make = partial(make_of_benchmark, benchmark=benchmark, table=name, shown=shown)
+            tables[name] = Output(shown, inputs, make, benchmark)
+        for name, shown in record.figures.items():
+            inputs = partial(scores, benchmark=benchmark)
+            make = partial(draw_of_benchmark, benchmark=benchmark, figure=name)
+            figures[name] = Output(shown, inputs, make, benchmark)
+    ordered = dict(sorted(tables.items(), key=lambda item: (item[1].shown.place, item[0])))
+    return {"table": ordered, "figure": figures, "timed": timed}
 
 
-@cache
-def figures() -> dict[str, Output]:
-    """Return every figure by name."""
-    every = {name: Output(words.FIGURES[name], *of) for name, of in FIGURES.items()}
-    for name, record in benchmarks().items():
-        every |= {of: _figure_of_benchmark(name, of, shown) for of, shown in record.figures.items()}
+def _words() -> dict[str, dict[str, Shown]]:
+    """Return what the PDF and the report say of tables and figures that belong to no benchmark."""
+    text = resources.files("ems.tables").joinpath("words.yaml").read_text(encoding="utf-8")
+    return {
+        kind: {
+            name: Shown(paper=of_ems(*own) if (own := words.pop("ems_tables", ())) else "", **words)
+            for name, words in described.items()
+        }
+        for kind, described in yaml.safe_load(text).items()
+    }
+
+
+def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
+    """Return all outputs that there may be for an experiment, its studies last.
+
+    Raises `EmsError` for a study that is named as another table or figure.
+    """
+    every = {kind: dict(known) for kind, known in outputs().items()}
+    taken = {*outputs()["table"], *outputs()["figure"]}
+    for place, (name, study) in enumerate((experiment.tables.studies or {}).items()):
+        if name in taken:
+            raise EmsError(f"tables.studies.{name}: this is the name of another table; rename it")
+        paper = paper_of_study(study.printed) if study.printed else ""
+        shown = Shown(study.caption, 20_000 + place, paper, f"{study.caption} {STUDIED}")
+        inputs = partial(of_study, study=study)
+        table = Output(shown, inputs, partial(make_study, name=name))
+        every["table"][name] = table
+        if study.figure:
+            every["figure"][name] = Output(shown, inputs, partial(draw_study, name=name))
+        if study.costs:
+            every["timed"][name] = table
     return every
 
 
-@cache
-def timed() -> dict[str, Output]:
-    """Return what shows the cost of training: figures, and the ablation as a table."""
-    return {name: Output(words.TIMED[name], *of) for name, of in TIMED.items()}
-
-
-def made_of(outputs: Mapping[str, Output], experiment: Experiment) -> dict[str, list[str]]:
+def made_of(known: Mapping[str, Output], experiment: Experiment) -> dict[str, list[str]]:
     """Return output -> the files that it is made of, of the outputs that an experiment has."""
-    sources = {name: output.sources(experiment) for name, output in outputs.items()}
-    return {name: files for name, files in sources.items() if files}
+    inputs = {name: output.inputs(experiment) for name, output in known.items()}
+    return {name: files for name, files in inputs.items() if files}
 
 
 def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
@@ -357,7 +385,59 @@ def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
 
 def captions(experiment: Experiment, names: list[str]) -> list[str]:
     """Return NAME=CAPTION of each table for the PDF, with the papers' table that it follows."""
-    every = tables_of(experiment)
-    shown = {name: every[name].shown for name in names}
-    papers = {name: f" As {of.paper}." if of.paper else "" for name, of in shown.items()}
-    return [f"{name}={of.caption}{papers[name]}" for name, of in shown.items()]
+    every = outputs_of(experiment)["table"]
+    shown = [(name, every[name].shown) for name in names]
+    return [f"{name}={of.caption}{of.paper and f' As {of.paper}.'}" for name, of in shown]
+
+
+# --- of several experiments
+
+
+def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> list[Path]:
+    """Write a table of the systems of several experiments as .tex, .md and .csv beside `out`;
+    return the score files that it is made of.
+
+        ems table tatoeba --experiments small62,mine --out both.tex
+
+    A system whose name two experiments have is named after its experiment: "mine: ems". The data
+    must be the same: an experiment of fewer languages reads fewer files, so those that both read
+    count. Raises `EmsError` for a table that is of one experiment, an experiment that does not have
+    it, and scores that cannot share a table.
+    """
+    declared = {
+        name: made
+        for name, output in outputs()["table"].items()
+        if output.benchmark
+        and isinstance(made := module(output.benchmark, "table").TABLES[name], Declaration)
+    }
+    if table not in declared:
+        raise EmsError(
+            f"--experiments: expected a table of systems, found {table!r}; these may have several "
+            f"experiments: {', '.join(declared)}"
+        )
+    output = outputs()["table"][table]
+    systems = {each.name: output.shown.of(each) for each in experiments}
+    counts = Counter(name for each in experiments for name in {*systems[each.name], *each.families})
+    paths: dict[Path, str] = {}  # score file -> its row
+    order, families = [], {}
+    for each in experiments:
+        files = [Path(file) for file in output.inputs(each)]
+        if not files:
+            raise EmsError(
+                f"configs/{each.name}.yaml: expected an experiment that has the table {table}, "
+                "found none of its scores; add its benchmark, or leave the experiment out"
+            )
+        rows = {
+            name: f"{each.name}: {name}" if counts[name] > 1 else name
+            for name in [*systems[each.name], *each.families]
+        }
+        paths |= {path: rows[path.parent.name] for path in files}
+        order += [rows[system] for system in systems[each.name]]
+        families |= {
+            rows[family]: [rows[member] for member in members]
+            for family, members in each.families.items()
+            if set(members) <= rows.keys()
+        }
+    printed = list(dict.fromkeys(name for each in experiments for name in each.tables.printed))
+    write_systems(declared[table], [*paths], out, printed, order, families, paths)
+    return list(paths)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.config.papers import of_ems
 from ems.config.sweep import Point
 from ems.tables.engine import span
 from ems.tables.losses import P1, PARTS, VALIDATION, Entry, read_losses
 from ems.tables.printed import load_grid
 from ems.tables.table import Place, Table, rounded, write_table
-from ems.tables.words import TABLES
 
 OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
     *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
@@ -58,7 +58,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
         rules={at for at, axis in enumerate(axes) if at and axis != axes[at - 1]},
         once={LABEL},
         notes=_notes(points, last),
-        footnote=f"chosen in {TABLES['sweep'].paper}" if chosen else "",
+        footnote=f"chosen in {of_ems('II')}" if chosen else "",
     )
     write_table(table, out)
 

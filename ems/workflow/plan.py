@@ -23,7 +23,7 @@ from ems.config.site import Site
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.corpora.own import check_needs, own_files
-from ems.tables.registry import figures_of
+from ems.tables.registry import outputs_of
 from ems.text.language import check_installed
 from ems.text.segmenters.base import check_available
 from ems.train.scalars import check_tensorboard
@@ -176,7 +176,7 @@ def plan(
     site = load_site(root / "config.yaml", overrides)
     experiment = load_experiment(site.experiment, site, root / "configs")
     check_corpora(experiment)
-    figures_of(experiment)  # raises for a study that is named as another table or figure
+    outputs_of(experiment)  # raises for a study that is named as another table or figure
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
         from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
 
