@@ -17,8 +17,8 @@ from scores_made import (
 )
 from tables_made import write_table
 
-from ems.tables.ablation import write_ablation_table
 from ems.tables.printed import load_flores_groups
+from ems.tables.study import write_ablation_table
 
 MUSE, _ = load_flores_groups().values()
 COPIES = ROOT / "ems" / "tables" / "printed"

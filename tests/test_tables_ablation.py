@@ -10,7 +10,6 @@ from tables_made import csv_rows, pixels, texts, times_file
 
 from ems.base.errors import EmsError
 from ems.bench.hits import packed
-from ems.tables.ablation import SECONDS, write_ablation_table
 from ems.tables.compare import plot_deltas
 from ems.tables.figures import plot_tradeoff
 from ems.tables.printed import (
@@ -21,6 +20,7 @@ from ems.tables.printed import (
     load_groups,
     load_models,
 )
+from ems.tables.study import SECONDS, write_ablation_table
 
 SEEN = list(load_models()["EMS"].seen)
 RICH, POOR = (group.languages for group in load_groups("XIV"))

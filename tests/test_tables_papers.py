@@ -12,9 +12,9 @@ from conftest import SHARED, needs
 from papers_made import AVERAGE, COPIES, TABLES, named, numbers, read, without_seconds
 from tables_made import csv_rows, times_file, write_model, write_report
 
-from ems.tables.ablation import write_ablation_table
 from ems.tables.corpora import write_corpora_table
 from ems.tables.models import write_models_table
+from ems.tables.study import write_ablation_table
 
 PAPERS = SHARED.parent / "reference" / "paper-tables"
 OURS = ["zz", "yy"]

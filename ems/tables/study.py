@@ -1,13 +1,13 @@
-"""Studies: tables and figures whose rows an experiment chooses one by one (`tables.studies`).
+"""Tables of several benchmarks side by side: studies, and EMS v2 Table XIV.
 
-A row may show each benchmark of another system, as the Lightweight paper calls two trainings "ours"
-(docs/fidelity.md). A printed value beside scores of other data, like those of a benchmark that
-stands in for the paper's, carries a dagger. Where a classifier was scored, the accuracy of the most
-frequent class stands under our rows. What training cost differs from run to run, so its
-columns are only in the table of costs.
+The rows of a study are chosen one by one (`tables.studies` of the experiment). A row may show each
+benchmark of another system, as the Lightweight paper calls two trainings "ours" (docs/fidelity.md).
+A printed value beside scores of other data, like those of a benchmark that stands in for the
+paper's, carries a dagger. What training cost differs from run to run, so its columns are only in
+the table of costs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,19 +16,41 @@ from ems.base.errors import EmsError
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
+from ems.config.papers import of_ems
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import module
+from ems.config.plugins import joining, module
 from ems.config.studies import StudyRow, study_rows
 from ems.config.tables import MEAN, StudySettings
 from ems.tables.accuracy import MAJORITY
 from ems.tables.corpora import read_report
-from ems.tables.engine import BEST, Column, Printed, labels_of, write_sections
+from ems.tables.engine import (
+    BEST,
+    Column,
+    Declaration,
+    Printed,
+    headings,
+    labels_of,
+    part_of,
+    write_sections,
+)
 from ems.tables.facts import HEADINGS, NOTES, cost_of, fact_of
-from ems.tables.printed import load_study, paper_of_study
-from ems.tables.scores import Scores, read_scores
-from ems.tables.several import in_one_row, steps_note, table_of
+from ems.tables.losses import last_time
+from ems.tables.printed import load_ablation, load_study, paper_of_study
+from ems.tables.scores import Families, Scores, read_scores
+from ems.tables.table import Block
 
 NOTHING = ScoreFile("", [], {})  # of a row without scores
+SECONDS = "Sec./1k Steps"
+PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
+PAPER = Printed(
+    of_ems("XIV"),
+    load_ablation,
+    "version v1 of all benchmarks",
+    version="v1",
+    every=True,
+    whole=True,
+    dagger="as printed, over all languages or directions of the paper",
+)
 
 
 @dataclass(frozen=True)
@@ -204,7 +226,9 @@ def _printed(study: Study, name: str) -> Printed:
 
 def _about(study: Study) -> list[str]:
     """Say what the scores are of, and what stands in for what."""
-    files = [file for systems in study.scores.values() for file in _files(systems.values())]
+    every = [[scores.file for scores in systems.values()] for systems in study.scores.values()]
+    firsts = [[file for file in files if file is not NOTHING][:1] for files in every]
+    files = [file for first in firsts for file in first]  # each stands for those of its benchmark
     data = ", ".join(f"{record_of(of.benchmark).title} {of.version}: {of.metric}" for of in files)
     notes = [
         f"{data}, in percent; en->fr is from English, in which the queries are or a classifier "
@@ -218,11 +242,6 @@ def _about(study: Study) -> list[str]:
         *([f"Stand-ins for benchmarks that the experiment lacks: {pairs}."] if others else []),
         *([f"Not among the benchmarks of the experiment: {_titles(absent)}."] if absent else []),
     ]
-
-
-def _files(systems: Iterable[Scores]) -> list[ScoreFile]:
-    """Return the first file that was read, which stands for the others."""
-    return [scores.file for scores in systems if scores.file is not NOTHING][:1]
 
 
 def _about_rows(study: Study) -> list[str]:
@@ -250,6 +269,143 @@ def _steps(experiment: Experiment, study: Study) -> dict[str, int]:
 
 def _all_steps(experiment: Experiment, system: str) -> int:
     training = experiment.systems[system].train
-    return training.steps + (
-        _all_steps(experiment, training.start_from) if training.start_from else 0
+    before = _all_steps(experiment, training.start_from) if training.start_from else 0
+    return training.steps + before
+
+
+# --- a row with the scores of several benchmarks
+
+
+def table_of(
+    columns: list[Column], notes: list[str], printed: Printed | None, heading: str = "Model"
+) -> Declaration:
+    """Return a table of some columns side by side, without deviations of the seeds."""
+    wide = any(" " in name for name in headings(columns))
+    return Declaration(
+        benchmarks={},
+        metric="",
+        columns=lambda systems: columns,
+        about=lambda systems: notes,
+        printed=printed,
+        blocks=lambda columns: [Block(headings(columns), spread=wide)],
+        spread=False,
+        heading=heading,
     )
+
+
+def in_one_row(row: Sequence[Scores]) -> Scores:
+    """Return scores on several benchmarks, or of several systems, as those of the first system."""
+    every = tuple(score for scores in row for score in scores.rows)
+    return replace(row[0], rows=every, absent=tuple(file for of in row for file in of.absent))
+
+
+def steps_note(steps: Mapping[str, int]) -> list[str]:
+    """Say how long the systems were trained: what most have, then those that differ."""
+    if not steps:
+        return []
+    usual = max(steps.values(), key=list(steps.values()).count)
+    others = [f"{name} {count:,}" for name, count in steps.items() if count != usual]
+    return [f"Steps of training: {', '.join([f'{usual:,}', *others])}."]
+
+
+# --- EMS v2 Table XIV: what each component is worth, and what a step costs
+
+
+@dataclass(frozen=True)
+class AblationColumns:
+    """The columns that one benchmark has in the table, `ABLATION` of its `table` module.
+
+    `title` is the paper's name of the benchmark and `means` what the numbers are; `columns`: the
+    paper's heading -> the labels that its mean is over, as `table` labels rows.
+    """
+
+    title: str
+    means: str
+    table: Declaration
+    columns: Callable[[], Mapping[str, Sequence[str]]]
+
+    def read(self, paths: list[Path], order: list[str], families: Families | None) -> list[Scores]:
+        """Read a benchmark; its name begins the labels, since another may have the same."""
+        return read_scores(
+            paths,
+            paths[0].stem,
+            self.table.metric,
+            label=lambda file, row: f"{file.benchmark} {self.table.label(file, row)}",
+            order=order,
+            families=families,
+            seen=self.table.seen,
+        )
+
+
+def write_ablation_table(
+    scores: list[Path],
+    out: Path,
+    printed: Sequence[str],
+    order: list[str],
+    families: Families | None = None,
+    times: Mapping[str, Path] | None = None,
+    steps: Mapping[str, int] | None = None,
+) -> None:
+    """Write EMS v2 Table XIV of the systems `order` as .tex, .md and .csv beside `out`.
+
+    `families` are systems that share a row, each with languages of its own; `times`: system -> its
+    costs/train/*.times.jsonl, for a last column with the seconds of 1,000 steps; `steps`: system ->
+    how many it was trained for, for a note, since a short training shows the form of the table and
+    not what it is about. Raises `EmsError` for malformed files and scores of different data.
+    """
+    parts = {name: module(name, "table").ABLATION for name in joining("ablation")}
+    files = {name: [path for path in scores if path.stem == name] for name in parts}
+    read = {
+        name: parts[name].read(paths, order, families) for name, paths in files.items() if paths
+    }
+    if not read:
+        raise EmsError(
+            f"the ablation table needs scores of {', '.join(parts)}, found none of them; name "
+            "one under `benchmarks`"
+        )
+    names = [system.system for system in next(iter(read.values()))]
+    systems = [
+        in_one_row([system for of in read.values() for system in of if system.system == name])
+        for name in names
+    ]
+    scored = labels_of(systems)
+    columns = [
+        part_of(heading, [f"{name} {label}" for label in labels], scored)
+        for name in read
+        for heading, labels in parts[name].columns().items()
+    ]
+    if times is not None:
+        given = {system.system: _seconds(system.system, times) for system in systems}
+        columns.append(Column(SECONDS, [], SECONDS, given=given))
+    versions = {name: rows[0].version for name, rows in read.items()}
+    known = len({*versions.values()}) == 1 and PRINTED_AS in printed and PAPER.fits(systems[0])
+    notes = [*_about_ablation(parts, versions, times), *steps_note(steps or {})]
+    table = table_of(columns, notes, PAPER)
+    write_sections(table, {"": systems}, out, [PRINTED_AS] if known else [], families)
+
+
+def _seconds(system: str, times: Mapping[str, Path]) -> float | None:
+    """Return the seconds of 1,000 steps with validation; None for a system not trained."""
+    step, seconds = last_time(times[system]) if system in times else (0, 0)
+    return 1000 * seconds / step if step else None
+
+
+def _about_ablation(
+    parts: Mapping[str, AblationColumns],
+    versions: Mapping[str, str],
+    times: Mapping[str, Path] | None,
+) -> list[str]:
+    data = ", ".join(f"{parts[name].title} {version}" for name, version in versions.items())
+    means = ", ".join(f"{part.title} {part.means}" for part in parts.values())
+    absent = [part.title for name, part in parts.items() if name not in versions]
+    notes = [
+        f"{data}. Means in percent: {means}; n/m are n of the paper's m. Bold: best of our systems."
+    ]
+    if absent:
+        notes.append(f"Not among the benchmarks of the experiment: {', '.join(absent)}.")
+    if times is not None:
+        notes.append(
+            f"{SECONDS}: wall seconds of training, validation included, on our machine; the "
+            "paper's are of four V100."
+        )
+    return notes

@@ -11,7 +11,6 @@ from itertools import permutations
 from pathlib import Path
 
 from ems.config.plugins import benchmark
-from ems.tables.ablation import Part
 from ems.tables.engine import (
     BEST,
     Column,
@@ -24,6 +23,7 @@ from ems.tables.engine import (
 )
 from ems.tables.printed import load_flores, load_flores_groups
 from ems.tables.scores import Families, Scores, read_scores
+from ems.tables.study import AblationColumns
 from ems.tables.table import Block
 
 
@@ -71,7 +71,7 @@ def _ablation() -> dict[str, list[str]]:
     }
 
 
-ABLATION = Part(
+ABLATION = AblationColumns(
     "Flores", "P@1 over the directions between the languages of a group", FLORES, _ablation
 )
 

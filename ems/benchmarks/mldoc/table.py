@@ -1,7 +1,7 @@
 """EMS v2 Table XI, and Lightweight Table 3 (a model for each pair) with what its Table 10 adds."""
 
-from ems.tables.ablation import Part
 from ems.tables.accuracy import accuracy_table
+from ems.tables.study import AblationColumns
 
 MLDOC = accuracy_table(
     "mldoc", "MLDoc, zero-shot: the topic of a news item", "ems-v2-table11-mldoc"
@@ -21,4 +21,4 @@ _COLUMNS = {
     "MLDoc en->X Avg.": [f"en-{code}" for code in _CODES],
     "MLDoc X->en Avg.": [f"{code}-en" for code in _CODES],
 }
-ABLATION = Part("MLDoc", "zero-shot accuracy", MLDOC, lambda: _COLUMNS)
+ABLATION = AblationColumns("MLDoc", "zero-shot accuracy", MLDOC, lambda: _COLUMNS)

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from ems.config.plugins import benchmark
-from ems.tables.ablation import Part
 from ems.tables.engine import (
     BEST,
     BOTH_WAYS,
@@ -23,6 +22,7 @@ from ems.tables.engine import (
 )
 from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
 from ems.tables.scores import Families, Scores, read_scores
+from ems.tables.study import AblationColumns
 from ems.tables.table import Block, balanced_blocks
 
 TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its caption
@@ -113,7 +113,7 @@ TABLES = {
         "languages.",
     ),
 }
-ABLATION = Part(
+ABLATION = AblationColumns(
     "Tatoeba",
     "P@1 of both directions",
     TABLES["tatoeba"],
