@@ -21,8 +21,8 @@ from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import joining, module
 from ems.config.studies import StudyRow, study_rows
 from ems.config.tables import MEAN, StudySettings
-from ems.tables.accuracy import MAJORITY
 from ems.tables.corpora import read_report
+from ems.tables.declarations import MAJORITY
 from ems.tables.engine import (
     BEST,
     Column,

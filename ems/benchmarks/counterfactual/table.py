@@ -1,6 +1,6 @@
 """Accuracy per language; no paper of ours prints it."""
 
-from ems.tables.accuracy import accuracy_table
+from ems.tables.declarations import accuracy_table
 
 TABLES = {
     "counterfactual": accuracy_table("counterfactual", "Amazon counterfactual sentences"),

@@ -1,9 +1,9 @@
 """Lightweight Table 4, with what its Table 10 adds: P@1 per direction."""
 
 from ems.bench.scores import Score, ScoreFile
+from ems.tables.declarations import retrieval_table
 from ems.tables.engine import one_each
 from ems.tables.printed import load_europarl
-from ems.tables.retrieval import retrieval_table
 
 ORDER = [f"en{arrow}{code}" for code in ("fr", "de", "es", "it") for arrow in ("->", "<-")]
 

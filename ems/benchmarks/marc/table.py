@@ -1,6 +1,6 @@
 """EMS v2 Table XIII."""
 
-from ems.tables.accuracy import accuracy_table
+from ems.tables.declarations import accuracy_table
 
 TABLES = {
     "marc": accuracy_table(

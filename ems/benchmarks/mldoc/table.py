@@ -1,6 +1,6 @@
 """EMS v2 Table XI, and Lightweight Table 3 (a model for each pair) with what its Table 10 adds."""
 
-from ems.tables.accuracy import accuracy_table
+from ems.tables.declarations import accuracy_table
 from ems.tables.study import AblationColumns
 
 MLDOC = accuracy_table(

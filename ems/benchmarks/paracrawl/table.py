@@ -2,9 +2,9 @@
 both, as in its Table IV.
 """
 
+from ems.tables.declarations import retrieval_table
 from ems.tables.engine import BOTH_WAYS, Models, one_each
 from ems.tables.printed import in_table_one_order, load_table
-from ems.tables.retrieval import retrieval_table
 
 
 def _models() -> Models:

@@ -1,6 +1,6 @@
 """Accuracy and average precision per language; no paper of ours prints them."""
 
-from ems.tables.accuracy import accuracy_table
+from ems.tables.declarations import accuracy_table
 
 TABLES = {
     "pawsx": accuracy_table(

@@ -1,15 +1,16 @@
-"""Tables of classification.
+"""Tables that several benchmarks have: of classification, and of retrieval among many candidates.
 
-A column "en-de" is learnt in English and tested in German: the papers' right arrow; "de-en" is
-their left one. Where all is learnt in one language, that one stands first and is not averaged. A
-second line under each of ours says how much the seeds differ. Where a class may be frequent
-(benchmarks that no paper of ours prints) the accuracy of the most frequent class stands under ours.
+A column "en-de" of classification is learnt in English and tested in German: the papers' right
+arrow; "de-en" is their left one. Where all is learnt in one language, that one stands first and is
+not averaged. A second line under each of ours says how much the seeds differ. Where a class may be
+frequent (benchmarks that no paper of ours prints) the accuracy of the most frequent class stands
+under ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from ems.bench.scores import ENGLISH
+from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.plugins import benchmark as record_of
 from ems.tables.engine import (
     BEST,
@@ -22,17 +23,46 @@ from ems.tables.engine import (
     labels_of,
     span,
 )
-from ems.tables.printed import (
-    AVERAGE,
-    in_table_one_order,
-    load_accuracies,
-    load_classes,
-)
-from ems.tables.scores import Scores
+from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes
+from ems.tables.scores import Label, Scores
 from ems.tables.table import Block, balanced_blocks
 
 PRECISION, MAJORITY = "average precision", "most frequent class"
 NAMES = {ENGLISH: "English"}
+MARGINS = {
+    "ratio": "the ratio margin with {k} neighbours",
+    "distance": "the distance margin with {k} neighbours",
+    "absolute": "cosine",
+}
+
+
+def accuracy_table(
+    table: str, title: str, printed: str = "", benchmark: str = "", every: bool = False
+) -> Declaration:
+    """Return the table of a benchmark of classification.
+
+    `printed` is the file with its paper's rows, `every` shows all of them.
+    """
+    models = partial(load_accuracies, printed) if printed else dict
+    paper = Printed(
+        record_of(benchmark or table).tables[table].paper,
+        models,
+        "version v1",
+        version="v1",
+        every=every,
+        classes=partial(load_classes, printed),
+    )
+    return Declaration(
+        benchmarks={benchmark or table: ""},
+        metric="accuracy",
+        label=lambda file, row: row.direction,
+        columns=lambda systems: _columns(systems, models()),
+        blocks=_blocks,
+        about=partial(_about, title=title),
+        printed=paper if printed else None,
+        below={PRECISION: "AP"},
+        shared="" if printed else MAJORITY,
+    )
 
 
 def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
@@ -108,30 +138,40 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     ]
 
 
-def accuracy_table(
-    table: str, title: str, printed: str = "", benchmark: str = "", every: bool = False
+def retrieval_table(
+    benchmark: str,
+    version: str,
+    margin: str,
+    models: Callable[[], Models],
+    columns: Callable[[Sequence[Scores]], list[Column]],
+    what: str,
+    label: Label = ScoreFile.label_of,
 ) -> Declaration:
-    """Return the table of a benchmark of classification.
+    """Return the table of a benchmark whose paper drew 2,000 queries of 200,000 candidates.
 
-    `printed` is the file with its paper's rows, `every` shows all of them.
+    Which sentences were drawn is the paper's own, so a note beside its rows says so.
     """
-    models = partial(load_accuracies, printed) if printed else dict
-    paper = Printed(
-        record_of(benchmark or table).tables[table].paper,
-        models,
-        "version v1",
-        version="v1",
-        every=every,
-        classes=partial(load_classes, printed),
-    )
+    title, where = record_of(benchmark).title, record_of(benchmark).tables[benchmark].paper
+
+    def about(systems: Sequence[Scores]) -> list[str]:
+        protocol = systems[0].file.setting
+        measure = MARGINS[protocol("margin", {"enum": list(MARGINS)})].format(k=protocol("k"))
+        return [
+            f"{title} {systems[0].version}: {what}, of {protocol('queries'):,} queries among "
+            f"{protocol('candidates'):,} candidates, by {measure}. {BEST}"
+        ]
+
     return Declaration(
-        benchmarks={benchmark or table: ""},
-        metric="accuracy",
-        label=lambda file, row: row.direction,
-        columns=lambda systems: _columns(systems, models()),
-        blocks=_blocks,
-        about=partial(_about, title=title),
-        printed=paper if printed else None,
-        below={PRECISION: "AP"},
-        shared="" if printed else MAJORITY,
+        benchmarks={benchmark: ""},
+        metric="P@1",
+        label=label,
+        columns=columns,
+        about=about,
+        printed=Printed(
+            f"{where}, of other sentences drawn from {title}",
+            models,
+            f"{title} {version}, 2,000 queries among 200,000, by {MARGINS[margin].format(k=4)}",
+            version=version,
+            protocol={"queries": 2000, "candidates": 200_000, "margin": margin},
+        ),
     )
