@@ -14,19 +14,19 @@ from ems.tables.compare import plot_deltas
 from ems.tables.figures import plot_tradeoff
 from ems.tables.printed import (
     AVERAGE,
-    load_ablation,
     load_accuracies,
     load_flores_groups,
     load_groups,
     load_models,
+    load_table,
 )
 from ems.tables.study import SECONDS, write_ablation_table
 
 SEEN = list(load_models()["EMS"].seen)
-RICH, POOR = (group.languages for group in load_groups("XIV"))
+RICH, POOR = load_groups("XIV").values()
 MLDOC = [name for name in load_accuracies("ems-v2-table11-mldoc")["EMS"] if name != AVERAGE]
 MUSE, LOW = load_flores_groups().values()
-COLUMNS = list(load_ablation()["EMS"])[:-1]  # without seconds
+COLUMNS = list(load_table("ems-v2-table14-ablation", "column")["EMS"])[:-1]  # without seconds
 
 
 def tatoeba(folder, system, codes=SEEN, start=40.0):
@@ -78,7 +78,7 @@ def test_a_part_of_a_group_is_said_and_the_printed_mean_beside_it_has_a_dagger(t
     assert rows["EMS (printed)"]["Tatoeba 4/58"] == "89.8"
     assert "89.8†" in notes
     assert "Not among the benchmarks of the experiment: Flores, MLDoc." in notes
-    assert len(rows) == 1 + len(load_ablation()) == 11
+    assert len(rows) == 1 + len(load_table("ems-v2-table14-ablation", "column")) == 11
 
 
 @pytest.mark.parametrize(("printed", "version"), [([], "v1"), (["EMS"], "demo-v1")])

@@ -197,8 +197,7 @@ def write_sections(
     daggers = {(at, name) for at, row in enumerate(rows) for name in row.daggers}
     notes = [
         *table.about(systems),
-        *_joined_notes(systems, families or {}),
-        *_missing_notes(systems, columns),
+        *_notes_on_systems(systems, columns, families or {}),
         *table.more_notes(columns, models),
         *printed_notes,
         *([UPPER_BOUND_NOTE] if italic else []),
@@ -295,39 +294,36 @@ def language_direction(file: ScoreFile, row: Score) -> str:
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
 ) -> tuple[list[Row], list[list[int]]]:
-    """Return all rows of ours, and the numbers of the rows that compete with each other."""
+    """Return all rows of ours, and the numbers of the rows that compete with each other.
+
+    Below the row of a system stand the deviation of its seeds and its other measures.
+    """
     systems = [system for section in sections.values() for system in section]
+    seeded = any(len(values) > 1 for each in systems for values in each.seeds.values())
+    below = {
+        measure: suffix
+        for measure, suffix in table.below.items()
+        if any(each.measures.get(measure) for each in systems)
+    }
     rows: list[Row] = []
     groups: list[list[int]] = []
     for prefix, section in sections.items():
         groups.append([])
         for system in section:
             groups[-1].append(len(rows))
-            rows += _system_rows(table, prefix + system.system, system, systems, columns)
+            label = prefix + system.system
+            rows.append(Row(label, {column.heading: column.value(system) for column in columns}))
+            if table.spread and seeded:
+                spread = {column.heading: _deviation(system, column.members) for column in columns}
+                rows.append(Row(f"{label}, s.d.", spread))
+            for measure, suffix in below.items():
+                values = system.measures.get(measure, {})
+                rows.append(_row_of_means(f"{label}, {suffix}", values, columns))
     shared = {label: v for s in systems for label, v in s.measures.get(table.shared, {}).items()}
-    return [*rows, *([_row(table.shared, shared, columns)] if shared else [])], groups
+    return [*rows, *([_row_of_means(table.shared, shared, columns)] if shared else [])], groups
 
 
-def _system_rows(
-    table: Declaration,
-    label: str,
-    system: Scores,
-    systems: Sequence[Scores],
-    columns: list[Column],
-) -> list[Row]:
-    """Return a system's means, and below them the deviation of its seeds and other measures."""
-    rows = [Row(label, {column.heading: column.value(system) for column in columns})]
-    many = any(len(values) > 1 for each in systems for values in each.seeds.values())
-    if table.spread and many:
-        spread = {column.heading: _deviation(system, column.members) for column in columns}
-        rows.append(Row(f"{label}, s.d.", spread))
-    for measure, suffix in table.below.items():
-        if any(each.measures.get(measure) for each in systems):
-            rows.append(_row(f"{label}, {suffix}", system.measures.get(measure, {}), columns))
-    return rows
-
-
-def _row(label: str, values: Values, columns: list[Column]) -> Row:
+def _row_of_means(label: str, values: Values, columns: list[Column]) -> Row:
     return Row(label, {column.heading: mean(values, column.members) for column in columns})
 
 
@@ -392,16 +388,16 @@ def _printed_row(name: str, printed: Values, columns: list[Column], whole: bool)
 # --- notes
 
 
-def _joined_notes(systems: Iterable[Scores], families: Families) -> list[str]:
-    """Say which rows are several systems."""
+def _notes_on_systems(
+    systems: Sequence[Scores], columns: list[Column], families: Families
+) -> list[str]:
+    """Name the rows of several systems, the missing score files, columns that no system has, and
+    what single systems lack.
+    """
     names = dict.fromkeys(row.system for row in systems if row.system in families)
-    return [f"A system of its own for each language: {', '.join(names)}."] if names else []
-
-
-def _missing_notes(systems: Sequence[Scores], columns: list[Column]) -> list[str]:
-    """Name the missing score files, columns that no system has, and what single systems lack."""
     files = dict.fromkeys(file for system in systems for file in system.absent)
-    notes = [f"Dashes, since there is no score file {', '.join(files)}."] if files else []
+    notes = [f"A system of its own for each language: {', '.join(names)}."] if names else []
+    notes += [f"Dashes, since there is no score file {', '.join(files)}."] if files else []
     ranked = [column for column in columns if column.ranked]
     empty = [column.heading for column in ranked if not column.members]
     notes += [f"No system was scored on {', '.join(empty)}."] if empty else []

@@ -20,19 +20,6 @@ REIMERS = "Reimers and Gurevych"
 
 
 @dataclass(frozen=True)
-class Group:
-    """A group of languages of EMS v2 Table V.
-
-    `name` is the short one ("mUSE"), `heading` the paper's ("mUSE (15)"); `languages` are the
-    Tatoeba codes that enter the printed mean, fewer than the heading counts (English has no score).
-    """
-
-    name: str
-    heading: str
-    languages: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class PrintedModel:
     """One model's row of EMS v2 Tables IV, V and VI: P@1 in percent, mean of both directions.
 
@@ -47,11 +34,6 @@ class PrintedModel:
     unseen_average: float | None
     groups: dict[str, float | None]
     unsettled: tuple[str, ...]
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Return both tables in one: Tatoeba code -> P@1."""
-        return {**self.seen, **self.unseen}
 
 
 @dataclass(frozen=True)
@@ -186,17 +168,12 @@ def _members(table: str, code: str) -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def load_groups(table: str = "V") -> tuple[Group, ...]:
-    """Return the groups of EMS v2 Table V, or of Table XIV, in the paper's order, with the
-    languages it averages.
+def load_groups(table: str = "V") -> dict[str, tuple[str, ...]]:
+    """Return the groups of EMS v2 Table V, or of Table XIV, in the paper's order: heading ("mUSE
+    (15)") -> the Tatoeba codes that enter the printed mean, fewer than the heading counts (English
+    has no score).
     """
-    members = _members(table, "tatoeba_code").items()
-    return tuple(Group(heading.rpartition(" ")[0], heading, codes) for heading, codes in members)
-
-
-def load_flores() -> Table:
-    """Return EMS v2 Table VII: model -> column ("mUSE (182)", "af-gu") -> P@1."""
-    return load_table("ems-v2-table07-flores", "pair")
+    return _members(table, "tatoeba_code")
 
 
 @cache
@@ -208,11 +185,6 @@ def load_flores_groups() -> dict[str, tuple[str, ...]]:
         f"{name.partition(' ')[0]} ({len(codes) * (len(codes) - 1)})": codes
         for name, codes in _members("Flores", "language").items()
     }
-
-
-def load_ablation() -> Table:
-    """Return EMS v2 Table XIV: row -> value by column ("Tatoeba Avg. (58)"), as printed."""
-    return load_table("ems-v2-table14-ablation", "column")
 
 
 @cache
@@ -252,7 +224,8 @@ def in_paper_order(languages: set[str]) -> list[str]:
     """Return Tatoeba codes in the paper's order, the 58 languages of Table IV, then the 54 of Table
     VI; those it does not know come last, by the alphabet.
     """
-    return in_given_order(languages, list(load_models()["EMS"].values))
+    ems = load_models()["EMS"]
+    return in_given_order(languages, [*ems.seen, *ems.unseen])
 
 
 def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:

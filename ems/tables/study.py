@@ -35,7 +35,7 @@ from ems.tables.engine import (
 )
 from ems.tables.facts import HEADINGS, NOTES, cost_of, fact_of
 from ems.tables.losses import last_time
-from ems.tables.printed import load_ablation, load_study, paper_of_study
+from ems.tables.printed import load_study, load_table, paper_of_study
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.table import Block
 
@@ -44,7 +44,7 @@ SECONDS = "Sec./1k Steps"
 PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
 PAPER = Printed(
     of_ems("XIV"),
-    load_ablation,
+    partial(load_table, "ems-v2-table14-ablation", "column"),
     "version v1 of all benchmarks",
     version="v1",
     every=True,

@@ -7,6 +7,7 @@ fewer than its group, what it prints of the whole group carries a dagger.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -21,10 +22,12 @@ from ems.tables.engine import (
     language_direction,
     part_of,
 )
-from ems.tables.printed import load_flores, load_flores_groups
+from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
 from ems.tables.table import Block
+
+_models = partial(load_table, "ems-v2-table07-flores", "pair")
 
 
 def _columns(systems: Sequence[Scores]) -> list[Column]:
@@ -32,7 +35,7 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
     scored = dict.fromkeys(name for system in systems for name in system.values)
     groups = load_flores_groups()
     columns = []
-    for heading in next(iter(load_flores().values())):
+    for heading in next(iter(_models().values())):
         languages = groups.get(heading) or heading.split("-")
         column = part_of(heading, ["-".join(pair) for pair in permutations(languages, 2)], scored)
         columns.append(column if heading in groups else Column(heading, column.members, heading))
@@ -53,7 +56,7 @@ FLORES = Declaration(
     ],
     printed=Printed(
         benchmark("flores200").tables["flores"].paper,
-        load_flores,
+        _models,
         "FLORES-200 v1 with 1,012 sentences",
         version="v1",
         count=1012,

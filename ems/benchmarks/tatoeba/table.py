@@ -32,7 +32,8 @@ def _models() -> Models:
     """Return the printed values of Tables IV to VI, means under their table's or group's name."""
     return {
         name: {
-            **model.values,
+            **model.seen,
+            **model.unseen,
             **({"IV": model.seen_average, "VI": model.unseen_average} if model.seen else {}),
             **model.groups,
         }
@@ -48,8 +49,8 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
     whole = next((name for name, codes in tables.items() if codes == set(languages)), "")
     columns = [Column(code, [code], code) for code in languages]
     columns.append(Column(AVERAGE, languages, whole, part=not whole))
-    for group in load_groups() if groups else ():
-        columns.append(part_of(group.heading, group.languages, languages))
+    for heading, codes in load_groups().items() if groups else ():
+        columns.append(part_of(heading, codes, languages))
     return columns
 
 
@@ -72,7 +73,9 @@ def _notes(columns: list[Column], printed: list[str]) -> list[str]:
     )
     for model in models:
         unsettled = ", ".join(code for code in languages if code in model.unsettled)
-        absent = ", ".join(c for c in languages if c not in model.values and model.seen)
+        absent = ", ".join(
+            c for c in languages if c not in model.seen | model.unseen and model.seen
+        )
         if unsettled:
             notes.append(
                 f"{model.name} (printed): the paper's text has two readings for {unsettled}."
@@ -119,7 +122,7 @@ ABLATION = AblationColumns(
     TABLES["tatoeba"],
     lambda: {
         "Tatoeba Avg. (58)": list(load_models()["EMS"].seen),
-        **{f"Tatoeba {group.heading}": group.languages for group in load_groups("XIV")},
+        **{f"Tatoeba {heading}": codes for heading, codes in load_groups("XIV").items()},
     },
 )
 
