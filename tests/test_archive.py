@@ -24,9 +24,8 @@ from archives_made import (
 from experiments_made import one_line
 
 from ems.base.errors import EmsError
-from ems.corpora.archive import Limits, unpack
+from ems.corpora.archive import BLOCK, LONGEST_LINE, SMALL, Limits, unpack
 from ems.corpora.moses import count_pairs, read_pairs
-from ems.corpora.packed import BLOCK, LONGEST, SMALL
 
 FILES = [("top/a.txt", b"first\n" * 1000), ("top/b.bin", bytes(range(256)) * 40), ("c", b"")]
 ARCHIVES = ["zip", *TARS]
@@ -313,7 +312,7 @@ def test_a_moses_zip_that_is_a_bomb_is_an_error_in_little_memory(tmp_path, text)
             next(read_pairs(path, "C", "de-en"))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 3 * LONGEST
+    assert peak < 3 * LONGEST_LINE
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

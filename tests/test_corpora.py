@@ -15,10 +15,10 @@ from mirror_made import PAIRS, moses, moses_of, zipped
 
 from ems.base.errors import EmsError
 from ems.corpora import moses as moses_module
+from ems.corpora.archive import Budget, Limits
 from ems.corpora.fetch import fetch_mined, fetch_moses
 from ems.corpora.locations import mined_location, opus_location
 from ems.corpora.moses import count_mined, count_pairs, members, read_mined, read_pairs
-from ems.corpora.packed import Budget, Limits
 
 
 def pairs_of(path):
@@ -31,11 +31,11 @@ def pairs_of(path):
 def test_a_moses_zip_may_hold_more_text_than_may_be_unpacked_to_disk(tmp_path, monkeypatch):
     with open(tmp_path / "large.zip", "wb") as file:
         file.truncate(40 << 30)  # as large as CCMatrix en-es, and no byte on disk
-    Budget(tmp_path / "large.zip", moses_module.MOST).spend(120 << 30)
+    Budget(tmp_path / "large.zip", moses_module.MOSES_LIMITS).spend(120 << 30)
     with pytest.raises(EmsError, match="unpacks to more than the limit of 68,719,476,736 bytes"):
         Budget(tmp_path / "large.zip").spend(120 << 30)
     path = moses(tmp_path / "x.zip", b"a\nb\n", b"c\nd\n")
-    monkeypatch.setattr(moses_module, "MOST", Limits(5))
+    monkeypatch.setattr(moses_module, "MOSES_LIMITS", Limits(5))
     with pytest.raises(EmsError, match="unpacks to more than the limit of 5 bytes"):
         count_pairs(path, "C", "de-en")
 

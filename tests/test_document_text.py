@@ -11,7 +11,7 @@ from documents_made import CORPUS, cleaned, raw
 from text_made import law
 
 from ems.base.errors import EmsError
-from ems.corpora import monolingual, packed
+from ems.corpora import archive, monolingual
 from ems.corpora.monolingual import count_documents, decoded, read_documents
 
 LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"caf\xc3\xa9\r"]
@@ -56,7 +56,7 @@ def test_documents_are_those_of_a_plain_loop_packed_or_not(tmp_path, seed, suffi
     ],
 )
 def test_what_is_no_file_of_documents_is_one_clear_error(tmp_path, monkeypatch, content, message):
-    monkeypatch.setattr(packed, "LONGEST", 20)
+    monkeypatch.setattr(archive, "LONGEST_LINE", 20)
     monkeypatch.setattr(monolingual, "LARGEST", 40)
     (tmp_path / "en.txt").write_bytes(content)
     with pytest.raises(EmsError, match=message) as caught:

@@ -15,7 +15,7 @@ from ems.config.languages import opus as facts
 from ems.config.languages.opus import OpusFile, opus_codes, opus_files, opus_releases
 from ems.config.stages import stage_settings
 from ems.corpora.catalogue import NOISE, catalogue, versions_of
-from ems.corpora.opus_database import packaged_database, update_table
+from ems.corpora.opustools import packaged_database, update_table
 
 TED = {"name": "TED2020", "version": "v1"}
 SUBTITLES = {"name": "OpenSubtitles", "version": "v2018"}

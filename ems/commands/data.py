@@ -86,7 +86,7 @@ def corpora(
     elif action == "search":
         _search(language, other, json, all)
     else:
-        from ems.corpora.opus_database import packaged_database, update_table
+        from ems.corpora.opustools import packaged_database, update_table
 
         common.log.info("%s: %s files", out, f"{update_table(db or packaged_database(), out):,}")
 

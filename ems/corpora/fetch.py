@@ -18,7 +18,6 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, read_json, sha256_file, write_json
 from ems.base.progress import Progress
 from ems.config.load import OPUSTOOLS
-from ems.corpora.by_opustools import moses_by_opustools
 from ems.corpora.content import LOCKED, START, check_start, lock_of
 from ems.corpora.download import DOWNLOADS, Downloads, download
 from ems.corpora.locations import (
@@ -31,6 +30,7 @@ from ems.corpora.locations import (
 )
 from ems.corpora.monolingual import check_dump, count_documents
 from ems.corpora.moses import count_mined, count_pairs
+from ems.corpora.opustools import moses_by_opustools
 from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents

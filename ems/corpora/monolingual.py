@@ -22,8 +22,7 @@ from xml.etree.ElementTree import ParseError, iterparse
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
-from ems.corpora.moses import decode_lines
-from ems.corpora.packed import (
+from ems.corpora.archive import (
     BLOCK,
     Budget,
     guarded,
@@ -32,6 +31,7 @@ from ems.corpora.packed import (
     open_zip,
     read_lines_of,
 )
+from ems.corpora.moses import decode_lines
 
 LARGEST = 1 << 26  # bytes of a document: the Bible has 4 million
 # of a dump: 80 bits that begin a stream (no other bytes look like this), and what it says in XML

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
-from ems.corpora.packed import (
+from ems.corpora.archive import (
     Budget,
     Limits,
     count_lines_of,
@@ -32,7 +32,7 @@ from ems.corpora.packed import (
 
 SHOWN = 10  # names of members in an error
 LINES = 1000  # decoded at once
-MOST = Limits(1 << 42)  # nothing is unpacked to disk, and CCMatrix en-es has 100 GB of text
+MOSES_LIMITS = Limits(1 << 42)  # nothing is unpacked to disk, and CCMatrix en-es has 100 GB of text
 THRESHOLD = 1.075  # margin score of a mined pair
 COLUMNS = 3  # of a mined file: score, text of the first language, text of the second
 
@@ -131,7 +131,7 @@ def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
         if missing:
             present = ", ".join(sorted(archive.namelist())[:SHOWN]) or "nothing"
             raise EmsError(f"{path}: expected the member {missing[0]}, found {present}")
-        budget = Budget(path, MOST)
+        budget = Budget(path, MOSES_LIMITS)
         yield [stack.enter_context(open_member(archive, name, budget)) for name in names]
 
 

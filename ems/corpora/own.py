@@ -7,6 +7,7 @@ line of any length is read in little memory.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,13 +16,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
-from ems.corpora.packed import OWN, count_lines_of, open_packed, reading
+from ems.corpora.archive import Limits, count_lines_of, open_packed, reading
 
 PACKED = {".gz", ".bz2", ".xz", ".zst"}
 LONGEST_ROW = 1_000_000  # bytes
 SHOWN = 80  # characters of a bad row in a message
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs put it before UTF-8
 TRANSLATION = "translation"  # column or key of Hugging Face's data sets
+OWN_LIMITS = Limits(1 << 42, math.inf)  # nothing is unpacked to disk
 BATCH = 1000  # rows of a parquet file that are read at once
 
 BAD = {  # reason -> in words
@@ -77,7 +79,7 @@ def check_needs(paths: list[Path]) -> None:
     if _form(paths) is PARQUET and find_spec("pyarrow") is None:
         raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install -e '.[files]'")
     for path in paths:
-        open_packed(path, OWN).close()  # raises if it is packed as nothing here can read
+        open_packed(path, OWN_LIMITS).close()  # raises if it is packed as nothing here can read
 
 
 def _form(paths: list[Path]) -> Form:
@@ -105,7 +107,7 @@ def _count_lines(paths: list[Path]) -> int:
     """Return the number of lines of each file. Raises `EmsError` if they differ."""
     counts = []
     for path in paths:
-        with open_packed(path, OWN) as stream:
+        with open_packed(path, OWN_LIMITS) as stream:
             counts.append(count_lines_of(stream))
     if counts[0] != counts[-1]:
         raise EmsError(
@@ -150,7 +152,7 @@ def _rows_of_two_files(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
 
 def _texts_of(path: Path) -> Iterator[str | Bad]:
     """Yield the text of each line of a file without its end, LF or CR LF."""
-    with open_packed(path, OWN) as stream:
+    with open_packed(path, OWN_LIMITS) as stream:
         for line in _lines_of(stream):
             try:
                 yield line if isinstance(line, Bad) else line.decode()

@@ -178,7 +178,7 @@ def plan(
     check_corpora(experiment)
     outputs_of(experiment)  # raises for a study that is named as another table or figure
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
-        from ems.corpora.by_opustools import opus_get  # downloads need libraries that plans do not
+        from ems.corpora.opustools import opus_get  # downloads need libraries that plans do not
 
         opus_get()
     _check_own(experiment)
