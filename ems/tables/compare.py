@@ -34,7 +34,7 @@ Hits = dict[str, np.ndarray]  # way -> bool[N]
 
 
 @dataclass(frozen=True)
-class Row:
+class Difference:
     """A label of a benchmark: both values, the change if every hit is known, p per way."""
 
     label: str
@@ -55,7 +55,7 @@ class Comparison:
 
     benchmark: str
     metric: str
-    rows: list[Row]
+    rows: list[Difference]
     skipped: list[str]
 
 
@@ -133,7 +133,7 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     changes = {label: of_mean([each], together=True) for label, each in gains.items()}
     tested = _tested(*hits, changes)
     rows = [
-        Row(
+        Difference(
             label,
             *(fmean(row[at].value for row in ways.values()) for at in range(2)),
             changes.get(label),
@@ -188,14 +188,14 @@ def _tested(
     return tested | {label: {MEAN: p} for label, p in zip(many, corrected, strict=True)}
 
 
-def _mean(rows: list[Row], gains: Mapping[str, np.ndarray], parallel: bool) -> Row:
+def _mean(rows: list[Difference], gains: Mapping[str, np.ndarray], parallel: bool) -> Difference:
     """Return the mean over the labels, judged where all of them can be."""
     first, second = fmean(row.first for row in rows), fmean(row.second for row in rows)
     if len(gains) < len(rows):
-        return Row(MEAN, first, second, None, {})
+        return Difference(MEAN, first, second, None, {})
     parts = list(gains.values())
     change = of_mean(parts, parallel and len({len(part) for part in parts}) == 1)
-    return Row(MEAN, first, second, change, {MEAN: change.p})
+    return Difference(MEAN, first, second, change, {MEAN: change.p})
 
 
 def _drawn(comparison: Comparison) -> list[Drawn]:
@@ -231,7 +231,7 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
     )
 
 
-def _cells(row: Row, ways: list[str]) -> list[Value]:
+def _cells(row: Difference, ways: list[str]) -> list[Value]:
     interval = f"{rounded(row.change.low)} to {rounded(row.change.high)}" if row.change else None
     p = [_probability(row.p[way]) if way in row.p else None for way in ways]
     return [row.label, row.first, row.second, row.delta, interval, *p]

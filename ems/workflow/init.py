@@ -18,7 +18,7 @@ from ems.base.files import write_text
 from ems.base.schema import check_name
 from ems.config.languages.opus import opus_date
 from ems.config.load import load_experiment, load_site
-from ems.config.plugins import benchmark
+from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, about, check_corpora, licence_of
 from ems.workflow.downloads import UNKNOWN, aligned
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
@@ -31,7 +31,6 @@ HUGE = 10  # times what is wanted: not fetched for so little, if the others have
 STRINGS = 10  # labels of programs are at most a tenth of a share
 HELD_OUT = 500  # pairs of a language that validate
 WORTH = 4  # a file has at least so many times the pairs that are held out of it
-BENCHMARKS = ("tatoeba", "flores200", "sib200")  # open, and of many languages
 MINED = "mined"
 DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or a word a letter
 Pair = tuple[str, str]
@@ -388,14 +387,20 @@ def _flow(value: dict[str, str]) -> str:
 
 
 def _sets(languages: list[Named]) -> list[str]:
-    """Return the benchmarks that have some of the languages: two of them, or English and another
-    where they are scored with English.
+    """Return the benchmarks of many languages that have some of these: two of them, or English and
+    another where they are scored with English.
     """
     english = any(language.code == PIVOT for language in languages)
+    wide = {
+        name: record
+        for name, record in benchmarks().items()
+        if record.by_language and isinstance(record.codes, str)
+    }
+    places = {name: min(of.place for of in record.tables.values()) for name, record in wide.items()}
     sets = []
-    for name in BENCHMARKS:
-        record = benchmark(name)
-        codes = [getattr(language.language, record.codes) for language in languages]
+    for name in sorted(wide, key=places.__getitem__):  # as the tables stand
+        record = wide[name]
+        codes = [getattr(language.language, str(record.codes)) for language in languages]
         if sum(map(bool, codes)) >= 2 and (english or record.between == ""):
             sets.append(name)
     return sets
