@@ -13,7 +13,7 @@ from typing import Any
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for some takes 20 ms
 
 __version__ = "0.1.0"
-_PLACES = {"Encoder": "ems.use.encoder", "mine": "ems.use.pairs", "score": "ems.use.pairs"}
+_PLACES = {"Encoder": "ems.use.encoder", "mine": "ems.use.encoder", "score": "ems.use.encoder"}
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,7 @@ from ems.config.experiment import Experiment
 from ems.config.languages import load_languages
 from ems.config.plugins import module
 from ems.corpora.evalsets.sets import default_folder, read_bitext
-from ems.export.code import code_of
+from ems.export.folder import code_of
 from ems.use.encoder import Encoder
 
 TASKS = {

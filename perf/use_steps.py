@@ -14,12 +14,11 @@ import numpy as np
 from eval_steps import planted
 
 from ems.bench.margin import pairs_of
-from ems.export.code import code_of
+from ems.export.folder import code_of
 from ems.text.pieces import Advance, Piece
 from ems.use import mining
-from ems.use.encoder import Encoder
+from ems.use.encoder import Encoder, score
 from ems.use.mining import Search, Vectors
-from ems.use.pairs import score
 from ems.use.stream import LINES
 
 PRECISIONS = ("float32", "bfloat16", "int8")

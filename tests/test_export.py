@@ -18,7 +18,6 @@ from safetensors import SafetensorError
 
 from ems.commands.cli import main
 from ems.corpora.demo.free import read_free
-from ems.export import folder as of_folder
 from ems.export import onnx, tokenizer, verify
 from ems.export.tokenizer import make_tokenizer
 from ems.model import devices
@@ -79,7 +78,7 @@ def run(model, out, *flags, expect=0, here=False):
     words = ["export", "--model", str(model), "--out", str(out), *map(str, flags)]
     with pytest.MonkeyPatch.context() as patch:
         if here:
-            patch.setattr(of_folder, "_in_another_process", figures_here)
+            patch.setattr(verify, "_in_another_process", figures_here)
         assert main(words) == expect
 
 

@@ -18,7 +18,8 @@ from ems import Encoder
 from ems.base.errors import EmsError
 from ems.commands.cli import main
 from ems.corpora.demo.free import read_free
-from ems.export import code, onnx_table
+from ems.export import folder as of_folder
+from ems.export import onnx
 from ems.model.encode import SentenceEncoder
 
 TEXT = [text for sentence in read_free() for text in sentence.values()]
@@ -104,10 +105,10 @@ def own_imports(text):
 
 def test_the_code_is_ours_and_imports_nothing_of_ems(exported):
     written = {path.name: path.read_text() for path in exported.glob("*.py")}
-    assert sorted(written) == code.code_of(exported)
+    assert sorted(written) == of_folder.code_of(exported)
     assert sorted(written) == ["ngram_embedding.py", "table.py"]
     packages = set()
-    for name in code.FILES:
+    for name in of_folder.CODE:
         source = (ROOT / "ems" / name).read_text()
         text = written[name.rpartition("/")[2]]
         away, beside = own_imports(text)
@@ -239,7 +240,8 @@ def test_code_that_computes_something_else_is_not_exported(model, tmp_path, monk
     other = tmp_path / "table.py"
     source = (ROOT / "ems/model/table.py").read_text()
     other.write_text(source.replace("WEIGHT * self", "(WEIGHT + 1) * self"))
-    monkeypatch.setattr(code, "FILES", [other if "table" in name else name for name in code.FILES])
+    own = [other if "table" in name else name for name in of_folder.CODE]
+    monkeypatch.setattr(of_folder, "CODE", own)
     out = tmp_path / "out"
     assert main(["export", "--model", str(model), "--out", str(out)]) == 1
     assert "the float32 vectors are not ours" in capfd.readouterr().err
@@ -247,7 +249,7 @@ def test_code_that_computes_something_else_is_not_exported(model, tmp_path, monk
 
 
 def test_a_graph_that_hashes_otherwise_is_not_exported(model, tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(onnx_table, "MIX", onnx_table.MIX + 2)
+    monkeypatch.setattr(onnx, "MIX", onnx.MIX + 2)
     out = tmp_path / "out"
     assert main(["export", "--model", str(model), "--out", str(out), "--onnx"]) == 1
     assert "the onnx vectors are not ours" in capfd.readouterr().err

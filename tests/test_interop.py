@@ -15,8 +15,7 @@ from recipes_made import COMMAND, INTEROP, commands, program, section, write_fil
 
 from ems.commands.cli import main
 from ems.corpora.demo.free import read_free
-from ems.use.encoder import Encoder
-from ems.use.pairs import score
+from ems.use.encoder import Encoder, score
 
 FREE = read_free()
 ROWS = [(sentence["de"], sentence["en"]) for sentence in FREE[:120]]

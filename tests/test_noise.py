@@ -20,8 +20,7 @@ from ems.text.commands import check_commands
 from ems.text.evalkeys import write_keys
 from ems.text.filters import Filters, Report, clean_pairs
 from ems.text.language import MACROLANGUAGES, Identifier, unknown
-from ems.use.encoder import Encoder
-from ems.use.pairs import score
+from ems.use.encoder import Encoder, score
 
 GERMAN = ["Die Kinder spielen nach der Schule im Garten.", "Wir haben gestern kein Brot gekauft."]
 ENGLISH = ["The children play in the garden after school.", "We did not buy any bread yesterday."]

@@ -16,8 +16,7 @@ from cli_made import Cli
 from models_made import write_model
 
 from ems.commands.cli import main
-from ems.use.encoder import Encoder
-from ems.use.pairs import mine, score
+from ems.use.encoder import Encoder, mine, score
 
 LINES = [f"{first} {second}" for first in ("ka", "lo", "mi") for second in ("ne", "ru", "so")]
 ROW = b"ka ne\tka ne"  # scores 1 with any model

@@ -25,8 +25,7 @@ from ems.benchmarks.bucc2018.data import read_part
 from ems.benchmarks.families.mining import best_threshold
 from ems.model.encode import SentenceEncoder
 from ems.use import mining, stream
-from ems.use.encoder import Encoder
-from ems.use.pairs import mine, score
+from ems.use.encoder import Encoder, mine, score
 
 DRAW = random.Random(7)
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]

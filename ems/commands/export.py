@@ -21,25 +21,26 @@ def export(
     experiment: Annotated[str | None, LOSS, *common.OtherExperiment.__metadata__[1:]] = None,
 ) -> None:
     """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
-    from ems.export import card, folder, sample, segmenters
+    from ems.export import card, folder, tokenizer
+    from ems.export.verify import Figures, as_rows, read_sample, sample
     from ems.model.folder import read_model
 
     description = read_model(model)
-    tool = segmenters.chosen(description["segmenters"])
-    lost, loss = segmenters.lost(model, description["segmenters"], tool), None
-    if lost and (not without_segmenters or segmenters.CHARACTERS in lost):
-        raise segmenters.refusal(model, lost)
+    tool = tokenizer.chosen(description["segmenters"])
+    lost, loss = tokenizer.lost(model, description["segmenters"], tool), None
+    if lost and (not without_segmenters or tokenizer.CHARACTERS in lost):
+        raise tokenizer.refusal(model, lost)
     if lost:
         whole = common.experiment_of(experiment or description.get("experiment"))
         data = Path(common.site_settings().data)
-        loss = segmenters.measured(model, description, tool, whole, data)
+        loss = tokenizer.measured(model, description, tool, whole, data)
     exported = folder.Exported(model, tool, folder.Options(onnx, int8, dimensions))
-    lines = sample.read_sample(verify) if verify else sample.sample(exported.ours.vocabulary)
+    lines = read_sample(verify) if verify else sample(exported.ours.vocabulary)
     kept = card.Kept.beside(model)
 
-    def made_card(figures: folder.Figures) -> str:
+    def made_card(figures: Figures) -> str:
         return card.card(exported, figures, kept, loss)
 
     figures = folder.export(exported, lines, made_card, out)
-    for name, value in folder.as_rows(figures):
+    for name, value in as_rows(figures):
         print(f"{name}={value}")

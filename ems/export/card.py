@@ -1,19 +1,18 @@
 """The card of an exported model: README.md with the front matter of the Hugging Face hub.
 
-It says what the run has kept: languages, corpora with their counts and licences, evaluation
-sentences removed, scores with intervals beside those that the papers print, the cost of training,
-how to load the folder, and its limits.
+Its text is the template card.md.jinja. What it says comes from files that the run has kept: corpora
+with their counts and licences, evaluation sentences removed, scores with intervals beside those
+that the papers print, and the cost of training.
 """
 
 import math
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import yaml
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
@@ -23,22 +22,33 @@ from ems.config.experiment import MULTIWAY
 from ems.config.languages import UNSEEN
 from ems.config.plugins import benchmark, has, module
 from ems.corpora.catalogue import licence_of, versions_of
-from ems.export.code import FILES
-from ems.export.folder import Exported
-from ems.export.segmenters import Loss
-from ems.tables.corpora import EVALUATION, PART, TRAIN, read_report
+from ems.export.folder import CODE, Exported, Figures
+from ems.export.tokenizer import Loss
+from ems.tables.corpora import EVALUATION, PART, TRAIN, Report, read_report
 from ems.tables.engine import Declaration, write_systems
 
 COSTS = record({"seconds": AMOUNT, "cpu_seconds": AMOUNT, "max_rss_mb": AMOUNT})
 NORMAL = 1.96  # standard deviations of a 95 % interval
 UNKNOWN = "the user's own"
-CODE = f"""\
-sentence-transformers has no module for n-grams. With `trust_remote_code=True` it runs \
-{", ".join(f"`{Path(name).name}`" for name in FILES)} of this folder. They look up the letters of \
-each piece, hash neighbouring ones, and average rows of two tables. They read `tokenizer.json` and \
-`model.safetensors`, write nothing unless the model is saved, and need torch, tokenizers and \
-sentence-transformers 6 or later. onnxruntime and ems do not run them.
-"""
+
+
+class ScoreRow(NamedTuple):
+    """A mean score, and half of its 95 % interval."""
+
+    label: str
+    metric: str
+    value: float
+    spread: float | None
+    version: str
+
+
+class CorpusRow(NamedTuple):
+    """The pairs of a corpus before and after cleaning."""
+
+    name: str
+    read: int
+    kept: int
+    licence: str
 
 
 @dataclass(frozen=True)
@@ -61,176 +71,78 @@ class Kept:
         )
 
 
-def card(exported: Exported, figures: dict[str, Any], kept: Kept, loss: Loss | None) -> str:
+def card(exported: Exported, figures: Figures, kept: Kept, loss: Loss | None) -> str:
     """Return README.md. Raises `Damaged` for a malformed file of the run."""
-    parts = [
-        _front_matter(exported),
-        _opening(exported),
-        _loading(exported),
-        _limits(exported, loss),
-        _checked(figures),
-        _scores(kept.scores),
-        _training(exported, kept),
-    ]
-    return "\n".join(part for part in parts if part)
+    from jinja2 import Environment, StrictUndefined
 
-
-def _languages(exported: Exported) -> list[str]:
-    codes = exported.description.get("languages") or list(exported.description["segmenters"])
-    return [code for code in codes if code != UNSEEN]
-
-
-def _name(exported: Exported) -> str:
-    parts = (exported.description.get("experiment", ""), exported.description.get("name", ""))
-    return "-".join(part for part in parts if part) or exported.model.resolve().name
-
-
-def _front_matter(exported: Exported) -> str:
-    matter = {
-        "library_name": "sentence-transformers",
-        "pipeline_tag": "sentence-similarity",
-        "language": _languages(exported),
-        "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", "ems"],
-    }
-    text = yaml.safe_dump(matter, sort_keys=False, allow_unicode=True)
-    return f"---\n{text}---\n"
-
-
-def _opening(exported: Exported) -> str:
-    settings, languages = exported.ours.encoder.settings, _languages(exported)
+    form = Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    template = files("ems.export").joinpath("card.md.jinja").read_text(encoding="utf-8")
+    about, settings = exported.description, exported.ours.encoder.settings
+    languages = about.get("languages") or list(about["segmenters"])
+    languages = [code for code in languages if code != UNSEEN]
     pieces = exported.ours.vocabulary.get_piece_size()
-    body = f"Transformer layers: {settings.layers}, of width {settings.width}"
-    if exported.static or exported.ngrams:
-        megabytes = 4e-6 * (pieces + exported.ngrams) * exported.dimensions
-        ngrams = f" and {exported.ngrams:,} of hashed n-grams of romanised letters"
-        body = (
-            f"a table of one vector per piece{ngrams if exported.ngrams else ''}, without a matrix "
-            f"product: {megabytes:,.1f} MB"
-        )
-    return (
-        f"# {_name(exported)}\n\n"
-        f"A sentence encoder for {len(languages)} languages, trained by EMS from parallel text. "
-        "Sentences that mean the same are near to each other, in whatever language.\n\n"
-        f"- {body}, {pieces:,} pieces, at most {settings.max_tokens} tokens\n"
-        f"- {exported.dimensions} numbers per sentence, of length 1: compare by cosine\n"
-        f"- languages: {', '.join(languages)}\n"
-        f"- identity of the training: `{exported.description.get('identity', 'unknown')}`\n"
+    scores, tables = _scores(kept.scores)
+    report = read_report(kept.report) if kept.report else None
+    corpora, removed = _corpora(report, set(languages)) if report else ([], 0)
+    names = [each for each in (about.get("experiment"), about.get("name")) if each]
+    return form.from_string(template).render(
+        front_matter=_front_matter(languages),
+        name="-".join(names) or exported.model.resolve().name,
+        languages=languages,
+        settings=settings,
+        static=exported.static,
+        ngrams=exported.ngrams,
+        pieces=pieces,
+        dimensions=exported.dimensions,
+        megabytes=4e-6 * (pieces + exported.ngrams) * exported.dimensions,
+        identity=about.get("identity", "unknown"),
+        graph=exported.options.onnx or exported.options.int8,
+        code=[Path(name).name for name in CODE],
+        loss=loss,
+        unseen=UNSEEN,
+        loss_title=benchmark(loss.benchmark).title if loss else "",
+        figures=figures,
+        scores=scores,
+        tables=tables,
+        corpora=corpora,
+        removed=removed,
+        against=", ".join(report.against) or "none" if report else "",
+        costs=read_json(kept.costs, COSTS) if kept.costs else None,
     )
 
 
-def _loading(exported: Exported) -> str:
-    trusted = ", trust_remote_code=True" if exported.ngrams else ""
-    blocks = {
-        "sentence-transformers": (
-            "from sentence_transformers import SentenceTransformer\n\n"
-            f'model = SentenceTransformer("path/of/this/folder"{trusted})\n'
-            'vectors = model.encode(["Hello", "Hallo"])\n'
-            "print(model.similarity(vectors, vectors))"
-        ),
-        "ems": (
-            "from ems import Encoder\n\n"
-            'encoder = Encoder("path/of/this/folder")\n'
-            'vectors = encoder.encode(["Hello", "Hallo"], normalise=True)'
-        ),
-    }
-    if exported.options.onnx or exported.options.int8:
-        place = "0_StaticEmbedding/tokenizer.json" if exported.static else "tokenizer.json"
-        blocks["onnxruntime"] = (
-            "import numpy as np, onnxruntime, tokenizers\n\n"
-            f'ids = tokenizers.Tokenizer.from_file("{place}").encode("Hello").ids\n'
-            'session = onnxruntime.InferenceSession("onnx/model.onnx")\n'
-            'mask = np.ones((1, len(ids)), "int64")\n'
-            'given = {"input_ids": np.array([ids]), "attention_mask": mask}\n'
-            '(vector,) = session.run(["sentence_embedding"], given)'
-        )
-    parts = [f"With {name}:\n\n```python\n{code}\n```\n" for name, code in blocks.items()]
-    return "\n".join(["## Use\n", *parts, *([CODE] if exported.ngrams else [])])
+def _front_matter(languages: list[str]) -> str:
+    """Return the metadata of the hub, in YAML."""
+    from huggingface_hub import ModelCardData
 
-
-def _limits(exported: Exported, loss: Loss | None) -> str:
-    settings = exported.ours.encoder.settings
-    limits = [
-        "A text without any token (empty, or only spaces) is all zeros here; ems gives the vector "
-        "of one unknown piece.",
-        "Half-width kana with a sound mark, and full-width letters or circled digits with a "
-        "combining mark, may get other token ids than in ems.",
-        f"What follows token {settings.max_tokens} of a text is not seen.",
-    ]
-    if settings.activation == "silu" and settings.layers:
-        limits.append(
-            "text-embeddings-inference on CUDA does not compute SiLU in its fused layers, so its "
-            "vectors would be wrong; its CPU and ONNX backends are right. Train with "
-            "`model.activation: gelu` for it."
-        )
-    if settings.pooling == "mean-max":
-        limits.append(
-            "Servers that know a single kind of pooling cannot serve mean and maximum together; "
-            "the ONNX graph has both inside."
-        )
-    if settings.positions == "none" or not settings.attends:
-        limits.append("The order of words is not seen.")
-    text = "".join(f"- {limit}\n" for limit in limits)
-    return f"## Limits\n\n{text}{_lost(loss) if loss else ''}"
-
-
-def _lost(loss: Loss) -> str:
-    """Return what the model loses without the segmenters that it was trained with."""
-    rows = [
-        f"| {code.replace(UNSEEN, 'unseen')} | {with_:.1f} | {without:.1f} "
-        f"| {without - with_:+.1f} |\n"
-        for code, (with_, without) in loss.values.items()
-    ]
-    return (
-        "\nThis model was trained on words of segmenters that are not in this folder. "
-        f"P@1 on {benchmark(loss.benchmark).title}, the mean of both directions, measured at "
-        "export:\n\n"
-        "| language | with its segmenter | this folder | loss |\n| --- | ---: | ---: | ---: |\n"
-        + "".join(rows)
-    )
-
-
-def _checked(figures: dict[str, Any]) -> str:
-    """Return the figures of the check of this folder."""
-    rows = [
-        f"| {name} | {of['least_cosine']:.7f} | {of['mean_cosine']:.7f} | "
-        f"{of['largest_difference']:.1e} |\n"
-        for name, of in figures.items()
-        if isinstance(of, dict)
-    ]
-    return (
-        "## Checked at export\n\n"
-        f"In a process of its own, on {figures['lines']:,} lines: the token ids of "
-        f"{figures['ids_differ']:,} lines differ from those of ems. Cosine with the vectors of "
-        "ems, and the largest difference of a number:\n\n"
-        "| weights | least cosine | mean cosine | largest difference |\n"
-        "| --- | ---: | ---: | ---: |\n" + "".join(rows)
-    )
+    return ModelCardData(
+        language=languages,
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        tags=["sentence-transformers", "sentence-similarity", "feature-extraction", "ems"],
+    ).to_yaml()
 
 
 # --- scores
 
 
-def _scores(paths: Iterable[Path]) -> str:
-    """Return the means with their intervals, and the tables of the benchmarks."""
+def _scores(paths: list[Path]) -> tuple[list[ScoreRow], list[tuple[str, str]]]:
+    """Return the means with half of their intervals, and (title, Markdown) of the tables."""
     rows, tables = [], []
     for path in paths:
         scores = read_score_file(path)
         title = benchmark(scores.benchmark).title
         for group, value in scores.means():
-            spread = half_interval(scores) if not group else None
-            shown = f" ± {spread:.1f}" if spread is not None else ""
             label = f"{title}, {group}" if group else title
-            rows.append(f"| {label} | {scores.metric} | {value:.1f}{shown} | {scores.version} |\n")
+            spread = None if group else half_interval(scores)
+            rows.append(ScoreRow(label, scores.metric, value, spread, scores.version))
         tables += _tables(path, scores.benchmark)
-    if not rows:
-        return ""
-    return (
-        "## Scores\n\n"
-        "Means over languages; ± is half of a 95 % interval over the sentences.\n\n"
-        "| benchmark | measure | score | data |\n| --- | --- | ---: | --- |\n"
-        + "".join(rows)
-        + "".join(f"\n{table}" for table in tables)
-    )
+    return rows, tables
 
 
 def half_interval(scores: ScoreFile) -> float | None:
@@ -253,8 +165,8 @@ def half_interval(scores: ScoreFile) -> float | None:
     return 100 * NORMAL * math.sqrt(variance)
 
 
-def _tables(path: Path, name: str) -> list[str]:
-    """Return the Markdown of a benchmark's tables, with all rows that papers print for them."""
+def _tables(path: Path, name: str) -> list[tuple[str, str]]:
+    """Return the title and Markdown of a benchmark's tables, with all rows that papers print."""
     made = []
     declared = module(name, "table").TABLES if has(name, "table") else {}
     for table in declared.values():
@@ -268,46 +180,24 @@ def _tables(path: Path, name: str) -> list[str]:
             except EmsError:  # a table of scores that this system does not have
                 continue
             text = out.with_suffix(".md").read_text(encoding="utf-8")
-        made.append(f"### {benchmark(name).title}\n\n{text}")
+        made.append((benchmark(name).title, text))
     return made
 
 
 # --- training
 
 
-def _training(exported: Exported, kept: Kept) -> str:
-    parts = ["## Training\n"]
-    if kept.report:
-        parts.append(_corpora(exported, kept.report))
-    if kept.costs:
-        costs = read_json(kept.costs, COSTS)
-        parts.append(
-            f"Cost of the training: {costs['seconds'] / 60:,.1f} minutes, "
-            f"{costs['cpu_seconds'] / 60:,.1f} minutes of CPU, {costs['max_rss_mb']:,.0f} MB.\n"
-        )
-    return "\n".join(parts) if len(parts) > 1 else ""
-
-
-def _corpora(exported: Exported, path: Path) -> str:
-    """Return the corpora with their counts and licences, and what decontamination removed."""
-    report, known = read_report(path), set(_languages(exported))
+def _corpora(report: Report, languages: set[str]) -> tuple[list[CorpusRow], int]:
+    """Return the corpora with their counts and licences, and the pairs removed as evaluation."""
     rows, removed = [], 0
     for corpus, role, entries in report.by_corpus():
-        own = [entry for entry in entries if set(entry.sides) <= known]
+        own = [entry for entry in entries if set(entry.sides) <= languages]
         if role != TRAIN or not own:
             continue
         read, left = sum(entry.read for entry in own), sum(entry.kept for entry in own)
         removed += sum(entry.removed.get(EVALUATION, 0) for entry in own)
-        rows.append(f"| {corpus} | {read:,} | {left:,} | {_licence(corpus)} |\n")
-    if not rows:
-        return ""
-    against = ", ".join(report.against) or "none"
-    return (
-        "| corpus | sentence pairs | trained on | licence |\n| --- | ---: | ---: | --- |\n"
-        + "".join(rows)
-        + f"\n{removed:,} pairs were removed because they hold a sentence of an evaluation set "
-        f"({against}).\n"
-    )
+        rows.append(CorpusRow(corpus, read, left, _licence(corpus)))
+    return rows, removed
 
 
 def _licence(corpus: str) -> str:

@@ -9,20 +9,15 @@
 A folder is written whole or not at all, and only if its token ids and vectors are ours.
 """
 
-import io
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from ems.base.errors import EmsError
 from ems.base.files import (
@@ -35,24 +30,23 @@ from ems.base.files import (
     write_json,
     write_text,
 )
-from ems.bench.retrieval import normalised
+from ems.base.provenance import source_root
 from ems.config.languages import UNSEEN
+from ems.config.model import EncoderSettings
 from ems.export import check_installed, is_export
-from ems.export.bert import bert_config, bert_weights, is_table, table, table_weights
-from ems.export.code import MODULE, write_code
-from ems.export.onnx import write_int8, write_onnx
-from ems.export.onnx_table import write_table
+from ems.export.onnx import write_int8, write_onnx, write_table
 from ems.export.tokenizer import make_tokenizer, tokenizer_config
+from ems.export.verify import Figures, expected_of, verified
 from ems.model.devices import save_tensors
-from ems.model.encode import SentenceEncoder
+from ems.model.encode import IN_LAYER, KINDS, PROJECTIONS, SentenceEncoder
+from ems.model.encoder import Encoder
 from ems.model.folder import STATIC, read_model
-from ems.text.subwords import UNK
 
 CARD = "README.md"
 MODULES = "sentence_transformers.models"  # the name that all its versions know
-LEAST = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}  # cosines
-Figures = dict[str, Any]  # of ems.export.verify
-TAIL = 800  # characters of what the other process said
+NGRAM_MODULE = "ngram_embedding.NgramEmbedding"  # in modules.json
+CODE = ("export/ngram_embedding.py", "model/table.py")
+OWN_IMPORT = re.compile(r"^from ems\.\w+\.(\w+) import", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -130,7 +124,8 @@ def export(
     with atomic_path(out, ours=is_export) as folder:
         folder.mkdir()
         write_model(exported, folder)
-        figures = verified(exported, folder, lines)
+        expected = expected_of(exported.ours, exported.dimensions, lines)
+        figures = verified(folder, expected)
         write_text(folder / CARD, card(figures))
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         sums = [f"{sha256_file(path)}  {path.relative_to(folder)}\n" for path in files]
@@ -205,7 +200,7 @@ def _modules(exported: Exported, folder: Path) -> list[dict[str, Any]]:
     if exported.static:
         steps.append((f"{MODULES}.StaticEmbedding", "0_StaticEmbedding"))
     elif exported.ngrams:
-        steps.append((MODULE, ""))
+        steps.append((NGRAM_MODULE, ""))
     else:
         steps += [(f"{MODULES}.Transformer", ""), (f"{MODULES}.Pooling", "1_Pooling")]
         write_json(folder / "1_Pooling/config.json", _pooling(settings))
@@ -249,69 +244,101 @@ def _write_tensors(tensors: dict[str, torch.Tensor], out: Path) -> None:
         save_tensors(tensors, temporary, {"format": "pt"})
 
 
-# --- is it ours?
+# --- weights and code
 
 
-def verified(exported: Exported, folder: Path, lines: Sequence[str]) -> Figures:
-    """Return the figures of a folder. Raises `EmsError` unless its ids and vectors are ours."""
-    found = _in_another_process(folder, _expected(exported, lines))
-    if found["ids_differ"]:
-        shown = ", ".join(repr(line[:80]) for line in found["wrong"])
-        raise EmsError(
-            f"the tokenizer.json differs from ours in {found['ids_differ']:,} of "
-            f"{found['lines']:,} lines, like {shown}; nothing was written. Leave such lines out of "
-            "--verify if you can do without them, or report them"
-        )
-    for name, least in LEAST.items():
-        cosine = found.get(name, {}).get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
-        if "shape" in found.get(name, {}) or not cosine >= least:
-            raise EmsError(
-                f"the {name} vectors are not ours: cosine {cosine:.6f}, expected {least} or more "
-                f"({found[name]}); nothing was written. Report it with the model"
-            )
-    return found
+def is_table(settings: EncoderSettings) -> bool:
+    """Return whether a sentence embedding is the mean of one vector for each of its pieces."""
+    if not settings.attends:
+        return settings.ngrams == 0
+    at_once = settings.layers == 0 and settings.positions == "none"
+    return at_once and settings.pooling == "mean" and not settings.table
 
 
-def as_rows(figures: Figures) -> Iterator[tuple[str, str]]:
-    """Yield the figures as names and values: lines, ids_differ, float32.least_cosine, ..."""
-    for name, value in figures.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{key}", f"{number:.8f}") for key, number in value.items())
-        elif isinstance(value, int):
-            yield name, str(value)
+@torch.no_grad()
+def table(encoder: Encoder) -> Tensor:
+    """Return the vector of each piece, float32[pieces, d], of an encoder that `is_table`."""
+    if encoder.table is not None:
+        return encoder.table.pieces.weight.cpu().clone()
+    return encoder.input_norm(encoder.tokens.weight).cpu().clone()
 
 
-def _expected(exported: Exported, lines: Sequence[str]) -> bytes:
-    """Return the ids and the vectors of ours; lines without any token are left out."""
-    ours, limit = exported.ours, exported.ours.encoder.settings.max_tokens
-    tokens = ours.tokenise(list(lines), UNSEEN)
-    pairs = [(line, ids[:limit]) for line, ids in zip(lines, tokens, strict=True)]
-    pairs = [(line, ids) for line, ids in pairs if ids.tolist() != [UNK]]
-    if not pairs:
-        raise EmsError("--verify: expected lines of text, found none; name another file")
-    kept = [line for line, _ in pairs]
-    vectors = ours.encode(kept, UNSEEN, "expected")[:, : exported.dimensions]
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        lines=np.array(kept),
-        ids=np.concatenate([ids for _, ids in pairs]),
-        counts=np.array([len(ids) for _, ids in pairs]),
-        vectors=normalised(vectors, "the expected vectors"),
-    )
-    return buffer.getvalue()
+def table_weights(encoder: Encoder, dimensions: int) -> dict[str, Tensor]:
+    """Return the weights of an encoder without layers by our names, with the first `dimensions` of
+    each vector, on the CPU.
+    """
+    state = {name: value.cpu() for name, value in encoder.state_dict().items()}
+    return {
+        name: value[:, :dimensions].contiguous() if value.is_floating_point() else value
+        for name, value in state.items()
+    }
 
 
-def _in_another_process(folder: Path, expected: bytes) -> Figures:
-    """Return what `ems.export.verify` says. Raises `EmsError` with the end of its error."""
-    command = [sys.executable, "-m", "ems.export.verify", str(folder.resolve())]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    with tempfile.TemporaryDirectory(prefix="ems-verify-") as copies:
-        environment["HF_MODULES_CACHE"] = copies  # transformers copies code before it runs it
-        done = subprocess.run(command, input=expected, capture_output=True, env=environment)
-    if done.returncode:
-        said = " ".join(done.stderr.decode(errors="replace").split())[-TAIL:]
-        raise EmsError(
-            f"the folder cannot be loaded, so nothing was written: {said}. Report it with the model"
-        )
-    return json.loads(done.stdout.decode().splitlines()[-1])
+def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
+    """Return the weights by the names of transformers' BertModel, on the CPU.
+
+    It is one: token and position embeddings, layer norm, post-LN layers. BERT has a segment
+    embedding and a pooler besides; both are zero, and so are positions where ours has none.
+    """
+    state = {name: value.detach().cpu() for name, value in encoder.state_dict().items()}
+    width, places = encoder.settings.width, encoder.settings.max_tokens
+    zeros = torch.zeros(places, width)
+    weights = {
+        "embeddings.word_embeddings.weight": state["tokens.weight"],
+        "embeddings.position_embeddings.weight": state.get("positions.weight", zeros),
+        "embeddings.token_type_embeddings.weight": torch.zeros(1, width),
+        **_both(state, "input_norm", "embeddings.LayerNorm"),
+        "pooler.dense.weight": torch.zeros(width, width),
+        "pooler.dense.bias": torch.zeros(width),
+    }
+    for number in range(encoder.settings.layers):
+        ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
+        for kind in KINDS:
+            parts = state[f"{ours}attention.input.{kind}"].chunk(3)  # each (d, d) or (d,)
+            for name, part in zip(PROJECTIONS, parts, strict=True):
+                weights[f"{theirs}attention.self.{name}.{kind}"] = part
+        for one, other in IN_LAYER.items():
+            weights |= _both(state, ours + one, theirs + other)
+    return {name: value.contiguous() for name, value in weights.items()}
+
+
+def _both(state: dict[str, Tensor], ours: str, theirs: str) -> dict[str, Tensor]:
+    return {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in KINDS}
+
+
+def bert_config(settings: EncoderSettings, pieces: int) -> dict[str, Any]:
+    """Return config.json of a BertModel of these sizes with so many pieces."""
+    return {
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        "vocab_size": pieces,
+        "hidden_size": settings.width,
+        "num_hidden_layers": settings.layers,
+        "num_attention_heads": settings.heads,
+        "intermediate_size": settings.feed_forward,
+        "hidden_act": settings.activation,
+        "hidden_dropout_prob": settings.dropout,
+        "attention_probs_dropout_prob": settings.attention_dropout,
+        "max_position_embeddings": settings.max_tokens,
+        "type_vocab_size": 1,
+        "layer_norm_eps": settings.norm_eps,
+        "pad_token_id": 0,
+        "torch_dtype": "float32",
+    }
+
+
+def write_code(folder: Path) -> None:
+    """Write the code of a model with n-grams, which sentence-transformers has no module for.
+
+    Each file of CODE is copied, and what it imports from another of them is imported from beside
+    it. The code that is tested here is thus the code that runs there.
+    """
+    for name in CODE:
+        source = source_root() / name
+        text = OWN_IMPORT.sub(r"from .\1 import", source.read_text(encoding="utf-8"))
+        write_text(folder / source.name, text)
+
+
+def code_of(folder: Path) -> list[str]:
+    """Return the names of the files of a folder that `trust_remote_code=True` may run."""
+    return sorted(path.name for path in folder.glob("*.py"))

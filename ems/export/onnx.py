@@ -1,21 +1,104 @@
-"""The encoder as an ONNX graph of our own: token ids and a mask in, sentence embeddings out.
+"""An encoder as an ONNX graph of our own: token ids and a mask in, sentence embeddings out.
 
 The batch and the length are dynamic. Pooling, the first `dimensions` and the division by the length
 of the vector are inside, so `sentence_embedding` is what `SentenceTransformer.encode` returns;
 `token_embeddings` are the states before pooling. A text without tokens gives zeros.
+
+A model without layers is a table, with or without n-grams (ems.model.table). The letters of a text
+are put side by side, so that all of its n-grams are at even places. Sums run over padded rows of
+zeros: ScatterND and ScatterElements could add at any place, but with several threads the former
+loses sums (onnxruntime 1.32), and the latter is 30 times slower. Products of int64 wrap in
+onnxruntime as in PyTorch.
 """
 
 import logging
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from ems.base.files import atomic_path
 from ems.config.model import EncoderSettings
-from ems.export.graph import EMBEDDING, Graph
+from ems.model.table import BASE, GAP, MIX, MOST, SHIFT, WEIGHT
 
+OPSET, IR = 17, 8  # LayerNormalization came with 17; onnxruntime 1.14 and later read both
+INPUTS = ("input_ids", "attention_mask")  # int64[batch, length] each
+EMBEDDING = "sentence_embedding"
+LEAST = 1e-12  # of a length, as torch.nn.functional.normalize has it
 STATES = "token_embeddings"
 FAR = -1e30  # added to the score of a padded token: its share is 0
+PIECES, NGRAMS = "table.pieces.weight", "table.ngrams.table.weight"
+LETTERS = "table.ngrams.letters"
+
+
+class Graph:
+    """Nodes and weights; each method returns the name of a result, unless it says otherwise."""
+
+    def __init__(self) -> None:
+        import onnx
+
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def add(self, kind: str, *inputs: str, count: int = 0, **attributes: Any) -> Any:
+        """Add a node; return the name of its result, or a list of names if it has a `count`."""
+        at = len(self.nodes)
+        results = [f"{kind}_{at}_{number}" for number in range(count or 1)]
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, results, **attributes))
+        return results if count else results[0]
+
+    def cast(self, value: str, kind: str) -> str:
+        """Return a result as numbers of another kind: FLOAT, BOOL, INT64, UINT64."""
+        return self.add("Cast", value, to=getattr(self.onnx.TensorProto, kind))
+
+    def slice(self, value: str, start: int, end: int, axis: int = 1) -> str:
+        """Return a part of a result along an axis."""
+        return self.add("Slice", value, *map(self.integers, (start, end, axis)))
+
+    def name(self, result: str, name: str) -> None:
+        """Make a result an output of the graph."""
+        self.nodes.append(self.onnx.helper.make_node("Identity", [result], [name]))
+
+    def number(self, value: float) -> str:
+        """Add a constant."""
+        return self.constant(f"number_{value!r}", np.array(value, np.float32))
+
+    def integers(self, value: int | list[int]) -> str:
+        """Add a constant of whole numbers; of one number, a list of it."""
+        return self.constant(f"integers_{value!r}", np.atleast_1d(np.array(value, np.int64)))
+
+    def constant(self, name: str, value: np.ndarray) -> str:
+        """Add a constant, once for each name."""
+        if all(weight.name != name for weight in self.weights):
+            array = np.ascontiguousarray(value)
+            self.weights.append(self.onnx.numpy_helper.from_array(array.reshape(value.shape), name))
+        return name
+
+    def unit(self, vectors: str) -> str:
+        """Return vectors (n, d) of length 1; zeros stay."""
+        length = self.add("ReduceL2", vectors, axes=[1], keepdims=1)
+        return self.add("Div", vectors, self.add("Max", length, self.number(LEAST)))
+
+    def write(self, out: Path, outputs: dict[str, list[Any]]) -> None:
+        """Write the model with these outputs, a name and a shape each; raise an error of onnx's
+        checker for a graph that is not one.
+        """
+        helper, types = self.onnx.helper, self.onnx.TensorProto
+        info = helper.make_tensor_value_info
+        given = [info(name, types.INT64, ["batch", "length"]) for name in INPUTS]
+        made = [info(name, types.FLOAT, shape) for name, shape in outputs.items()]
+        graph = helper.make_graph(self.nodes, "ems", given, made, self.weights)
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR)
+        model.producer_name = "ems"
+        self.onnx.checker.check_model(model)
+        with atomic_path(out) as temporary:
+            temporary.write_bytes(model.SerializeToString())
+
+
+# --- layers
 
 
 def write_onnx(
@@ -127,3 +210,94 @@ class _Encoder(Graph):
     def weight(self, name: str) -> str:
         """Return the name of a weight of the encoder."""
         return self.constant(name, self.state[name])
+
+
+# --- tables
+
+
+def write_table(state: dict[str, Tensor], out: Path) -> None:
+    """Write the graph of the `state_dict` of an encoder that is a table; no token has a state."""
+    weights = {name: value.detach().cpu().numpy() for name, value in state.items()}
+    graph, none = Graph(), len(weights[PIECES])  # none: the id of no piece
+    real = graph.cast("attention_mask", "BOOL")
+    tokens = graph.add("Where", real, "input_ids", graph.integers(none))  # (n, L)
+    vectors = mean(graph, PIECES, weights, [tokens])
+    if LETTERS in weights:
+        row = letters(graph, tokens, weights[LETTERS])
+        rows = ngrams(graph, row, len(weights[NGRAMS]))
+        spelt = mean(graph, NGRAMS, weights, rows)
+        vectors = graph.add("Add", vectors, graph.add("Mul", spelt, graph.number(WEIGHT)))
+    graph.name(graph.unit(vectors), EMBEDDING)
+    graph.write(out, {EMBEDDING: ["batch", weights[PIECES].shape[1]]})
+
+
+def mean(graph: Graph, name: str, weights: dict[str, np.ndarray], parts: list[str]) -> str:
+    """Return the mean of the rows of a table (n, d), over all `parts` (n, any); zero of none.
+
+    The number of the table's rows stands for no row.
+    """
+    table = _with_zeros(graph, name, weights[name])
+    none = graph.integers(len(weights[name]))
+    sums, counts = [], []
+    for rows in parts:
+        vectors = graph.add("Gather", table, rows)  # (n, any, d)
+        sums.append(graph.add("ReduceSum", vectors, graph.integers(1), keepdims=0))
+        there = graph.cast(graph.add("Less", rows, none), "FLOAT")
+        counts.append(graph.add("ReduceSum", there, graph.integers(1), keepdims=1))
+    count = graph.add("Max", graph.add("Sum", *counts), graph.number(1))  # (n, 1)
+    return graph.add("Div", graph.add("Sum", *sums), count)
+
+
+def letters(graph: Graph, tokens: str, spelling: np.ndarray) -> str:
+    """Return the letters of each text after a gap, int64 (n, most + MOST), with gaps after them."""
+    spelt = graph.add("Gather", _with_zeros(graph, LETTERS, spelling), tokens)
+    count = graph.slice(graph.add("Shape", tokens), 0, 1, axis=0)
+    ones = graph.add("Concat", count, graph.integers(1), axis=0)
+    first = graph.add("Expand", graph.constant("gap", np.array([[GAP]], np.uint8)), ones)
+    spelt = graph.add("Concat", first, graph.add("Flatten", spelt, axis=1), axis=1)  # (n, 1 + 32 L)
+    real = graph.cast(spelt, "BOOL")
+    axis = graph.constant("axis", np.array(1))
+    after = graph.add("CumSum", graph.cast(real, "INT64"), axis)  # its place from 1
+    chosen = graph.add("Reshape", real, graph.integers(-1))
+    place = graph.add("Sub", graph.add("Compress", after, chosen), graph.integers(1))
+    text = graph.slice(graph.add("NonZero", real), 0, 1, axis=0)
+    pair = (graph.add("Reshape", each, graph.integers([-1, 1])) for each in (text, place))
+    places = graph.add("Concat", *pair, axis=1)  # (letters, 2)
+    most = graph.add("Add", graph.add("ReduceMax", after, keepdims=0), graph.integers(MOST))
+    gap = graph.onnx.numpy_helper.from_array(np.array([GAP]))
+    gaps = graph.add("ConstantOfShape", graph.add("Concat", count, most, axis=0), value=gap)
+    values = graph.cast(graph.add("Compress", spelt, chosen), "INT64")
+    return graph.add("ScatterND", gaps, places, values)
+
+
+def ngrams(graph: Graph, row: str, buckets: int) -> list[str]:
+    """Return the row of the table for the n-gram at each place (n, most), for each length."""
+
+    def shifted(value: str, by: int) -> str:
+        return graph.slice(value, by, by - MOST)
+
+    filled = graph.add("Not", graph.add("Equal", row, graph.integers(GAP)))
+    hashed, inside, found = shifted(row, 0), "", []
+    for more in range(1, MOST):
+        hashed = graph.add("Mul", hashed, graph.integers(BASE))
+        hashed = graph.add("Add", hashed, shifted(row, more))
+        bits = graph.cast(graph.add("Mul", hashed, graph.integers(MIX)), "UINT64")
+        for direction, by in (("LEFT", 1), ("RIGHT", 1 + SHIFT)):  # without the sign
+            bits = graph.add("BitShift", bits, _unsigned(graph, by), direction=direction)
+        bucket = graph.add("Mod", graph.cast(bits, "INT64"), graph.integers(buckets))
+        if more == 1:
+            kept = graph.add("Or", shifted(filled, 0), shifted(filled, 1))
+        else:
+            letter = shifted(filled, more - 1)
+            kept = inside = graph.add("And", inside, letter) if inside else letter
+        found.append(graph.add("Where", kept, bucket, graph.integers(buckets)))
+    return found
+
+
+def _with_zeros(graph: Graph, name: str, table: np.ndarray) -> str:
+    """Add a table with a row of zeros after the last."""
+    return graph.constant(name, np.pad(table, ((0, 1), (0, 0))))
+
+
+def _unsigned(graph: Graph, value: int) -> str:
+    return graph.constant(f"unsigned_{value}", np.array([value], np.uint64))

@@ -9,7 +9,12 @@ sentence-transformers and onnxruntime make of the files alone.
 
 import io
 import json
+import os
+import random
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,119 @@ from ems.base.processes import look_rarely
 
 BATCH = 64  # lines at once, of all lengths, so that shorter ones are padded
 GRAPHS = {"onnx": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
+LEAST = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}  # cosines
+TAIL = 800  # characters of what the other process said
+Figures = dict[str, Any]  # counts, and the cosines of each form of the weights
+MADE = 300  # lines of pieces
+WORDS = 12  # pieces of the longest but ten
+ODD = [
+    "e\u0301te\u0301, 3 °C … ½ № ﬁ Å",
+    "  two  spaces\tand\u00a0others\u3000here ",
+    "ΟΔΥΣΣΕΥΣ ΚΑΙ ΣΟΦΟΣ",
+    "İstanbul, STRASSE, ǅ",
+    "<mask> <2en> [CLS]",
+    "a_b-c/d@e.f #g $1,000.00 — «h» „i“ 100%",
+    "🙂👍🏽 ♥ ™",
+    "ＡＢＣ １２３ ｶﾀｶﾅ",
+]
+
+
+# --- in the process of the export
+
+
+def sample(vocabulary: Any, seed: int = 0) -> list[str]:
+    """Return lines of eight languages, odd ones, and lines of pieces of the vocabulary, which are
+    of all of its scripts.
+    """
+    lines = [text for sentence in read_free() for text in sentence.values()]
+    draw = random.Random(seed)
+    normal = [at for at in range(len(vocabulary)) if _is_text(vocabulary, at)]
+    for _ in range(MADE):
+        pieces = draw.choices(normal, k=draw.randint(1, WORDS))
+        text = "".join(map(vocabulary.id_to_piece, pieces)).replace(SPACE, " ").strip()
+        lines.append(text.capitalize())
+    long = [" ".join(lines[at : at + 40]) for at in range(0, 200, 40)]
+    return [*lines, *ODD, *long]
+
+
+def _is_text(vocabulary: Any, at: int) -> bool:
+    return not (vocabulary.is_control(at) or vocabulary.is_unknown(at) or vocabulary.is_byte(at))
+
+
+def read_sample(path: Path) -> list[str]:
+    """Return the lines of the user's file. Raises `EmsError` for one that is not UTF-8 text."""
+    try:
+        return read_lines(path)
+    except Damaged as error:
+        raise EmsError(f"{error.finding}; give UTF-8 text, a sentence a line") from None
+
+
+def verified(folder: Path, expected: bytes) -> Figures:
+    """Return the figures of a folder. Raises `EmsError` unless its ids and vectors are ours."""
+    found = _in_another_process(folder, expected)
+    if found["ids_differ"]:
+        shown = ", ".join(repr(line[:80]) for line in found["wrong"])
+        raise EmsError(
+            f"the tokenizer.json differs from ours in {found['ids_differ']:,} of "
+            f"{found['lines']:,} lines, like {shown}; nothing was written. Leave such lines out of "
+            "--verify if you can do without them, or report them"
+        )
+    for name, least in LEAST.items():
+        cosine = found.get(name, {}).get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
+        if "shape" in found.get(name, {}) or not cosine >= least:
+            raise EmsError(
+                f"the {name} vectors are not ours: cosine {cosine:.6f}, expected {least} or more "
+                f"({found[name]}); nothing was written. Report it with the model"
+            )
+    return found
+
+
+def as_rows(figures: Figures) -> Iterator[tuple[str, str]]:
+    """Yield the figures as names and values: lines, ids_differ, float32.least_cosine, ..."""
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", f"{number:.8f}") for key, number in value.items())
+        elif isinstance(value, int):
+            yield name, str(value)
+
+
+def expected_of(ours: SentenceEncoder, dimensions: int, lines: Sequence[str]) -> bytes:
+    """Return the ids and the vectors of ours; lines without any token are left out."""
+    limit = ours.encoder.settings.max_tokens
+    tokens = ours.tokenise(list(lines), UNSEEN)
+    pairs = [(line, ids[:limit]) for line, ids in zip(lines, tokens, strict=True)]
+    pairs = [(line, ids) for line, ids in pairs if ids.tolist() != [UNK]]
+    if not pairs:
+        raise EmsError("--verify: expected lines of text, found none; name another file")
+    kept = [line for line, _ in pairs]
+    vectors = ours.encode(kept, UNSEEN, "expected")[:, :dimensions]
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        lines=np.array(kept),
+        ids=np.concatenate([ids for _, ids in pairs]),
+        counts=np.array([len(ids) for _, ids in pairs]),
+        vectors=normalised(vectors, "the expected vectors"),
+    )
+    return buffer.getvalue()
+
+
+def _in_another_process(folder: Path, expected: bytes) -> Figures:
+    """Return what `ems.export.verify` says. Raises `EmsError` with the end of its error."""
+    command = [sys.executable, "-m", "ems.export.verify", str(folder.resolve())]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    with tempfile.TemporaryDirectory(prefix="ems-verify-") as copies:
+        environment["HF_MODULES_CACHE"] = copies  # transformers copies code before it runs it
+        done = subprocess.run(command, input=expected, capture_output=True, env=environment)
+    if done.returncode:
+        said = " ".join(done.stderr.decode(errors="replace").split())[-TAIL:]
+        raise EmsError(
+            f"the folder cannot be loaded, so nothing was written: {said}. Report it with the model"
+        )
+    return json.loads(done.stdout.decode().splitlines()[-1])
+
+
+# --- in a process of its own
 
 
 def figures(folder: Path, expected: Any) -> dict[str, Any]:

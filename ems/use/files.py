@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ems.use import stream
-from ems.use.encoder import Encoder
-from ems.use.pairs import cosines
+from ems.use.encoder import Encoder, cosines
 from ems.use.stream import STREAM, Transform
 
 BAD_SCORE = "nan"  # of a bad row
@@ -26,7 +25,7 @@ class Form:
     half: bool = False
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         """The type of a number, little-endian."""
         return np.dtype("<f2" if self.half else "<f4")
 
@@ -61,8 +60,15 @@ class _Vectors:
             sides.append(vectors.astype(self.form.dtype, copy=False))
         return np.stack(sides, 1)
 
-    def __call__(self, items: list[Any], progress: Any) -> bytes:
+    def in_bytes(self, items: list[Any], progress: Any) -> bytes:
+        """Return the rows one after the other."""
         return self.rows(items, progress).tobytes()
+
+    def scores(self, threshold: float | None, items: list[Any], progress: Any) -> bytes:
+        """Return a line with the score of each pair, or the rows that reach a threshold."""
+        rows = self.rows([item and item[:2] for item in items], progress)
+        values = cosines(rows[:, 0], rows[:, 1]).tolist()
+        return written(values, [item and item[2] for item in items], threshold)
 
 
 def encoding(
@@ -74,13 +80,11 @@ def encoding(
     blank: bool = True,
 ) -> Transform:
     """Return how lines (one language), or pairs (two), become vectors."""
-    parse = stream.pair_of if len(languages) > 1 else stream.text_of
-    make = _Vectors(encoder, languages, form, blank)
+    pairs = len(languages) > 1
+    parse, unit = (stream.pair_of, "pairs") if pairs else (stream.text_of, "lines")
+    make = _Vectors(encoder, languages, form, blank).in_bytes
     key = [what, encoder.identity, languages, vars(form), blank]
-    return Transform(what, parse, make, key, skip, "pairs" if len(languages) > 1 else "lines")
-
-
-# --- encode
+    return Transform(what, parse, make, key, skip, unit)
 
 
 def encode(encoder: Encoder, text: Text, out: Path, form: Form, skip: bool) -> None:
@@ -104,38 +108,6 @@ def _npy_head(dtype: np.dtype, width: int, lines: int) -> bytes:
     return head.getvalue()
 
 
-# --- score
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """Makes a line with the score of each pair, or with `threshold` the rows that reach it."""
-
-    vectors: _Vectors
-    threshold: float | None
-
-    def __call__(self, items: list[Any], progress: Any) -> bytes:
-        rows = self.vectors.rows([item and item[:2] for item in items], progress)
-        values = cosines(rows[:, 0], rows[:, 1])
-        raw = [item[2] if item else None for item in items]
-        return written(values.tolist(), raw, self.threshold)
-
-
-def written(values: Sequence[float], raw: list[bytes | None], threshold: float | None) -> bytes:
-    """Return a score a line, or the rows, as they are, whose score is at least the threshold."""
-    if threshold is None:
-        texts = (
-            BAD_SCORE if row is None else f"{v:.6f}" for v, row in zip(values, raw, strict=True)
-        )
-        return "".join(f"{text}\n" for text in texts).encode()
-    pairs = zip(values, raw, strict=True)
-    return b"".join(row for value, row in pairs if row is not None and value >= threshold)
-
-
-def _row_of(line: bytes) -> tuple[str, str, bytes]:
-    return (*stream.pair_of(line), line)
-
-
 def score(
     encoder: Encoder,
     source: Text,
@@ -151,8 +123,22 @@ def score(
     languages = (source.language, target_language)
     vectors = _Vectors(encoder, languages, Form(normalise=True), blank=False)
     key = ["score", encoder.identity, languages, threshold]
-    transform = Transform("score", _row_of, _Scores(vectors, threshold), key, skip, "pairs")
+    make = partial(vectors.scores, threshold)
+    transform = Transform("score", _row_of, make, key, skip, "pairs")
     if out == STREAM:
         stream.to_stdout(transform, source.path)
     else:
         stream.to_file(transform, source.path, out)
+
+
+def _row_of(line: bytes) -> tuple[str, str, bytes]:
+    return (*stream.pair_of(line), line)
+
+
+def written(values: Sequence[float], rows: list[bytes | None], threshold: float | None) -> bytes:
+    """Return a score a line, or the rows, as they are, whose score is at least the threshold."""
+    both = list(zip(values, rows, strict=True))
+    if threshold is None:
+        scores = (BAD_SCORE if row is None else f"{value:.6f}" for value, row in both)
+        return "".join(f"{score}\n" for score in scores).encode()
+    return b"".join(row for value, row in both if row is not None and value >= threshold)

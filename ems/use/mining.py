@@ -1,15 +1,17 @@
 """Mine pairs out of two files, and score pairs by margin, in bounded memory.
 
 Both sides are encoded to files and mapped, so that they may be larger than the memory. The search
-is the benchmarks' (`ems.bench.nearest`): exact, or above a number of lines that the user names that
-of the package faiss. Its parts are kept as they are done, so a killed run goes on and gives the
-same bytes. Lines without text, and bad ones that are skipped, have vectors of zeros and are in no
-pair.
+is the benchmarks' (`ems.bench.nearest`), which is exact; above a number of lines that the user
+names it is that of the package faiss. Its parts are kept as they are done, so a killed run goes on
+and gives the same bytes. Lines without text, and bad ones that are skipped, have vectors of zeros
+and are in no pair.
 """
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,19 @@ import numpy as np
 import torch
 
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path
+from ems.base.files import atomic_path, sha256_file
+from ems.base.progress import Progress
 from ems.base.provenance import source_hash
 from ems.bench.margin import Mined, pairs_of, scores_of
-from ems.bench.nearest import ROWS, Neighbours, keys_of, merged, nearest, parts_of
+from ems.bench.nearest import ROWS, Neighbours, merged, nearest
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.use import stream
-from ems.use.encoder import Encoder
+from ems.use.encoder import Encoder, cosines, kept_pairs
 from ems.use.files import Form, Text, encoding, written
-from ems.use.pairs import above, cosines, with_text
 
 PARTS, LEAST = 32, 4 * ROWS  # of a search: parts at most, rows of one at least
-UNIT = Form(normalise=True)
+CELLS = 32  # of faiss's index that are searched
+TRAINED = 64  # lines for each cell that the cells are learned from
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,17 @@ class Search:
     faiss_above: int = 0
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which pairs are written: from which score on, each line once, with the numbers of lines."""
+
+    threshold: float = -np.inf
+    one_to_one: bool = False
+    numbers: bool = False
+
+
 class Vectors:
-    """The rows float32[N, d] of one side, in the files of pieces; a slice is read when it is asked.
+    """The rows float32[N, d] of one side, in the files of pieces; slicing reads them.
 
     `side` of `sides` that each line has in a file.
     """
@@ -59,17 +71,14 @@ class Vectors:
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         start, end, _ = rows.indices(len(self))
-        parts = [np.empty((0, self.width), np.float32)]
+        parts, size = [np.empty((0, self.width), np.float32)], self.width * self.sides
         for path, first, after in zip(self.files, self.begins, self.begins[1:], strict=False):
             low, high = max(start, first), min(end, after)
             if low < high:
-                parts.append(self._read(path, low - first, high - low))
+                offset = 4 * (low - first) * size
+                read = np.fromfile(path, "<f4", (high - low) * size, offset=offset)
+                parts.append(read.reshape(-1, self.sides, self.width)[:, self.side])
         return np.concatenate(parts)
-
-    def _read(self, path: Path, row: int, count: int) -> np.ndarray:
-        size = self.width * self.sides
-        read = np.fromfile(path, "<f4", count * size, offset=4 * row * size)
-        return read.reshape(count, self.sides, self.width)[:, self.side]
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yield all rows, ROWS at a time."""
@@ -90,8 +99,7 @@ class Side:
     def lines(self, rows: np.ndarray) -> Iterator[str]:
         """Return the text of some lines, with a space for a tab."""
         starts = stream.starts_of(self.text, len(self.vectors[0]))
-        lines = stream.lines_at(self.text, starts, rows)
-        return (line.replace("\t", " ") for line in lines)
+        return (line.replace("\t", " ") for line in stream.lines_at(self.text, starts, rows))
 
 
 @contextmanager
@@ -102,7 +110,7 @@ def encoded(
     the vectors lie for the block.
     """
     languages = (text.language, *others)
-    transform = encoding(encoder, languages, UNIT, skip, what, blank=False)
+    transform = encoding(encoder, languages, Form(normalise=True), skip, what, blank=False)
     width, count = encoder.width(text.language), len(languages)
     with (
         stream.plain(text.path, state / "source") as plain,
@@ -124,77 +132,101 @@ def compared(
     """
     if not (len(first) and len(second)):
         raise EmsError("expected lines on both sides, found none on one of them")
+    k, device = search.neighbours, search.device
     if 0 < search.faiss_above < max(len(first), len(second)):
-        from ems.use.approximate import nearest_by_faiss
-
-        yield nearest_by_faiss(first, second, search.neighbours)
+        yield nearest_by_faiss(first, second, k)
         return
     size = -(-max(LEAST, -(-len(first) // PARTS)) // ROWS) * ROWS
     pieces = [
         Piece(state, at, 0, 0, start, min(size, len(first) - start))
         for at, start in enumerate(range(0, len(first), size))
     ]
-    k, device = search.neighbours, search.device
-    key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest")]
-    work = _Compare(first, second, k, device)
+    key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz"]
+    work = partial(_compare, first, second, k, device)
     with done_pieces("compare", work, pieces, state, key, 1, "lines") as files:
-        yield _joined(files, pieces, (len(first), len(second)), k)
+        forward, backward = [], None
+        for path, piece in zip(files, pieces, strict=True):
+            with np.load(path) as arrays:
+                forward.append(Neighbours(arrays["forward"], arrays["forward_index"]))
+                part = Neighbours(arrays["backward"], arrays["backward_index"] + piece.first)
+            backward = merged(backward, part, k) if backward else part
+        yield _stacked(forward), backward
 
 
-@dataclass(frozen=True)
-class _Compare:
-    """Writes the neighbours of some rows of `first`, and those of `second` among these rows."""
-
-    first: Vectors
-    second: Vectors
-    k: int
-    device: str
-
-    def __call__(self, piece: Piece, out: Path, advance: Advance) -> None:
-        own = self.first[piece.first : piece.first + piece.lines]
-        about = f"compare, from line {piece.first + 1:,}"
-        both = nearest(own, self.second, self.k, self.device, about)
-        keys = [_keys(each).ravel() for each in both]
-        with open(out, "wb") as writer:
-            np.concatenate(keys).tofile(writer)
-        advance(piece.lines)
-
-
-def _keys(found: Neighbours) -> np.ndarray:
-    return keys_of(torch.from_numpy(found.similarity), torch.from_numpy(found.index)).numpy()
-
-
-def _joined(
-    files: list[Path], pieces: list[Piece], sizes: tuple[int, int], k: int
-) -> tuple[Neighbours, Neighbours]:
-    """Return the neighbours of both sides from those of all parts."""
-    forward, backward = [], None
-    for path, piece in zip(files, pieces, strict=True):
-        keys = np.fromfile(path, np.int64)
-        split = piece.lines * min(k, sizes[1])
-        forward.append(_neighbours(keys[:split].reshape(piece.lines, -1)))
-        part = _neighbours(keys[split:].reshape(sizes[1], -1))
-        part = Neighbours(part.similarity, part.index + piece.first)
-        backward = merged(backward, part, k) if backward else part
-    own = [np.concatenate([getattr(p, name) for p in forward]) for name in ("similarity", "index")]
-    return Neighbours(*own), backward
+def _compare(
+    first: Vectors,
+    second: Vectors,
+    k: int,
+    device: str,
+    piece: Piece,
+    out: Path,
+    advance: Advance,
+) -> None:
+    """Write the neighbours of some rows of `first`, and those of `second` among these rows."""
+    own = first[piece.first : piece.first + piece.lines]
+    forward, backward = nearest(own, second, k, device, f"compare, from line {piece.first + 1:,}")
+    with open(out, "wb") as writer:
+        np.savez(
+            writer,
+            forward=forward.similarity,
+            forward_index=forward.index,
+            backward=backward.similarity,
+            backward_index=backward.index,
+        )
+    advance(piece.lines)
 
 
-def _neighbours(keys: np.ndarray) -> Neighbours:
-    similarity, index = parts_of(torch.from_numpy(keys))
-    return Neighbours(similarity.numpy(), index.numpy())
+def _stacked(parts: list[Neighbours]) -> Neighbours:
+    """Return the neighbours of rows that follow each other."""
+    similarity = np.concatenate([part.similarity for part in parts])
+    return Neighbours(similarity, np.concatenate([part.index for part in parts]))
+
+
+def nearest_by_faiss(first: Any, second: Any, k: int) -> tuple[Neighbours, Neighbours]:
+    """Return about the k nearest of each row of first[N, d] in second[M, d], and the reverse.
+
+    Rows have length 1. A row is compared with those in the nearest CELLS of about sqrt(N) cells
+    (IVFFlat), so some neighbours are missed. Raises `EmsError` if faiss is not installed.
+    """
+    if find_spec("faiss") is None:
+        raise EmsError(
+            "faiss is not installed: pip install faiss-cpu, or leave out --faiss-above for an "
+            "exact search"
+        )
+    return _searched(first, second, k), _searched(second, first, k)
+
+
+def _searched(queries: Any, others: Any, k: int) -> Neighbours:
+    """Return the k nearest of `queries` in `others`."""
+    index, k = _index(others), min(k, len(others))
+    progress = Progress("search by faiss", len(queries), "lines")
+    parts = []
+    for start in range(0, len(queries), ROWS):
+        similarity, row = index.search(queries[start : start + ROWS], k)
+        missing = row < 0  # fewer than k in the cells
+        parts.append(Neighbours(np.where(missing, 0, similarity), np.where(missing, 0, row)))
+        progress.add(len(row))
+    progress.close()
+    return _stacked(parts)
+
+
+def _index(vectors: Any) -> Any:
+    import faiss
+
+    cells = max(1, round(len(vectors) ** 0.5))
+    width = vectors[0:1].shape[1]
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)
+    step = max(1, len(vectors) // (TRAINED * cells))
+    starts = range(0, len(vectors), ROWS)
+    sample = [vectors[start : start + ROWS][::step] for start in starts]
+    index.train(np.ascontiguousarray(np.concatenate(sample)))
+    for start in starts:
+        index.add(vectors[start : start + ROWS])
+    index.nprobe = CELLS
+    return index
 
 
 # --- commands
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which pairs are written: from which score on, each line once, with the numbers of lines."""
-
-    threshold: float = -np.inf
-    one_to_one: bool = False
-    numbers: bool = False
 
 
 def mine(
@@ -216,10 +248,10 @@ def mine(
             for name, text in (("source", source), ("target", target))
         ]
         first, second = (side.vectors[0] for side in sides)
-        key = [encoder.identity, stream.contents(*(side.text for side in sides))]
-        with compared(first, second, search, key, state / "compared") as found:
-            pairs = above(pairs_of(*found, search.margin, wanted.one_to_one), wanted.threshold)
-            pairs = with_text(pairs, first.with_text(), second.with_text())
+        key = [encoder.identity, [sha256_file(side.text) for side in sides]]
+        with compared(first, second, search, key, state / "compared") as neighbours:
+            pairs = pairs_of(*neighbours, search.margin, wanted.one_to_one)
+            pairs = kept_pairs(pairs, wanted.threshold, first.with_text(), second.with_text())
             with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
                 writer.writelines(_rows(pairs, sides, wanted.numbers))
     stream.log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
@@ -249,22 +281,19 @@ def score_by_margin(
     The neighbours are those of a sentence among all others of the file. What goes to standard
     output needs room in the folder for temporary files.
     """
-    with stream.scratch(out) as state:
-        texts = encoded(encoder, source, [target_language], state / "pairs", skip, "score")
-        with texts as side:
-            first, second = side.vectors
-            if not len(first):
-                stream.write(out, [])
-                return
-            key = [encoder.identity, stream.contents(side.text)]
-            with compared(first, second, search, key, state / "compared") as found:
-                blocks = zip(first.blocks(), second.blocks(), strict=True)
-                cosine = np.concatenate([cosines(*both) for both in blocks])
-                values = scores_of(cosine, *found, search.margin).tolist()
-                stream.write(out, _scored(side.text, values, threshold))
-
-
-def _scored(text: Path, values: list[float], threshold: float | None) -> Iterator[bytes]:
-    with open(text, "rb") as reader:
-        for line, value in zip(reader, values, strict=True):
-            yield written([value], [line if stream.usable(line) else None], threshold)
+    with (
+        stream.scratch(out) as state,
+        encoded(encoder, source, [target_language], state / "pairs", skip, "score") as side,
+    ):
+        first, second = side.vectors
+        if not len(first):
+            stream.write(out, [])
+            return
+        key = [encoder.identity, [sha256_file(side.text)]]
+        with compared(first, second, search, key, state / "compared") as neighbours:
+            blocks = zip(first.blocks(), second.blocks(), strict=True)
+            cosine = np.concatenate([cosines(*both) for both in blocks])
+            values = scores_of(cosine, *neighbours, search.margin).tolist()
+            with open(side.text, "rb") as reader:
+                rows = zip(values, map(stream.pair_row, reader), strict=True)
+                stream.write(out, (written([value], [row], threshold) for value, row in rows))

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from opusfilter import CLEAN_HIGH, FilterABC
 from opusfilter.util import grouper
 
-from ems.use.encoder import Encoder
-from ems.use.pairs import score
+from ems.use.encoder import Encoder, score
 
 Pair = Sequence[str]
 CHUNK = 8192  # pairs that are encoded together

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +34,6 @@ from ems.base.files import (
     check_readable,
     check_unchanged,
     read_json,
-    sha256_file,
     standard_output,
     state_of,
     write_json,
@@ -79,13 +79,13 @@ def pair_of(line: bytes) -> tuple[str, str]:
     return text_of(columns[0]), text_of(columns[1])
 
 
-def usable(row: bytes) -> bool:
-    """Return whether a row is a pair."""
+def pair_row(line: bytes) -> bytes | None:
+    """Return a row if it is a pair."""
     try:
-        pair_of(row)
+        pair_of(line)
     except BadLine:
-        return False
-    return True
+        return None
+    return line
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class Transform:
                 bad.append({"line": number, "fault": str(fault)})
         return self.make(items, progress), bad
 
-    def piece(self, name: str, piece: Piece, out: Path, advance: Advance) -> None:
+    def write_piece(self, name: str, piece: Piece, out: Path, advance: Advance) -> None:
         """Write the folder of a piece: rows, and its bad lines."""
         with open(piece.source, "rb") as reader:
             reader.seek(piece.start)
             lines = io.BytesIO(reader.read(piece.end - piece.start)).readlines()  # LF only
         counted = _Counted(advance, piece.lines)
         rows, bad = self.block(lines, piece.first, name, counted)
-        counted.finish()
+        counted.add(piece.lines)
         out.mkdir()
         (out / ROWS).write_bytes(rows)
         write_json(out / FAULTS, bad)
@@ -146,10 +146,6 @@ class _Counted:
         self.advance(min(count, self.left))
         self.left -= min(count, self.left)
 
-    def finish(self) -> None:
-        """Count what is left."""
-        self.add(self.left)
-
 
 def to_stdout(transform: Transform, source: Path) -> None:
     """Write what is made of a text to standard output, piece by piece."""
@@ -159,7 +155,7 @@ def to_stdout(transform: Transform, source: Path) -> None:
         for lines in batched(reader, len, LINES, MAX_BYTES):  # as `cut` does
             rows, more = transform.block(lines, first, _name(source), None)
             bad += more
-            emit([rows])
+            write(STREAM, [rows])
             first += len(lines)
             progress.add(len(lines))
     progress.close()
@@ -194,7 +190,6 @@ class Rows:
 
     files: list[Path]
     lines: int
-    bad: list[dict[str, Any]]
 
 
 @contextmanager
@@ -202,22 +197,12 @@ def rows_of(transform: Transform, text: Path, state: Path, source: Path) -> Iter
     """Make the rows of a plain text; they lie in `state` for the block, and longer if it fails."""
     pieces, sha256 = cut(text, LINES, MAX_BYTES)
     key = [transform.key, sha256, transform.skip, LINES, torch.get_num_threads()]
-    work = _Work(transform, _name(source))
+    work = partial(transform.write_piece, _name(source))
     folder, unit = state / "rows", transform.unit
     with done_pieces(transform.what, work, pieces, folder, key, 1, unit) as results:
         check_unchanged(text, pieces[-1].end)
-        bad = [each for path in results for each in read_json(path / FAULTS, BAD)]
-        report(bad, _name(source))
-        yield Rows([path / ROWS for path in results], sum(p.lines for p in pieces), bad)
-
-
-@dataclass(frozen=True)
-class _Work:
-    transform: Transform
-    name: str
-
-    def __call__(self, piece: Piece, out: Path, advance: Advance) -> None:
-        self.transform.piece(self.name, piece, out, advance)
+        report([each for path in results for each in read_json(path / FAULTS, BAD)], _name(source))
+        yield Rows([path / ROWS for path in results], sum(piece.lines for piece in pieces))
 
 
 def report(bad: list[dict[str, Any]], name: str) -> None:
@@ -277,16 +262,11 @@ def scratch(out: Path) -> Iterator[Path]:
 def write(out: Path, parts: Iterable[bytes]) -> None:
     """Write bytes to a file, whole or not at all, or to standard output."""
     if out == STREAM:
-        emit(parts)
+        with standard_output() as stdout:
+            stdout.buffer.writelines(parts)
         return
     with atomic_path(out) as temporary, open(temporary, "wb") as writer:
         writer.writelines(parts)
-
-
-def emit(parts: Iterable[bytes]) -> None:
-    """Write bytes to standard output. Raises `EmsError` for a full disk."""
-    with standard_output() as out:
-        out.buffer.writelines(parts)
 
 
 def starts_of(path: Path, lines: int) -> np.ndarray:
@@ -304,11 +284,6 @@ def lines_at(path: Path, starts: np.ndarray, rows: np.ndarray) -> Iterator[str]:
         for start, end in zip(starts[rows].tolist(), starts[rows + 1].tolist(), strict=True):
             reader.seek(start)
             yield reader.read(end - start).rstrip(b"\r\n").decode("utf-8", "replace")
-
-
-def contents(*texts: Path) -> list[str]:
-    """Return the SHA-256 of texts."""
-    return [sha256_file(text) for text in texts]
 
 
 def _name(source: Path) -> str:
