@@ -20,7 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from ems.base.errors import Damaged, EmsError
+from ems.base.files import read_lines
 from ems.base.processes import look_rarely
+from ems.bench.retrieval import normalised
+from ems.config.languages import UNSEEN
+from ems.corpora.demo.free import read_free
+from ems.model.encode import SentenceEncoder
+from ems.text.segmenters.base import SPACE
+from ems.text.subwords import UNK
 
 BATCH = 64  # lines at once, of all lengths, so that shorter ones are padded
 GRAPHS = {"onnx": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
