@@ -27,14 +27,7 @@ from typing import Any, NamedTuple
 NEUTRAL = {f"ems.base.{name}" for name in ("errors", "progress", "schema")}
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
-DATA = {
-    ".tsv",
-    ".csv",
-    ".yaml",
-    ".txt",
-    ".tex",
-    ".jinja",
-}  # data files that travel with the package
+DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex", ".jinja"}  # of files beside the code
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 # A comment, a string, or a bracket. Strings with the quotes of their f-string inside are of 3.12.
 _TOKEN = re.compile(
