@@ -15,11 +15,11 @@ from train_steps import Job
 from ems.config.load import load_experiment, load_site
 from ems.config.systems import SystemSettings
 from ems.model.objectives.system import System
-from ems.train.batches import Data
+from ems.train.data import Data
 from ems.train.distributed import World
 from ems.train.job import letters_of
 from ems.train.journal import Journal
-from ems.train.scalars import Scalars
+from ems.train.measures import Scalars
 from ems.train.step import Trainer
 
 RECIPE = ("small62", "gpu-ten-minutes")  # experiment and system

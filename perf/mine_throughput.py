@@ -26,7 +26,7 @@ from pairs_made import ROOT
 from ems.base.files import write_json
 from ems.bench.csls import best_pairs
 from ems.config.objectives import MiningSettings
-from ems.train.mine_documents.rounds import Rounds
+from ems.train.mine_documents import Rounds
 
 
 @dataclass(frozen=True)

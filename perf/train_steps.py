@@ -25,8 +25,8 @@ from ems.model.devices import Adam
 from ems.model.objectives.contrastive import in_batch_loss
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import PairStore
-from ems.train.batches import AHEAD, drawn
 from ems.train.memory import keep_freed
+from ems.train.step import AHEAD, drawn
 
 RATE = 1e-4
 WORKERS = 4  # processes that collate batches for a GPU

@@ -7,7 +7,8 @@ PyTorch holds on the GPU. One that fails is left out, and the exit status is 1. 
 same pairs, in batches that a seed has shuffled over all languages, without buckets by length. They
 are interleaved, round after round. A figure is the median of the rounds, a ratio is that of the
 medians. Pairs/s counts whole steps (batch, forward, backward, optimiser) after some steps off the
-clock. TFLOP/s and MFU are those of the trainer's own log (ems.train.speed), for all trainers alike.
+clock. TFLOP/s and MFU are those of the trainer's own log (ems.train.measures), for all trainers
+alike.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from ems.base.files import write_json
 from ems.config.train import TrainSettings
 from ems.model.devices import check_precision, choose_device
 from ems.model.objectives.system import System
-from ems.train.speed import StepFlops, peak_flops
+from ems.train.measures import StepFlops, peak_flops
 
 REPEATS = 3
 PRECISIONS = get_args(TrainSettings.model_fields["precision"].annotation)

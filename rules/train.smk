@@ -61,7 +61,7 @@ rule train:
         processes=w.gpus,
         slurm_extra=WARNED,
     params:
-        **w.stage("train", ["ems.train"], "system"),
+        **w.stage("train", ["ems.train.job"], "system"),
         out=folder_of_output,
         # of another system's weights, and of mined pairs, where a system has them
         folders=options("start", "mined", folders=True),

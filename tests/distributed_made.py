@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from ems.model.objectives.contrastive import Groups
 from ems.train import distributed
+from ems.train.data import Verification
 from ems.train.distributed import GradientSum, World, joined
-from ems.train.verification import Verification
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIRS, WIDTH = 12, 5

@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 
 from ems.commands import cli
+from ems.train import data
 from ems.train import job as training
-from ems.train import verification
 from ems.train.distributed import joined
 
 
@@ -35,7 +35,7 @@ def main(folder: Path, *jobs: str):
         training.joined = lambda device: nullcontext(world)  # the processes stay joined
         for job in jobs:
             (folder / job).mkdir(exist_ok=True)
-            verification.LONG = 0.0 if job == "verified" else 3600.0
+            data.LONG = 0.0 if job == "verified" else 3600.0
             status = cli.main(words(folder, job))
             (folder / job / f"status{world.rank}").write_text(str(status))
             world.wait()

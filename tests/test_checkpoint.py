@@ -13,8 +13,7 @@ from ems.base.errors import EmsError
 from ems.shards.reader import PairStore
 from ems.train import checkpoint
 from ems.train.checkpoint import Keep
-from ems.train.identity import asked_afresh, claim_identity, differences
-from ems.train.job import Places, train
+from ems.train.job import Places, asked_afresh, claim_identity, differences, train
 
 pytestmark = pytest.mark.usefixtures("logged")
 
@@ -227,7 +226,7 @@ def test_other_data_and_another_source_are_refused_too(toy, tmp_path, monkeypatc
     data.training = PairStore(toy.shards("training")[:1], LANGUAGES, MAX_TOKENS)
     with pytest.raises(EmsError, match=r"shards.train 220 pairs, .* -> 160 pairs, "):
         train(experiment, "ems", data, Places(tmp_path / "model", tmp_path / "state"))
-    monkeypatch.setattr("ems.train.identity.source_hash", lambda module: "other")
+    monkeypatch.setattr("ems.train.job.source_hash", lambda module: "other")
     with pytest.raises(EmsError, match=r"of other settings: the source of ems\.train\. Set"):
         toy.train(tmp_path)
 

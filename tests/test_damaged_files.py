@@ -47,7 +47,7 @@ from ems.text.bulk import segment_tsv
 from ems.text.evalkeys import read_eval_keys
 from ems.text.subwords import train_vocabulary, write_sample
 from ems.text.vocabulary_report import write_vocabulary_report
-from ems.train.batches import Data
+from ems.train.data import Data
 from ems.train.job import _checked_vocabulary
 
 OUT = Path("out")

@@ -213,7 +213,7 @@ ENTRIES = {
         *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
-    "train": ["ems.train", "ems.train.mine_documents", "ems.model.fit"],
+    "train": ["ems.train.job", "ems.train.mine_documents", "ems.model.fit"],
     "tables": [
         *("ems.bench", "ems.model.encode", "ems.tables"),
         *(module for name in benchmarks() for module in bench_modules(name, "fused")),

@@ -25,7 +25,7 @@ from ems.config.ngrams import NgramSettings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams import PLACES, FusedEncoder, NgramEncoder, count_idf
 from ems.model.encode import SentenceEncoder
-from ems.model.fit import POWERS_TRIED, WEIGHTS_TRIED, Sources, fit, grid
+from ems.model.fit import POWERS_TRIED, WEIGHTS_TRIED, FitInputs, fit, grid
 from ems.use.encoder import Encoder
 
 SYSTEMS = {
@@ -70,7 +70,7 @@ class Here:
     def fit(self, name, out=None, **sources):
         given = {"text": [self.text], "pairs": self.pairs, "model": self.models / "ems"}
         return fit(
-            self.settings.load(), name, Sources(**given | sources), out or self.models / name
+            self.settings.load(), name, FitInputs(**given | sources), out or self.models / name
         )
 
 

@@ -14,7 +14,7 @@ from ems.bench.evaluate import evaluate
 from ems.config.yaml12 import load_yaml
 from ems.model.encode import SentenceEncoder
 from ems.shards.reader import PairStore
-from ems.train.batches import Data
+from ems.train.data import Data
 from ems.train.job import Places, train
 
 FULL, TWIN, CODE = "lightweight", "lightweight-small", "lightweight-released"

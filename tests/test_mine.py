@@ -23,9 +23,8 @@ from ems.model.encoder import embed_tokens
 from ems.shards import inspect
 from ems.shards.documents import DocumentStore, MinedPairs, MinedStore
 from ems.shards.index import read_index, shards_of
-from ems.train.mine_documents import job
-from ems.train.mine_documents.known import share_right
-from ems.train.mine_documents.rounds import Rounds
+from ems.train import mine_documents as mining
+from ems.train.mine_documents import Rounds, share_right
 from ems.train.trained import validated
 
 SEED, LIMIT, K = 3, 30, 2
@@ -123,7 +122,7 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
         encoded.extend(tokens)
         return embed_tokens(encoder, tokens)
 
-    monkeypatch.setattr(job, "embed_tokens", embed)
+    monkeypatch.setattr(mining, "embed_tokens", embed)
     mined(toy, tmp_path)
     rounds = Rounds(MiningSettings(**MINING), tuple(documents.sizes.tolist()), SEED)
     drawn, hidden = sum(map(len, rounds.all_drawn())), 2 * 20
@@ -134,9 +133,9 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
 @pytest.mark.parametrize("work", ["_encode", "compared"])
 @pytest.mark.parametrize("after", [0, 2])
 def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "SENTENCES", 60)
-    monkeypatch.setattr(job, "PAIRS", 30)
-    of = job if work == "_encode" else job.Search
+    monkeypatch.setattr(mining, "SENTENCES", 60)
+    monkeypatch.setattr(mining, "PAIRS", 30)
+    of = mining if work == "_encode" else mining.Search
     done, own = [], getattr(of, work)
 
     def dies(*arguments):
@@ -183,13 +182,13 @@ def test_translations_that_are_near_are_right_and_random_vectors_are_chance():
 def test_a_shard_that_is_cut_while_it_is_mined_gives_no_pairs(tmp_path, monkeypatch):
     toy = made_toy(tmp_path / "toy")
     path = next(toy.documents["training"][0].rglob("*.ids"))
-    one = job.embed_tokens
+    one = mining.embed_tokens
 
     def cut_and_embed(*arguments):
         os.truncate(path, path.stat().st_size // 2)
         return one(*arguments)
 
-    monkeypatch.setattr(job, "embed_tokens", cut_and_embed)
+    monkeypatch.setattr(mining, "embed_tokens", cut_and_embed)
     with pytest.raises(EmsError, match=r"expected .* bytes by its manifest, found"):
         mined(toy, tmp_path)
     assert not (tmp_path / "mined").exists()

@@ -7,9 +7,9 @@ from train_made import contents, json_rows, train_into
 
 from ems.base.errors import EmsError
 from ems.config.stages import stage_hash
-from ems.train import scalars as module
+from ems.train import measures as module
 from ems.train.job import Places, train
-from ems.train.scalars import rounded, scalars
+from ems.train.measures import rounded, scalars
 
 ON = {"train": {"tensorboard": True}}
 

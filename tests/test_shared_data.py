@@ -23,7 +23,7 @@ from https_made import CERTIFICATES, File, Files, good, https_site, serving, slo
 from mirror_made import translations, write_opus, write_tatoeba
 
 from ems.corpora.slots import alone, held
-from ems.train.identity import claimed
+from ems.train.job import claimed
 
 NETWORK = """
 import errno, fcntl, os, random, socket, time

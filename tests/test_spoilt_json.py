@@ -44,7 +44,7 @@ from ems.tables.costs import write_costs_table
 from ems.tables.models import write_models_table
 from ems.tables.vocabulary import write_vocabulary_table
 from ems.train.checkpoint import checkpoints, verified
-from ems.train.identity import FILE, claim_identity
+from ems.train.job import IDENTITY, claim_identity
 
 OTHERS = [None, True, -1, 1.5, 10**30, "", "x", "../../x", [], {}, [[]], {"a": None}]
 
@@ -219,8 +219,8 @@ def test_spoilt_state_of_a_training_is_passed_over(toy, tmp_path):
     state = train_until(toy, tmp_path, 20)
     (folder, *_) = checkpoints(state)
     assert hold(folder / "state.json", lambda: verified(folder)) > 30
-    identity = json.loads((state / FILE).read_text())
+    identity = json.loads((state / IDENTITY).read_text())
     for value in (*OTHERS, *({**identity, key: None} for key in identity)):
-        (state / FILE).write_text(json.dumps(value))
+        (state / IDENTITY).write_text(json.dumps(value))
         with pytest.raises(EmsError, match="an unfinished run of this system is at step 20"):
             claim_identity(state.parent, copy.deepcopy(identity) | {"vocabulary": "another"})

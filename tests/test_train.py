@@ -17,7 +17,7 @@ from ems.base.errors import EmsError
 from ems.model import devices
 from ems.model.encode import SentenceEncoder
 from ems.model.objectives.system import DeviceBatch, System
-from ems.train.identity import claimed
+from ems.train.job import claimed
 from ems.train.validate import validate
 
 pytestmark = pytest.mark.usefixtures("logged")

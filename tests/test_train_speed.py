@@ -17,9 +17,10 @@ from ems.base.files import sha256_file, write_json
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch, PairStore
 from ems.train import step as step_module
-from ems.train.batches import AHEAD, Data, drawn
+from ems.train.data import Data
 from ems.train.job import Places, train
-from ems.train.speed import Meter, StepFlops, peak_of
+from ems.train.measures import Meter, StepFlops, peak_of
+from ems.train.step import AHEAD, drawn
 
 CPU = torch.device("cpu")
 

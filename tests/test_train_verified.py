@@ -13,12 +13,12 @@ from train_made import Killed, Toy, contents, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.shards.shard import Shard
-from ems.train import journal, verification
+from ems.train import data, journal
 from ems.train.checkpoint import step_of
+from ems.train.data import TIMED
 from ems.train.distributed import World
 from ems.train.step import Trainer
 from ems.train.validate import validate
-from ems.train.verification import TIMED
 
 pytestmark = pytest.mark.usefixtures("logged")
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("logged")
 @pytest.fixture
 def long_runs(monkeypatch):
     """Every run counts as long."""
-    monkeypatch.setattr(verification, "LONG", 0.0)
+    monkeypatch.setattr(data, "LONG", 0.0)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint, journal
-from ems.train.batches import Data, training_data
+from ems.train.data import Data, training_data
 from ems.train.job import Places, train
 from ems.train.step import Trainer
 

@@ -31,16 +31,16 @@ def mine_documents(
 ) -> None:
     """Mine the pairs of similar sentences that the objective `coherence` learns from."""
     from ems.shards.index import read_index
-    from ems.train.batches import mined_documents, validation_pairs
-    from ems.train.mine_documents import job
+    from ems.train import mine_documents as mining
+    from ems.train.data import mined_documents, validation_pairs
 
     whole = common.planned(experiment, expect, "mine", system=system)
     own, settings = whole.of_system(system), whole.systems[system]
     if not settings.objectives or not settings.objectives.coherence.weight:
         raise EmsError(f"systems.{system}: objectives.coherence has no weight, so it mines nothing")
     data = settings, list(own.languages), read_index(shards)
-    sources = job.Sources(mined_documents(*data), validation_pairs(*data), model)
-    manifest = job.mine(own, system, sources, state, out)
+    sources = mining.MiningInputs(mined_documents(*data), validation_pairs(*data), model)
+    manifest = mining.mine(own, system, sources, state, out)
     common.log.info("%s: pairs mined %s", out, manifest["pairs"])
 
 
@@ -65,8 +65,8 @@ def train(
     """Train a system."""
     from ems.shards.index import read_index
     from ems.train import job
-    from ems.train.batches import training_data
-    from ems.train.identity import asked_afresh
+    from ems.train.data import training_data
+    from ems.train.job import asked_afresh
 
     whole = common.planned(experiment, expect, "train", system=system)
     own, settings = whole.of_system(system), whole.systems[system]
@@ -89,11 +89,11 @@ def fit(
     expect: common.Expected = "",
 ) -> None:
     """Count the n-grams of a system in text, and weigh them beside embeddings on pairs."""
-    from ems.model.fit import Sources
+    from ems.model.fit import FitInputs
     from ems.model.fit import fit as fit_system
 
     settings = common.planned(experiment, expect, "fit", system=system)
-    fit_system(settings, system, Sources(list(text), list(pairs), model), out)
+    fit_system(settings, system, FitInputs(list(text), list(pairs), model), out)
 
 
 def validate(

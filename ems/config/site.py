@@ -9,6 +9,7 @@ from ems.config.corpus_entries import DownloadSettings
 from ems.config.file import Sources
 from ems.config.plugins import benchmarks
 
+AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs
 OPUS = "https://object.pouta.csc.fi"
 WIKIMATRIX = "https://dl.fbaipublicfiles.com/laser"
 DUMPS = "https://dumps.wikimedia.org"

@@ -36,7 +36,7 @@ Point = tuple[float, float]  # weight and power
 
 
 @dataclass(frozen=True)
-class Sources:
+class FitInputs:
     """What a system is fitted on: clean text of training, clean pairs of validation, and of kind
     fused the model folder of the trained encoder.
     """
@@ -55,7 +55,7 @@ class Side:
     counts: np.ndarray  # [N]
 
 
-def fit(experiment: Experiment, name: str, sources: Sources, out: Path) -> Json:
+def fit(experiment: Experiment, name: str, sources: FitInputs, out: Path) -> Json:
     """Write the model folder of system `name` and return its description.
 
     Raises `EmsError` for a system that is not fitted, and for text, pairs or a model that it needs
@@ -88,7 +88,7 @@ def fit(experiment: Experiment, name: str, sources: Sources, out: Path) -> Json:
     return about
 
 
-def _check(name: str, system: SystemSettings, sources: Sources) -> None:
+def _check(name: str, system: SystemSettings, sources: FitInputs) -> None:
     """Raise `EmsError` as `fit` does."""
     if not system.fitted:
         raise EmsError(f"systems.{name}: nothing is fitted of kind: {system.kind} as it is set")
@@ -102,7 +102,7 @@ def _check(name: str, system: SystemSettings, sources: Sources) -> None:
 
 
 def _weighed(
-    name: str, system: SystemSettings, ngrams: NgramEncoder, sources: Sources
+    name: str, system: SystemSettings, ngrams: NgramEncoder, sources: FitInputs
 ) -> dict[str, Json]:
     """Return the weight and the power of a fused system, and the P@1 of each point tried."""
     settings = system.ngrams

@@ -2,7 +2,7 @@
 a chain each (Wang et al., CCL 2019, section 3.2).
 
 How many pairs are right is known where translations were hidden among the documents
-(`ems.train.mine_documents.known`); beside it stands what pairs drawn at random would have.
+(`ems.train.mine_documents`); beside it stands what pairs drawn at random would have.
 """
 
 from collections.abc import Sequence

@@ -34,7 +34,7 @@ from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.schema import Below, Count, Json, Record, Text
 from ems.model.devices import save_tensors
-from ems.train.scalars import LogRow
+from ems.train.measures import LogRow
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 LOSSES, TIMES = "losses.jsonl", "times.jsonl"

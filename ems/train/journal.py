@@ -2,34 +2,38 @@
 
 Losses are summed on the device and read when a row of the log is due, so that no step waits for a
 GPU. With several processes all values are those of all processes; the first one writes them.
+
+SIGTERM and SIGUSR1 finish the step, save, and exit so that the job is run again. Slurm sends
+SIGTERM before it takes a node away (preemption, scancel, time limit), and SIGUSR1 as long before
+the time limit as `--signal=USR1@120` says. SIGINT is not caught: it stops at once.
 """
 
 import json
+import signal
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from types import FrameType
 from typing import NoReturn
 
 import torch
 from torch import Tensor
 
-from ems.base.errors import EmsError
+from ems.base.errors import REQUEUE, EmsError
 from ems.base.progress import Progress, log
 from ems.base.schema import plain
 from ems.shards.reader import Batch
-from ems.train.batches import Data
 from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoint, save_checkpoint
+from ems.train.data import Data, Verification
 from ems.train.distributed import AGREE_EVERY
-from ems.train.scalars import BY_LANGUAGE, LogRow, Scalars, rounded
-from ems.train.speed import Meter, StepFlops, peak_flops
+from ems.train.measures import BY_LANGUAGE, LogRow, Meter, Scalars, StepFlops, peak_flops, rounded
 from ems.train.step import Trainer
-from ems.train.stopping import Stop, StoppedError
 from ems.train.validate import validate
-from ems.train.verification import Verification
 
 SCALING = ("scale", "skipped")  # what a row of the log has of the scale of the loss
 LOG_EVERY = 50  # steps between two lines of the loss log
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class Journal:
@@ -229,3 +233,49 @@ def _log_validation(when: str, values: LogRow) -> None:
     """Log validation without the scores of each language."""
     short = {name: value for name, value in values.items() if name != BY_LANGUAGE}
     log.info("validation %s: %s", when, json.dumps(short))
+
+
+class StoppedError(BaseException):
+    """A signal came within `at_once`; never leaves the training loop."""
+
+
+class Stop:
+    """A request to stop: `name` is that of the signal, or empty."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self._at_once = False
+
+    @contextmanager
+    def heeded(self) -> Iterator["Stop"]:
+        """Listen to the signals within this block."""
+        before = {number: signal.signal(number, self._received) for number in SIGNALS}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _received(self, number: int, frame: FrameType | None) -> None:
+        self.name = signal.Signals(number).name
+        if self._at_once:
+            raise StoppedError
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Raise `StoppedError` within this block, whose work can be done again, at a signal."""
+        self._at_once = True
+        try:
+            if self.name:
+                raise StoppedError
+            yield
+        finally:
+            self._at_once = False
+
+    def error(self, step: int) -> EmsError:
+        """Return the error that ends the run, once step `step` is saved."""
+        return EmsError(
+            f"stopped by {self.name} after step {step:,}, which is saved; the same command goes on "
+            f"from there (exit status {REQUEUE})",
+            REQUEUE,
+        )

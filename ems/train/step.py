@@ -12,9 +12,11 @@ Notable choices:
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -25,10 +27,11 @@ from ems.config.train import TrainSettings
 from ems.model.devices import Adam
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch, PairStore
-from ems.train.batches import AHEAD, drawn
 from ems.train.distributed import GradientSum, World, dropout_seed
 from ems.train.memory import GradCache
 
+T = TypeVar("T")
+AHEAD = 3  # batches drawn before they are needed, at most
 NORM = "gradient norm"
 LEAST_SCALE = 1e-4  # of the loss; fairseq's --min-loss-scale
 SHOWN = 3  # pairs of a bad batch that the message names; the file has all
@@ -253,3 +256,24 @@ def learning_rate(step: int, settings: TrainSettings) -> float:
     if schedule == "constant" or step < warmup:
         return peak * rise
     return peak * max(0.0, (period - step) / max(1, period - warmup))
+
+
+def drawn(draw: Callable[[int], T], steps: Iterable[int], ahead: int = AHEAD) -> Iterator[T]:
+    """Yield `draw(step)` of each step; a thread draws up to `ahead` steps early (0: no thread).
+
+    An error of `draw` is raised at its step. Closing the generator ends the thread.
+    """
+    if not ahead:
+        yield from map(draw, steps)
+        return
+    pool = ThreadPoolExecutor(1, "batches")
+    waiting: deque[Future[T]] = deque()
+    try:
+        for step in steps:
+            waiting.append(pool.submit(draw, step))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -17,7 +17,7 @@ from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import MANIFEST, Spoken, shards_in
 from ems.shards.reader import PairStore
-from ems.train.scalars import LogRow, rounded
+from ems.train.measures import LogRow, rounded
 from ems.train.validate import validate
 
 

@@ -12,7 +12,7 @@ from ems.model.encoder import embed_tokens
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import PairStore
 from ems.train.distributed import World
-from ems.train.scalars import BY_CORPUS, BY_LANGUAGE, LogRow
+from ems.train.measures import BY_CORPUS, BY_LANGUAGE, LogRow
 
 PAIRS = "pairs"  # beside the sums of the losses: their number
 MOST = 1000  # pairs of a corpus and language pair that are validated on, its first ones

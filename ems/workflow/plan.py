@@ -26,7 +26,7 @@ from ems.corpora.own import check_needs, own_files
 from ems.tables.registry import outputs_of
 from ems.text.language import check_installed
 from ems.text.segmenters.base import check_available
-from ems.train.scalars import check_tensorboard
+from ems.train.measures import check_tensorboard
 from ems.workflow.sources import Missing, missing_evalsets, missing_sources
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}

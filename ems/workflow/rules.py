@@ -21,6 +21,7 @@ from ems.base.schema import CODE, LABEL, NAME, Json
 from ems.bench.encoders import model_files
 from ems.config.experiment import EMBEDDED, MULTIWAY, WIKIPEDIA, Corpus
 from ems.config.plugins import benchmark, benchmarks, sets_of
+from ems.config.site import AFRESH
 from ems.config.stages import stage_hash
 from ems.config.systems import SHARED, SystemSettings
 from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
@@ -29,7 +30,6 @@ from ems.corpora.own import own_files
 from ems.corpora.slots import PLANNED
 from ems.tables.pdf import check_latex
 from ems.tables.registry import ASKED, captions, made_of, outputs_of, scores, times_of
-from ems.train import AFRESH
 from ems.workflow.job_modules import (
     bench_modules,
     demo_modules,

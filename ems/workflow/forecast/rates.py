@@ -84,7 +84,7 @@ class Gpu:
 
     def flops(self, half: bool) -> float:
         """Return the FLOP/s that a training is expected to reach on each."""
-        from ems.train.speed import peak_of
+        from ems.train.measures import peak_of
 
         peaks = [peak_of(name, each) for name in (self.name, GPU) for each in (half, False)]
         return UTILISATION * next(peak for peak in peaks if peak)

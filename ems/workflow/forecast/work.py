@@ -105,8 +105,8 @@ class Workload:
         """Return what a step of a training does, by arithmetic on PyTorch's meta device."""
         import numpy as np
 
+        from ems.train.measures import StepFlops
         from ems.train.memory import without_memory
-        from ems.train.speed import StepFlops
 
         key = repr((system.model, system.objectives, system.train.batch_pairs, system.vocabulary))
         if key not in self.steps:

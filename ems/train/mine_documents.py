@@ -1,12 +1,21 @@
-"""Mine the pairs that an iteration of coherence regression learns from.
+"""Mine pairs of similar sentences in documents of two languages (Wang et al., CCL 2019, 3.2).
 
-Each sentence that a round draws is encoded once, to a file of its state folder; so is each finished
+The paper samples m x m sentences and keeps the best min(m x m, 1000) pairs, until there are enough.
+Where it is silent: all pairs of two languages take turns, and m sentences are drawn without
+replacement, the same for the same (seed, round).
+
+Each sentence that a round draws is encoded once, to a file of the state folder; so is each finished
 block of rounds. What a killed run has done is used again, and gives the same bytes.
+
+How many mined pairs are right is measured with translations hidden among the other sentences: pairs
+of the validation corpus, which nothing is trained on, join the first round of their languages, and
+the same search mines there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -20,22 +29,24 @@ from ems.base.schema import Json, plain
 from ems.bench.csls import best_pairs
 from ems.bench.retrieval import normalised
 from ems.config.experiment import Experiment
+from ems.config.objectives import MiningSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import embed_tokens
 from ems.shards.documents import PAIR, DocumentStore, languages_of, write_mined
 from ems.shards.reader import PairStore
 from ems.shards.shard import allow_open_files, check_sizes
 from ems.text.pieces import Advance, Piece, done_pieces
-from ems.train.mine_documents.known import share_right, translations
-from ems.train.mine_documents.rounds import Rounds
 
+STREAM = [0, 0, 0, 3]  # of random numbers, far from those of batches
 SENTENCES = 5_000  # encoded to one file
 PAIRS = 10_000  # of the rounds in one file, about
 MOST = 1_000  # rounds in one file
+HIDDEN = 1000  # translations of two languages, at most: as many as Tatoeba has of most
+Tokens = list[np.ndarray]
 
 
 @dataclass(frozen=True)
-class Sources:
+class MiningInputs:
     """What is mined, and with what: documents, known translations (or None), a model folder."""
 
     documents: DocumentStore
@@ -43,10 +54,60 @@ class Sources:
     model: Path
 
 
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds over languages with `sizes` sentences, that `share` of all at even distances."""
+
+    settings: MiningSettings
+    sizes: tuple[int, ...]
+    seed: int
+    share: float = 1.0
+
+    @cached_property
+    def turns(self) -> list[tuple[int, int]]:
+        """The pairs of languages, in the order in which they take turns."""
+        return list(combinations(range(len(self.sizes)), 2))
+
+    def languages(self, at: int) -> tuple[int, int]:
+        """Return the two languages that round `at` compares."""
+        return self.turns[at % len(self.turns)]
+
+    def kept(self, at: int) -> int:
+        """Return how many pairs round `at` gives."""
+        first, second = (min(self.settings.sample, self.sizes[one]) for one in self.languages(at))
+        return min(first * second, self.settings.keep)
+
+    @cached_property
+    def count(self) -> int:
+        """The number of rounds."""
+        of_turns = np.cumsum([self.kept(at) for at in range(len(self.turns))])
+        whole, left = divmod(self.settings.pairs, int(of_turns[-1]))
+        return whole * len(self.turns) + (int(np.searchsorted(of_turns, left)) + 1 if left else 0)
+
+    def drawn(self, at: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sentences of either language that round `at` compares, ascending."""
+        random = np.random.Generator(np.random.Philox(key=[self.seed, at], counter=STREAM))
+        first, second = (self._draw(random, self.sizes[one]) for one in self.languages(at))
+        return first, second
+
+    def _draw(self, random: np.random.Generator, size: int) -> np.ndarray:
+        m = min(size, self.settings.sample)
+        within = np.sort(random.choice(size, m, replace=False, shuffle=False))
+        return (within / self.share).astype(np.int64)
+
+    def all_drawn(self) -> list[np.ndarray]:
+        """Return the sentences of each language that any round compares, ascending."""
+        parts: list[list[np.ndarray]] = [[np.empty(0, np.int64)] for _ in self.sizes]
+        for at in range(self.count):
+            for language, rows in zip(self.languages(at), self.drawn(at), strict=True):
+                parts[language].append(rows)
+        return [np.unique(np.concatenate(rows)) for rows in parts]
+
+
 class Sentences:
     """All sentences to encode, each with a number: those that rounds draw, then known ones."""
 
-    def __init__(self, sources: Sources, rounds: Rounds) -> None:
+    def __init__(self, sources: MiningInputs, rounds: Rounds) -> None:
         self.store = sources.documents
         self.drawn = rounds.all_drawn()
         self.rows = np.concatenate(self.drawn)
@@ -99,7 +160,7 @@ class Vectors:
 
 
 def mine(
-    experiment: Experiment, name: str, sources: Sources, state: Path | None, out: Path
+    experiment: Experiment, name: str, sources: MiningInputs, state: Path | None, out: Path
 ) -> Json:
     """Mine the pairs of system `name`, write their folder, and return its manifest.
 
@@ -136,7 +197,7 @@ def mine(
     return manifest
 
 
-def _check(sources: Sources, encoder: SentenceEncoder) -> None:
+def _check(sources: MiningInputs, encoder: SentenceEncoder) -> None:
     """Raise `EmsError` as `mine` does."""
     documents = sources.documents
     if len(documents.groups) < 2:
@@ -237,3 +298,71 @@ class Search:
         ]
         texts = [[shard.piece(0, row, store.max_tokens) for shard, row in own] for own in places]
         return sum(map(np.array_equal, *texts))
+
+
+def translations(store: PairStore | None, first: str, second: str) -> tuple[Tokens, Tokens]:
+    """Return the tokens of up to HIDDEN sentences in two languages, translations of one another.
+
+    Of two languages that no pair has these are sentences with the same translation into a third
+    one, English if it can be. There are none without a `store`.
+    """
+    pairs = {group: at for at, group in enumerate(store.groups)} if store else {}
+    if tuple(sorted((first, second))) in pairs:
+        known = list(_sides(store, first, second))[:HIDDEN]
+    elif pivot := _pivot(pairs, first, second):
+        shared = {text.tobytes(): own for text, own in _sides(store, pivot, second)}
+        both = ((own, shared.get(text.tobytes())) for text, own in _sides(store, pivot, first))
+        known = [(own, other) for own, other in both if other is not None][:HIDDEN]
+    else:
+        known = []
+    return [own for own, _ in known], [other for _, other in known]
+
+
+def _pivot(pairs: Collection[tuple[str, ...]], first: str, second: str) -> str:
+    """Return a language that has pairs with both, English if it does; "" for none."""
+    for code in dict.fromkeys(["en", *(code for pair in pairs for code in pair)]):
+        if all(tuple(sorted((side, code))) in pairs for side in (first, second)):
+            return code
+    return ""
+
+
+def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the tokens of every pair of two languages."""
+    pair = tuple(sorted((first, second)))
+    group = list(store.groups).index(pair)
+    for at in range(int(store.sizes[group])):
+        ((shard, row),) = store.places(np.array([group]), np.array([at]))
+        one, other = (
+            shard.piece(shard.languages.index(code), row, store.max_tokens)
+            for code in (first, second)
+        )
+        yield one, other
+
+
+def share_right(
+    hidden: tuple[np.ndarray, np.ndarray],
+    others: tuple[np.ndarray, np.ndarray],
+    keep: int,
+    k: int,
+    device: str,
+) -> Json:
+    """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] of the two languages.
+
+    Of the pairs with a hidden sentence (`known`), `right` are translations: `share` percent, where
+    pairs drawn at random have `chance` percent.
+    """
+    pools = [np.concatenate([own, more]) for own, more in zip(hidden, others, strict=True)]
+    pairs = best_pairs(*pools, keep, k, device)
+    count = len(hidden[0])
+    has_hidden = (pairs.first < count) | (pairs.second < count)
+    known = int(has_hidden.sum())
+    right = int((has_hidden & (pairs.first == pairs.second)).sum())
+    of_all = len(pools[0]) * len(pools[1]) - len(others[0]) * len(others[1])
+    return {
+        "hidden": count,
+        "among": [len(pool) for pool in pools],
+        "known": known,
+        "right": right,
+        "share": 100 * right / known if known else None,
+        "chance": 100 * count / of_all,
+    }

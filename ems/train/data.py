@@ -1,0 +1,249 @@
+"""What a training is made from: shards, which are verified as it goes, and weights to start from.
+
+Shards may change during a run, so their sizes are looked at again before anything is saved. In a
+long run every byte is read once, before the first checkpoint, and compared with the checksums. A
+run is long if more than an hour is left by the median of its first steps (few of them compile,
+save, or wait for a cold disk). Several processes verify a share each and end with the same error.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from ems.base.errors import Damaged, EmsError
+from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
+from ems.base.progress import clock, log
+from ems.base.schema import Below, Record, Text
+from ems.config.experiment import Experiment
+from ems.model.objectives.system import Parts, System
+from ems.shards.documents import DocumentStore, MinedStore
+from ems.shards.index import TRAIN, shards_of
+from ems.shards.reader import PairStore
+from ems.shards.shard import Shard, check_sizes, verify_shards
+from ems.train.distributed import World
+
+VALIDATION = "validation"  # the role of shards besides TRAIN
+LONG = 3600.0  # seconds of training that are left
+TIMED = 20  # steps that are timed
+
+
+@dataclass
+class Data:
+    """The pairs of a training run, and the vocabulary that their shards were made with.
+
+    A training on documents has documents to validate on, in `held_out`, besides pairs.
+    """
+
+    training: PairStore
+    validation: PairStore | None
+    vocabulary: Path
+    held_out: PairStore | None = None
+
+    def stores(self) -> dict[str, PairStore]:
+        """Return the shards by role."""
+        roles = {"train": self.training, "validation": self.validation, "held out": self.held_out}
+        return {role: store for role, store in roles.items() if store is not None}
+
+    @property
+    def validated(self) -> list[PairStore]:
+        """The shards to validate on."""
+        return [store for role, store in self.stores().items() if role != "train"]
+
+
+def training_data(
+    settings: Parts,
+    languages: list[str],
+    index: dict[str, list[Path]],
+    vocabulary: Path,
+    mined: Path | None = None,
+) -> Data:
+    """Open the shards of an index, role -> folders, that a system is trained and validated on, and
+    the pairs that were `mined` in them.
+
+    Raises `EmsError` when there are none to train on.
+    """
+    objectives, limit = settings.objectives, settings.model.max_tokens
+    share = settings.train.corpus_share
+    held = validation_pairs(settings, languages, index)
+    if bool(objectives.coherence.weight) != (mined is not None):
+        found = "found none" if mined is None else f"found {mined}"
+        expected = "mined pairs, for" if mined is None else "no mined pairs without"
+        raise EmsError(f"--mined: expected {expected} objectives.coherence, {found}")
+    if not objectives.documents:
+        folders = shards_of(index[TRAIN], languages)
+        return Data(PairStore(folders, languages, limit, share), held, vocabulary)
+    folders = shards_of(index[TRAIN], languages, 1)
+    if mined:
+        own = objectives.coherence
+        store = MinedStore(mined, folders, languages, limit, own.k, own.target)
+        return Data(store, held, vocabulary)
+    sizes = languages, limit, objectives.context.k
+    others = shards_of(index[VALIDATION], languages, 1)
+    held_out = DocumentStore(others, *sizes) if others else None
+    return Data(DocumentStore(folders, *sizes, share), held, vocabulary, held_out)
+
+
+def mined_documents(
+    settings: Parts, languages: list[str], index: dict[str, list[Path]]
+) -> DocumentStore:
+    """Open the documents of an index that pairs are mined in. Raises `EmsError` for none."""
+    folders = shards_of(index[TRAIN], languages, 1)
+    k = settings.objectives.coherence.k
+    return DocumentStore(folders, languages, settings.model.max_tokens, k)
+
+
+def validation_pairs(
+    settings: Parts, languages: list[str], index: dict[str, list[Path]]
+) -> PairStore | None:
+    """Open the pairs of an index to validate on; None where there are none."""
+    folders = shards_of(index[VALIDATION], languages)
+    return PairStore(folders, languages, settings.model.max_tokens) if folders else None
+
+
+class Verification:
+    """Verifies shards once per start, if more than LONG seconds of the run are left, and their
+    sizes whenever something is saved.
+    """
+
+    def __init__(
+        self,
+        stores: Iterable[PairStore],
+        world: World,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.shards = [shard for store in stores for shard in store.shards]
+        self.world, self.now = world, now
+        self.starts: list[float] = []  # of steps
+        self.left, self.due = 0, True
+
+    def step(self, left: int) -> None:
+        """Time a step that starts, the first of `left`; verify once TIMED steps are timed."""
+        if not self.due:
+            return
+        self.left = left
+        if len(self.starts) == TIMED:
+            self.settle()
+        self.starts.append(self.now())
+
+    def settle(self) -> None:
+        """Verify now, as far as that is due. Call it before anything is saved.
+
+        Raises `EmsError` in all processes for a damaged shard.
+        """
+        self._share(check_sizes)
+        self._settle_bytes()
+
+    def _settle_bytes(self) -> None:
+        """Read every byte now, if that is due and the run is long."""
+        if not self.due or not self.starts:
+            return
+        times = pairwise([*self.starts, self.now()])
+        seconds = self.left * statistics.median(end - start for start, end in times)
+        if self.world.any(seconds > LONG):
+            log.info("%s of training are left: every byte of the shards is read", clock(seconds))
+            self._share(verify_shards)
+        self.due = False
+
+    def _share(self, check: Callable[[Sequence[Shard]], None]) -> None:
+        """Check a share of the shards in each process. Raises the first's `EmsError` in all."""
+        fault = ""
+        try:
+            check(self.shards[self.world.rank :: self.world.size])
+        except EmsError as error:
+            fault = str(error)
+        if fault := self.world.first(fault):
+            raise EmsError(fault)
+
+
+class _Model(Record):
+    """Of the model.json that a training starts from."""
+
+    languages: list[Text]
+    sha256: dict[Below, Text]
+
+
+@dataclass(frozen=True)
+class Start:
+    """The model folder that a training starts from; `languages` are those of its heads."""
+
+    folder: Path
+    languages: list[str]
+    sha256: str
+
+    def load(self, system: System, languages: list[str]) -> None:
+        """Give a system with these languages the encoder of the folder, and those of its heads that
+        have the same sizes and languages. Raises `EmsError` for an encoder of other sizes.
+        """
+        encoder, heads = (_tensors(self.folder / name) for name in (ENCODER, HEADS))
+        if other := _others(system.encoder, encoder):
+            raise EmsError(
+                f"train.start_from: the encoder in {self.folder} has other sizes, {other[0]}; set "
+                "the same layers, width, heads, feed_forward and max_tokens"
+            )
+        system.encoder.load_state_dict(encoder)
+        anew = []
+        for name, head in system.heads.items():
+            own = {
+                key.removeprefix(f"{name}."): value
+                for key, value in heads.items()
+                if key.startswith(f"{name}.")
+            }
+            if languages != self.languages or _others(head, own):
+                anew.append(name)
+            else:
+                head.load_state_dict(own)
+        new = f"; these heads begin anew: {', '.join(anew)}" if anew else ""
+        log.info("train: starts from the weights in %s%s", self.folder, new)
+
+
+def start_of(
+    experiment: Experiment, name: str, folder: Path | None, store: PairStore
+) -> Start | None:
+    """Return what the training of system `name` starts from; None for its own start values.
+
+    `store` has its shards. Raises `EmsError` unless `folder` is given where `train.start_from` is
+    set, and there alone, and for a folder with another vocabulary than theirs.
+    """
+    setting = experiment.systems[name].train.start_from
+    if setting and folder is None:
+        raise EmsError(
+            f"systems.{name}.train.start_from: {setting}; give its model folder, "
+            "`ems train --start`"
+        )
+    if folder is None:
+        return None
+    if not setting:
+        raise EmsError(
+            f"--start {folder}: systems.{name} has no train.start_from; set it to a system"
+        )
+    description = read_json(folder / "model.json", _Model)
+    store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
+    if sha256_file(folder / ENCODER) != description.sha256.get(ENCODER):
+        raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json beside it")
+    sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
+    return Start(folder, description.languages, sha256)
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise Damaged(path, " ".join(str(error).split())) from None
+
+
+def _others(module: nn.Module, tensors: dict[str, Tensor]) -> list[str]:
+    """Return the tensors that a module and a file do not share, or not in the same shape."""
+    own = {key: tuple(value.shape) for key, value in module.state_dict().items()}
+    given = {key: tuple(value.shape) for key, value in tensors.items()}
+    return [
+        f"{key}: {given.get(key, 'none')}, but {own.get(key, 'none')} here"
+        for key in sorted(own.keys() | given.keys())
+        if own.get(key) != given.get(key)
+    ]
