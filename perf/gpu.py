@@ -35,10 +35,9 @@ from gpu_report import FAILED, MARK, PARTS, PASSED, STOPPED, Figures, last_line,
 from ems.base.errors import REQUEUE, EmsError  # noqa: E402
 from ems.base.files import read_json, write_json, write_text  # noqa: E402
 from ems.base.progress import clock  # noqa: E402
-from ems.base.shapes import mapping, record  # noqa: E402
+from ems.base.schema import Json, Record  # noqa: E402
 
 FIGURES = "figures.json"
-SHAPE = record({key: mapping({}) for key in ("machine", "data", "parts")})
 DEVICES = ("cuda", "cpu")
 SHARES = {"laws": 2.0, "throughput": 4.0, "training": 1.2, "profile": 0.8}  # of the time
 SIZES = ("ems", "lightweight", "12x512")  # in the order in which they are measured
@@ -88,7 +87,7 @@ class Kit:
         self.figures["machine"], self.figures["data"] = {}, {}
         self.figures["parts"] = {}
         if set(options.parts) != set(PARTS) and (self.out / FIGURES).exists():
-            self.figures["parts"] = read_json(self.out / FIGURES, SHAPE)["parts"]
+            self.figures["parts"] = read_figures(self.out / FIGURES)["parts"]
 
     def run(self) -> int:
         """Run all parts; return the exit status."""
@@ -256,12 +255,25 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+class _Figures(Record, extra="allow"):
+    """What the figures of a call must have."""
+
+    machine: Json
+    data: Json
+    parts: Json
+
+
+def read_figures(path: Path) -> Figures:
+    """Return the figures of a call."""
+    return read_json(path, _Figures).model_dump()
+
+
 def show(folder: Path) -> None:
     """Print the report of a folder. Exits with one line if there is none."""
     path = folder / FIGURES
     if not path.is_file():
         sys.exit(f"{path}: expected the figures of an earlier call, found none")
-    figures = read_json(path, SHAPE)
+    figures = read_figures(path)
     say(f"{markdown(figures)}\n{last_line(figures)}")
 
 

@@ -30,7 +30,8 @@ from safetensors.torch import save_file
 from use_steps import PEERS, PRECISIONS, RUNS, Figures, Options, write_planted
 
 from ems.base.files import ENCODER, VOCABULARY, read_json, sha256_file, visible_files, write_json
-from ems.base.sizes import Sizes
+from ems.base.schema import Json
+from ems.config.model import EncoderSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
 
@@ -71,14 +72,14 @@ def export(model: Path, out: Path, *flags: str) -> Path:
 
 def made_table(model: Path, folder: Path) -> Path:
     """A model of random weights with the vocabulary of `model`, no layers, positions or n-grams."""
-    about = read_json(model / "model.json", {})
+    about = read_json(model / "model.json", Json)
     about["model"] |= {"layers": 0, "positions": "none", "ngrams": 0}
     about.pop("training", None)
     folder.mkdir()
     (folder / VOCABULARY).write_bytes((model / VOCABULARY).read_bytes())
     pieces = SentenceEncoder(model, "cpu").vocabulary.get_piece_size()
     torch.manual_seed(1)
-    save_file(Encoder(Sizes(**about["model"]), pieces).state_dict(), folder / ENCODER)
+    save_file(Encoder(EncoderSettings(**about["model"]), pieces).state_dict(), folder / ENCODER)
     about["sha256"] = {name: sha256_file(folder / name) for name in (ENCODER, VOCABULARY)}
     write_json(folder / "model.json", about)
     return folder

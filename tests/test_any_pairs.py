@@ -4,6 +4,7 @@ can be scored on; and the whole workflow of one, on text of one's own in every f
 
 import csv
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -216,11 +217,11 @@ def run(tmp_path_factory):
 def test_the_workflow_without_english_goes_to_the_tables(run):
     tables = {path.stem: path for path in (run.folder / "results/tables").glob("*.csv")}
     assert {"flores", "sib200", "corpora", "decontamination", "filters", "models"} <= set(tables)
-    scores = read_json(run.folder / "results/any/scores/ems/flores200.json", {})
+    scores = read_json(run.folder / "results/any/scores/ems/flores200.json", Any)
     ways = {(row["source"], row["target"]) for row in scores["rows"]}
     assert len(ways) == 12
     assert {code for way in ways for code in way} == set(FLORES.values())
-    topics = read_json(run.folder / "results/any/scores/ems/sib200.json", {})
+    topics = read_json(run.folder / "results/any/scores/ems/sib200.json", Any)
     assert {(row["source"], row["target"]) for row in topics["rows"]} == {
         ("fr", code) for code in CODES
     }
@@ -229,7 +230,7 @@ def test_the_workflow_without_english_goes_to_the_tables(run):
 
 
 def test_each_form_is_read_decontaminated_and_recorded(run):
-    report = read_json(run.folder / "results/any/reports/decontamination.json", {})
+    report = read_json(run.folder / "results/any/reports/decontamination.json", Any)
     train = {entry["pair"]: entry for entry in report["corpora"] if entry["role"] == "train"}
     assert set(train) == {"de-fr", "de-nl", "de-sw", "fr-nl", "fr-sw"}
     for entry in train.values():

@@ -266,7 +266,7 @@ MALFORMED = [
     (f"xsimpp/{xsimpp.AUGMENTED}", b"It has 3 wheels.\n\n", "line 2 is empty"),
     (f"xsimpp/{xsimpp.AUGMENTED}", b"other\n", "none of its 1 sentences is in eng_Latn_errtype"),
     (KINDS, b"[]", "expected a JSON object, found []"),
-    (KINDS, b'{"a": {"src": "b"}}', "'a' has no errtype and src of text"),
+    (KINDS, b'{"a": {"src": "b"}}', "expected text under `a.errtype`, found nothing"),
     (CLS, b"<items>\n<item>\n", "line 3: not valid XML (no element found)"),
     (CLS, b"<items>\n<item><rating>3.0</rating></item></items>", "line 2: a review with the rati"),
     (CLS, b"<items>\n\n<item><rating>1</rating></item></items>", "line 3: a review without text"),

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_the_same_content_is_the_same_json_whatever_the_order_of_its_keys(tmp_pa
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a").read_text(encoding="utf-8").endswith("}\n")
     assert "日本" in (tmp_path / "a").read_text(encoding="utf-8")
-    assert read_json(tmp_path / "a", {}) == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
+    assert read_json(tmp_path / "a", Any) == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
 
 
 def test_json_that_cannot_be_read_is_an_error_that_names_the_file(tmp_path):
@@ -112,7 +113,7 @@ def test_json_that_cannot_be_read_is_an_error_that_names_the_file(tmp_path):
         (".", "a folder where a file is expected"),
     ):
         with pytest.raises(EmsError, match=message):
-            read_json(tmp_path / name, {})
+            read_json(tmp_path / name, Any)
 
 
 def test_text_keeps_its_line_ends_and_a_checksum_is_that_of_the_bytes(tmp_path):

@@ -17,8 +17,6 @@ from models_made import write_model
 from packaging.requirements import Requirement
 from serve_made import Served
 
-from ems.base.sizes import Sizes
-from ems.config.model import EncoderSettings
 from ems.model.encode import SentenceEncoder
 from ems.text.normalise import without_format
 
@@ -169,14 +167,6 @@ def test_the_readme_uses_an_exported_folder_with_the_light_package(fresh, model,
     assert np.load(tmp_path / "lines.npy").shape[0] == len(LINES)
     assert (tmp_path / "scores.txt").read_text() == "1.000000\n" * len(LINES)
     assert (tmp_path / "mined.tsv").read_text()
-
-
-def test_the_sizes_of_a_model_are_the_settings_of_an_encoder_with_their_defaults():
-    defaults = {name: field.default for name, field in EncoderSettings.model_fields.items()}
-    assert vars(Sizes()) == defaults
-    for pooling in ("mean", "mean-max"):
-        both = (kind(width=8, heads=2, pooling=pooling) for kind in (Sizes, EncoderSettings))
-        assert len({one.pooled_width for one in both}) == 1
 
 
 def test_format_characters_are_those_of_unicode():

@@ -4,6 +4,7 @@ has; and a workflow that learns from them.
 
 import json
 from itertools import chain
+from typing import Any
 
 import pytest
 import yaml
@@ -77,7 +78,7 @@ def test_without_a_cap_the_join_is_the_brute_force_join(join, seed, key):
     assert {name: set(rows) for name, rows in pairs.items()} == expected
     assert min(map(len, expected.values())) > 100
     for name, rows in pairs.items():
-        report = read_json(reports / f"{name}.json", {})
+        report = read_json(reports / f"{name}.json", Any)
         assert len(rows) == len(set(rows)) == report["kept"]
         assert report["read"] == made[name] == report["kept"] + sum(report["removed"].values())
         assert report["removed"]["cap"] == 0 < report["removed"]["identical"]
@@ -112,7 +113,7 @@ def test_a_sentence_has_no_more_pairs_than_the_cap_and_all_that_it_allows(join, 
         owner |= {(keys([text])[0], code): key for code in texts for text in texts[code]}
     found = dict.fromkeys(expected, 0)
     for name, each in read_pairs(out).items():
-        removed = read_json(reports / f"{name}.json", {})["removed"]
+        removed = read_json(reports / f"{name}.json", Any)["removed"]
         assert removed["cap"] > removed["duplicates"] >= 0
         for one, two, _ in each:
             first, second = name.split("-")
@@ -152,7 +153,7 @@ def test_the_line_of_a_pair_counts_through_the_files_of_its_first_language(join)
         code = name.split("-")[0]
         assert all(texts[code][int(line) - 1] == one for one, _, line in each)
         seen += len(each)
-        files = read_json(reports / f"{name}.json", {})["files"]
+        files = read_json(reports / f"{name}.json", Any)["files"]
         pair = "-".join(sorted((code, "en")))
         assert files == {f"{corpus}/v1/{pair}.tsv": 400 for corpus in CORPORA}
     assert seen > 300
@@ -324,7 +325,7 @@ def test_further_pairs_of_the_workflow_hold_no_evaluation_sentence(run):
 
 def test_further_pairs_are_trained_on_and_counted(run):
     results = run.folder / "results/multi"
-    report = read_json(results / "reports/decontamination.json", {})["corpora"]
+    report = read_json(results / "reports/decontamination.json", Any)["corpora"]
     further = {entry["pair"]: entry for entry in report if entry["corpus"] == "Multiway"}
     assert set(further) == {"de-fr", "de-sw", "fr-sw"}
     kept = sum(entry["kept"] for entry in further.values())

@@ -10,7 +10,6 @@ import sentencepiece
 import torch
 from anyascii import anyascii
 
-from ems.base.sizes import Sizes
 from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
 from ems.model.table import LONGEST, Ngrams
@@ -188,7 +187,7 @@ def test_layers_beside_a_table_begin_as_the_table_and_add_a_linear_map_of_their_
 
 def test_the_letters_travel_with_the_weights(vocabulary):
     first = table_encoder(vocabulary, table=WIDTH, ngrams=BUCKETS)
-    sizes = Sizes(layers=0, table=WIDTH, ngrams=BUCKETS)
+    sizes = EncoderSettings(layers=0, table=WIDTH, ngrams=BUCKETS)
     second = Encoder(sizes, vocabulary.get_piece_size()).eval()
     second.load_state_dict(first.state_dict())
     tokens, lengths = ascending(vocabulary)

@@ -22,9 +22,9 @@ from released_made import (
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
+from ems.base.schema import Json
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder
-from ems.model.folder import MODEL
 from ems.model.released import sizes
 
 LINES = ["kalo mine", "ne ru so ti kalo mine va", "va", "Ne RU so ti va lo mi ka kalo mine so so"]
@@ -72,7 +72,7 @@ def test_what_is_written_is_a_model_folder_without_any_pickle(made):
     out = imported(made)
     names = {"model.json", "model.safetensors", "heads.safetensors", "vocabulary.model"}
     assert {path.name for path in out.iterdir()} == names
-    description = read_json(out / "model.json", MODEL)
+    description = read_json(out / "model.json", Json)
     assert description["languages"] == LANGUAGES
     assert description["model"]["max_tokens"] == MOST
     assert description["model"]["norm_eps"] == 1e-12

@@ -27,9 +27,8 @@ from released_made import (
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
-from ems.base.schema import plain
+from ems.base.schema import Json, plain
 from ems.commands.cli import main
-from ems.model.folder import MODEL
 from ems.model.objectives.masking import Masker, Pieces
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
@@ -140,7 +139,7 @@ def test_the_losses_of_the_imported_model_are_those_of_the_authors_code(made):
 
 def test_its_settings_are_those_of_ems_released(made):
     """Of the released sizes they are the same; these are smaller."""
-    own = read_json(imported(made) / "model.json", MODEL)["training"]["system"]
+    own = read_json(imported(made) / "model.json", Json)["training"]["system"]
     released = {key: plain(getattr(shipped("ems62").systems["ems-released"], key)) for key in own}
     sizes = {"model": ("layers", "width", "heads", "feed_forward", "max_tokens")}
     for key in sizes["model"]:

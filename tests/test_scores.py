@@ -3,6 +3,7 @@ where, and rows stand together as a comparison wants them."""
 
 import json
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import binom
 from scores_made import row, write_file
 
 from ems.base.errors import EmsError
-from ems.base.shapes import TEXT
+from ems.base.schema import Text
 from ems.bench.hits import interval, packed, unpacked
 from ems.bench.scores import Result, Score, read_score_file, write_scores
 
@@ -347,11 +348,11 @@ def test_a_setting_of_the_protocol_that_is_missing_or_another_is_one_line(tmp_pa
     protocol = {"k": 4, "margin": "ratio"}
     path = write_file(tmp_path, "A", "bucc2018", "F1", ROWS[:1], {"deu": "de"}, protocol=protocol)
     file = read_score_file(path)
-    assert (file.setting("k"), file.setting("margin", TEXT)) == (4, "ratio")
-    assert file.setting("margin", {"enum": ["ratio", "distance"]}) == "ratio"
+    assert (file.setting("k"), file.setting("margin", Text)) == (4, "ratio")
+    assert file.setting("margin", Literal["ratio", "distance"]) == "ratio"
     for key, shape, message in (
-        ("seed", TEXT, "expected text under `protocol.seed`, found nothing"),
-        ("margin", {"enum": ["a", "b"]}, "expected a or b under `protocol.margin`, found 'ratio'"),
+        ("seed", Text, "expected text under `protocol.seed`, found nothing"),
+        ("margin", Literal["a", "b"], "expected a or b under `protocol.margin`, found 'ratio'"),
     ):
         with pytest.raises(EmsError, match=message):
             file.setting(key, shape)

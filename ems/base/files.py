@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.shapes import misfit
 
 # of a model folder, beside its model.json; the heads are for training alone
 ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
@@ -282,17 +281,11 @@ def read_json(path: Path, of: Any, name: str = "*") -> Any:
     """
     from ems.base.schema import fitting
 
-    if isinstance(of, dict):
-        name = of.get("title", name)
     text = _read_text(path, name)
     try:
         value = parse_json(text)
     except ValueError as error:
         raise Damaged(path, f"not valid JSON ({error})", name) from None
-    if isinstance(of, dict):
-        if problem := misfit(value, of):
-            raise Damaged(path, problem, name)
-        return value
     try:
         return fitting(of, value)
     except ValueError as error:

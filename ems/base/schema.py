@@ -362,8 +362,7 @@ def _short(bound: float) -> float:
 
 @cache
 def _adapter(of: Any) -> TypeAdapter[Any]:
-    model = isinstance(of, type) and issubclass(of, BaseModel)
-    return TypeAdapter(of) if model else TypeAdapter(of, config=STRICT)
+    return TypeAdapter(of, config=STRICT)
 
 
 def fitting(of: Any, value: Any) -> Any:
@@ -372,7 +371,7 @@ def fitting(of: Any, value: Any) -> Any:
     Raises `ValueError` that says what differs first: "expected text under `a.b`, found 3".
     """
     try:
-        return _adapter(of).validate_python(value)
+        return of.model_validate(value) if _is_model(of) else _adapter(of).validate_python(value)
     except ValidationError as error:
         raise ValueError(_misfit(of, _nearest(error))) from None
 
@@ -381,6 +380,10 @@ def _misfit(of: Any, error: Any) -> str:
     place, value = list(error["loc"]), error["input"]
     if error["type"] == "extra_forbidden":
         return f"expected no `{place[-1]}`{_under(place[:-1])}"
+    if error["type"] == "unknown_key":
+        return f"expected no `{error['ctx']['key']}`{_under(place)}"
+    if error["type"] == "null":
+        place, value = [*place, error["ctx"]["key"]], None
     if place[-1:] == ["[key]"]:
         place = place[:-2]
         wanted = get_args(_stripped(_type_at(of, place)))[0]
@@ -394,9 +397,16 @@ def _type_at(of: Any, place: Iterable[str | int]) -> Any:
     """Return the type of the part of a value that the keys lead to."""
     for key in place:
         of = _stripped(of)
-        model = isinstance(of, type) and issubclass(of, BaseModel)
-        of = get_type_hints(of, include_extras=True)[key] if model else get_args(of)[-1]
+        if _is_model(of):
+            fields = {field.alias or name: name for name, field in of.model_fields.items()}
+            of = get_type_hints(of, include_extras=True)[fields[key]]
+        else:
+            of = get_args(of)[-1]
     return of
+
+
+def _is_model(of: Any) -> bool:
+    return isinstance(of, type) and issubclass(of, BaseModel)
 
 
 def _stripped(of: Any) -> Any:

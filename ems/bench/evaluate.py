@@ -109,7 +109,7 @@ def _system(experiment: Experiment, given: Given) -> SystemSettings:
     if not (folder / DESCRIPTION).is_file() and not has_code(folder):
         return SystemSettings("sentence-transformers", languages=languages, place=given.model)
     of_ngrams = kind_of(folder)
-    known = read_description(folder)["languages"] if of_ngrams else describe(folder)["segmenters"]
+    known = read_description(folder).languages if of_ngrams else describe(folder).segmenters
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
         raise EmsError(

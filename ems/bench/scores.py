@@ -13,14 +13,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import MinLen
+from pydantic import AfterValidator, Field, create_model
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json, write_text
-from ems.base.schema import Settings, plain
-from ems.base.shapes import COUNT, TEXT, Shape, mapping, misfit, named, record, shown
+from ems.base.schema import (
+    Count,
+    Expected,
+    Json,
+    Record,
+    Settings,
+    Some,
+    Text,
+    fitting,
+    plain,
+    shown,
+)
 from ems.bench.hits import interval, packed, unpacked
 from ems.config.languages import UNSEEN
 
@@ -28,7 +40,6 @@ ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
 RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # of a metric; the others are percentages
 CLOSE = 1e-6  # percent
-LABELS = ("language", "direction", "source")
 
 
 @dataclass(frozen=True)
@@ -165,33 +176,56 @@ class ScoreFile(Result):
         both = self.data_files.keys() & other.data_files.keys()
         return bool(both) and all(self.data_files[of] == other.data_files[of] for of in both)
 
-    def setting(self, key: str, shape: Shape = COUNT) -> Any:
-        """Return a setting of the protocol. Raises `Damaged` when the file does not have such a
-        one.
+    def setting(self, key: str, of: Any = Count) -> Any:
+        """Return a setting of the protocol as a value of a type. Raises `Damaged` when the file
+        does not have such a one.
         """
-        protocol = {"protocol": dict(self.protocol)}
-        if problem := misfit(protocol, record({"protocol": record({key: shape})})):
-            raise Damaged(self.path, problem)
+        protocol = create_model("Protocol", __base__=Record, **{key: (of, ...)})
+        file = create_model("File", __base__=Record, protocol=(protocol, ...))
+        try:
+            fitting(file, {"protocol": dict(self.protocol)})
+        except ValueError as error:
+            raise Damaged(self.path, str(error)) from None
         return self.protocol[key]
 
 
-_SETTING: Shape = {"type": ["string", "number", "boolean", "null"], "description": "a setting"}
-_TRUTH: Shape = {"type": "boolean", "description": "true or false"}
-_ROWS = {"type": "array", "minItems": 1, "description": "at least one score"}
-_HEADER = {
-    **dict.fromkeys(("benchmark", "system", "version", "data_sha256", "metric"), TEXT),
-    "higher_is_better": _TRUTH,
-    "label": {"enum": list(LABELS)},
-    "languages": mapping(TEXT),
-    "protocol": mapping(_SETTING),
-    "rows": _ROWS,  # there may be thousands: `_score` checks them faster
-}
-_OPTIONAL = {"parallel": _TRUTH, "details": {"type": "object"}, "data_files": mapping(TEXT)}
-_NAMES = ("source", "target")
-_NOTHING = {
-    **dict.fromkeys((*_NAMES, "value", "count", "seed")),
-    **dict.fromkeys(("split", "measure", "hits"), ""),
-}
+def _scalar(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        raise ValueError("no scalar")
+    return value
+
+
+class _Row(Record):
+    """A row of a score file; the range of its value depends on the metric."""
+
+    source: Text
+    target: Text
+    value: Any = None
+    count: Some
+    split: str = ""
+    seed: Annotated[Count | None, Expected("a whole number of at least 0")] = None
+    measure: str = ""
+    hits: str = ""
+
+
+class _Content(Record):
+    """A score file."""
+
+    benchmark: Text
+    system: Text
+    version: Text
+    data_sha256: Text
+    metric: Text
+    higher_is_better: bool
+    label: Literal["language", "direction", "source"]
+    languages: dict[str, Text]
+    protocol: dict[str, Annotated[Any, AfterValidator(_scalar), Expected("a setting")]]
+    rows: Annotated[list[_Row], MinLen(1), Expected("at least one score")]
+    parallel: bool = False
+    details: Json = Field({})
+    data_files: dict[str, Text] = Field({})
+
+
 _MEASURED = ("metric", "higher_is_better", "label", "parallel", "languages", "protocol", "details")
 
 
@@ -217,23 +251,24 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
 
     Raises `Damaged` for another file and for a malformed one.
     """
-    wanted = {"benchmark": benchmark, "metric": metric}
-    header = {**_HEADER, **{name: {"enum": [value]} for name, value in wanted.items() if value}}
-    data = read_json(path, named(f"{benchmark or '*'}.json", record(header, _OPTIONAL)))
+    name = f"{benchmark or '*'}.json"
+    data = read_json(path, _Content, name)
+    for key, wanted in (("benchmark", benchmark), ("metric", metric)):
+        if wanted and (found := getattr(data, key)) != wanted:
+            raise Damaged(path, f"expected {wanted} under `{key}`, found {shown(found)}", name)
     rows = {}
-    for at, row in enumerate(data["rows"]):
-        score = _score(path, f"rows.{at}", row, data["metric"])
+    for at, row in enumerate(data.rows):
+        score = _score(path, f"rows.{at}", row, data.metric)
         if score.key in rows:
             place = _bare(score.direction)
             raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
         rows[score.key] = score
-    known = {ENGLISH, *data["languages"]}
+    known = {ENGLISH, *data.languages}
     for name in (name for row in rows.values() for name in (row.source, row.target)):
         if name not in known:
             expected = f"expected the language {_bare(name)} under `languages`"
-            raise Damaged(path, f"{expected}, found {shown(data['languages'])}")
-    fields = {key: data[key] for key in (*_HEADER, *_OPTIONAL) if key in data}
-    file = ScoreFile(path=path, **{**fields, "rows": list(rows.values())})
+            raise Damaged(path, f"{expected}, found {shown(data.languages)}")
+    file = ScoreFile(path=path, **{**vars(data), "rows": list(rows.values())})
     labels = file.labelled() if file.label == "language" else {}
     ways = dict.fromkeys(way for of in labels.values() for way in of)
     for label, way in (
@@ -243,29 +278,12 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
     return file
 
 
-def _score(path: Path, place: str, row: Any, metric: str) -> Score:
-    """Check and return a row. Raises `Damaged` that names the row and the key."""
-    if not isinstance(row, dict):
-        raise Damaged(path, f"expected a JSON object under `{place}`, found {shown(row)}")
-    score = {**_NOTHING, **row}
-    low, high, what = PERCENT if score["measure"] else RANGES.get(metric, PERCENT)
-    count, seed, value = score["count"], score["seed"], score["value"]
-    checks = {
-        "value": (what, type(value) in (int, float) and low <= value <= high),  # NaN is not
-        **{key: ("text", _is_text(score[key]) and score[key].strip()) for key in _NAMES},
-        **{key: ("text", _is_text(score[key])) for key in ("split", "measure", "hits")},
-        "count": ("a count above 0", type(count) is int and count >= 1),
-        "seed": (COUNT["description"], seed is None or (type(seed) is int and seed >= 0)),
-    }
-    for key, (expected, fits) in checks.items():
-        if not fits:
-            printed = shown(score[key])
-            raise Damaged(path, f"expected {expected} under `{place}.{key}`, found {printed}")
-    return Score(**{**{key: score[key] for key in checks}, "value": float(value)})
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def _score(path: Path, place: str, row: _Row, metric: str) -> Score:
+    """Return a row. Raises `Damaged` that names it if its value is out of range."""
+    low, high, what = PERCENT if row.measure else RANGES.get(metric, PERCENT)
+    if not (type(row.value) in (int, float) and low <= row.value <= high):  # NaN is not
+        raise Damaged(path, f"expected {what} under `{place}.value`, found {shown(row.value)}")
+    return Score(**{**vars(row), "value": float(row.value)})
 
 
 def _bare(name: str) -> str:

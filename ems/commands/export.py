@@ -26,12 +26,12 @@ def export(
     from ems.model.folder import read_model
 
     description = read_model(model)
-    tool = tokenizer.chosen(description["segmenters"])
-    lost, loss = tokenizer.lost(model, description["segmenters"], tool), None
+    tool = tokenizer.chosen(description.segmenters)
+    lost, loss = tokenizer.lost(model, description.segmenters, tool), None
     if lost and (not without_segmenters or tokenizer.CHARACTERS in lost):
         raise tokenizer.refusal(model, lost)
     if lost:
-        whole = common.experiment_of(experiment or description.get("experiment"))
+        whole = common.experiment_of(experiment or description.experiment or None)
         data = Path(common.site_settings().data)
         loss = tokenizer.measured(model, description, tool, whole, data)
     exported = folder.Exported(model, tool, folder.Options(onnx, int8, dimensions))

@@ -83,13 +83,12 @@ def report(
     expect: common.Expected = "",
 ) -> None:
     """Merge the decontamination reports."""
-    from ems.base.files import read_json
-    from ems.text.clean import ENTRY, merge_reports
+    from ems.text.clean import merge_reports
 
     settings = common.planned(experiment, expect, "evalkeys")
     every = [sorted(path.glob("*-*.json")) if path.is_dir() else [path] for path in entries]
     files = [path for each in every for path in each]
-    merge_reports(settings, [read_json(path, ENTRY) for path in files], out)
+    merge_reports(settings, files, out)
     common.log.info("%s: %s corpora and pairs", out, len(files))
 
 

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from ems.base.errors import EmsError
 from ems.base.schema import Dropout, Settings, number
-from ems.base.sizes import Sizes
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
 Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0
@@ -20,66 +19,65 @@ class EncoderSettings(Settings):
     LATER: ClassVar[frozenset[str]] = frozenset(
         {"pooling", "activation", "positions", "table", "ngrams"}
     )
-    layers: int = Field(
-        Sizes.layers, ge=0, le=1000, description="The number of Transformer layers."
-    )
+    layers: int = Field(6, ge=0, le=1000, description="The number of Transformer layers.")
     # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
-    width: Width = Field(Sizes.width, description="The width of the embeddings and of each layer.")
+    width: Width = Field(1024, description="The width of the embeddings and of each layer.")
     pooling: Literal["mean", "mean-max"] = Field(
-        Sizes.pooling,
+        "mean",
         description="The sentence embedding. mean: of the states of its tokens; mean-max: their "
         "mean and their maximum, twice as wide (CCL 2019).",
     )
     activation: Literal["silu", "gelu"] = Field(
-        Sizes.activation,
+        "silu",
         description="The activation between the feed-forward layers: swish as in the authors' "
         "code, or gelu, which every server of models computes.",
     )
     positions: Literal["learned", "none"] = Field(
-        Sizes.positions,
+        "learned",
         description="learned: an embedding of each place in the sentence; none: the order of "
         "words is not seen. With 0 layers the encoder is then a table of one vector a piece.",
     )
     table: WidthOrNone = Field(
-        Sizes.table,
+        0,
         description="The width of a table of one vector a piece. Their mean, and a linear map of "
         "that of the layers, is the sentence embedding; with `layers: 0` it is the table's alone, "
         "which trains at many times the speed. 0: no table.",
     )
     ngrams: int = Field(
-        Sizes.ngrams,
+        0,
         ge=0,
         le=1 << 24,
         description="The rows of a second table, of hashed n-grams of the letters of words, which "
         "are romanised: names and cognates are seen, in any script. 0: none.",
     )  # fastText has two million
-    heads: int = Field(
-        Sizes.heads, ge=1, le=1024, description="Attention heads; they divide `width`."
-    )
+    heads: int = Field(16, ge=1, le=1024, description="Attention heads; they divide `width`.")
     # 32 wide each at the largest width
     feed_forward: int = Field(
-        Sizes.feed_forward, ge=1, le=131072, description="The width of the feed-forward layers."
+        4096, ge=1, le=131072, description="The width of the feed-forward layers."
     )  # 4 times the largest width
-    dropout: Dropout = Field(
-        Sizes.dropout, description="Dropout of the input and of each residual."
-    )
-    attention_dropout: Dropout = Field(
-        Sizes.attention_dropout, description="Dropout of the attention weights."
-    )
-    max_tokens: Tokens = Field(
-        Sizes.max_tokens, description="Longer sentences are cut to so many tokens."
-    )
+    dropout: Dropout = Field(0.1, description="Dropout of the input and of each residual.")
+    attention_dropout: Dropout = Field(0.1, description="Dropout of the attention weights.")
+    max_tokens: Tokens = Field(120, description="Longer sentences are cut to so many tokens.")
     start: Literal["ours", "pytorch"] = Field(
-        Sizes.start,
+        "ours",
         description="Start values. ours: embeddings from N(0, 0.02), linear layers by Xavier; "
         "pytorch: PyTorch's defaults, with all layers alike.",
     )
     norm_eps: number(ge=1e-30, le=1) = Field(  # of float32: neither 0 nor more than any variance
-        Sizes.norm_eps, description="The epsilon of every layer norm."
+        0.00001, description="The epsilon of every layer norm."
     )
 
-    pooled_width = Sizes.pooled_width
-    attends = Sizes.attends
+    @property
+    def pooled_width(self) -> int:
+        """The width of a sentence embedding."""
+        if self.table:
+            return self.table
+        return 2 * self.width if self.pooling == "mean-max" else self.width
+
+    @property
+    def attends(self) -> bool:
+        """Whether there are layers, or only their input; else there is nothing but a table."""
+        return self.layers > 0 or not self.table
 
     def check(self, key: str) -> None:
         """Raise `EmsError` for sizes of the system at `key` that contradict one another."""

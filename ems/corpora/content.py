@@ -8,10 +8,8 @@ from pathlib import Path
 from ems.base.errors import LOCK, MANIFEST, Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
-from ems.base.shapes import BELOW, COUNT, TEXT, mapping, named, record
+from ems.base.schema import Below, Count, Record, Text
 
-LOCKED = named(f"*{LOCK}", record({"url": TEXT, "bytes": COUNT, "sha256": TEXT}))
-UNIT = record({"files": mapping(record({"bytes": COUNT, "sha256": TEXT}), BELOW)})  # of a manifest
 START = 512  # bytes of a file that are looked at
 GZIP = (0, (b"\x1f\x8b",), "a gzip file")
 BZIP2 = (0, (b"BZh",), "a bzip2 file")
@@ -28,9 +26,33 @@ PAGES = (b"<!doctype", b"<html", b"<?xml", b"<head", b"<body", b"<error")
 WAY_OUT = "look at the address in a browser, or set `sources` to a mirror directory"
 
 
+class Content(Record):
+    """A file of a manifest."""
+
+    bytes: Count
+    sha256: Text
+
+
+class Locked(Content):
+    """The lock of a download: what it was when it first came."""
+
+    url: Text
+
+
+class UnitManifest(Record):
+    """The manifest of a unit of an evaluation set."""
+
+    files: dict[Below, Content]
+
+
 def lock_of(path: Path) -> Path:
     """Return the file beside a download that says what it was when it first came."""
     return path.with_name(path.name + LOCK)
+
+
+def read_lock(path: Path) -> Locked:
+    """Return the lock beside a download."""
+    return read_json(lock_of(path), Locked, f"*{LOCK}")
 
 
 def check_lock(path: Path) -> str:
@@ -38,7 +60,7 @@ def check_lock(path: Path) -> str:
     if not path.is_file():
         raise Damaged(path, "no such file")
     sha256, lock = sha256_file(path), lock_of(path)
-    if lock.is_file() and read_json(lock, LOCKED)["sha256"] != sha256:
+    if lock.is_file() and read_lock(path).sha256 != sha256:
         raise Damaged(path, f"its sha256 is not the one in {lock.name} beside it")
     return sha256
 
@@ -50,11 +72,11 @@ def check_file(path: Path) -> str:
     has neither: its readers say what is wrong with it.
     """
     if path.name.endswith(MANIFEST):
-        for name, entry in read_json(path, UNIT)["files"].items():
+        for name, entry in read_json(path, UnitManifest).files.items():
             file = path.parent / name
             if not file.is_file():
                 raise Damaged(file, "no such file")
-            if file.stat().st_size != entry["bytes"] or sha256_file(file) != entry["sha256"]:
+            if file.stat().st_size != entry.bytes or sha256_file(file) != entry.sha256:
                 raise Damaged(file, "not the file that its manifest lists")
     return check_lock(path)
 

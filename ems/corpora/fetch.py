@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import atomic_path, check_readable, read_json, sha256_file, write_json
+from ems.base.files import atomic_path, check_readable, sha256_file, write_json
 from ems.base.progress import Progress
 from ems.config.load import OPUSTOOLS
-from ems.corpora.content import LOCKED, START, check_start, lock_of
+from ems.corpora.content import START, check_start, lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads, download
 from ems.corpora.locations import (
     corpus_location,
@@ -146,11 +146,11 @@ def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool 
         raise _at_source(location, error.finding.replace(str(path), location), error) from None
     lock = {"url": location, "bytes": path.stat().st_size, "sha256": sha256_file(path), **added}
     if locked and lock_of(out).exists():
-        first = read_json(lock_of(out), LOCKED)
-        if first["sha256"] != lock["sha256"]:
+        first = read_lock(out)
+        if first.sha256 != lock["sha256"]:
             raise EmsError(
                 f"{location}: sha256 {lock['sha256'][:12]}… ({lock['bytes']:,} bytes), but the "
-                f"first download had {first['sha256'][:12]}… ({first['bytes']:,} bytes): the "
+                f"first download had {first.sha256[:12]}… ({first.bytes:,} bytes): the "
                 f"source changed. If that is right, delete {lock_of(out)} and run again"
             )
     return lock

@@ -10,23 +10,26 @@ import os
 import re
 from io import FileIO
 from pathlib import Path
-from typing import Any
 
 import requests
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json, write_json
 from ems.base.progress import log
-from ems.base.shapes import TEXT, Shape, record
+from ems.base.schema import Count, Json, Record, Text
 from ems.corpora.content import START, check_start, check_type, short
 from ems.corpora.slots import MACHINE
 
-_MAYBE: Shape = {"type": ["string", "null"]}
-SAID = record(  # what the server said of a download, as JSON beside its part
-    {"url": TEXT},
-    {"length": {"type": ["integer", "null"], "minimum": 0}, "etag": _MAYBE, "modified": _MAYBE},
-)
 BYTES = "[0-9]{1,18}"  # a number of bytes; more digits are an error
+
+
+class _Said(Record):
+    """What the server said of a download, as JSON beside its part."""
+
+    url: Text
+    length: Count | None = None
+    etag: str | None = None
+    modified: str | None = None
 
 
 class Again(Exception):
@@ -63,10 +66,10 @@ class Part:
         self.path = part_path(out)
         self.memory = self.path.with_name(self.path.name + ".json")
         self.size = os.fstat(writer.fileno()).st_size
-        self.said: dict[str, Any] = {}
+        self.said: Json = {}
         if self.size and self.memory.exists():
             try:
-                self.said = read_json(self.memory, SAID)
+                self.said = read_json(self.memory, _Said).model_dump()
             except EmsError as error:
                 log.info("%s; starting from zero", error.finding)
         if self.said.get("url") == self.url and (self.whole or self._validator()):

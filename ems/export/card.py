@@ -16,7 +16,6 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
-from ems.base.shapes import AMOUNT, record
 from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.experiment import MULTIWAY
 from ems.config.languages import UNSEEN
@@ -25,9 +24,9 @@ from ems.corpora.catalogue import licence_of, versions_of
 from ems.export.folder import CODE, Exported, Figures
 from ems.export.tokenizer import Loss
 from ems.tables.corpora import EVALUATION, PART, TRAIN, Report, read_report
+from ems.tables.costs import JobCosts
 from ems.tables.engine import Declaration, write_systems
 
-COSTS = record({"seconds": AMOUNT, "cpu_seconds": AMOUNT, "max_rss_mb": AMOUNT})
 NORMAL = 1.96  # standard deviations of a 95 % interval
 UNKNOWN = "the user's own"
 
@@ -83,13 +82,13 @@ def card(exported: Exported, figures: Figures, kept: Kept, loss: Loss | None) ->
     )
     template = files("ems.export").joinpath("card.md.jinja").read_text(encoding="utf-8")
     about, settings = exported.description, exported.ours.encoder.settings
-    languages = about.get("languages") or list(about["segmenters"])
+    languages = about.languages or list(about.segmenters)
     languages = [code for code in languages if code != UNSEEN]
     pieces = exported.ours.vocabulary.get_piece_size()
     scores, tables = _scores(kept.scores)
     report = read_report(kept.report) if kept.report else None
     corpora, removed = _corpora(report, set(languages)) if report else ([], 0)
-    names = [each for each in (about.get("experiment"), about.get("name")) if each]
+    names = [each for each in (about.experiment, about.name) if each]
     return form.from_string(template).render(
         front_matter=_front_matter(languages),
         name="-".join(names) or exported.model.resolve().name,
@@ -100,7 +99,7 @@ def card(exported: Exported, figures: Figures, kept: Kept, loss: Loss | None) ->
         pieces=pieces,
         dimensions=exported.dimensions,
         megabytes=4e-6 * (pieces + exported.ngrams) * exported.dimensions,
-        identity=about.get("identity", "unknown"),
+        identity=about.identity,
         graph=exported.options.onnx or exported.options.int8,
         code=[Path(name).name for name in CODE],
         loss=loss,
@@ -112,7 +111,7 @@ def card(exported: Exported, figures: Figures, kept: Kept, loss: Loss | None) ->
         corpora=corpora,
         removed=removed,
         against=", ".join(report.against) or "none" if report else "",
-        costs=read_json(kept.costs, COSTS) if kept.costs else None,
+        costs=read_json(kept.costs, JobCosts) if kept.costs else None,
     )
 
 

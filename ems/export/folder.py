@@ -40,7 +40,7 @@ from ems.export.verify import Figures, expected_of, verified
 from ems.model.devices import save_tensors
 from ems.model.encode import IN_LAYER, KINDS, PROJECTIONS, SentenceEncoder
 from ems.model.encoder import Encoder
-from ems.model.folder import STATIC, read_model
+from ems.model.folder import STATIC, Description, read_model
 
 CARD = "README.md"
 MODULES = "sentence_transformers.models"  # the name that all its versions know
@@ -65,16 +65,16 @@ class Exported:
     model: Path
     segmenter: str
     options: Options
-    description: dict[str, Any] = field(init=False)
+    description: Description = field(init=False)
     ours: SentenceEncoder = field(init=False)
 
     def __post_init__(self) -> None:
         self.description = read_model(self.model)
-        sizes = self.description["model"]
-        if sizes["layers"] and sizes.get("table"):
+        sizes = self.description.model
+        if sizes.layers and sizes.table:
             raise EmsError(
                 f"{self.model}: ems export cannot write a model with layers and a table (layers: "
-                f"{sizes['layers']}, table: {sizes['table']}); use it by `ems encode` or "
+                f"{sizes.layers}, table: {sizes.table}); use it by `ems encode` or "
                 "ems.Encoder, or train one with `layers: 0` or `table: 0`"
             )
         self.ours = SentenceEncoder(self.model, "cpu")
@@ -88,7 +88,7 @@ class Exported:
         whole, asked = self.ours.encoder.settings.pooled_width, self.options.dimensions
         if asked in (0, whole):
             return whole
-        system = self.description.get("training", {}).get("system", {})
+        system = self.description.training.get("system", {})
         matryoshka = system.get("objectives", {}).get("matryoshka") or {}
         trained = matryoshka.get("dimensions", []) if matryoshka.get("weight") else []
         if asked not in trained:
@@ -137,7 +137,7 @@ def write_model(exported: Exported, folder: Path) -> None:
     """Write all files but the card."""
     encoder, settings = exported.ours.encoder, exported.ours.encoder.settings
     vocabulary = exported.model / VOCABULARY
-    format_ = exported.description.get("format_characters", "keep")
+    format_ = exported.description.format_characters
     tokenizer = make_tokenizer(vocabulary, exported.segmenter, format_, settings.max_tokens)
     copyfile(vocabulary, folder / VOCABULARY)
     write_json(folder / EXPORTED, _ours(exported, format_))
@@ -185,8 +185,9 @@ def _write_graph(exported: Exported, out: Path) -> None:
 def _ours(exported: Exported, format_characters: str) -> dict[str, Any]:
     """Return what an encoder of ours needs to know besides the weights and the vocabulary."""
     known = ("name", "experiment", "identity", "languages", "model")
-    kept = {key: exported.description[key] for key in known if key in exported.description}
-    kept["exported_from"] = exported.description["sha256"]
+    written = exported.description.written
+    kept = {key: written[key] for key in known if key in written}
+    kept["exported_from"] = written["sha256"]
     if exported.ngrams:  # the weights are cut
         kept["model"] = {**kept["model"], "table": exported.dimensions}
     own = {"segmenter": exported.segmenter, "format_characters": format_characters}

@@ -21,6 +21,7 @@ from ems.bench.scores import ENGLISH, read_score_file
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
 from ems.config.plugins import benchmark
+from ems.model.folder import Description
 from ems.text.normalise import CONTROL, format_pattern
 from ems.text.segmenters.base import SPACE
 from ems.text.subwords import PAD, UNK, by_characters, load_vocabulary
@@ -171,7 +172,7 @@ def refusal(model: Path, losses: dict[str, list[str]]) -> EmsError:
 
 
 def measured(
-    model: Path, description: dict[str, Any], segmenter: str, experiment: Experiment, data: Path
+    model: Path, description: Description, segmenter: str, experiment: Experiment, data: Path
 ) -> Loss:
     """Return P@1 of a model with its segmenters and with `segmenter` alone.
 
@@ -195,13 +196,13 @@ def _benchmark(experiment: Experiment) -> str:
     )
 
 
-def _without(model: Path, description: dict[str, Any], segmenter: str, folder: Path) -> Path:
+def _without(model: Path, description: Description, segmenter: str, folder: Path) -> Path:
     """Write a model folder with links to the model's files, and with one segmenter."""
     folder.mkdir()
-    for name in description["sha256"]:
+    for name in description.sha256:
         (folder / name).symlink_to((model / name).resolve())
-    tools = dict.fromkeys(description["segmenters"], segmenter)
-    write_json(folder / "model.json", {**description, "segmenters": tools})
+    tools = dict.fromkeys(description.segmenters, segmenter)
+    write_json(folder / "model.json", {**description.written, "segmenters": tools})
     return folder
 
 

@@ -18,7 +18,6 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import regex
@@ -35,7 +34,7 @@ from ems.base.progress import Progress
 from ems.base.schema import checked
 from ems.config.ngrams import NgramSettings
 from ems.model.encode import SentenceEncoder, unit_rows
-from ems.model.folder import DESCRIPTION, kind_of, read_description
+from ems.model.folder import DESCRIPTION, NgramModel, kind_of, read_description, read_fused
 from ems.text.normalise import tidier, tidy_lines
 
 PLACES = 1 << 20
@@ -141,7 +140,7 @@ class NgramEncoder:
         """Return the encoder of a folder. Raises `Damaged` if the folder is not whole."""
         about = read_description(folder)
         where = f"{folder / DESCRIPTION}: ngrams"
-        return cls(checked(NgramSettings, about["ngrams"], where), _read_weights(folder, about))
+        return cls(checked(NgramSettings, about.ngrams, where), _read_weights(folder, about))
 
     def vectors(self, lines: list[str]) -> tuple[csr_array, np.ndarray]:
         """Return the vectors float32[N, buckets] of lines, and how many n-grams each has, [N]."""
@@ -160,10 +159,10 @@ class NgramEncoder:
         return result
 
 
-def _read_weights(folder: Path, about: dict[str, Any]) -> np.ndarray:
+def _read_weights(folder: Path, about: NgramModel) -> np.ndarray:
     """Return the weights of a folder, float32[PLACES]. Raises `Damaged` if they are others."""
     path = folder / NGRAMS
-    if sha256_file(path) != about["sha256"][NGRAMS]:
+    if sha256_file(path) != about.sha256.ngrams:
         raise Damaged(path, "its sha256 is not the one in model.json beside it")
     try:
         weights = load_file(path)["weights"]
@@ -186,14 +185,14 @@ class FusedEncoder:
     """
 
     def __init__(self, folder: Path) -> None:
-        about = read_description(folder)
-        trained = folder / about["of"]["model"]
-        if sha256_file(trained / DESCRIPTION) != about["of"]["sha256"]:
+        about = read_fused(folder)
+        trained = folder / about.of.model
+        if sha256_file(trained / DESCRIPTION) != about.of.sha256:
             raise Damaged(
                 trained / DESCRIPTION, f"not the model that {folder} was made with; make that again"
             )
         self.trained, self.ngrams = SentenceEncoder(trained), NgramEncoder.of(folder)
-        self.weight, self.power = about["weight"], about["power"]
+        self.weight, self.power = about.weight, about.power
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
         """Return float32[len(lines), d + buckets]."""

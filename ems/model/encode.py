@@ -6,7 +6,6 @@ Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V 
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +17,10 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, VOCABULARY, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
-from ems.base.sizes import Sizes
+from ems.config.model import EncoderSettings
 from ems.model.devices import choose_device, in_int8
 from ems.model.encoder import Encoder, embed_tokens
-from ems.model.folder import DESCRIPTION, STATIC, describe
+from ems.model.folder import DESCRIPTION, STATIC, Description, describe
 from ems.text import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
 from ems.text.normalise import tidier, tidy_lines
 from ems.text.segmenters.base import load, segmenter
@@ -41,14 +40,14 @@ PROJECTIONS = ("query", "key", "value")
 KINDS = ("weight", "bias")
 
 
-def _loaded(folder: Path, description: dict[str, Any], pieces: int) -> nn.Module:
+def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
     """Return the encoder of a folder. Raises what PyTorch does for weights that do not fit."""
-    sizes, name = Sizes(**description["model"]), description.get("weights", ENCODER)
+    sizes, name = description.model, description.weights or ENCODER
     tensors = load_file(folder / name)
     if name == STATIC:
         return from_table(tensors["embedding.weight"], sizes)
     encoder = Encoder(sizes, pieces)
-    if "weights" in description and sizes.attends:
+    if description.weights and sizes.attends:
         tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
     encoder.load_state_dict(tensors)
     return encoder
@@ -71,7 +70,7 @@ def from_bert(weights: dict[str, Tensor], layers: int, positions: bool = True) -
     return state
 
 
-def from_table(weights: Tensor, sizes: Sizes) -> Encoder:
+def from_table(weights: Tensor, sizes: EncoderSettings) -> Encoder:
     """Return the encoder of an exported table of one vector for each piece, [pieces, d]."""
     encoder = Encoder(replace(sizes, layers=0, table=weights.shape[1]), len(weights))
     encoder.load_state_dict({TABLE: weights})
@@ -101,15 +100,15 @@ class SentenceEncoder:
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
         self._description = description = describe(folder)
         self.folder = folder
-        _check_files(folder, description["sha256"])
-        self.segmenters: dict[str, str] = description["segmenters"]
-        self.tidy = tidier(description.get("format_characters", "keep"))
+        _check_files(folder, description.sha256)
+        self.segmenters: dict[str, str] = description.segmenters
+        self.tidy = tidier(description.format_characters)
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
         try:
             self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
         except (KeyError, OSError, RuntimeError, ValueError, SafetensorError) as error:
             problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
-            name = EXPORTED if "weights" in description else DESCRIPTION
+            name = EXPORTED if description.weights else DESCRIPTION
             raise Damaged(folder / name, problem) from None
         self.encoder.to(choose_device(device)).eval()
         self.device, self.precision = self.encoder.device, precision
@@ -120,7 +119,7 @@ class SentenceEncoder:
     def identity(self) -> str:
         """Hash of weights, vocabulary, settings, device and source: all that vectors depend on."""
         parts = [
-            self._description,
+            self._description.written,
             str(self.device),
             torch.__version__,
             source_hash("ems.model.encode"),
@@ -176,7 +175,7 @@ class SentenceEncoder:
         tokens = self.tokenise(lines, language)
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
             vectors = embed_tokens(self.encoder, tokens, own or progress)
-        vectors = vectors[:, : self._description.get("dimensions")]
+        vectors = vectors[:, : self._description.dimensions]
         if own:
             own.close()
         return vectors

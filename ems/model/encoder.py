@@ -21,7 +21,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from ems.base.progress import Progress
-from ems.base.sizes import Sizes
+from ems.config.model import EncoderSettings
 from ems.model.packing import Packing, pack, pad, rounded, unpad
 from ems.model.table import Table
 
@@ -37,7 +37,7 @@ BATCH_TOKENS = 4096  # embedded at once; with 8192 a CPU allocates new memory fo
 class Attention(nn.Module):
     """Multi-head self-attention over packed tokens."""
 
-    def __init__(self, settings: Sizes) -> None:
+    def __init__(self, settings: EncoderSettings) -> None:
         super().__init__()
         self.heads = settings.heads
         self.dropout = settings.attention_dropout
@@ -86,7 +86,7 @@ def _attend_plainly(
 class Layer(nn.Module):
     """One post-LN Transformer layer over packed tokens."""
 
-    def __init__(self, settings: Sizes) -> None:
+    def __init__(self, settings: EncoderSettings) -> None:
         super().__init__()
         self.attention = Attention(settings)
         self.attention_norm = nn.LayerNorm(settings.width, settings.norm_eps)
@@ -111,12 +111,9 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids to sentence embeddings: what is used after training (Fig. 1).
+    """Token ids to sentence embeddings: what is used after training (Fig. 1)."""
 
-    An experiment's `EncoderSettings` will do for `Sizes`: they have the same fields.
-    """
-
-    def __init__(self, settings: Sizes, pieces: int) -> None:
+    def __init__(self, settings: EncoderSettings, pieces: int) -> None:
         super().__init__()
         self.settings = settings
         if settings.attends:

@@ -18,9 +18,12 @@ What `ems export` wrote has ems.json and SHA256SUMS instead of model.json.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ems.base.errors import EmsError
+from annotated_types import MinLen
+from pydantic import Field
+
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import (
     ENCODER,
     EXPORTED,
@@ -30,69 +33,111 @@ from ems.base.files import (
     read_json,
     read_lines,
 )
-from ems.base.shapes import AMOUNT, BELOW, COUNT, TEXT, Shape, listing, mapping, record
+from ems.base.schema import Amount, Below, Expected, Json, Record, Text
 from ems.config.languages import UNSEEN
+from ems.config.model import EncoderSettings
 from ems.text.segmenters.base import names
 
 DESCRIPTION = "model.json"
 STATIC = "0_StaticEmbedding/model.safetensors"  # the weights of an exported table of pieces
-SIZE: Shape = {"type": "integer", "minimum": 1, "maximum": 1 << 20, "description": "a size"}
-SHARE: Shape = {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "description": "a share"}
-SETTINGS = record(  # of `Sizes`
-    {
-        "layers": {**COUNT, "maximum": 1 << 12},  # beyond it making them would take minutes
-        **dict.fromkeys(("width", "heads", "feed_forward", "max_tokens"), SIZE),
-        **dict.fromkeys(("dropout", "attention_dropout"), SHARE),
-    },
-    {
-        "start": {"enum": ["ours", "pytorch"]},
-        "norm_eps": {"type": "number", "minimum": 0},
-        "pooling": {"enum": ["mean", "mean-max"]},
-        "activation": {"enum": ["silu", "gelu"]},
-        "positions": {"enum": ["learned", "none"]},
-        "table": {**COUNT, "maximum": SIZE["maximum"]},
-        "ngrams": {**COUNT, "maximum": 1 << 24},
-    },
-)
-MODEL = record(  # of model.json
-    {
-        "model": {**SETTINGS, "additionalProperties": False},
-        "segmenters": mapping({"enum": list(names())}, least=1),
-        "sha256": {**mapping(TEXT, BELOW), "required": [ENCODER, VOCABULARY]},
-    },
-    {"format_characters": {"enum": ["keep", "drop"]}},
-)
-EXPORT = record(  # of ems.json
-    {
-        "model": {**SETTINGS, "additionalProperties": False},
-        "segmenter": {"enum": list(names())},
-        "languages": listing(TEXT),
-        "dimensions": SIZE,
-        "static": {"type": "boolean", "description": "true or false"},
-    },
-    {"format_characters": {"enum": ["keep", "drop"]}},
-)
-KINDS = ("char-ngram", "fused")
-KIND = record({}, {"kind": {"enum": list(KINDS)}})  # a trained encoder's has none
-COUNTED = {
-    "kind": KIND["properties"]["kind"],
-    "languages": listing(TEXT, least=1),
-    "ngrams": {"type": "object", "description": "settings"},
-    "sha256": record({NGRAMS: TEXT}),
-}
-OF = {"weight": AMOUNT, "power": AMOUNT, "of": record({"model": TEXT, "sha256": TEXT})}
-SHAPES = {"char-ngram": record(COUNTED), "fused": record({**COUNTED, **OF})}
+SIZES = ("layers", "width", "heads", "feed_forward", "max_tokens", "dropout", "attention_dropout")
+Segmenter = Literal[names()]
+Kind = Literal["char-ngram", "fused"]
 
 
-def read_model(folder: Path) -> dict[str, Any]:
+class _Described(Record, extra="allow"):
+    """What model.json and ems.json have in common; all else stays with it, for its hash."""
+
+    model: EncoderSettings
+    name: str = ""
+    experiment: str = ""
+    identity: str = "unknown"
+    languages: list[Text] = Field([])
+    format_characters: Literal["keep", "drop"] = "keep"
+
+    @property
+    def written(self) -> Json:
+        """Return everything that the file says."""
+        return self.model_dump(exclude_unset=True)
+
+
+class Description(_Described):
+    """model.json of a trained encoder, or an exported folder in its form: `weights` is the file of
+    its weights.
+    """
+
+    segmenters: Annotated[dict[str, Segmenter], MinLen(1)]
+    sha256: dict[Below, Text]
+    training: Json = Field({})
+    weights: str = ""
+    dimensions: int | None = None
+
+
+class _Export(_Described):
+    """ems.json of an exported folder."""
+
+    languages: list[Text]
+    segmenter: Segmenter
+    dimensions: Annotated[int, Field(ge=1), Expected("a size")]
+    static: bool
+
+
+class _Sums(Record):
+    ngrams: Text = Field(alias=NGRAMS)
+
+
+class NgramModel(Record):
+    """The model.json of a system of n-grams."""
+
+    kind: Kind
+    languages: Annotated[list[Text], MinLen(1)]
+    ngrams: Annotated[Json, Expected("settings")]
+    sha256: _Sums
+
+
+class TrainedModel(Record):
+    """The trained encoder of a fused system: its folder, and the SHA-256 of its model.json."""
+
+    model: Text
+    sha256: Text
+
+
+class FusedModel(NgramModel):
+    """The model.json of a fused system."""
+
+    weight: Amount
+    power: Amount
+    of: TrainedModel
+
+
+class _Kind(Record):
+    """Of any model.json, its kind; a trained encoder's has none."""
+
+    kind: Kind | None = None
+
+
+def _read(path: Path, of: type[_Described]) -> Any:
+    """Return a description. Raises `Damaged` for one that lacks a size, too."""
+    described = read_json(path, of)
+    for name in SIZES:
+        if name not in described.model.model_fields_set:
+            raise Damaged(path, f"expected a size under `model.{name}`, found nothing")
+    return described
+
+
+def read_model(folder: Path) -> Description:
     """Return the model.json of a trained encoder. Raises `EmsError` for one of n-grams."""
     path = folder / DESCRIPTION
-    if kind := read_json(path, record({})).get("kind"):
+    if kind := read_json(path, Json).get("kind"):
         raise EmsError(
             f"{folder}: expected the model folder of a trained encoder, found one of kind {kind}, "
             "which only benchmarks can use (`ems eval`, or `kind: folder`)"
         )
-    return read_json(path, MODEL)
+    described = _read(path, Description)
+    for name in (ENCODER, VOCABULARY):
+        if name not in described.sha256:
+            raise Damaged(path, f"expected text under `sha256.{name}`, found nothing")
+    return described
 
 
 def is_ours(folder: Path) -> bool:
@@ -103,24 +148,25 @@ def is_ours(folder: Path) -> bool:
 def has_code(folder: Path) -> bool:
     """Return whether an exported folder has code for sentence-transformers; ems runs none of it."""
     path = folder / EXPORTED
-    return path.is_file() and read_json(path, EXPORT)["model"].get("ngrams", 0) > 0
+    return path.is_file() and _read(path, _Export).model.ngrams > 0
 
 
-def describe(folder: Path) -> dict[str, Any]:
+def describe(folder: Path) -> Description:
     """Return the description of a model folder, or of an exported one in the same form."""
     exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
     return _read_export(folder) if exported else read_model(folder)
 
 
-def _read_export(folder: Path) -> dict[str, Any]:
+def _read_export(folder: Path) -> Description:
     """Return the description of an exported folder in the form of model.json."""
-    own = read_json(folder / EXPORTED, EXPORT)
-    weights = STATIC if own["static"] else ENCODER
+    own = _read(folder / EXPORTED, _Export)
+    weights = STATIC if own.static else ENCODER
     rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
     sums = {name: sha256 for sha256, name in rows}
-    sha256 = {name: sums.get(name, "") for name in (weights, VOCABULARY)}
-    alike = dict.fromkeys([UNSEEN, *own["languages"]], own["segmenter"])
-    return {**own, "weights": weights, "sha256": sha256, "segmenters": alike}
+    sha256 = {name: sums.get(name, "none") for name in (weights, VOCABULARY)}
+    alike = dict.fromkeys([UNSEEN, *own.languages], own.segmenter)
+    added = {"weights": weights, "sha256": sha256, "segmenters": alike}
+    return Description.model_validate({**own.written, **added})
 
 
 def kind_of(folder: Path) -> str:
@@ -129,12 +175,17 @@ def kind_of(folder: Path) -> str:
     """
     if _exported(folder):
         return ""
-    return read_json(folder / DESCRIPTION, KIND).get("kind", "")
+    return read_json(folder / DESCRIPTION, _Kind).kind or ""
 
 
-def read_description(folder: Path) -> dict[str, Any]:
+def read_description(folder: Path) -> NgramModel:
     """Return the model.json of a system of n-grams. Raises `Damaged` if it is none."""
-    return read_json(folder / DESCRIPTION, SHAPES[kind_of(folder) or "char-ngram"])
+    return read_json(folder / DESCRIPTION, NgramModel)
+
+
+def read_fused(folder: Path) -> FusedModel:
+    """Return the model.json of a fused system. Raises `Damaged` if it is none."""
+    return read_json(folder / DESCRIPTION, FusedModel)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -150,7 +201,7 @@ def files_of(folder: Path) -> list[Path]:
     own = [folder / DESCRIPTION, folder / NGRAMS]
     if kind == "char-ngram":
         return own
-    return [*own, *files_of(folder / read_description(folder)["of"]["model"])]
+    return [*own, *files_of(folder / read_fused(folder).of.model)]
 
 
 def _exported(folder: Path) -> bool:

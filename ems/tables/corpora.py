@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
-from ems.base.shapes import COUNT, TEXT, listing, mapping, named, record
+from ems.base.schema import Count, Record, Text
 from ems.config.experiment import MULTIWAY
 from ems.config.papers import of_ems
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
@@ -27,24 +29,6 @@ PIVOT = "en"
 EVALUATION = "evaluation"  # the reason under which decontamination counts its removals
 TRAIN, VALIDATION = "train", "validation"
 PART = "+"  # between a corpus and the name of a part of it
-_ENTRY = {
-    **dict.fromkeys(("corpus", "version", "pair"), TEXT),
-    "role": {"enum": [TRAIN, VALIDATION]},
-    **{"read": COUNT, "removed": mapping(COUNT), "kept": COUNT},
-    "by_benchmark": mapping(mapping(COUNT)),
-}
-_DOCUMENTS = {key: _ENTRY[key] for key in ("read", "removed", "kept")}
-REPORT = named(
-    "decontamination.json",
-    record(
-        {
-            "key": TEXT,
-            "against": listing(TEXT),
-            "corpora": listing(record(_ENTRY, {"documents": record(_DOCUMENTS)})),
-        },
-        {"validation": {"enum": [False, True]}},
-    ),
-)
 REASONS = {  # as ems.text.filters names them, in the order in which they are asked -> as shown
     "cap": "Cap",
     "malformed": "No pair",
@@ -71,8 +55,15 @@ REASONS = {  # as ems.text.filters names them, in the order in which they are as
 OF_DOCUMENTS = " (documents)"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Counts(Record):
+    """What cleaning read, removed for each reason, and kept."""
+
+    read: Count
+    removed: dict[str, Count]
+    kept: Count
+
+
+class Entry(Counts):
     """One corpus of one pair in the decontamination report; all counts are sentence pairs, but
     `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
 
@@ -80,14 +71,17 @@ class Entry:
     for each reason, and kept.
     """
 
-    corpus: str
-    role: str
-    pair: str
-    read: int
-    removed: dict[str, int]
-    kept: int
-    by_benchmark: dict[str, dict[str, int]]
-    documents: dict[str, Any] | None = None
+    name: Text = Field(alias="corpus")
+    version: Text
+    role: Literal["train", "validation"]
+    pair: Text
+    by_benchmark: dict[str, dict[str, Count]]
+    documents: Counts | None = None
+
+    @property
+    def corpus(self) -> str:
+        """Return the corpus with its version."""
+        return f"{self.name} {self.version}"
 
     @property
     def sides(self) -> list[str]:
@@ -112,6 +106,15 @@ class Entry:
         return self.corpus.casefold(), self.corpus, self.role
 
 
+class _Written(Record):
+    """decontamination.json."""
+
+    key: Text
+    against: list[Text]
+    corpora: list[Entry]
+    validation: bool = False
+
+
 @dataclass(frozen=True)
 class Report:
     """The decontamination report: the key of comparison, the benchmarks (VALIDATION is the text to
@@ -130,26 +133,20 @@ class Report:
 
 def read_report(path: Path) -> Report:
     """Read decontamination.json. Raises `Damaged` when counts are missing or do not add up."""
-    data = read_json(path, REPORT)
-    entries = []
-    for number, item in enumerate(data["corpora"]):
-        fields = {key: item[key] for key in _ENTRY if key not in ("corpus", "version")}
-        documents = item.get("documents")
-        name = f"{item['corpus']} {item['version']}"
-        entry = Entry(corpus=name, documents=documents, **fields)
-        for counts in (item, *([documents] if documents else [])):
-            read, removed, kept = counts["read"], sum(counts["removed"].values()), counts["kept"]
-            if read - removed != kept:
+    data = read_json(path, _Written, "decontamination.json")
+    for number, entry in enumerate(data.corpora):
+        for counts in (entry, *([entry.documents] if entry.documents else [])):
+            removed = sum(counts.removed.values())
+            if counts.read - removed != counts.kept:
                 raise Damaged(
                     path,
-                    f"corpora[{number}] ({entry.corpus}, {entry.pair}): {read:,} read less "
-                    f"{removed:,} removed is not the {kept:,} kept",
+                    f"corpora[{number}] ({entry.corpus}, {entry.pair}): {counts.read:,} read less "
+                    f"{removed:,} removed is not the {counts.kept:,} kept",
                 )
-        entries.append(entry)
-    if not entries:
+    if not data.corpora:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
-    held_out = [VALIDATION] if data.get("validation") else []
-    return Report(data["key"], [*data["against"], *held_out], entries)
+    held_out = [VALIDATION] if data.validation else []
+    return Report(data.key, [*data.against, *held_out], data.corpora)
 
 
 # --- pairs per language
@@ -231,10 +228,10 @@ def _documents_notes(entries: Iterable[Entry]) -> list[str]:
     counts = [entry.documents for entry in entries if entry.documents is not None]
     if not counts:
         return []
-    read, kept = (sum(each[key] for each in counts) for key in ("read", "kept"))
+    read, kept = (sum(getattr(each, key) for each in counts) for key in ("read", "kept"))
     removed = Counter[str]()
     for each in counts:
-        removed.update(each["removed"])
+        removed.update(each.removed)
     why = ", ".join(f"{REASONS.get(reason, reason).lower()} {n:,}" for reason, n in removed.items())
     return [
         f"Of documents of one language sentences are counted. Documents: {read:,} read, "

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
-from ems.base.shapes import AMOUNT, TEXT, record
+from ems.base.schema import Amount, Record, Text
 from ems.tables.table import Table, Value, write_table
 
 STAGES = (
@@ -21,10 +21,16 @@ STAGES = (
     *("train", "fit", "bench"),
 )  # in the order of the pipeline
 BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...
-COSTS = record(
-    {"stage": TEXT, **dict.fromkeys(("seconds", "cpu_seconds", "max_rss_mb"), AMOUNT)},
-    {"gpu": TEXT},
-)
+
+
+class JobCosts(Record):
+    """The costs of a job, as its command wrote them."""
+
+    stage: Text
+    seconds: Amount
+    cpu_seconds: Amount
+    max_rss_mb: Amount
+    gpu: Text = ""
 
 
 @dataclass(frozen=True)
@@ -94,14 +100,14 @@ def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:
 
 def _read_cost(path: Path, parts: tuple[str, ...]) -> Cost:
     """Return the costs of one job; `parts` are the names on the way to it, ("train", "ems")."""
-    data = read_json(path, COSTS)
-    stage = data["stage"]
+    data = read_json(path, JobCosts)
+    stage = data.stage
     if stage in BY_SYSTEM and len(parts) < 2:
         expected = f"expected the costs of {stage} in a file {stage}/<system>"
         raise Damaged(path, f"{expected}, found {path.name}")
     system = parts[1] if stage in BY_SYSTEM else ""
-    amounts = (float(data[key]) for key in ("seconds", "cpu_seconds", "max_rss_mb"))
-    return Cost(parts, stage, system, *amounts, data.get("gpu", ""))
+    seconds, memory = float(data.seconds), float(data.max_rss_mb)
+    return Cost(parts, stage, system, seconds, float(data.cpu_seconds), memory, data.gpu)
 
 
 def _summary(jobs: Iterable[Cost]) -> list[Value]:

@@ -9,6 +9,7 @@ under ours.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Literal
 
 from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.plugins import benchmark as record_of
@@ -155,7 +156,7 @@ def retrieval_table(
 
     def about(systems: Sequence[Scores]) -> list[str]:
         protocol = systems[0].file.setting
-        measure = MARGINS[protocol("margin", {"enum": list(MARGINS)})].format(k=protocol("k"))
+        measure = MARGINS[protocol("margin", Literal[tuple(MARGINS)])].format(k=protocol("k"))
         return [
             f"{title} {systems[0].version}: {what}, of {protocol('queries'):,} queries among "
             f"{protocol('candidates'):,} candidates, by {measure}. {BEST}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from ems.base.files import read_json
 from ems.config.systems import SystemSettings
 from ems.tables.corpora import Report
-from ems.tables.costs import COSTS
+from ems.tables.costs import JobCosts
 from ems.tables.losses import last_time
 from ems.tables.models import training_pairs, weights_of
 from ems.tables.table import Value
@@ -59,7 +59,7 @@ def cost_of(cost: str, system: SystemSettings, times: Path) -> Value:
     """
     if cost == "memory":
         path = times.with_name(times.name.replace(".times.jsonl", ".json"))
-        return round(read_json(path, COSTS)["max_rss_mb"]) if path.exists() else None
+        return round(read_json(path, JobCosts).max_rss_mb) if path.exists() else None
     steps, seconds = last_time(times)
     if not steps or not seconds:
         return None

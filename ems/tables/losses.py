@@ -12,7 +12,7 @@ from typing import Any
 
 from ems.base.errors import Damaged
 from ems.base.files import parse_json, read_lines
-from ems.base.shapes import COUNT, shown
+from ems.base.schema import shown
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE, BY_CORPUS = "p1", "p1_by_language", "p1_by_corpus"
@@ -70,7 +70,7 @@ class _Row:
         return value
 
     def count(self, key: str) -> int:
-        return self.take(key, COUNT["description"], lambda v: type(v) is int and v >= 0)
+        return self.take(key, "a whole number of at least 0", lambda v: type(v) is int and v >= 0)
 
     def number(self, key: str, least: float = 0) -> float:
         expected = "a number of at least 0" if least == 0 else "a number"

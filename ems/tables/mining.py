@@ -7,27 +7,15 @@ How many pairs are right is known where translations were hidden among the docum
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from annotated_types import MinLen
 
 from ems.base.files import read_json
-from ems.base.schema import Json
-from ems.base.shapes import COUNT, PERCENT, mapping, named, record
+from ems.base.schema import Count, Number, Percent, Record
 from ems.tables.table import Table, Value, write_table
 
-KNOWN = record({"known": COUNT, "right": COUNT, "chance": PERCENT})
-NUMBER = {"type": "number", "description": "a number"}
-OF_PAIR = record(
-    {"pairs": COUNT, "distinct": COUNT, "equal": COUNT, "cosine": NUMBER}, {"known": KNOWN}
-)
-MANIFEST = named(
-    "manifest.json of mined pairs",
-    record(
-        {
-            "rounds": COUNT,
-            "mining": record({"sample": COUNT}),
-            "by_pair": mapping(OF_PAIR, least=1),
-        }
-    ),
-)
+NAME = "manifest.json of mined pairs"
 COLUMNS = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
 TRUTH = ["Known", "Right (%)", "Chance (%)"]
 NOTE = (
@@ -41,14 +29,46 @@ TRUTH_NOTE = (
 )
 
 
+class _Truth(Record):
+    """Mined pairs with a hidden validation sentence: how many, and how many are translations."""
+
+    known: Count
+    right: Count
+    chance: Percent
+
+
+class _Mined(Record):
+    """The pairs mined of a language pair."""
+
+    pairs: Count
+    distinct: Count
+    equal: Count
+    cosine: Number
+    known: _Truth | None = None
+
+
+class _Mining(Record):
+    """The settings of mining."""
+
+    sample: Count
+
+
+class _Manifest(Record):
+    """The manifest of mined pairs."""
+
+    rounds: Count
+    mining: _Mining
+    by_pair: Annotated[dict[str, _Mined], MinLen(1)]
+
+
 def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
     """Write what systems mined as .tex, .md and .csv beside `out`; `manifests` are their
     models/SYSTEM/mined/manifest.json, in the order of the rows.
 
     Raises `EmsError` for a malformed file.
     """
-    read = {path.parents[1].name: read_json(path, MANIFEST) for path in manifests}
-    known = any("known" in of for manifest in read.values() for of in manifest["by_pair"].values())
+    read = {path.parents[1].name: read_json(path, _Manifest, NAME) for path in manifests}
+    known = any(of.known for manifest in read.values() for of in manifest.by_pair.values())
     rows = [_row(name, manifest) for name, manifest in read.items()]
     columns = [*COLUMNS, *TRUTH] if known else COLUMNS
     notes = [NOTE, TRUTH_NOTE] if known else [NOTE]
@@ -56,21 +76,22 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
     write_table(Table(columns, rows, notes=notes), out)
 
 
-def _row(name: str, manifest: Json) -> list[Value]:
-    of_pairs = list(manifest["by_pair"].values())
-    pairs, distinct, equal = (sum(of[key] for of in of_pairs) for key in OF_PAIR["required"][:3])
-    cosine = sum(of["cosine"] * of["pairs"] for of in of_pairs) / pairs if pairs else None
+def _row(name: str, manifest: _Manifest) -> list[Value]:
+    of_pairs = list(manifest.by_pair.values())
+    keys = ("pairs", "distinct", "equal")
+    pairs, distinct, equal = (sum(getattr(of, key) for of in of_pairs) for key in keys)
+    cosine = sum(of.cosine * of.pairs for of in of_pairs) / pairs if pairs else None
     shown = None if cosine is None else f"{cosine:.3f}"
-    mined = [manifest["mining"]["sample"], manifest["rounds"], pairs, distinct, equal, shown]
-    return [name, *mined, *_truth([of["known"] for of in of_pairs if "known" in of])]
+    mined = [manifest.mining.sample, manifest.rounds, pairs, distinct, equal, shown]
+    return [name, *mined, *_truth([of.known for of in of_pairs if of.known])]
 
 
-def _truth(known: list[Json]) -> list[Value]:
+def _truth(known: list[_Truth]) -> list[Value]:
     """Return how many pairs are known, and in percent those that are right and would be by chance:
     of each pair of languages as many as are known of it.
     """
-    count = sum(of["known"] for of in known)
+    count = sum(of.known for of in known)
     if not count:
         return [0 if known else None, None, None]
-    right = 100 * sum(of["right"] for of in known) / count
-    return [count, f"{right:.2f}", f"{sum(of['known'] * of['chance'] for of in known) / count:.2f}"]
+    right = 100 * sum(of.right for of in known) / count
+    return [count, f"{right:.2f}", f"{sum(of.known * of.chance for of in known) / count:.2f}"]

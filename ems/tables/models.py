@@ -8,12 +8,14 @@ input embedding included (docs/fidelity.md). Sizes are read off the weights them
 from collections.abc import Iterable
 from math import prod
 from pathlib import Path
+from typing import Annotated
 
+from annotated_types import MinLen
 from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged
 from ems.base.files import ENCODER, HEADS, read_json
-from ems.base.shapes import TEXT, listing, named, record
+from ems.base.schema import Expected, Record, Text, number
 from ems.config.papers import of_ems
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.printed import load_printed_models
@@ -22,12 +24,26 @@ from ems.tables.table import PRINTED, Table, Value, write_table
 COLUMNS = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
 INPUT_EMBEDDING = "tokens.weight"
 ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
-SHARE = {"type": "number", "minimum": 0, "maximum": 1, "description": "a share"}
-TRAINING = record({"system": record({"train": record({"corpus_share": SHARE})})})
-TRAINED = named(  # of a model.json, what was trained
-    "model.json",
-    record({"name": TEXT, "languages": listing(TEXT, least=1), "training": TRAINING}),
-)
+
+
+class _Train(Record):
+    corpus_share: Annotated[number(ge=0, le=1), Expected("a share")]
+
+
+class _System(Record):
+    train: _Train
+
+
+class _Training(Record):
+    system: _System
+
+
+class _Model(Record):
+    """Of a model.json, what was trained."""
+
+    name: Text
+    languages: Annotated[list[Text], MinLen(1)]
+    training: _Training
 
 
 def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
@@ -52,13 +68,12 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
 
 
 def _row(path: Path, report: Report) -> list[Value]:
-    model = read_json(path, TRAINED)
-    name, languages = model["name"], model["languages"]
-    share = model["training"]["system"]["train"]["corpus_share"]
+    model = read_json(path, _Model, "model.json")
+    languages, share = model.languages, model.training.system.train.corpus_share
     encoder, heads = weights_of(path)
     trained = sum(encoder.values()) + sum(heads.values()) - encoder.get(INPUT_EMBEDDING, 0)
     _, pairs = training_pairs(report, languages, share)
-    return [name, len(languages), pairs, None, ARCHITECTURE, trained, sum(encoder.values())]
+    return [model.name, len(languages), pairs, None, ARCHITECTURE, trained, sum(encoder.values())]
 
 
 def weights_of(path: Path) -> tuple[dict[str, int], dict[str, int]]:

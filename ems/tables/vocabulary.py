@@ -8,14 +8,29 @@ from pathlib import Path
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json
-from ems.base.shapes import COUNT, mapping, record
+from ems.base.schema import Count, Record
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import Table, Value, write_table
 
 LABELS = {"other": "no letter", "control": "control symbols", "bytes": "bytes"}  # of no script
-COUNTED = dict.fromkeys(("lines", "characters", "tokens", "unknown"), COUNT)
-REPORT = record({"pieces": COUNT, "scripts": mapping(COUNT), "languages": mapping(record(COUNTED))})
 COLUMNS = ["Language", "Lines", "Unknown (%)", "Tokens/character", "Tokens/line", "Pieces"]
+
+
+class _Counts(Record):
+    """Of the text of a language."""
+
+    lines: Count
+    characters: Count
+    tokens: Count
+    unknown: Count
+
+
+class _Report(Record):
+    """The report on a vocabulary: its pieces, and those of each script."""
+
+    pieces: Count
+    scripts: dict[str, Count]
+    languages: dict[str, _Counts]
 
 
 def write_vocabulary_table(reports: list[Path], out: Path) -> None:
@@ -27,8 +42,8 @@ def write_vocabulary_table(reports: list[Path], out: Path) -> None:
     rows: list[list[Value]] = []
     rules, sizes = set(), []
     for report in reports:
-        data = read_json(report, REPORT)
-        pieces, scripts, languages = data["pieces"], data["scripts"], data["languages"]
+        data = read_json(report, _Report)
+        pieces, scripts, languages = data.pieces, data.scripts, data.languages
         if sum(scripts.values()) != pieces:
             counted = sum(scripts.values())
             raise Damaged(report, f"the scripts have {counted:,} pieces, the vocabulary {pieces:,}")
@@ -48,8 +63,8 @@ def write_vocabulary_table(reports: list[Path], out: Path) -> None:
     write_table(Table(COLUMNS, rows, rules=rules, notes=[note]), out)
 
 
-def _rates(counts: dict[str, int]) -> list[Value]:
+def _rates(counts: _Counts) -> list[Value]:
     """Return lines, percent of unknown tokens, tokens per character and per line."""
-    lines, tokens = counts["lines"], counts["tokens"]
-    ratios = [(100 * counts["unknown"], tokens), (tokens, counts["characters"]), (tokens, lines)]
+    lines, tokens = counts.lines, counts.tokens
+    ratios = [(100 * counts.unknown, tokens), (tokens, counts.characters), (tokens, lines)]
     return [lines, *(f"{count / total:.3f}" if total else None for count, total in ratios)]

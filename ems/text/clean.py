@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any
 
 from ems.base.batches import BATCH, batched
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path, write_json
+from ems.base.files import atomic_path, read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import plain
-from ems.base.shapes import COUNT, TEXT, mapping, named, record
+from ems.base.schema import Count, Json, Number, Text, plain
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages.opus import opus_files
@@ -35,25 +33,24 @@ from ems.text.evalkeys import read_all_keys
 from ems.text.filters import ACROSS, DROP, Filters, Report, clean_pairs
 from ems.text.normalise import folded_keys, tidy_lines
 from ems.text.own_rows import check_form, unchanged, without_bad
-from ems.text.tsv import Pair
+from ems.text.tsv import Counted, Pair
 
 TRAIN = "train"  # the role of a corpus that is trained on
 IN_MEMORY = 100_000_000  # pairs whose hashes are held in memory, 1.2 GB; more lie on disk
-COUNTED = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
-ENTRY = named(  # of the report on a pair of a corpus, or on a language of its documents
-    "*.json",
-    record(
-        {
-            **dict.fromkeys(("corpus", "version", "role", "pair"), TEXT),
-            **COUNTED,
-            "by_benchmark": mapping(mapping(COUNT)),
-            "threshold": {"type": ["number", "null"]},
-            "files": mapping(COUNT),
-            "archives": mapping(TEXT),
-        },
-        {"documents": record(COUNTED), "sha256": mapping(TEXT)},
-    ),
-)
+
+
+class CleanReport(Counted, extra="allow"):
+    """The report on a pair of a corpus, or on a language of its documents."""
+
+    corpus: Text
+    version: Text
+    role: Text
+    pair: Text
+    by_benchmark: dict[str, dict[str, Count]]
+    threshold: Number | None
+    files: dict[str, Count]
+    archives: dict[str, Text]
+    sha256: dict[str, Text] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class Source:
     earlier: tuple[Path, ...] = ()  # clean pairs of the corpora before it, for `across`
 
 
-def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> dict[str, Any]:
+def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> Json:
     """Clean one pair of one corpus from its zips to the TSV `out`, or the documents of a language;
     return and write the report.
 
@@ -79,7 +76,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     """
     role, corpus = experiment.corpus(source.label, source.version)
     archives, held_against = _archives(corpus, source), [keys, *_held_out(experiment, source)]
-    more: dict[str, Any] = {}
+    more: Json = {}
     own = source.archives if corpus.paths else ()
     with atomic_path(out) as temporary, unchanged(own) as sha256:
         if corpus.documents:
@@ -173,8 +170,10 @@ def _log_examples(report: Report) -> None:
         log.info("removed as %s: %s", reason, shown)
 
 
-def merge_reports(experiment: Experiment, entries: list[dict[str, Any]], out: Path) -> None:
+def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
     """Write the decontamination report of an experiment from those of its corpora and pairs."""
+    read = [read_json(path, CleanReport, "*.json") for path in reports]
+    entries = [report.model_dump(exclude_unset=True) for report in read]
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 

@@ -14,20 +14,28 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.progress import Progress
-from ems.base.shapes import TEXT, mapping, record
+from ems.base.schema import Expected, Json, Record, Text, text
 from ems.config.text import CleanSettings, CommandFilter, SimilarityFilter
 from ems.text.filters import SHOWN, Report
 from ems.text.tsv import Pair
 
 AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
-NAME = {"pattern": r"\A[A-Za-z_][A-Za-z_0-9]*\Z", "description": "the name of a variable"}
-FILTER = record({"type": TEXT, "command": TEXT, "parameters": mapping({"type": "object"}, NAME)})
+_NAME = "the name of a variable"
+Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), Expected(_NAME)]
 TAIL = 400  # characters of a failed program's stderr
+
+
+class _Filter(Record):
+    """A filter of OpusCleaner, as its JSON file describes it."""
+
+    type: Text
+    command: Text
+    parameters: dict[Variable, Json]
 
 
 @dataclass(frozen=True)
@@ -66,14 +74,14 @@ def _similarity(settings: SimilarityFilter, first: str, second: str) -> Command:
 def _command(key: str, settings: CommandFilter) -> Command:
     """Return the command of a filter, its parameters as variables of the shell."""
     path = Path(settings.filter)
-    description = read_json(path, FILTER)
-    if description["type"] != "bilingual":
+    description = read_json(path, _Filter)
+    if description.type != "bilingual":
         raise EmsError(
-            f"{key}.filter: {path} is {description['type']}; expected a bilingual filter, which "
+            f"{key}.filter: {path} is {description.type}; expected a bilingual filter, which "
             "removes pairs"
         )
-    values = _values(key, description["parameters"], settings)
-    command = description["command"]
+    values = _values(key, description.parameters, settings)
+    command = description.command
     if AS_YAML in command:
         values = {AS_YAML: json.dumps(values)}  # JSON is YAML
     variables = [f"{name}={shlex.quote(_as_shell(value))}" for name, value in values.items()]
@@ -81,7 +89,7 @@ def _command(key: str, settings: CommandFilter) -> Command:
     return Command(path.name, words, path.parent)
 
 
-def _values(key: str, parameters: dict[str, Any], settings: CommandFilter) -> dict[str, Any]:
+def _values(key: str, parameters: dict[str, Json], settings: CommandFilter) -> Json:
     """Return the value of each parameter. Raises `EmsError` for one that does not fit."""
     key = f"{key}.parameters"
     for name, value in settings.parameters.items():
@@ -96,7 +104,7 @@ def _values(key: str, parameters: dict[str, Any], settings: CommandFilter) -> di
     return values
 
 
-def _check_value(key: str, value: Any, parameter: dict[str, Any]) -> None:
+def _check_value(key: str, value: Any, parameter: Json) -> None:
     types = {"str": str, "bool": bool, "int": int, "float": (int, float)}
     expected = parameter.get("type")
     if not isinstance(value, types.get(expected, ())) or (

@@ -26,7 +26,7 @@ from ems.base.files import (
 )
 from ems.base.progress import Progress, log
 from ems.base.provenance import digest
-from ems.base.shapes import TEXT, mapping
+from ems.base.schema import Text
 from ems.text.tsv import check_count
 from ems.text.workers import WorkerKilledError, in_workers
 
@@ -156,7 +156,7 @@ def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines:
 def _is_whole(piece: Piece, folder: Path) -> bool:
     """Return whether a run before has finished a piece, and every byte of it is still there."""
     try:
-        recorded = read_json(folder / "done" / f"{piece.name}.json", mapping(TEXT))
+        recorded = read_json(folder / "done" / f"{piece.name}.json", dict[str, Text])
         return recorded == _checksums(folder / "pieces" / piece.name)
     except EmsError:  # no record, or a spoilt one
         return False

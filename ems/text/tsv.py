@@ -12,15 +12,27 @@ from pathlib import Path
 from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
-from ems.base.shapes import COUNT, TEXT, mapping, record
+from ems.base.schema import Count, Record, Text
 
 LIST = "files.json"  # of a folder of pair files, or of their reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
-_COUNTS = {"read": COUNT, "removed": mapping(COUNT), "kept": COUNT}
-COUNTED = record(_COUNTS, {"documents": record(_COUNTS)})  # of the report beside
 BOUNDARY = b"\n"  # the line after a document
 Pair = tuple[str, str, int]  # or a sentence of a document: (text, line)
 Columns = tuple[tuple[str, ...], ...]  # of one batch: first, second, line; of documents text, line
+
+
+class Counts(Record):
+    """How many pairs, or documents, cleaning read, removed for each reason, and kept."""
+
+    read: Count
+    removed: dict[str, Count]
+    kept: Count
+
+
+class Counted(Counts):
+    """The counts of the report beside clean text; `documents`: of text of single languages."""
+
+    documents: Counts | None = None
 
 
 def codes_of(path: Path) -> tuple[str, ...]:
@@ -40,7 +52,7 @@ def codes_of(path: Path) -> tuple[str, ...]:
 def is_pairs(folder: Path) -> bool:
     """Return whether a folder holds the files that its list names, and nothing else."""
     try:
-        listed = read_json(folder / LIST, mapping(TEXT))
+        listed = read_json(folder / LIST, dict[str, Text])
     except EmsError:
         return False
     return {path.name for path in folder.iterdir()} <= {LIST, *listed}
@@ -144,9 +156,9 @@ def check_count(path: Path, lines: int) -> None:
     report = place.parents[3] / CLEAN / Path(*names).with_suffix(".json")
     if not report.is_file():
         return
-    counted = read_json(report, COUNTED)
-    if counted["read"] - sum(counted["removed"].values()) != counted["kept"]:
+    counted = read_json(report, Counted)
+    if counted.read - sum(counted.removed.values()) != counted.kept:
         raise Damaged(report, "what it read less what it removed is not what it kept")
-    expected = counted["kept"] + counted.get("documents", {"kept": 0})["kept"]
+    expected = counted.kept + (counted.documents.kept if counted.documents else 0)
     if lines != expected:
         raise Damaged(path, f"expected {expected:,} lines, found {lines:,}")

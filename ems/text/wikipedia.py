@@ -18,7 +18,7 @@ from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, state_of, write_json
 from ems.base.provenance import source_hash
-from ems.base.shapes import COUNT, mapping
+from ems.base.schema import Count
 from ems.corpora.monolingual import open_pages, streams
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.text.segmenters.base import package
@@ -72,7 +72,7 @@ def write_wikipedia(
             for result in results:
                 with open(result / "text.gz", "rb") as reader:
                     shutil.copyfileobj(reader, writer, 1 << 20)
-                total.update(read_json(result / "counts.json", mapping(COUNT)))
+                total.update(read_json(result / "counts.json", dict[str, Count]))
             if not total["documents"]:
                 raise EmsError(f"{dump}: no article with text in its {total['pages']:,} pages")
         write_json(out.with_suffix(".json"), dict(total))

@@ -16,7 +16,8 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, state_of, write_json
-from ems.base.shapes import COUNT, TEXT, record
+from ems.base.schema import Count, Record
+from ems.base.schema import Text as Words
 from ems.bench.nearest import nearest
 from ems.use import stream
 from ems.use.encoder import Encoder
@@ -24,7 +25,15 @@ from ems.use.files import Form, Text, encode
 
 VECTORS, ABOUT = "vectors.npy", "index.json"
 AGAIN = "make it again with --build"
-INDEX = record({"model": TEXT, "bytes": COUNT, "sha256": TEXT, "lines": COUNT})
+
+
+class _About(Record):
+    """index.json: the text of an index, and the model that encoded it."""
+
+    model: Words
+    bytes: Count
+    sha256: Words
+    lines: Count
 
 
 @dataclass(frozen=True)
@@ -120,9 +129,9 @@ def _changed(corpus: Path, folder: Path) -> EmsError:
 
 def _check(encoder: Encoder, corpus: Path, folder: Path) -> int:
     """Return the lines of an index. Raises `EmsError` as `Index` does."""
-    about = read_json(folder / ABOUT, INDEX)
-    if about["model"] != encoder.identity:
+    about = read_json(folder / ABOUT, _About)
+    if about.model != encoder.identity:
         raise EmsError(f"{folder}: the index of another model, or of another device; {AGAIN}")
-    if about["bytes"] != corpus.stat().st_size or about["sha256"] != sha256_file(corpus):
+    if about.bytes != corpus.stat().st_size or about.sha256 != sha256_file(corpus):
         raise _changed(corpus, folder)
-    return about["lines"]
+    return about.lines

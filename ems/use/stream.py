@@ -39,7 +39,7 @@ from ems.base.files import (
     write_json,
 )
 from ems.base.progress import Progress, log
-from ems.base.shapes import SOME, TEXT, listing, record
+from ems.base.schema import Record, Some, Text
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 
 LINES = 1 << 15  # of a piece: as many as a benchmark encodes at once, so that vectors are the same
@@ -47,7 +47,13 @@ LONGEST = 1_000_000  # bytes of a line
 NAMED = 5  # bad lines whose numbers a message names
 STREAM = Path("-")
 ROWS, FAULTS = "rows", "faults.json"  # of a piece
-BAD = listing(record({"line": SOME, "fault": TEXT}))
+
+
+class Fault(Record):
+    """A bad line by its number, and what is wrong with it."""
+
+    line: Some
+    fault: Text
 
 
 class BadLine(Exception):
@@ -104,7 +110,7 @@ class Transform:
 
     def block(
         self, lines: list[bytes], first: int, name: str, progress: Any
-    ) -> tuple[bytes, list[dict[str, Any]]]:
+    ) -> tuple[bytes, list[Fault]]:
         """Return what is written for lines, the first of which has the number `first`, and the bad
         ones of them. Raises `EmsError` for a bad one unless they are skipped.
         """
@@ -119,7 +125,7 @@ class Transform:
                         "--bad skip"
                     ) from None
                 items.append(None)
-                bad.append({"line": number, "fault": str(fault)})
+                bad.append(Fault(line=number, fault=str(fault)))
         return self.make(items, progress), bad
 
     def write_piece(self, name: str, piece: Piece, out: Path, advance: Advance) -> None:
@@ -132,7 +138,7 @@ class Transform:
         counted.add(piece.lines)
         out.mkdir()
         (out / ROWS).write_bytes(rows)
-        write_json(out / FAULTS, bad)
+        write_json(out / FAULTS, [each.model_dump() for each in bad])
 
 
 class _Counted:
@@ -201,14 +207,17 @@ def rows_of(transform: Transform, text: Path, state: Path, source: Path) -> Iter
     folder, unit = state / "rows", transform.unit
     with done_pieces(transform.what, work, pieces, folder, key, 1, unit) as results:
         check_unchanged(text, pieces[-1].end)
-        report([each for path in results for each in read_json(path / FAULTS, BAD)], _name(source))
+        report(
+            [each for path in results for each in read_json(path / FAULTS, list[Fault])],
+            _name(source),
+        )
         yield Rows([path / ROWS for path in results], sum(piece.lines for piece in pieces))
 
 
-def report(bad: list[dict[str, Any]], name: str) -> None:
+def report(bad: list[Fault], name: str) -> None:
     """Log how many lines were skipped, why, and the numbers of the first."""
-    for fault, count in Counter(each["fault"] for each in bad).items():
-        numbers = [f"{each['line']:,}" for each in bad if each["fault"] == fault]
+    for fault, count in Counter(each.fault for each in bad).items():
+        numbers = [f"{each.line:,}" for each in bad if each.fault == fault]
         more = ", ..." if count > NAMED else ""
         shown = ", ".join(numbers[:NAMED])
         log.warning("%s: %s bad lines skipped (%s): line %s%s", name, count, fault, shown, more)

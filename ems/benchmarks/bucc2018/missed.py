@@ -7,10 +7,9 @@ and stand in the .md and the .csv.
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ems.base.errors import Damaged
-from ems.base.shapes import Shape, listing, mapping, misfit, record
+from ems.base.schema import Number, Record, fitting
 from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.plugins import benchmark
 from ems.tables.printed import in_given_order
@@ -19,10 +18,26 @@ from ems.tables.table import Table, Value, write_table
 ORDER = ("de", "fr", "ru", "zh")
 EXAMPLES = 3  # of each language pair, as many as Table VIII has
 SENTENCE, ENGLISH = "Sentence", "English"
-_ANY: Shape = {"type": "string"}
-_TEXTS = dict.fromkeys(("id", "english_id", "sentence", "english"), _ANY)
-_MISSED = listing(record({**_TEXTS, "score": {"type": "number"}}))
-_DETAILS = record({"details": mapping(record({"missed": _MISSED}))})
+
+
+class _Pair(Record):
+    """A pair that was extracted and that gold lacks."""
+
+    id: str
+    english_id: str
+    sentence: str
+    english: str
+    score: Number
+
+
+class _Language(Record):
+    missed: list[_Pair]
+
+
+class _File(Record):
+    """Of a score file of BUCC, the pairs of each language."""
+
+    details: dict[str, _Language]
 
 
 def write_missed_table(scores: Iterable[Path], out: Path) -> None:
@@ -32,18 +47,20 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
     Raises `EmsError` for a malformed score file.
     """
     file = read_score_file(next(iter(scores)), "bucc2018", "F1")
-    if problem := misfit({"details": file.details}, _DETAILS):
-        raise Damaged(file.path, problem)
-    table = _table(file)
+    try:
+        missed = fitting(_File, {"details": file.details}).details
+    except ValueError as error:
+        raise Damaged(file.path, str(error)) from None
+    table = _table(file, missed)
     write_table(table, out, latex=_latin(table))
 
 
-def _table(file: ScoreFile) -> Table:
+def _table(file: ScoreFile, missed: dict[str, _Language]) -> Table:
     rows: list[list[Value]] = []
     starts = set()
-    for code in in_given_order(set(file.details), ORDER):
+    for code in in_given_order(set(missed), ORDER):
         starts.add(len(rows))
-        rows += [_row(code, pair) for pair in file.details[code]["missed"][:EXAMPLES]]
+        rows += [_row(code, pair) for pair in missed[code].missed[:EXAMPLES]]
     return Table(
         ["Pair", "Score", "Ids", SENTENCE, ENGLISH],
         rows,
@@ -59,9 +76,9 @@ def _table(file: ScoreFile) -> Table:
     )
 
 
-def _row(code: str, pair: dict[str, Any]) -> list[Value]:
-    ids = f"{pair['id']} {pair['english_id']}"
-    return [f"en-{code}", f"{pair['score']:.3f}", ids, pair["sentence"], pair["english"]]
+def _row(code: str, pair: _Pair) -> list[Value]:
+    ids = f"{pair.id} {pair.english_id}"
+    return [f"en-{code}", f"{pair.score:.3f}", ids, pair.sentence, pair.english]
 
 
 def _latin(table: Table) -> Table:

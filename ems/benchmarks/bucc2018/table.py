@@ -6,8 +6,9 @@ The note says how the threshold was chosen, which moves F1 by more than models d
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
-from ems.base.shapes import TEXT
+from ems.base.schema import Text
 from ems.benchmarks.bucc2018.missed import write_missed_table
 from ems.config.plugins import benchmark
 from ems.tables.engine import BEST, Declaration, Models, Printed, headings, one_each
@@ -33,9 +34,9 @@ def _about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
     return [
         f"BUCC {systems[0].version}, training part: F1 in percent of pairs mined with "
-        f"{protocol('margin', TEXT)} margin, {protocol('k')} neighbours, exact search from both "
+        f"{protocol('margin', Text)} margin, {protocol('k')} neighbours, exact search from both "
         f"sides, each sentence in one pair. {BEST}",
-        THRESHOLDS[protocol("threshold", {"enum": list(THRESHOLDS)})],
+        THRESHOLDS[protocol("threshold", Literal[tuple(THRESHOLDS)])],
     ]
 
 

@@ -6,7 +6,7 @@ over languages: they add up to the average of xsim++. The fewer errors the bette
 
 from collections.abc import Sequence
 
-from ems.base.shapes import TEXT
+from ems.base.schema import Text
 from ems.tables.engine import Column, Declaration, one_each
 from ems.tables.printed import in_table_one_order
 from ems.tables.scores import Scores
@@ -33,7 +33,7 @@ def _about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
     kinds = KINDS_NOTE if any(system.measures for system in systems) else ""
     return [
-        f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', TEXT)} margin, k = "
+        f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', Text)} margin, k = "
         f"{protocol('k')}: sentences in percent whose English translation is not the best "
         f"candidate. xsim++ has made sentences among the candidates.{kinds} Bold: lowest of our "
         "systems."

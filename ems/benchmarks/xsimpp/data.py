@@ -13,14 +13,21 @@ files do not belong together.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json
+from ems.base.schema import Record
 from ems.corpora.evalsets.formats import numbered_lines, some
 
 AUGMENTED = "eng_Latn_augmented.devtest"
 KINDS = "eng_Latn_errtype.devtest.json"
+
+
+class _Made(Record):
+    """How a sentence was made: what was changed, and in which sentence."""
+
+    errtype: str
+    src: str
 
 
 @dataclass(frozen=True)
@@ -57,15 +64,8 @@ def read_negatives(folder: Path) -> list[Negative]:
 
 def read_kinds(path: Path) -> dict[str, tuple[str, str]]:
     """Return made sentence -> (what was changed, the sentence it comes from)."""
-    entries = read_json(path, {"type": "object"})
-    return {sentence.strip(): _kind(path, sentence, entry) for sentence, entry in entries.items()}
-
-
-def _kind(path: Path, sentence: str, entry: Any) -> tuple[str, str]:
-    match entry:
-        case {"errtype": str(kind), "src": str(source)}:
-            return kind, source
-    raise Damaged(path, f"{sentence[:40]!r} has no errtype and src of text")
+    entries = read_json(path, dict[str, _Made])
+    return {sentence.strip(): (entry.errtype, entry.src) for sentence, entry in entries.items()}
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:

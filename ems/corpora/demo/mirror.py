@@ -18,7 +18,7 @@ from random import Random
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
 from ems.base.progress import Progress
-from ems.base.shapes import BELOW, COUNT, TEXT, mapping, record
+from ems.base.schema import Below, Count, Json, Record, Text
 from ems.config.languages import load_languages
 from ems.config.plugins import benchmarks, has, module
 from ems.corpora.demo.build import OTHERS, SEED, Demo, build
@@ -29,13 +29,20 @@ from ems.corpora.demo.leak import LEAKED_PAIRS
 from ems.corpora.demo.material import Files, Material
 from ems.corpora.demo.stories import CORPUS, stories
 
-MANIFEST = record({"counts": mapping({}), "seed": COUNT, "sha256": mapping(TEXT, BELOW)})
 MARK = ".ems-demo"  # written first: what is in a folder with it may be replaced
 NOTE = {
     "Demo": f"{LEAKED_PAIRS} of the pairs match the demo benchmark on purpose; "
     "decontamination must remove them.",
     "DemoDev": "For validation; no sentence of it is in Demo or in the demo benchmark.",
 }
+
+
+class _Manifest(Record):
+    """What manifest.json of a mirror must have."""
+
+    counts: Json
+    seed: Count
+    sha256: dict[Below, Text]
 
 
 def write_mirror(root: Path) -> None:
@@ -76,7 +83,7 @@ def _is_mirror(root: Path) -> bool:
     if all(path.name.startswith(f".{MARK}.") for path in root.iterdir()):  # half of the mark
         return True
     try:
-        return (root / MARK).exists() or bool(read_json(root / "manifest.json", MANIFEST))
+        return (root / MARK).exists() or bool(read_json(root / "manifest.json", _Manifest))
     except EmsError:
         return False
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path, read_json, sha256_file, write_json
+from ems.base.files import atomic_path, sha256_file, write_json
 from ems.config.plugins import benchmark, module
 from ems.corpora.archive import unpack
-from ems.corpora.content import LOCKED, lock_of
+from ems.corpora.content import lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads
 from ems.corpora.evalsets.sets import Unit, manifest_name, unit
 from ems.corpora.fetch import bring, lock_entry
@@ -75,8 +75,8 @@ def _is_here(place: Path, location: str) -> bool:
     """True if the file was fetched from `location` before and is as its lock says."""
     if not (place.is_file() and lock_of(place).is_file()):
         return False
-    lock = read_json(lock_of(place), LOCKED)
-    return bool(lock["url"] == location and lock["sha256"] == sha256_file(place))
+    lock = read_lock(place)
+    return lock.url == location and lock.sha256 == sha256_file(place)
 
 
 def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> dict[str, Any]:

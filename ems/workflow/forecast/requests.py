@@ -13,28 +13,33 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from annotated_types import MinLen
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.progress import log
-from ems.base.schema import Json
-from ems.base.shapes import COUNT, TEXT, listing, mapping, record
+from ems.base.schema import Count, Json, Record, Text
 
 PROGRAM = Path("rules/ask.py")
-ASKED = listing(
-    record(
-        {
-            "local": {"type": "boolean"},
-            "threads": COUNT,
-            "resources": mapping({}),
-            "parts": listing(record({"rule": TEXT, "log": listing({"type": "string"})}), least=1),
-        }
-    )
-)
 GPU = re.compile(r"gpu(:(?P<type>[\w.]+?))??(:(?P<count>\d+))?")  # gpu, gpu:2, gpu:a100:2
 # that the profile may add and that no column shows
 OTHERS = ("slurm_account", "qos", "constraint", "clusters", "gres", "slurm_extra")
+
+
+class _Part(Record):
+    rule: Text
+    log: list[str]
+
+
+class AskedJob(Record):
+    """A job as rules/ask.py writes it."""
+
+    local: bool
+    threads: Count
+    resources: Json
+    parts: Annotated[list[_Part], MinLen(1)]
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if done.returncode or not out.exists():
             raise EmsError(f"profile {' '.join(profiles)}: {_reason(done.stderr)}")
-        entries = read_json(out, ASKED)
+        entries = read_json(out, list[AskedJob])
     log.info("%s jobs are planned", f"{len(entries):,}")
     return [job_of(entry) for entry in entries]
 
@@ -95,16 +100,16 @@ def _reason(words: str) -> str:
     return " ".join(found)[:500] or "Snakemake could not plan the jobs and did not say why"
 
 
-def job_of(entry: Json) -> Job:
+def job_of(entry: AskedJob) -> Job:
     """Return the job of an entry that rules/ask.py wrote."""
-    rules = Counter(part["rule"] for part in entry["parts"])
-    logs = [Path(path) for part in entry["parts"] for path in part["log"]]
+    rules = Counter(part.rule for part in entry.parts)
+    logs = [Path(path) for part in entry.parts for path in part.log]
     costs = tuple(sorted(path for path in logs if path.suffix == ".json"))
-    request = None if entry["local"] else request_of(entry["resources"], entry["threads"])
+    request = None if entry.local else request_of(entry.resources, entry.threads)
     return Job(tuple(sorted(rules.items())), costs, request)
 
 
-def request_of(resources: dict[str, Any], threads: int) -> Request:
+def request_of(resources: Json, threads: int) -> Request:
     """Return what a job with these resources asks Slurm for."""
     nodes = resources.get("nodes") or 1
     gpus, gpu_type = _gpus(resources, nodes)
@@ -122,7 +127,7 @@ def request_of(resources: dict[str, Any], threads: int) -> Request:
     return Request(partition, nodes, gpus, gpu_type, cpus, minutes, memory, tuple(others))
 
 
-def _gpus(resources: dict[str, Any], nodes: int) -> tuple[int, str]:
+def _gpus(resources: Json, nodes: int) -> tuple[int, str]:
     """Return the GPUs of a job and their type: `gpu` counts those of the job, `gres` of a node."""
     model, count = str(resources.get("gpu_model") or ""), resources.get("gpu") or 0
     if model or count:
@@ -132,7 +137,7 @@ def _gpus(resources: dict[str, Any], nodes: int) -> tuple[int, str]:
     return 0, ""
 
 
-def _tasks(resources: dict[str, Any], nodes: int, gpus: int) -> int:
+def _tasks(resources: Json, nodes: int, gpus: int) -> int:
     """Return the tasks of a job, each of which has CPUs of its own."""
     tasks = resources.get("tasks")
     if resources.get("mpi"):

@@ -1,20 +1,22 @@
-"""Laws of JSON of a wrong shape: every reader says in one line what differs, and never fails in any
+"""Laws of JSON of another form: every reader says in one line what differs, and never fails in any
 other way, whatever a file holds."""
 
 import ast
 import time
+from typing import Annotated
 
 import pytest
+from annotated_types import MinLen
 from conftest import ROOT
+from pydantic import Field
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json
-from ems.base.shapes import BELOW, COUNT, PERCENT, TEXT, listing, mapping, misfit, named, record
+from ems.base.schema import Below, Count, Number, Percent, Record, Text, fitting
 
 SOURCES = sorted((ROOT / "ems").rglob("*.py"))
 # Where text is parsed that is not a whole file: lines of .jsonl, a request, what a process prints.
-PARSERS = {"files.py", "losses.py", "checkpoint.py", "marc.py", "xnli.py"}
-PARSERS |= {"answers.py", "folder.py", "json_lines.py"}
+PARSERS = {"folder.py", "own.py", "serve.py"}
 
 
 def calls(path, name):
@@ -24,23 +26,36 @@ def calls(path, name):
             yield node
 
 
-def test_every_json_file_is_read_with_a_shape():
+def test_every_json_file_is_read_as_a_type():
     readers = [(path.name, call) for path in SOURCES for call in calls(path, "read_json")]
     assert len(readers) > 20
     for name, call in readers:
-        shapes = [ast.unparse(argument) for argument in call.args[1:]]
-        assert len(shapes) == 1, (name, ast.unparse(call))
-        assert shapes != ["{}"], name
+        types = [ast.unparse(argument) for argument in call.args[1:]]
+        assert len(types) in (1, 2), (name, ast.unparse(call))
+        assert types[0] != "Any", name
     parsers = {path.name for path in SOURCES for _ in calls(path, "json.loads")}
     assert parsers <= PARSERS
     assert not [path for path in SOURCES for _ in calls(path, "json.load")]
 
 
-OF_ALL = record(
-    {"name": TEXT, "count": COUNT, "percent": PERCENT},
-    {"files": mapping(TEXT, BELOW, least=1), "list": listing({"type": "number"})},
-)
-RIGHT = {"name": "a", "count": 0, "percent": 100, "files": {"de/x-1.y": "1"}, "list": [1, 2.5]}
+class OfAll(Record):
+    name: Text
+    count: Count
+    percent: Percent
+    files: Annotated[dict[Below, Text], MinLen(1)] = Field({})
+    numbers: list[Number] = Field([])
+
+
+def misfit(value, of):
+    """What differs from a type first; "" if nothing does."""
+    try:
+        fitting(of, value)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+RIGHT = {"name": "a", "count": 0, "percent": 100, "files": {"de/x-1.y": "1"}, "numbers": [1, 2.5]}
 WRONG = [
     ([], "expected a JSON object, found []"),
     ({"name": "a", "percent": 1}, "expected a whole number of at least 0 under `count`, found n"),
@@ -48,7 +63,7 @@ WRONG = [
     ({**RIGHT, "count": 2.0}, "expected a whole number of at least 0 under `count`, found 2.0"),
     ({**RIGHT, "count": True}, "expected a whole number of at least 0 under `count`, found True"),
     ({**RIGHT, "percent": float("nan")}, "expected a percentage under `percent`, found nan"),
-    ({**RIGHT, "list": [1, float("inf")]}, "expected a number under `list.1`, found inf"),
+    ({**RIGHT, "numbers": [1, float("inf")]}, "expected a number under `numbers.1`, found inf"),
     ({**RIGHT, "files": {}}, "expected a JSON object that is not empty under `files`, found {}"),
     ({**RIGHT, "files": {"a": None}}, "expected text under `files.a`, found None"),
     ({**RIGHT, "name": ["x" * 10_000]}, "xxx..."),
@@ -57,9 +72,9 @@ WRONG = [
 
 @pytest.mark.parametrize(("value", "message"), WRONG)
 def test_the_first_thing_that_differs_is_told_with_its_key(value, message):
-    assert misfit(RIGHT, OF_ALL) == ""
-    assert message in misfit(value, OF_ALL)
-    assert len(misfit(value, OF_ALL)) < 200
+    assert misfit(RIGHT, OfAll) == ""
+    assert message in misfit(value, OfAll)
+    assert len(misfit(value, OfAll)) < 200
 
 
 OUTSIDE = ["..", "../x", "a/../../x", "a/..", "/etc/x", ".", "./x", "a/./b", "", "a\\b", "a\nb"]
@@ -67,10 +82,14 @@ INSIDE = ["a", "a/b", ".a", "..a", "a..b/c..", "Demo+train/v1/zh_tw-en"]
 
 
 def test_the_name_of_a_file_never_leads_out_of_its_folder_but_may_hold_dots():
-    shape = mapping(TEXT, BELOW)
+    of = dict[Below, Text]
     for name in (*OUTSIDE, "a/..\n", "x\0"):
-        assert "the name of a file in this folder" in misfit({name: "1"}, shape), name
-    assert [misfit({name: "1"}, shape) for name in INSIDE] == [""] * len(INSIDE)
+        assert "the name of a file in this folder" in misfit({name: "1"}, of), name
+    assert [misfit({name: "1"}, of) for name in INSIDE] == [""] * len(INSIDE)
+
+
+class Index(Record):
+    train: Text
 
 
 def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
@@ -78,17 +97,17 @@ def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
     path = tmp_path / "model.json"
     path.write_text("{}")
     with pytest.raises(Damaged, match=r"expected a file index\.json: is this the one") as error:
-        read_json(path, named("index.json", record({"train": TEXT})))
+        read_json(path, Index, "index.json")
     assert "delete" not in str(error.value)
     with pytest.raises(Damaged, match="found nothing; make or fetch it again"):
-        read_json(path, named("*.json", record({"train": TEXT})))
+        read_json(path, Index, "*.json")
 
 
 def test_thousands_of_values_are_looked_at_in_a_moment():
-    shape = mapping(mapping(PERCENT))
+    of = dict[str, dict[str, Percent]]
     value = {str(one): {str(other): 50.5 for other in range(62)} for one in range(62)}
     files = {"train": {f"A/v1/de-en/{n:05}": "a" for n in range(5000)}}
     started = time.process_time()
-    assert misfit(value, shape) == ""
-    assert misfit(files, mapping(mapping(TEXT, BELOW))) == ""
+    assert misfit(value, of) == ""
+    assert misfit(files, dict[str, dict[Below, Text]]) == ""
     assert time.process_time() - started < 1
