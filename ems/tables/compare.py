@@ -26,7 +26,6 @@ SIGNIFICANT = 0.05
 MEAN = "mean"
 MOST_WAYS = 2  # of a language that are tested one by one: more (seeds, FLORES) only as their mean
 
-Drawn = tuple[str, float, float, float]  # label, difference, low, high
 PANEL_WIDTH, LANGUAGE_HEIGHT = 4.6, 0.19  # inches of a benchmark and of a language in it
 DELTAS_WIDTH, SYSTEM_HEIGHT = 6.0, 0.26  # inches of the figure and of a system in it
 
@@ -47,6 +46,11 @@ class Difference:
     def delta(self) -> float:
         """Return how much the second system is above the first."""
         return self.second - self.first
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return the 95 % interval of `delta`; of no width where hits are unknown."""
+        return (self.change.low, self.change.high) if self.change else (self.delta, self.delta)
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
     table = _table(comparisons, names, alone)
     if out is not None:
         write_table(table, out)
-        plot_changes([(each.benchmark, _drawn(each)) for each in comparisons], names, out)
+        plot_changes(comparisons, names, out)
     return markdown(table)
 
 
@@ -123,21 +127,17 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
         if label in other
     }
     both = {label: ways for label, ways in both.items() if ways}
-    for label, ways in both.items():
-        _same_count(pair, label, ways.values())
-    hits = [
-        _hits(file, {k: {w: of[at] for w, of in ways.items()} for k, ways in both.items()})
-        for at, file in enumerate(pair)
-    ]
-    gains = {k: gain(*(file[k] for file in hits)) for k in both if all(k in of for of in hits)}
+    hits = {label: _hits(pair, label, ways) for label, ways in both.items()}
+    tested = {label: sides for label, sides in hits.items() if all(sides)}
+    gains = {label: gain(*sides) for label, sides in tested.items()}
     changes = {label: of_mean([each], together=True) for label, each in gains.items()}
-    tested = _tested(*hits, changes)
+    p = _probabilities(tested, changes)
     rows = [
         Difference(
             label,
             *(fmean(row[at].value for row in ways.values()) for at in range(2)),
             changes.get(label),
-            tested.get(label, {}),
+            p.get(label, {}),
         )
         for label, ways in both.items()
     ]
@@ -145,47 +145,47 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     return Comparison(first.benchmark, first.metric, [*rows, *whole], skipped)
 
 
-def _same_count(pair: Sequence[ScoreFile], label: str, rows: Sequence[tuple[Score, Score]]) -> None:
-    for one, other in rows:
+def _hits(
+    pair: Sequence[ScoreFile], label: str, ways: Mapping[str, tuple[Score, Score]]
+) -> list[Hits]:
+    """Return way -> hits of both systems; nothing of a system without the hits of every way.
+
+    Raises `Damaged` for hits that do not give their value, `EmsError` for other sentences.
+    """
+    for one, other in ways.values():
         if one.hits and other.hits and one.count != other.count:
             raise EmsError(
-                f"{pair[0].path} and {pair[1].path}: {label} has {one.count:,} and {other.count:,} "
-                "sentences; score one of the systems again"
+                f"{pair[0].path} and {pair[1].path}: {label} has {one.count:,} and "
+                f"{other.count:,} sentences; score one of the systems again"
             )
-
-
-def _hits(file: ScoreFile, labels: Mapping[str, Mapping[str, Score]]) -> dict[str, Hits]:
-    """Return label -> hits, of the labels of which every way has its hits.
-
-    Raises `Damaged` for hits that do not give their value.
-    """
-    hits = {}
-    for label, ways in labels.items():
+    hits: list[Hits] = []
+    for side, file in enumerate(pair):
+        rows = {way: both[side] for way, both in ways.items()}
+        known = all(row.hits for row in rows.values())
         try:
-            if all(row.hits for row in ways.values()):
-                hits[label] = {way: row.bits() for way, row in ways.items()}
+            hits.append({way: row.bits() for way, row in rows.items()} if known else {})
         except ValueError as error:
             raise Damaged(file.path, f"the hits of {label} are damaged ({error})") from None
     return hits
 
 
-def _tested(
-    first: Mapping[str, Hits], second: Mapping[str, Hits], changes: Mapping[str, Change]
+def _probabilities(
+    hits: Mapping[str, Sequence[Hits]], changes: Mapping[str, Change]
 ) -> dict[str, dict[str, float]]:
     """Return label -> way -> McNemar's p, corrected over the labels that have the way.
 
     A label with more ways than MOST_WAYS has the corrected p of its mean instead.
     """
-    tested: dict[str, dict[str, float]] = {label: {} for label in changes}
-    many = [label for label in changes if len(first[label]) > MOST_WAYS]
-    few = [label for label in changes if label not in many]
-    for way in dict.fromkeys(way for label in few for way in first[label]):
-        having = [label for label in few if way in first[label]]
-        values = holm([mcnemar(first[label][way], second[label][way]) for label in having])
+    p: dict[str, dict[str, float]] = {label: {} for label in hits}
+    many = [label for label, (ways, _) in hits.items() if len(ways) > MOST_WAYS]
+    few = {label: sides for label, sides in hits.items() if label not in many}
+    for way in dict.fromkeys(way for ways, _ in few.values() for way in ways):
+        having = {label: sides for label, sides in few.items() if way in sides[0]}
+        values = holm([mcnemar(first[way], second[way]) for first, second in having.values()])
         for label, value in zip(having, values, strict=True):
-            tested[label][way] = value
+            p[label][way] = value
     corrected = holm([changes[label].p for label in many])
-    return tested | {label: {MEAN: p} for label, p in zip(many, corrected, strict=True)}
+    return p | {label: {MEAN: value} for label, value in zip(many, corrected, strict=True)}
 
 
 def _mean(rows: list[Difference], gains: Mapping[str, np.ndarray], parallel: bool) -> Difference:
@@ -196,19 +196,6 @@ def _mean(rows: list[Difference], gains: Mapping[str, np.ndarray], parallel: boo
     parts = list(gains.values())
     change = of_mean(parts, parallel and len({len(part) for part in parts}) == 1)
     return Difference(MEAN, first, second, change, {MEAN: change.p})
-
-
-def _drawn(comparison: Comparison) -> list[Drawn]:
-    """Return (label, difference, low, high) of each row; without an interval where hits are
-    unknown.
-    """
-    changes = [
-        row.change or Change(row.delta, row.delta, row.delta, 1.0) for row in comparison.rows
-    ]
-    return [
-        (row.label, row.delta, change.low, change.high)
-        for row, change in zip(comparison.rows, changes, strict=True)
-    ]
 
 
 # --- the table
@@ -261,36 +248,35 @@ def _notes(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
 # --- the figures
 
 
-def plot_changes(panels: list[tuple[str, list[Drawn]]], names: list[str], out: Path) -> None:
+def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
     """Draw `names[1]` minus `names[0]` as points with intervals; a panel per benchmark, whose
     languages stand in the order of their difference, the mean last, below a line.
     """
-    most = max(len(rows) for _, rows in panels)
+    most = max(len(panel.rows) for panel in panels)
     with settings():
         figure = make_figure(PANEL_WIDTH * len(panels), 1.3 + LANGUAGE_HEIGHT * most)
         row = figure.subplots(1, len(panels), squeeze=False)[0]
-        for axes, (benchmark, rows) in zip(row, panels, strict=True):
-            _panel(axes, benchmark, rows)
+        for axes, panel in zip(row, panels, strict=True):
+            _panel(axes, panel)
         figure.suptitle(f"{names[1]} minus {names[0]}, in points, with 95 % intervals")
         save(figure, out)
 
 
-def _panel(axes: Axes, benchmark: str, rows: list[Drawn]) -> None:
-    *languages, last = rows
-    ordered = [*sorted(languages, key=lambda row: (-row[1], row[0])), last]
-    labels, deltas, lows, highs = zip(*ordered, strict=True)
+def _panel(axes: Axes, comparison: Comparison) -> None:
+    *languages, last = comparison.rows
+    rows = [*sorted(languages, key=lambda row: (-row.delta, row.label)), last]
+    deltas, places = [row.delta for row in rows], range(len(rows))
     sides = [
-        [max(0.0, delta - low) for delta, low in zip(deltas, lows, strict=True)],
-        [max(0.0, high - delta) for delta, high in zip(deltas, highs, strict=True)],
+        [max(0.0, row.delta - row.interval[0]) for row in rows],
+        [max(0.0, row.interval[1] - row.delta) for row in rows],
     ]
-    places = range(len(ordered))
     axes.errorbar(deltas, places, xerr=sides, fmt="o", markersize=3, color=COLOURS[0], linewidth=1)
     axes.axvline(0, color=LINE, linewidth=0.8)
     if languages:
         axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
-    axes.set_yticks(places, labels)
-    axes.set_ylim(len(ordered) - 0.5, -0.5)
-    axes.set_title(benchmark)
+    axes.set_yticks(places, [row.label for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_title(comparison.benchmark)
     dress(axes, grid="x")
 
 
