@@ -101,7 +101,9 @@ def _paired(first: Path, second: Path) -> tuple[list[list[ScoreFile]], list[str]
     common = sorted(names[0] & names[1])
     if not common:
         raise EmsError(f"{first} and {second}: no benchmark has a score file in both")
-    pairs = [[read_score_file(of / f"{name}.json") for of in (first, second)] for name in common]
+    pairs = [
+        [read_score_file(folder / f"{name}.json") for folder in (first, second)] for name in common
+    ]
     return pairs, sorted(names[0] ^ names[1])
 
 

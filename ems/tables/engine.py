@@ -91,7 +91,7 @@ class Printed:
 
     def fits(self, system: Scores) -> bool:
         """Return True if our scores are of the paper's data, scored by its protocol."""
-        same = all(system.file.protocol.get(key) == of for key, of in self.protocol.items())
+        same = all(system.file.protocol.get(key) == v for key, v in self.protocol.items())
         as_many = not self.count or set(system.counts.values()) <= {self.count}
         return same and as_many and self.version in ("", system.version)
 
@@ -219,7 +219,7 @@ def write_sections(
         rules={
             len(ours),
             *(numbers[0] for numbers in groups[1:]),
-            *(len(ours) + min(map(models.index, of)) for of in classes),
+            *(len(ours) + min(map(models.index, members)) for members in classes),
         },
         italic=italic,
         notes=list(dict.fromkeys(notes)),
@@ -363,7 +363,7 @@ def _printed_rows(
     if not rows:
         return [], []
     notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
-    classes = [f"{name}: {', '.join(of)}" for name, of in paper.classes().items()]
+    classes = [f"{name}: {', '.join(members)}" for name, members in paper.classes().items()]
     lacking = [name for name in dict.fromkeys(asked) if name not in models]
     if classes:
         notes.append(f"As the paper has them, {'; '.join(classes)}.")

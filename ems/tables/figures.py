@@ -194,7 +194,7 @@ def _figure(systems: dict[str, Points], title: str) -> Figure:
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
     # the points that the logarithmic axis can show
     shown = {n: {k: v for k, v in points.items() if v[0]} for n, points in systems.items()}
-    places = {name: np.array(list(of.values()), float).reshape(-1, 2) for name, of in shown.items()}
+    places = {n: np.array(list(kept.values()), float).reshape(-1, 2) for n, kept in shown.items()}
     for number, (axes, name) in enumerate(zip(panels, systems, strict=False)):
         _scatter(axes, name, places[name], number)
     for axes in panels[len(systems) :]:

@@ -168,7 +168,10 @@ def of_study(experiment: Experiment, study: StudySettings) -> list[str]:
 
 def of_benchmark(experiment: Experiment, benchmark: str, shown: Shown) -> list[str]:
     """Return the score files of a benchmark and of those that share its table."""
-    names = [benchmark, *(name for name, of in benchmarks().items() if of.family == benchmark)]
+    names = [
+        benchmark,
+        *(name for name, record in benchmarks().items() if record.family == benchmark),
+    ]
     systems = shown.of(experiment)
     files = [file for name in names for file in scores(experiment, name, systems)]
     return files[:1] if shown.first else files
@@ -385,8 +388,8 @@ def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
 def captions(experiment: Experiment, names: list[str]) -> list[str]:
     """Return NAME=CAPTION of each table for the PDF, with the papers' table that it follows."""
     every = outputs_of(experiment)["table"]
-    shown = [(name, every[name].shown) for name in names]
-    return [f"{name}={of.caption}{of.paper and f' As {of.paper}.'}" for name, of in shown]
+    words = [(name, every[name].shown) for name in names]
+    return [f"{name}={own.caption}{own.paper and f' As {own.paper}.'}" for name, own in words]
 
 
 # --- of several experiments

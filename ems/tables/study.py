@@ -71,7 +71,11 @@ class Study:
 
         Raises `EmsError` when two of its systems have a score of the same direction.
         """
-        own = [of[name] for key, of in self.scores.items() for name in row.systems.get(key, [])]
+        own = [
+            systems[name]
+            for benchmark, systems in self.scores.items()
+            for name in row.systems.get(benchmark, [])
+        ]
         labels = [label for scores in own for label in scores.values]
         for label in labels:
             if labels.count(label) > 1:
@@ -130,11 +134,11 @@ def plot_study(experiment: Experiment, name: str, sources: Sequence[Path], out: 
 def _read(experiment: Experiment, name: str, sources: Sequence[Path]) -> Study:
     settings = (experiment.tables.studies or {})[name]
     rows = study_rows(experiment, settings)
-    shown = {of: experiment.scored(of) for of in settings.columns}
+    shown = {benchmark: experiment.scored(benchmark) for benchmark in settings.columns}
     scores = {}
-    for of in filter(shown.get, shown):
-        names = dict.fromkeys(name for row in rows for name in row.systems.get(of, []))
-        scores[of] = _read_benchmark(shown[of], list(names), sources)
+    for benchmark in filter(shown.get, shown):
+        names = dict.fromkeys(name for row in rows for name in row.systems.get(benchmark, []))
+        scores[benchmark] = _read_benchmark(shown[benchmark], list(names), sources)
     return Study(settings, rows, shown, scores)
 
 
@@ -161,14 +165,14 @@ def _label(file: ScoreFile, row: Score) -> str:
 def _columns(study: Study, scores: Sequence[Scores]) -> list[Column]:
     """Return the columns of benchmarks; with a part of the paper's where ours are other data."""
     columns = []
-    for of in study.scores:
-        scored = study.shown[of]
+    for benchmark in study.scores:
+        scored = study.shown[benchmark]
         own = sorted(label for label in labels_of(scores) if label.startswith(f"{scored} "))
         ways = {label: label.split()[1].split("-") for label in own}
         seen = [label for label in own if UNSEEN not in ways[label] and len({*ways[label]}) > 1]
-        other = _is_other(study, of)
-        for name in study.settings.columns[of]:
-            way, paper = name.replace("-", "->"), record_of(of)
+        other, paper = _is_other(study, benchmark), record_of(benchmark)
+        for name in study.settings.columns[benchmark]:
+            way = name.replace("-", "->")
             members = seen if name == MEAN else [f"{scored} {name}"]
             printed = f"{paper.task or paper.title} {way}"
             columns.append(Column(f"{record_of(scored).title} {way}", members, printed, other))
@@ -214,7 +218,7 @@ def _cost(experiment: Experiment, study: Study, cost: str, times: Mapping[str, P
 
 def _printed(study: Study, name: str) -> Printed:
     """Return the printed rows of a study; values of other data than ours get a dagger."""
-    others = _titles(of for of in study.scores if _is_other(study, of))
+    others = _titles(name for name in study.scores if _is_other(study, name))
     return Printed(
         paper_of_study(name),
         partial(load_study, name),
@@ -229,14 +233,14 @@ def _about(study: Study) -> list[str]:
     every = [[scores.file for scores in systems.values()] for systems in study.scores.values()]
     firsts = [[file for file in files if file is not NOTHING][:1] for files in every]
     files = [file for first in firsts for file in first]  # each stands for those of its benchmark
-    data = ", ".join(f"{record_of(of.benchmark).title} {of.version}: {of.metric}" for of in files)
+    data = [f"{record_of(file.benchmark).title} {file.version}: {file.metric}" for file in files]
     notes = [
-        f"{data}, in percent; en->fr is from English, in which the queries are or a classifier "
-        f"learns, to French. {BEST}"
+        f"{', '.join(data)}, in percent; en->fr is from English, in which the queries are or a "
+        f"classifier learns, to French. {BEST}"
     ]
-    others = {of: scored for of, scored in study.shown.items() if scored not in ("", of)}
-    pairs = ", ".join(f"{_titles([scored])} for {_titles([of])}" for of, scored in others.items())
-    absent = [of for of, scored in study.shown.items() if not scored]
+    others = [(scored, name) for name, scored in study.shown.items() if scored not in ("", name)]
+    pairs = ", ".join(f"{_titles([scored])} for {_titles([name])}" for scored, name in others)
+    absent = [name for name, scored in study.shown.items() if not scored]
     return [
         *(notes if files else []),
         *([f"Stand-ins for benchmarks that the experiment lacks: {pairs}."] if others else []),
@@ -248,9 +252,9 @@ def _about_rows(study: Study) -> list[str]:
     """Say which rows are of several systems."""
     mixed = []
     for row in study.rows:
-        names = {study.shown[of]: name for of, name in row.names.items() if study.shown[of]}
-        if len({*names.values()}) > 1:
-            parts = ", ".join(f"{_titles([of])} of {name}" for of, name in names.items())
+        systems = {study.shown[key]: name for key, name in row.names.items() if study.shown[key]}
+        if len({*systems.values()}) > 1:
+            parts = ", ".join(f"{_titles([key])} of {name}" for key, name in systems.items())
             mixed.append(f"{row.label}: {parts}")
     return [f"Rows of several systems: {'; '.join(mixed)}."] if mixed else []
 
@@ -296,7 +300,8 @@ def table_of(
 def in_one_row(row: Sequence[Scores]) -> Scores:
     """Return scores on several benchmarks, or of several systems, as those of the first system."""
     every = tuple(score for scores in row for score in scores.rows)
-    return replace(row[0], rows=every, absent=tuple(file for of in row for file in of.absent))
+    absent = tuple(file for scores in row for file in scores.absent)
+    return replace(row[0], rows=every, absent=absent)
 
 
 def steps_note(steps: Mapping[str, int]) -> list[str]:
@@ -365,7 +370,7 @@ def write_ablation_table(
         )
     names = [system.system for system in next(iter(read.values()))]
     systems = [
-        in_one_row([system for of in read.values() for system in of if system.system == name])
+        in_one_row([row for systems in read.values() for row in systems if row.system == name])
         for name in names
     ]
     scored = labels_of(systems)

@@ -70,7 +70,8 @@ TABLES = {"flores": FLORES}
 def _ablation() -> dict[str, list[str]]:
     groups = load_flores_groups().items()
     return {
-        f"Flores {name}": ["-".join(pair) for pair in permutations(of, 2)] for name, of in groups
+        f"Flores {name}": ["-".join(pair) for pair in permutations(codes, 2)]
+        for name, codes in groups
     }
 
 
