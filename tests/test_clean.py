@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 from conftest import SHARED, needs
+from filters_made import passed
 from mirror_made import moses_of
 from text_made import cleaned, law, tiny
 
@@ -16,9 +17,9 @@ from ems.benchmarks.tatoeba.data import read_language
 from ems.config.experiment import Corpus
 from ems.config.languages import load_languages
 from ems.corpora.moses import read_pairs
-from ems.text.clean import capped, merge_reports
+from ems.text.clean import merge_reports, sampled
 from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
-from ems.text.filters import Report, clean_pairs
+from ems.text.filters import CleanReport
 from ems.text.normalise import tidy
 
 # --- decontamination
@@ -32,9 +33,9 @@ def written(tmp_path, key, sets):
 
 
 def run(pairs, keys, key, sides=("de", "en")):
-    report = Report(len(pairs), Counter(), {})
+    report = CleanReport(read=len(pairs))
     numbered = ((first, second, at) for at, (first, second) in enumerate(pairs, start=1))
-    return [pair[:2] for pair in clean_pairs(numbered, sides, keys, key, report)], report
+    return [pair[:2] for pair in passed(numbered, report, sides, keys, key)], report
 
 
 def own_key(name, text):
@@ -149,15 +150,15 @@ def test_the_file_of_keys_gives_back_every_key_with_its_sets(tmp_path, key):
 def test_a_cap_draws_exactly_so_many_in_their_order():
     pairs = [(str(at), str(at)) for at in range(100)]
     for keep in (1, 2, 50, 99, 100):
-        drawn = list(capped(pairs, 100, keep, "s"))
+        drawn = list(sampled(pairs, 100, keep, "s"))
         assert len(drawn) == keep
         assert drawn == sorted(set(drawn), key=pairs.index)
-        assert drawn == list(capped(iter(pairs), 100, keep, "s"))
+        assert drawn == list(sampled(iter(pairs), 100, keep, "s"))
 
 
 def test_another_seed_draws_other_pairs_and_every_pair_equally_often():
     pairs = range(10)
-    draws = [tuple(capped(pairs, 10, 3, str(seed))) for seed in range(3000)]
+    draws = [tuple(sampled(pairs, 10, 3, str(seed))) for seed in range(3000)]
     counts = Counter(pair for drawn in draws for pair in drawn)
     assert len(set(draws)) == 120  # all of 10 over 3
     assert all(780 < counts[pair] < 1020 for pair in pairs)  # 900 expected, 25 is one sigma
@@ -250,9 +251,9 @@ def removed(pair, keys, key):
     counts = {}
     for path in sorted((SHARED / "opus").glob(f"*/*/moses/{pair}.txt.zip")):
         corpus = path.parts[-4]
-        report = Report(0, Counter(), {})
+        report = CleanReport()
         pairs = ((first, second, 0) for first, second in read_pairs(path, corpus, pair))
-        for _ in clean_pairs(pairs, ("a", "b"), keys, key, report):
+        for _ in passed(pairs, report, ("a", "b"), keys, key):
             pass
         if report.removed["evaluation"]:
             counts[corpus] = report.removed["evaluation"]

@@ -2,8 +2,8 @@
 the corpus that stands first keeps a pair."""
 
 import random
-from collections import Counter
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -13,12 +13,11 @@ from text_made import tiny
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
-from ems.text import clean as module
+from ems.text import duplicates as module
 from ems.text.clean import Source, clean_corpus
-from ems.text.distinct import distinct, first_ones
+from ems.text.duplicates import distinct, first_ones, hashes_of
 from ems.text.evalkeys import write_keys
-from ems.text.filters import Report
-from ems.text.seen import hashes_of
+from ems.text.filters import CleanReport, in_batches
 from ems.text.tsv import read_tsv
 
 
@@ -36,9 +35,9 @@ def write(path, pairs):
 def left(pairs, earlier, folder, **options):
     """What stays of some pairs, with their lines, and the report."""
     rows = [(*pair, at) for at, pair in enumerate(pairs, start=1)]
-    report = Report(len(rows), Counter(), {}, kept=len(rows))
-    kept = list(distinct(rows, earlier, folder, report, **options))
-    assert report.kept == len(kept) == len(rows) - report.removed["duplicates"]
+    report = CleanReport(read=len(rows))
+    kept = list(chain.from_iterable(distinct(in_batches(rows), earlier, folder, report, **options)))
+    assert len(kept) == len(rows) - report.removed["duplicates"]
     return kept, report
 
 
@@ -121,7 +120,7 @@ def test_a_corpus_that_is_too_large_for_memory_has_the_bytes_of_one_that_is_not(
     experiment = experiment_of("A", duplicates="drop", max_characters=25)
     in_memory, _, report = cleaned(experiment, tmp_path, "A", pairs)
     monkeypatch.setattr(module, "IN_MEMORY", 10)
-    monkeypatch.setattr("ems.text.filters.Seen", None)  # would fail
+    monkeypatch.setattr("ems.text.duplicates.Seen", None)  # would fail
     on_disk, _, other = cleaned(experiment, tmp_path / "disk", "A", pairs)
     assert report["removed"]["duplicates"] > 1_000
     assert on_disk.read_bytes() == in_memory.read_bytes()

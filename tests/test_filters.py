@@ -8,24 +8,19 @@ from collections import Counter
 import numpy as np
 import pytest
 import regex
+from filters_made import filtered, reasons
 from text_made import tiny
 
 from ems.base.errors import EmsError
+from ems.config.text import CleanSettings
 from ems.text import filters as module
-from ems.text.filters import Filters, Report, clean_pairs
+from ems.text.duplicates import Seen
 from ems.text.normalise import folded_keys, keys_function, plain_key, tidier, tidy, tidy_lines
-from ems.text.seen import Seen
 
 
 def clean(pairs, keys=None, **settings):
     """((first, second) that stay, report) of pairs that may hold None."""
-    filters = Filters(**settings)
-    report = Report(len(pairs), Counter(dict.fromkeys(filters.reasons(), 0)), {})
-    numbered = [(first, second, at) for at, (first, second) in enumerate(pairs, start=1)]
-    kept = list(clean_pairs(numbered, ("de", "en"), keys or {}, "folded", report, filters))
-    assert report.read == report.kept + sum(report.removed.values())
-    assert report.kept == len(kept)
-    return [pair[:2] for pair in kept], report
+    return filtered(pairs, known=keys, **settings)
 
 
 # --- what each filter takes
@@ -56,11 +51,10 @@ def test_a_filter_takes_what_it_says_counts_it_and_leaves_the_rest(name, value, 
 
 def test_every_filter_of_the_schema_has_its_law_here_and_is_off_by_default():
     elsewhere = {"format_characters", "language", "similarity", "commands"}  # test_noise.py
-    assert {case[0] for case in CASES} | elsewhere == set(Filters.model_fields)
-    assert Filters.model_construct(**dict(tiny().clean)) == Filters()
-    assert Filters().reasons() == ["cap", "both_empty", "one_empty", "evaluation"]
-    limited = Filters.model_construct(**dict(tiny(clean={"max_words": 3}).clean))
-    assert limited.reasons()[-1] == "max_words"
+    assert {case[0] for case in CASES} | elsewhere == set(CleanSettings.model_fields)
+    assert tiny().clean == CleanSettings()
+    assert reasons(CleanSettings()) == ["both_empty", "one_empty", "evaluation"]
+    assert reasons(tiny(clean={"max_words": 3}).clean)[-1] == "max_words"
     assert clean(PAIRS)[0] == PAIRS
 
 

@@ -5,15 +5,16 @@ import random
 import subprocess
 import sys
 import zipfile
-from collections import Counter
 
 import pytest
+from conftest import ROOT
+from filters_made import passed
 from shards_made import vocabulary
 
-from ems import batches
+from ems.base import batches
 from ems.base.files import sha256_file
 from ems.shards.writer import write_shards
-from ems.text.filters import Report, clean_pairs
+from ems.text.filters import CleanReport
 from ems.text.tsv import read_columns, read_tsv
 
 LINES, WORDS = 200, 10_000  # a line has so many words of a hundred bytes
@@ -40,10 +41,10 @@ source, out = Path(sys.argv[1]), Path(sys.argv[2])
 print(peak)
 """
 CLEAN = """
-report = Report({lines}, Counter(), {{}})
+report = CleanReport(read={lines})
 pairs = ((a, b, at) for at, (a, b) in enumerate(read_pairs(source, "X", "de-en"), start=1))
 with open(out, "w", encoding="utf-8") as writer:
-    clean = clean_pairs(pairs, ("de", "en"), {{}}, "folded", report)
+    clean = passed(pairs, report)
     writer.writelines(f"{{a}}\\t{{b}}\\t{{line}}\\n" for a, b, line in clean)
 """
 
@@ -72,7 +73,8 @@ def test_cleaning_holds_a_few_of_them(texts, tmp_path):
         archive.writestr("X.de-en.de", "".join(f"{text}\n" for text in texts))
         archive.writestr("X.de-en.en", "".join(f"side {at}\n" for at in range(LINES)))
     imports = "from ems.corpora.moses import read_pairs\n"
-    imports += "from ems.text.filters import Report, clean_pairs"
+    imports += f"sys.path.append({str(ROOT / 'tests')!r})\nfrom filters_made import passed\n"
+    imports += "from ems.text.filters import CleanReport"
     work = CLEAN.format(lines=LINES)
     peak = peak_of(imports, work, tmp_path / "x.zip", tmp_path / "out.tsv")
     expected = [(text, f"side {at}", at + 1) for at, text in enumerate(texts)]
@@ -109,13 +111,14 @@ def test_batches_change_no_byte_of_what_is_made_of_them(tmp_path, monkeypatch):
         monkeypatch.setattr(batches, "CHARACTERS", limit)
         folder = tmp_path / str(limit)
         folder.mkdir()
-        removed = Counter()
-        report = Report(len(pairs), removed, {})
-        clean = list(clean_pairs(iter(pairs), ("de", "en"), {"abab": ("t",)}, "folded", report))
+        report = CleanReport(read=len(pairs))
+        clean = list(passed(iter(pairs), report, known={"abab": ("t",)}))
         source = folder / "de-en.tsv"
         source.write_text("".join(f"{a}\t{b}\t{line}\n" for a, b, line in clean))
         assert sum(len(columns[0]) for columns in read_columns(source)) == len(clean)
         write_shards(source, model, folder / "shards")
         files = sorted(path for path in folder.rglob("*") if path.is_file())
-        made.append([removed, *((str(p.relative_to(folder)), sha256_file(p)) for p in files)])
+        made.append(
+            [report.removed, *((str(p.relative_to(folder)), sha256_file(p)) for p in files)]
+        )
     assert made[0] == made[1] == made[2] == made[3]

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 from conftest import ROOT, needs
+from filters_made import filtered as filtered_pairs
 from models_made import write_model
 from own_made import write_form
 from text_made import cleaned, tiny
@@ -18,8 +19,7 @@ from ems.config.text import CleanSettings, CommandFilter, LanguageFilter, Simila
 from ems.corpora.own import own_files
 from ems.text.commands import check_commands
 from ems.text.evalkeys import write_keys
-from ems.text.filters import Filters, Report, clean_pairs
-from ems.text.language import MACROLANGUAGES, Identifier, unknown
+from ems.text.filters import MACROLANGUAGES, Language, unknown
 from ems.use.encoder import Encoder, score
 
 GERMAN = ["Die Kinder spielen nach der Schule im Garten.", "Wir haben gestern kein Brot gekauft."]
@@ -35,12 +35,7 @@ def lid():
 
 def identified(pairs, sides=("de", "en"), **settings):
     """((first, second) that stay, report) of pairs that are filtered by language alone."""
-    filters = Filters(language=LanguageFilter(**settings))
-    report = Report(len(pairs), Counter(dict.fromkeys(filters.reasons(), 0)), {})
-    numbered = [(first, second, at) for at, (first, second) in enumerate(pairs, start=1)]
-    kept = list(clean_pairs(numbered, sides, {}, "folded", report, filters))
-    assert report.read == report.kept + report.removed.total()
-    return [row[:2] for row in kept], report
+    return filtered_pairs(pairs, sides, language=LanguageFilter(**settings))
 
 
 # --- by language
@@ -85,8 +80,9 @@ def test_every_language_of_the_table_is_known_and_its_own_macrolanguage_stays(li
     assert unknown(load_languages()) == []
     croatian = "Djeca se poslije škole igraju u vrtu i čekaju roditelje."
     for code in ("hr", "sr", "bs"):
-        assert Identifier([code], 0).others([(croatian,)]) == [("",)]
-    assert Identifier(["sl"], 0.5).others([(croatian,)])[0][0] in MACROLANGUAGES[0].split()
+        assert Language([code], LanguageFilter(threshold=0)).others([(croatian,)]) == [("",)]
+    ((other,),) = Language(["sl"], LanguageFilter()).others([(croatian,)])
+    assert other in MACROLANGUAGES[0].split()
 
 
 def test_a_higher_threshold_never_takes_more(lid):
@@ -240,7 +236,7 @@ def test_our_own_filter_is_a_filter():
     filters = [CommandFilter(filter=own, parameters={"MODEL": "m", "THRESHOLD": 0.7})]
     (command,) = check_commands(CleanSettings(commands=filters))
     assert command.reason == "ems_score.json"
-    assert command.folder == ROOT / "ems/interop"
+    assert command.folder == ROOT / "ems/use"
     assert "MODEL=m; THRESHOLD=0.7; SRCLANG=''; " in command.words[-1]
     with pytest.raises(EmsError, match=r"MODEL: this key is missing"):
         check_commands(CleanSettings(commands=[CommandFilter(filter=own)]))

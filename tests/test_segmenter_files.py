@@ -16,10 +16,10 @@ from mirror_made import write_opus, write_tatoeba
 from recipes_made import files, write_files
 from tools_made import _look_for_the_tools_anew  # noqa: F401
 
-from ems import segmenters
 from ems.base.errors import EmsError
 from ems.base.provenance import source_files
 from ems.config.languages import load_languages
+from ems.text import segmenters
 from ems.text.segmenters.base import defaults, names, segmenter
 from ems.workflow.job_modules import segment_modules
 

@@ -22,7 +22,7 @@ def check(
     trained: Annotated[bool, "print the systems that are trained, those of a sweep too"] = False,
 ) -> None:
     """Check config.yaml and an experiment."""
-    from ems.text.language import unknown
+    from ems.text.filters import unknown
     from ems.workflow.plan import plan
 
     try:

@@ -1,18 +1,20 @@
-"""Raw pairs -> clean pairs that no evaluation set contains, with every loss counted; documents too.
+"""Raw pairs -> clean pairs that no evaluation set contains, with every loss counted.
 
-One streaming pass per corpus and language pair: cap, drop what is no pair, tidy, drop empty sides,
-decontaminate, filter.
+One streaming pass per corpus and language pair: part of the corpus, cap, then the filters, which
+tidy, drop empty sides, decontaminate and whatever the settings add.
 What went in is what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B:
 evaluation sentences out). A pair goes if *either* side is an evaluation sentence of *any* set and
 language; with `scope: pair` only those of the pair's own languages count.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress, islice
 from pathlib import Path
+from typing import TypeVar
 
 from ems.base.batches import BATCH, batched
 from ems.base.errors import EmsError
@@ -22,24 +24,24 @@ from ems.base.schema import Count, Json, Number, Text, plain
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages.opus import opus_files
+from ems.config.text import CleanSettings
+from ems.corpora.content import check_lock
 from ems.corpora.own import BAD, Bad
 from ems.corpora.rows import CorpusFile, count_rows, read_rows
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
-from ems.text.capped import capped
-from ems.text.clean_documents import clean_documents
-from ems.text.commands import commands_of, passed
-from ems.text.distinct import distinct
+from ems.text.commands import command_filters
+from ems.text.duplicates import Duplicates
 from ems.text.evalkeys import read_all_keys
-from ems.text.filters import ACROSS, DROP, Filters, Report, clean_pairs
-from ems.text.normalise import folded_keys, tidy_lines
-from ems.text.own_rows import check_form, unchanged, without_bad
+from ems.text.filters import OFF, CleanReport, Filter, in_batches, row_filters
+from ems.text.normalise import Keys, folded_keys, tidy_lines
 from ems.text.tsv import Counted, Pair
 
 TRAIN = "train"  # the role of a corpus that is trained on
-IN_MEMORY = 100_000_000  # pairs whose hashes are held in memory, 1.2 GB; more lie on disk
+ACROSS = "across"
+Item = TypeVar("Item")
 
 
-class CleanReport(Counted, extra="allow"):
+class ReportFile(Counted, extra="allow"):
     """The report on a pair of a corpus, or on a language of its documents."""
 
     corpus: Text
@@ -66,6 +68,27 @@ class Source:
     earlier: tuple[Path, ...] = ()  # clean pairs of the corpora before it, for `across`
 
 
+@dataclass(frozen=True)
+class CleanJob:
+    """What the cleaning of one pair of a corpus, or of one language of its documents, needs."""
+
+    corpus: Corpus
+    pair: str
+    files: list[CorpusFile]
+    split: Split | None  # how the corpus is divided, if only a part of it is wanted
+    documents: Path | None  # the document of each line, for such a split
+    seed: str
+    settings: CleanSettings
+    known: Keys  # of the evaluation sentences that must not stay
+    key_name: str
+    earlier: list[Path]  # clean pairs of the corpora before it, for `across`
+
+    @property
+    def title(self) -> str:
+        """The corpus and the pair, for progress and log."""
+        return f"{self.corpus.label} {self.pair}"
+
+
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> Json:
     """Clean one pair of one corpus from its zips to the TSV `out`, or the documents of a language;
     return and write the report.
@@ -74,26 +97,24 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     order; `files` says how many lines each has (of a mined one, how many above the threshold), and
     `archives` where it lies. Raises `EmsError` for a bad archive.
     """
+    from ems.text.clean_documents import clean_documents
+
     role, corpus = experiment.corpus(source.label, source.version)
-    archives, held_against = _archives(corpus, source), [keys, *_held_out(experiment, source)]
-    more: Json = {}
     own = source.archives if corpus.paths else ()
     with atomic_path(out) as temporary, unchanged(own) as sha256:
+        job, more = clean_job(experiment, source, keys), {"sha256": sha256} if own else {}
         if corpus.documents:
-            cleaned = clean_documents(
-                experiment, corpus, source.pair, list(source.archives), held_against, temporary
-            )
-            report, lines, more = cleaned.report, cleaned.lines, {"documents": cleaned.documents}
+            report, lines, more["documents"] = clean_documents(job, temporary)
         else:
-            lines = [count_rows(archive) for archive in archives]
-            report = _clean_pairs(experiment, source, archives, lines, held_against, temporary)
-        if corpus.paths:
-            more = {"sha256": sha256}
-            check_form(source.archives[0], report)
+            report, lines = clean_pairs(job, temporary)
+        if own:
+            check_form(own[0], report)
         if not report.kept and report.read:
-            _check_may_be_empty(corpus, source, report)
-    log.info("%s %s: %s kept, removed %s", source.label, source.pair, report.kept, report.removed)
-    _log_examples(report)
+            _check_may_be_empty(job, report)
+    log.info("%s: %s kept, removed %s", job.title, report.kept, report.removed)
+    for reason, examples in report.examples.items():
+        shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
+        log.info("removed as %s: %s", reason, shown)
     entry = {
         **{key: value for key, value in vars(report).items() if key != "examples"},
         "corpus": source.label,
@@ -101,30 +122,60 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
         "role": role,
         "pair": source.pair,
         "threshold": corpus.threshold,
-        "files": {archive.name: count for archive, count in zip(archives, lines, strict=True)},
-        "archives": {archive.name: archive.place for archive in archives},
+        "files": {file.name: count for file, count in zip(job.files, lines, strict=True)},
+        "archives": {file.name: file.place for file in job.files},
         **more,
     }
     write_json(out.with_suffix(".json"), entry)
     return entry
 
 
-def _held_out(experiment: Experiment, source: Source) -> list[Path]:
-    """Return the keys of the sentences of `validation`, if the corpus must not hold them."""
-    role, _ = experiment.corpus(source.label, source.version)
-    if role != TRAIN or not experiment.decontaminate.validation:
-        return []
-    if source.held_out is None:
-        raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
-    return [source.held_out]
+def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
+    """Write the decontamination report of an experiment from those of its corpora and pairs."""
+    read = [read_json(path, ReportFile, "*.json") for path in reports]
+    entries = [report.model_dump(exclude_unset=True) for report in read]
+    write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
+
+
+def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
+    """Return the job of a pair. Raises `EmsError` for files that are missing or too many."""
+    role, corpus = experiment.corpus(source.label, source.version)
+    held_against = [keys]
+    if role == TRAIN and experiment.decontaminate.validation:
+        if source.held_out is None:
+            raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
+        held_against.append(source.held_out)
+    return CleanJob(
+        corpus=corpus,
+        pair=source.pair,
+        files=_files(corpus, source),
+        split=experiment.splits[corpus.name] if corpus.part else None,
+        documents=source.documents,
+        seed=f"{experiment.seed}/{source.label}/{source.version}",
+        settings=experiment.cleaning(corpus),
+        known=read_all_keys(held_against, experiment.held_against(source.pair)),
+        key_name=experiment.decontaminate.key,
+        earlier=_earlier(experiment, source) if experiment.clean.duplicates == ACROSS else [],
+    )
+
+
+def _files(corpus: Corpus, source: Source) -> list[CorpusFile]:
+    names = corpus.files(source.pair)
+    if corpus.paths:
+        return [CorpusFile(corpus, source.archives, names[0])]
+    if len(names) != len(source.archives):
+        raise EmsError(
+            f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
+            f"{', '.join(map(str, source.archives))}"
+        )
+    paths = zip(source.archives, names, strict=True)
+    return [CorpusFile(corpus, (path,), name) for path, name in paths]
 
 
 def _earlier(experiment: Experiment, source: Source) -> list[Path]:
     """Return the clean pairs of the corpora before it. Raises `EmsError` for another number."""
-    expected = [
-        f"{corpus.label}/{corpus.version}"
-        for corpus in experiment.before(source.label, source.version, source.pair)
-    ]
+    corpora = experiment.before(source.label, source.version, source.pair)
+    expected = [f"{corpus.label}/{corpus.version}" for corpus in corpora]
     if len(source.earlier) != len(expected):
         raise EmsError(
             f"{source.label} {source.pair}: `clean.duplicates: across` needs the clean pairs of "
@@ -134,142 +185,126 @@ def _earlier(experiment: Experiment, source: Source) -> list[Path]:
     return list(source.earlier)
 
 
-def _clean_pairs(
-    experiment: Experiment,
-    source: Source,
-    archives: list[CorpusFile],
-    lines: list[int],
-    keys: list[Path],
-    out: Path,
-) -> Report:
-    """Write the clean pairs of a corpus to `out`; return what happened to them."""
-    _, corpus = experiment.corpus(source.label, source.version)
-    filters = Filters.model_construct(**dict(experiment.cleaning(corpus)))
-    bad = BAD if archives[0].corpus.paths else ()
-    report = Report(0, Counter(dict.fromkeys([*bad, *filters.reasons()], 0)), {})
-    pairs = _read(experiment, source, archives, lines, report)
-    on_disk, many = filters.duplicates == ACROSS, report.read - report.removed["cap"] > IN_MEMORY
-    if filters.duplicates == DROP and many:
-        on_disk, filters = True, filters.model_copy(update={"duplicates": "keep"})
-    known = read_all_keys(keys, experiment.held_against(source.pair))
-    sides = (source.pair.split("-")[0], source.pair.split("-")[1])
-    with open(out, "w", encoding="utf-8") as writer:
-        clean = clean_pairs(pairs, sides, known, experiment.decontaminate.key, report, filters)
-        if on_disk:
-            scratch = out.parent / f".{source.pair}.distinct.part"
-            clean = distinct(clean, _earlier(experiment, source), scratch, report)
-        for command in commands_of(filters, source.pair):
-            clean = passed(clean, command, out.parent, report)
-        writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in clean)
-    return report
-
-
-def _log_examples(report: Report) -> None:
-    for reason, examples in report.examples.items():
-        shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
-        log.info("removed as %s: %s", reason, shown)
-
-
-def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
-    """Write the decontamination report of an experiment from those of its corpora and pairs."""
-    read = [read_json(path, CleanReport, "*.json") for path in reports]
-    entries = [report.model_dump(exclude_unset=True) for report in read]
-    write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
-
-
-def _archives(corpus: Corpus, source: Source) -> list[CorpusFile]:
-    names = corpus.files(source.pair)
-    if corpus.paths:
-        return [CorpusFile(corpus, source.archives, names[0])]
-    if len(names) != len(source.archives):
-        raise EmsError(
-            f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
-            f"{', '.join(map(str, source.archives))}"
-        )
-    places = zip(source.archives, names, strict=True)
-    return [CorpusFile(corpus, (path,), name) for path, name in places]
-
-
-def _check_may_be_empty(corpus: Corpus, source: Source, report: Report) -> None:
+def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
     """Fail if cleaning removed every pair; only warn for the files that OPUS lists.
 
     A small one, like some of Tatoeba's, may consist of evaluation sentences.
     """
-    where = ", ".join(map(str, source.archives))
+    corpus = job.corpus
+    where = ", ".join(str(path) for file in job.files for path in file.paths)
     unit = "sentences" if corpus.documents else "pairs"
     line = f"{where}: none of its {report.read:,} {unit} is left: {dict(report.removed)}"
     if corpus.own or not opus_files(corpus.name, corpus.version):
-        raise EmsError(f"{line}; leave {source.pair} out of this corpus, or loosen `clean`")
+        raise EmsError(f"{line}; leave {job.pair} out of this corpus, or loosen `clean`")
     log.warning("%s", line)
 
 
-def _read(
-    experiment: Experiment,
-    source: Source,
-    archives: list[CorpusFile],
-    lines: list[int],
-    report: Report,
-) -> Iterator[Pair]:
-    """Stream the pairs of all archives under their caps; count in `report` what is read and cut."""
+# --- pairs
+
+
+def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
+    """Write the clean pairs of a corpus to `out`; return what happened, and the lines of its files.
+
+    The pairs stream through every filter, batch by batch.
+    """
+    report, filters = CleanReport(), _filters(job, out.parent)
+    report.expect(["cap", *(BAD if job.corpus.paths else ())])
+    report.expect(reason for filter in filters for reason in filter.reasons)
+    lines = [count_rows(file) for file in job.files]
+    rows = _read(job, lines, report)
+    batches = in_batches(_without_bad(rows, report) if job.corpus.paths else rows)
+    for filter in filters:
+        batches = filter.apply(batches, report)
+    with open(out, "w", encoding="utf-8") as writer:
+        for batch in batches:
+            report.kept += len(batch)
+            writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in batch)
+    return report, lines
+
+
+def _filters(job: CleanJob, folder: Path) -> list[Filter]:
+    """Return the filters in their order; what they have on disk meanwhile is in the folder."""
+    duplicates, filters = job.settings.duplicates, []
+    if duplicates not in OFF:
+        scratch = folder / f".{job.pair}.distinct.part"
+        filters = [Duplicates(scratch, job.earlier if duplicates == ACROSS else None)]
+    return [
+        *row_filters(job.settings, job.pair.split("-"), job.known, job.key_name),
+        *filters,
+        *command_filters(job.settings, job.pair, folder),
+    ]
+
+
+def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair]:
+    """Stream the pairs of all files under their caps; count what is read and what is cut.
+
+    The files have so many `lines`.
+    """
     streams, before = [], 0
-    for archive, count in zip(archives, lines, strict=True):
-        read = partial(read_rows, archive, experiment.clean.undecodable, before)
-        pairs, left = _of_part(experiment, source, archive, read, count)
+    for file, count in zip(job.files, lines, strict=True):
+        pairs, left = _of_part(job, file, count, before)
         report.read += left
-        cap = archive.corpus.cap(source.pair)
+        cap = job.corpus.cap(job.pair)
         if cap is not None and cap < left:
             report.removed["cap"] += left - cap
-            seed = f"{experiment.seed}/{source.label}/{source.version}/{archive.name}"
-            pairs = capped(pairs, left, cap, seed)
+            pairs = sampled(pairs, left, cap, f"{job.seed}/{file.name}")
         streams.append(pairs)
         before += count
-    total = report.read - report.removed["cap"]
-    progress = Progress(f"decontaminate {source.label} {source.pair}", total, "pairs")
-    rows = _counted(chain.from_iterable(streams), progress)
-    return without_bad(rows, report) if archives[0].corpus.paths else rows
+    progress = Progress(f"decontaminate {job.title}", report.left, "pairs")
+    return _counted(chain.from_iterable(streams), progress)
 
 
 def _of_part(
-    experiment: Experiment,
-    source: Source,
-    archive: CorpusFile,
-    read: Callable[[], Iterator[Pair]],
-    lines: int,
+    job: CleanJob, file: CorpusFile, lines: int, before: int
 ) -> tuple[Iterator[Pair], int]:
-    """Return the pairs that belong to the corpus's part of a split, and their number.
+    """Return the pairs of a file that belong to the corpus's part of a split, and their number.
 
-    `read` streams the pairs of the archive, which has so many `lines`.
+    The file has so many `lines`, those before it `before`.
     """
-    corpus, pairs = archive.corpus, read()
-    if not corpus.part:
-        return pairs, lines
-    split = experiment.splits[corpus.name]
+    read = partial(read_rows, file, job.settings.undecodable, before)
+    split, part = job.split, job.corpus.part
+    if split is None:
+        return read(), lines
     if split.first:
-        start, end = span_of_part(split, corpus.part, lines)
-        return islice(pairs, start, end), end - start
+        start, end = span_of_part(split, part, lines)
+        return islice(read(), start, end), end - start
     if split.sentences:
-        own = partial(_of_sentences, source.pair.split("-").index(split.sentences), split, corpus)
-        progress = Progress(f"divide {source.label} {source.pair}", lines, "pairs")
-        return own(pairs), sum(1 for _ in own(_counted(read(), progress)))
-    if source.documents is None:
-        raise EmsError(f"{source.label}: give the corpus's documents, --documents FILE")
-    wanted = lines_of_part(source.documents, split, corpus.part, lines, archive.path)
-    return compress(pairs, wanted), sum(wanted)
+        side = job.pair.split("-").index(split.sentences)
+        progress = Progress(f"divide {job.title}", lines, "pairs")
+        counted = _of_sentences(_counted(read(), progress), side, split, part)
+        return _of_sentences(read(), side, split, part), sum(1 for _ in counted)
+    if job.documents is None:
+        raise EmsError(f"{job.corpus.label}: give the corpus's documents, --documents FILE")
+    wanted = lines_of_part(job.documents, split, part, lines, file.path)
+    return compress(read(), wanted), sum(wanted)
 
 
-def _of_sentences(side: int, split: Split, corpus: Corpus, pairs: Iterator[Pair]) -> Iterator[Pair]:
-    """Yield the pairs whose sentence on a side belongs to the corpus's part by its folded key.
+def _of_sentences(pairs: Iterable[Pair], side: int, split: Split, part: str) -> Iterator[Pair]:
+    """Yield the pairs whose sentence on a side belongs to the part by its folded key.
 
     A side that could not be read counts as an empty one.
     """
     for batch in batched(pairs, lambda row: len(_text(row[0])) + len(_text(row[1]))):
         keys = folded_keys(tidy_lines([_text(row[side]) for row in batch]))
-        own = [part_of_text(key.encode(), split.parts) == corpus.part for key in keys]
-        yield from compress(batch, own)
+        parts = [part_of_text(key.encode(), split.parts) for key in keys]
+        yield from compress(batch, [each == part for each in parts])
 
 
 def _text(side: str | Bad | None) -> str:
     return side if isinstance(side, str) else ""
+
+
+def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator[Item]:
+    """Draw exactly `keep` of `total` items without replacement, in their order.
+
+    Selection sampling (Knuth, TAOCP vol. 2, algorithm S): seeded and streaming.
+    """
+    draw, left, needed = random.Random(seed), total, keep
+    for item in items:
+        if draw.random() * left < needed:
+            needed -= 1
+            yield item
+        left -= 1
 
 
 def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
@@ -281,3 +316,52 @@ def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
             progress.add(BATCH)
     progress.add(number % BATCH)
     progress.close()
+
+
+# --- the user's own files, read where they lie
+
+
+@contextmanager
+def unchanged(paths: Sequence[Path]) -> Iterator[dict[str, str]]:
+    """Give the SHA-256 of each file by its path. Raises `EmsError` for one that is not as a lock
+    beside it says, or that another program changes or removes inside of the context.
+    """
+    before = _state(paths)
+    yield {str(path): check_lock(path) for path in paths}
+    if _state(paths) != before:
+        names = ", ".join(map(str, paths))
+        raise EmsError(f"{names}: changed while it was read; run again when it is whole")
+
+
+def _state(paths: Sequence[Path]) -> list[tuple[int, int]]:
+    """Return size and time of each file. Raises `EmsError` for one that is gone."""
+    try:
+        return [(stat.st_size, stat.st_mtime_ns) for stat in (path.stat() for path in paths)]
+    except OSError as error:
+        raise EmsError(
+            f"{error.filename}: {error.strerror}; a file of the corpus is gone: put it back and "
+            "run again"
+        ) from None
+
+
+def _without_bad(rows: Iterable[Pair], report: CleanReport) -> Iterator[Pair]:
+    """Yield the rows that are pairs; count the others."""
+    for row in rows:
+        if isinstance(bad := row[0], Bad):
+            report.remove(bad.reason, 1, [(row[-1], bad.text)])
+        else:
+            yield row
+
+
+def check_form(path: Path, report: CleanReport) -> None:
+    """Raise `EmsError` if more than half of the rows are no pairs: the form is another one."""
+    counts = {reason: report.removed[reason] for reason in BAD if report.removed[reason]}
+    if 2 * sum(counts.values()) <= report.left:
+        return
+    worst = max(counts, key=lambda reason: counts[reason])
+    line, text = report.examples[worst][0]
+    why = ", ".join(f"{count:,} {BAD[reason]}" for reason, count in counts.items())
+    raise EmsError(
+        f"{path}: {sum(counts.values()):,} of {report.left:,} rows are no pairs ({why}), like line "
+        f"{line:,}: {text!r}; expected two texts in UTF-8 in each, in the form that its name says"
+    )

@@ -2,27 +2,26 @@
 
 One streaming pass as for pairs, with the same filters, where they make sense for one side, and the
 same keys. A sentence that goes leaves its neighbours side by side. A document with fewer than two
-sentences has no context to learn from (CCL 2019, 3.1), so it goes as well.
+sentences has no context to learn from (CCL 2019, 3.1), so it goes as well. `duplicates` means whole
+documents.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from ems.base.progress import Progress
-from ems.config.experiment import Corpus, Experiment
 from ems.corpora.monolingual import RawDocument, decoded, read_documents
 from ems.corpora.split import part_of_text
-from ems.text.capped import capped
-from ems.text.evalkeys import read_all_keys
-from ems.text.filters import Filters, Report, clean_pairs
-from ems.text.seen import Seen
+from ems.text.clean import CleanJob, sampled
+from ems.text.duplicates import REASON, Seen
+from ems.text.filters import OFF, CleanReport, in_batches, row_filters
 
 LEAST = 2  # sentences of a document that is kept
-REASONS = ("cap", "empty", "no_context")  # why documents go; `duplicates` where that is on
+NO_CONTEXT = "no_context"
 Belongs = Callable[[RawDocument], bool]
+Sentence = tuple[str | None, tuple[int, int]]  # text, (number of its document, line)
 
 
 @dataclass
@@ -35,108 +34,68 @@ class Counts:
     lines: int = 0
 
 
-@dataclass(frozen=True)
-class Cleaned:
-    """What happened to the sentences and to the documents of a corpus, and the lines of its files.
-
-    `documents` has read, removed and kept, as the report has them for sentences.
-    """
-
-    report: Report
-    documents: dict[str, int | Counter[str]]
-    lines: list[int]
-
-
-Sentence = tuple[str, tuple[int, int]]  # text, (number of its document, line)
-
-
 def clean_documents(
-    experiment: Experiment,
-    corpus: Corpus,
-    language: str,
-    files: list[Path],
-    keys: list[Path],
-    out: Path,
-) -> Cleaned:
+    job: CleanJob, out: Path
+) -> tuple[CleanReport, list[int], dict[str, int | dict[str, int]]]:
     """Write the clean documents of one language to `out`: `text<TAB>line` for each sentence, and an
     empty line after each document.
 
-    Raises `EmsError` for a bad file, as `read_documents` and `decoded` do.
+    Returns what happened to the sentences, the lines of each file, and {"read", "removed", "kept"}
+    of the documents. Raises `EmsError` for a bad file, as `read_documents` and `decoded` do.
     """
-    filters = Filters.model_construct(**dict(experiment.cleaning(corpus)))
-    belongs = _belongs(experiment, corpus)
-    counts = [_count(path, belongs) for path in files]
-    read = sum(count.documents for count in counts)
-    report = Report(
-        sum(count.sentences for count in counts),
-        Counter(dict.fromkeys(filters.reasons_of_documents(), 0)),
-        {},
-    )
-    gone = Counter(dict.fromkeys(REASONS, 0))
-    sentences = _sentences(experiment, corpus, language, files, counts, report, gone)
-    rows = clean_pairs(
-        sentences,
-        (language,),
-        read_all_keys(keys, experiment.held_against(language)),
-        experiment.decontaminate.key,
-        report,
-        filters.model_copy(update={"duplicates": "keep"}),
-    )
-    seen = Seen(read) if filters.on("duplicates") else None
-    progress = Progress(f"decontaminate {corpus.label} {language}", read, "documents")
-    kept = 0
+    belongs = _belongs(job)
+    counts = [_count(file.path, belongs) for file in job.files]
+    filters = row_filters(job.settings, [job.pair], job.known, job.key_name)
+    report = CleanReport(read=sum(count.sentences for count in counts))
+    documents = CleanReport(read=sum(count.documents for count in counts))
+    seen = Seen(documents.read) if job.settings.duplicates not in OFF else None
+    report.expect(["cap", *chain.from_iterable(each.reasons for each in filters), NO_CONTEXT])
+    report.expect([REASON] if seen else [])
+    documents.expect(["cap", "empty", NO_CONTEXT])
+    batches = in_batches(_sentences(job, counts, belongs, report, documents))
+    for filter in filters:
+        batches = filter.apply(batches, report)
+    progress = Progress(f"decontaminate {job.title}", documents.read, "documents")
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
-        for document in _kept(rows, seen, report, gone, progress):
-            kept += 1
-            writer.writelines(f"{text}\t{line}\n" for text, (_, line) in document)
-            writer.write("\n")
+        for _, group in groupby(chain.from_iterable(batches), key=lambda row: row[1][0]):
+            document = list(group)
+            if reason := _reason(document, seen):
+                documents.removed[reason] += 1
+                report.removed[reason] += len(document)
+            else:
+                documents.kept += 1
+                report.kept += len(document)
+                writer.writelines(f"{text}\t{line}\n" for text, (_, line) in document)
+                writer.write("\n")
+            progress.add()
     progress.close()
-    gone["empty"] = read - kept - gone.total()
-    documents = {"read": read, "removed": gone, "kept": kept}
-    return Cleaned(report, documents, [count.lines for count in counts])
-
-
-def _kept(
-    rows: Iterator[Sentence],
-    seen: Seen | None,
-    report: Report,
-    gone: Counter[str],
-    progress: Progress,
-) -> Iterator[list[Sentence]]:
-    """Yield the documents that stay; count the others and their sentences by reason."""
-    for _, group in groupby(rows, key=lambda row: row[1][0]):
-        document = list(group)
-        if reason := _reason(document, seen):
-            gone[reason] += 1
-            report.removed[reason] += len(document)
-            report.kept -= len(document)
-        else:
-            yield document
-        progress.add()
+    documents.removed["empty"] = documents.read - documents.kept - documents.removed.total()
+    counted = {name: getattr(documents, name) for name in ("read", "removed", "kept")}
+    return report, [count.lines for count in counts], counted
 
 
 def _reason(document: list[Sentence], seen: Seen | None) -> str:
     """Return why a document goes, "" for one that stays."""
     if len(document) < LEAST:
-        return "no_context"
+        return NO_CONTEXT
     if seen is not None and not seen.add(["\n".join(text for text, _ in document)])[0]:
-        return "duplicates"
+        return REASON
     return ""
 
 
-def _belongs(experiment: Experiment, corpus: Corpus) -> Belongs:
+def _belongs(job: CleanJob) -> Belongs:
     """Return a function that is True for a document of the corpus's part of a split.
 
     Its own bytes decide, so the parts are the same in every experiment, and two documents with the
     same text are in one part.
     """
-    if not corpus.part:
+    if job.split is None:
         return lambda document: True
-    parts = experiment.splits[corpus.name].parts
+    parts = job.split.parts
 
     def belongs(document: RawDocument) -> bool:
         text = b"\n".join(line.strip() for line in document.lines)
-        return part_of_text(text, parts) == corpus.part
+        return part_of_text(text, parts) == job.corpus.part
 
     return belongs
 
@@ -153,43 +112,34 @@ def _count(path: Path, belongs: Belongs) -> Counts:
 
 
 def _sentences(
-    experiment: Experiment,
-    corpus: Corpus,
-    language: str,
-    files: list[Path],
+    job: CleanJob,
     counts: list[Counts],
-    report: Report,
-    gone: Counter[str],
-) -> Iterator[tuple[str | None, tuple[int, int]]]:
+    belongs: Belongs,
+    report: CleanReport,
+    documents: CleanReport,
+) -> Iterator[Sentence]:
     """Stream the sentences of the documents that belong to the part, under the cap; count the cap.
 
     None stands for a sentence that is not UTF-8, where such a one need not be.
     """
     number = before = 0
-    for path, name, count in zip(files, corpus.files(language), counts, strict=True):
-        documents = _documents(path, experiment, corpus)
-        total, cap = count.documents - count.empty, corpus.cap(language)
+    for file, count in zip(job.files, counts, strict=True):
+        whole = (each for each in read_documents(file.path) if each.lines and belongs(each))
+        total, cap = count.documents - count.empty, job.corpus.cap(job.pair)
         if cap is not None and cap < total:
-            gone["cap"] += total - cap
+            documents.removed["cap"] += total - cap
             report.removed["cap"] += count.sentences
-            seed = f"{experiment.seed}/{corpus.label}/{corpus.version}/{name}"
-            documents = _drawn(capped(documents, total, cap, seed), report)
-        for document in documents:
-            texts = decoded(document, path, experiment.clean.undecodable)
-            for at, text in enumerate(texts):
-                yield text, (number, before + document.first + at)
+            whole = _drawn(sampled(whole, total, cap, f"{job.seed}/{file.name}"), report)
+        for document in whole:
+            texts = decoded(document, file.path, job.settings.undecodable)
+            for line, text in enumerate(texts, start=before + document.first):
+                yield text, (number, line)
             number += 1
         before += count.lines
 
 
-def _drawn(documents: Iterator[RawDocument], report: Report) -> Iterator[RawDocument]:
+def _drawn(documents: Iterable[RawDocument], report: CleanReport) -> Iterator[RawDocument]:
     """Take the sentences of drawn documents out of those that the cap removes."""
     for document in documents:
         report.removed["cap"] -= len(document.lines)
         yield document
-
-
-def _documents(path: Path, experiment: Experiment, corpus: Corpus) -> Iterator[RawDocument]:
-    """Stream the documents of a part that have a line."""
-    belongs = _belongs(experiment, corpus)
-    return (document for document in read_documents(path) if document.lines and belongs(document))

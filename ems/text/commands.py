@@ -20,8 +20,8 @@ from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.progress import Progress
 from ems.base.schema import Expected, Json, Record, Text, text
-from ems.config.text import CleanSettings, CommandFilter, SimilarityFilter
-from ems.text.filters import SHOWN, Report
+from ems.config.text import CleanSettings, CommandFilter
+from ems.text.filters import SHOWN, Batch, CleanReport, in_batches
 from ems.text.tsv import Pair
 
 AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
@@ -40,38 +40,71 @@ class _Filter(Record):
 
 @dataclass(frozen=True)
 class Command:
-    """A program that removes pairs: the reason that they are counted under, its words, and the
-    folder that it runs in.
+    """Removes the pairs that a program does not pass on; they are counted under its `reason`.
+
+    `words` start the program, in `folder`; its files lie in `scratch` meanwhile.
     """
 
     reason: str
     words: tuple[str, ...]
     folder: Path
+    scratch: Path
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The one reason, as other filters have several."""
+        return (self.reason,)
+
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches of pairs that the program passes on.
+
+        Raises `EmsError` with the end of its stderr when it fails, and for a line that it did not
+        read.
+        """
+        with tempfile.TemporaryDirectory(
+            dir=self.scratch, prefix=".filter.", suffix=".part"
+        ) as name:
+            read, lines, kept = (Path(name, each) for each in ("read.tsv", "lines", "kept.tsv"))
+            with open(read, "w", encoding="utf-8") as texts, open(lines, "w") as numbers:
+                for batch in batches:
+                    texts.writelines(f"{first}\t{second}\n" for first, second, _ in batch)
+                    numbers.writelines(f"{line}\n" for *_, line in batch)
+            _run(self, read, kept)
+            yield from in_batches(self._passed(read, lines, kept, report))
+
+    def _passed(self, read: Path, lines: Path, kept: Path, report: CleanReport) -> Iterator[Pair]:
+        for line, row, stays in _compared(self, read, lines, kept):
+            if stays:
+                first, second = row.removesuffix("\n").split("\t")
+                yield first, second, line
+            else:
+                shown = " | ".join(side[:SHOWN] for side in row.rstrip("\n").split("\t"))
+                report.remove(self.reason, 1, [(line, shown)])
 
 
-def commands_of(clean: CleanSettings, pair: str) -> list[Command]:
+def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[Command]:
     """Return the programs that filter a language pair, in their order. Raises `EmsError` as
     `check_commands` does.
     """
-    similarity = [_similarity(clean.similarity, *pair.split("-"))] if clean.similarity else []
-    return similarity + check_commands(clean)
+    filters = []
+    if similarity := settings.similarity:
+        first, second = pair.split("-")
+        words = [sys.executable, "-m", "ems", "score", "--model", similarity.model]
+        words += ["--threshold", str(similarity.threshold)]
+        words += ["--source-language", first, "--target-language", second]
+        filters.append(Command("similarity", tuple(words), Path(), scratch))
+    return filters + check_commands(settings, scratch)
 
 
-def check_commands(clean: CleanSettings) -> list[Command]:
+def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Command]:
     """Return the filters of OpusCleaner, in their order. Raises `EmsError` for a file that is no
     such filter, and for parameters that do not fit it.
     """
-    return [_command(f"clean.commands.{at}", each) for at, each in enumerate(clean.commands)]
+    numbered = enumerate(settings.commands)
+    return [_command(f"clean.commands.{number}", each, scratch) for number, each in numbered]
 
 
-def _similarity(settings: SimilarityFilter, first: str, second: str) -> Command:
-    words = [sys.executable, "-m", "ems", "score", "--model", settings.model]
-    words += ["--threshold", str(settings.threshold)]
-    words += ["--source-language", first, "--target-language", second]
-    return Command("similarity", tuple(words), Path())
-
-
-def _command(key: str, settings: CommandFilter) -> Command:
+def _command(key: str, settings: CommandFilter, scratch: Path) -> Command:
     """Return the command of a filter, its parameters as variables of the shell."""
     path = Path(settings.filter)
     description = read_json(path, _Filter)
@@ -86,7 +119,7 @@ def _command(key: str, settings: CommandFilter) -> Command:
         values = {AS_YAML: json.dumps(values)}  # JSON is YAML
     variables = [f"{name}={shlex.quote(_as_shell(value))}" for name, value in values.items()]
     words = ("bash", "-o", "pipefail", "-c", "; ".join([*variables, command]))
-    return Command(path.name, words, path.parent)
+    return Command(path.name, words, path.parent, scratch)
 
 
 def _values(key: str, parameters: dict[str, Json], settings: CommandFilter) -> Json:
@@ -124,29 +157,6 @@ def _as_shell(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "1" if value else ""
     return str(value)
-
-
-def passed(rows: Iterable[Pair], command: Command, folder: Path, report: Report) -> Iterator[Pair]:
-    """Yield the pairs that a program passes on, and count the others.
-
-    Its files lie in `folder` meanwhile. Raises `EmsError` with the end of its stderr when it fails,
-    and for a line that it did not read.
-    """
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".filter.", suffix=".part") as name:
-        read, lines, kept = (Path(name, each) for each in ("read.tsv", "lines", "kept.tsv"))
-        with open(read, "w", encoding="utf-8") as texts, open(lines, "w") as numbers:
-            for first, second, line in rows:
-                texts.write(f"{first}\t{second}\n")
-                numbers.write(f"{line}\n")
-        _run(command, read, kept)
-        for line, text, stays in _compared(command, read, lines, kept):
-            if stays:
-                first, second = text.removesuffix("\n").split("\t")
-                yield first, second, line
-            else:
-                report.kept -= 1
-                shown = " | ".join(side[:SHOWN] for side in text.rstrip("\n").split("\t"))
-                report.remove(command.reason, 1, [(line, shown)])
 
 
 def _compared(

@@ -18,11 +18,10 @@ from ems.base.progress import Progress
 from ems.config.experiment import VALIDATION, Experiment
 from ems.corpora.content import check_file
 from ems.corpora.evalsets.sets import data_files, read_sides
-from ems.text.normalise import keys_function, tidier, tidy_lines
+from ems.text.normalise import Keys, keys_function, tidier, tidy_lines
 from ems.text.tsv import codes_of, read_columns
 
 Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
-Keys = dict[str, tuple[str, ...]]  # key -> the evaluation sets that hold it
 BLOCK = 1 << 20  # bytes read at once, about
 
 

@@ -3,76 +3,139 @@ of its setting in the report.
 
 All are off unless an experiment sets them, since the papers name none; empty sides and evaluation
 sentences always go (EMS v2 section IV-B). A pair is counted once, under its first reason: not
-readable, empty sides, evaluation sentence, then the filters in the order of `Filters`.
+readable, empty sides, evaluation sentence, then the filters in the order of the settings.
 
 Lengths are those of the tidy text, and a pair goes when either side is too short or too long. Words
 are between spaces, which Chinese, Japanese and Thai have none of. The ratio is that of characters,
 longer side by shorter: a Chinese sentence has a third of the characters of its English translation,
 so a limit below 5 costs good pairs.
 
-A sentence of a document is a row of one side: no side can equal it or be longer. `duplicates` means
-whole documents there (ems.text.clean_documents).
+Rows flow in batches, since most of the work is done on many texts at once. A sentence of a document
+is a row of one side: no other side can equal it or be longer.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
 from itertools import chain, compress, islice
-from pathlib import Path
+from typing import Any, Protocol
 
 from ems.base.batches import batched
-from ems.config.text import CleanSettings
-from ems.text.language import Identifier
-from ems.text.normalise import Tidy, keys_function, tidy, tidy_lines, without_format
-from ems.text.seen import Seen
+from ems.base.errors import EmsError
+from ems.config.text import CleanSettings, LanguageFilter
+from ems.text.normalise import Keys, keys_function, tidy, tidy_lines, without_format
 from ems.text.tsv import Pair
 
-DROP, ACROSS, SWAPPED = "drop", "across", "swapped"
-OF_PAIRS = {"identical", "max_ratio", SWAPPED}  # reasons that documents do not have
+DROP, SWAPPED = "drop", "swapped"
+OFF = (0, "keep", "error", None)  # values of settings that do nothing
 EXAMPLES, SHOWN = 3, 80  # of rows removed for a reason, and their characters on a side
-Test = Callable[..., bool]  # of the sides of a row: whether it goes
+Batch = list[Pair]  # some thousand rows: the text of each side, and the line or (document, line)
 
 
-class Filters(CleanSettings):
-    """The settings `clean`, and what they do; 0 is no limit."""
+@dataclass
+class CleanReport:
+    """What happened to the pairs of one corpus, or the sentences: read = kept + sum of `removed`.
 
-    def tests(self) -> dict[str, Test]:
-        """Return the filters of single pairs that are on, by name, in their order."""
-        tests: dict[str, Test] = {
-            "max_bytes": lambda *sides: max(map(_bytes, sides)) > self.max_bytes,
-            "identical": lambda first, *others: first in others,
-            "min_characters": lambda *sides: min(map(len, sides)) < self.min_characters,
-            "max_characters": lambda *sides: max(map(len, sides)) > self.max_characters,
-            "min_words": lambda *sides: min(map(_words, sides)) < self.min_words,
-            "max_words": lambda *sides: max(map(_words, sides)) > self.max_words,
-            "max_ratio": lambda *sides: (
-                max(map(len, sides)) > self.max_ratio * min(map(len, sides))
-            ),
-        }
-        return {name: test for name, test in tests.items() if self.on(name)}
+    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`, so a pair
+    that two sets hold counts for both but once in `removed["evaluation"]`; `changed` counts the
+    sides of which a filter took something away. `examples` are the first rows removed for each
+    reason, for the log: (line, text).
+    """
 
-    def on(self, name: str) -> bool:
-        """Return whether a filter removes or changes anything."""
-        return getattr(self, name) not in (0, "keep", "error", None)
+    read: int = 0
+    removed: Counter[str] = field(default_factory=Counter)
+    by_benchmark: dict[str, Counter[str]] = field(default_factory=dict)
+    kept: int = 0
+    changed: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
-    def reasons(self) -> list[str]:
-        """Return the names under which pairs are counted, those that are always there first."""
-        return ["cap", "both_empty", "one_empty", "evaluation", *self._own()]
+    @property
+    def left(self) -> int:
+        """The rows that the cap has left."""
+        return self.read - self.removed["cap"]
 
-    def reasons_of_documents(self) -> list[str]:
-        """Return the names under which sentences of documents are counted."""
-        own = [name for name in self._own() if name not in OF_PAIRS]
-        return ["cap", "empty", "evaluation", *own, "no_context"]
+    def expect(self, reasons: Iterable[str]) -> None:
+        """Show these reasons with a 0, if no row goes for them."""
+        self.removed.update(dict.fromkeys(reasons, 0))
 
-    def _own(self) -> list[str]:
-        settings = ("undecodable", *self.tests(), "language", "duplicates", "similarity")
-        own = [name for name in settings if self.on(name)]
-        if self.language:
-            own.insert(own.index("language"), SWAPPED)
-        return [*own, *(Path(each.filter).name for each in self.commands)]
+    def remove(self, reason: str, count: int, rows: Iterable[tuple[int, str]]) -> None:
+        """Count rows removed for a reason; the first of them are examples."""
+        self.removed[reason] += count
+        if count and len(examples := self.examples.setdefault(reason, [])) < EXAMPLES:
+            examples += islice(rows, EXAMPLES - len(examples))
+
+    def keep(self, batch: Batch, reason: str, stays: list[bool]) -> Batch:
+        """Return the rows that stay, and count the others."""
+        if all(stays):
+            return batch
+        kept = list(compress(batch, stays))
+        gone = (row for row, stay in zip(batch, stays, strict=True) if not stay)
+        self.remove(reason, len(batch) - len(kept), map(_shown, gone))
+        return kept
 
 
-OFF = Filters()
+def _shown(row: Pair) -> tuple[int, str]:
+    """Return the line and the text of a row, as an example of a reason."""
+    *texts, origin = row
+    line = origin[-1] if isinstance(origin, tuple) else origin
+    return line, " | ".join("?" if text is None else text[:SHOWN] for text in texts)
+
+
+class Filter(Protocol):
+    """A step of cleaning: takes rows away or changes them, and counts that in the report.
+
+    `reasons` are the names that it counts under.
+    """
+
+    reasons: tuple[str, ...]
+
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches without the rows that go."""
+
+
+def in_batches(rows: Iterable[Pair]) -> Iterator[Batch]:
+    """Yield the rows in batches. A side may be None: it could not be read."""
+    # row[-2] is the second side of a pair, and the only one of a sentence once more
+    return batched(rows, lambda row: len(row[0] or "") + len(row[-2] or ""))
+
+
+def row_filters(
+    settings: CleanSettings, languages: Sequence[str], known: Keys, key_name: str
+) -> list[Filter]:
+    """Return the filters that look at a row by itself, in their order.
+
+    A row has a text for each of `languages`: two of a pair, one of a document. `known` are the keys
+    of evaluation sentences.
+    """
+    filters: list[Filter] = [
+        Tidy(settings.format_characters == DROP),
+        Empty(("both_empty", "one_empty") if len(languages) > 1 else ("empty",)),
+        Evaluation(languages, known, key_name),
+        *_limits(settings),
+    ]
+    if settings.undecodable == DROP:
+        filters.insert(0, Condition("undecodable", lambda *sides: None in sides))
+    if settings.language:
+        filters.append(Language(languages, settings.language))
+    return filters
+
+
+def _limits(settings: CleanSettings) -> list[Filter]:
+    tests: dict[str, Callable[..., bool]] = {
+        "max_bytes": lambda *sides: max(map(_bytes, sides)) > settings.max_bytes,
+        "identical": lambda first, *others: first in others,
+        "min_characters": lambda *sides: min(map(len, sides)) < settings.min_characters,
+        "max_characters": lambda *sides: max(map(len, sides)) > settings.max_characters,
+        "min_words": lambda *sides: min(map(_words, sides)) < settings.min_words,
+        "max_words": lambda *sides: max(map(_words, sides)) > settings.max_words,
+        "max_ratio": lambda *sides: (
+            max(map(len, sides)) > settings.max_ratio * min(map(len, sides))
+        ),
+    }
+    chosen = [name for name in tests if getattr(settings, name) not in OFF]
+    return [Condition(name, tests[name]) for name in chosen]
 
 
 def _bytes(text: str) -> int:
@@ -83,145 +146,169 @@ def _words(text: str) -> int:
     return text.count(" ") + 1
 
 
-@dataclass
-class Report:
-    """What happened to the pairs of one corpus, or the sentences: read = kept + sum of `removed`.
+class Condition:
+    """Removes the rows of whose sides `goes` is true."""
 
-    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`, so a pair
-    that two sets hold counts for both but once in `removed["evaluation"]`; `changed` counts the
-    sides of which a filter took something away. `examples` are the first rows removed for each
-    reason, for the log: (line, text).
+    def __init__(self, name: str, goes: Callable[..., bool]) -> None:
+        self.reasons, self.goes = (name,), goes
+
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches without the rows that go."""
+        for batch in batches:
+            stays = [not self.goes(*row[:-1]) for row in batch]
+            yield report.keep(batch, self.reasons[0], stays)
+
+
+class Tidy:
+    """Tidies all sides; removes no row. With `drop_format` they lose format characters, counted."""
+
+    reasons = ()
+
+    def __init__(self, drop_format: bool) -> None:
+        self.drop_format = drop_format
+
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches with tidy sides."""
+
+        def without_counted(text: str) -> str:
+            kept = without_format(text)
+            report.changed["format_characters"] += kept != text
+            return tidy(kept)
+
+        tidy_side = without_counted if self.drop_format else tidy
+        for batch in filter(None, batches):
+            *sides, origins = zip(*batch, strict=True)
+            tidied = [tidy_lines(list(side), tidy_side) for side in sides]
+            yield list(zip(*tidied, origins, strict=True))
+
+
+class Empty:
+    """Removes rows without text on all sides, then those without text on one."""
+
+    def __init__(self, reasons: tuple[str, ...]) -> None:
+        self.reasons = reasons
+
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches of rows with text on all sides."""
+        for batch in batches:
+            if not all(map(all, batch)):
+                for reason, enough in zip(self.reasons, (any, all), strict=False):
+                    batch = report.keep(batch, reason, [enough(row[:-1]) for row in batch])
+            yield batch
+
+
+class Evaluation:
+    """Removes the rows with a side that is an evaluation sentence, by its key."""
+
+    reasons = ("evaluation",)
+
+    def __init__(self, languages: Sequence[str], known: Keys, key_name: str) -> None:
+        self.languages, self.known, self.keys_of = languages, known, keys_function(key_name)
+
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches of rows without an evaluation sentence."""
+        for batch in batches:
+            sides = range(len(self.languages))
+            columns = [self.keys_of([row[side] for row in batch]) for side in sides]
+            if not all(map(self.known.keys().isdisjoint, columns)):
+                sets = [
+                    tuple(self.known.get(key, ()) for key in keys)
+                    for keys in zip(*columns, strict=True)
+                ]
+                self._count(sets, report)
+                batch = report.keep(batch, "evaluation", [not any(each) for each in sets])
+            yield batch
+
+    def _count(self, sets: list[tuple[tuple[str, ...], ...]], report: CleanReport) -> None:
+        """Count the rows by the evaluation sets that hold each of their sides."""
+        for row in filter(any, sets):
+            for name in set(chain.from_iterable(row)):
+                counts = report.by_benchmark.setdefault(name, Counter())
+                counts["pairs"] += 1
+                sides = zip(self.languages, row, strict=True)
+                counts.update(language for language, names in sides if name in names)
+
+
+# --- language
+
+PACKAGE = "py3langid"  # Lui and Baldwin (ACL 2012 demos), retrained; compared in docs/log.md
+CODES = {"nb": "no"}  # of ours -> of the package
+NO_LANGUAGE = "zxx"  # numbers, markup, addresses
+# ISO 639-3, of the package's codes: not told apart, since short sentences often fit several
+MACROLANGUAGES = ("bs hr sr", "id ms", "nn no", "wuu yue zh", "ar ary arz", "ku sdh", "ltg lv")
+
+
+def check_installed() -> None:
+    """Raise `EmsError` when the package is not installed."""
+    if find_spec(PACKAGE) is None:
+        raise EmsError(
+            f"clean.language: the package {PACKAGE} is not installed; `pip install -e .[lid]`, or "
+            "leave clean.language out"
+        )
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def unknown(languages: Iterable[str]) -> list[str]:
+    """Return the languages that the package does not know."""
+    known = set(_identifier().labels)
+    return [code for code in languages if CODES.get(code, code) not in known]
+
+
+def _alike(code: str) -> frozenset[str]:
+    """Return the package's codes of a language and of those that are not told apart from it."""
+    code = CODES.get(code, code)
+    groups = [group.split() for group in MACROLANGUAGES]
+    return frozenset(next((group for group in groups if code in group), [code]))
+
+
+class Language:
+    """Removes the rows with a side in another language than that of its column.
+
+    A pair whose sides are each in the language of the other goes, too, or is turned round. Raises
+    `EmsError` when the package is not installed.
     """
 
-    read: int
-    removed: Counter[str]
-    by_benchmark: dict[str, Counter[str]]
-    kept: int = 0
-    changed: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    def __init__(self, languages: Sequence[str], settings: LanguageFilter) -> None:
+        check_installed()
+        self.reasons = (SWAPPED, "language") if len(languages) > 1 else ("language",)
+        self.settings, missing = settings, unknown(languages)
+        self.own = [None if code in missing else _alike(code) for code in languages]
 
-    def remove(self, reason: str, count: int, rows: Iterable[tuple[int, str]]) -> None:
-        """Count rows removed for a reason; the first of them are examples."""
-        self.removed[reason] += count
-        if count and len(examples := self.examples.setdefault(reason, [])) < EXAMPLES:
-            examples += islice(rows, EXAMPLES - len(examples))
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches of rows whose sides are in their languages."""
+        for batch in batches:
+            others = self.others([row[:-1] for row in batch])
+            swapped = list(map(self.swapped, others))
+            if any(swapped) and self.settings.swapped == DROP:
+                stays = [not each for each in swapped]
+                batch = report.keep(batch, SWAPPED, stays)
+                others = list(compress(others, stays))
+            elif any(swapped):
+                report.changed[SWAPPED] += sum(swapped)
+                turns = list(zip(batch, others, swapped, strict=True))
+                batch = [(row[1], row[0], row[2]) if turn else row for row, _, turn in turns]
+                others = [() if turn else each for _, each, turn in turns]
+            yield report.keep(batch, "language", [not any(each) for each in others])
 
+    def others(self, rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """Return the other language that each side of each row is in, "" for its own."""
+        return [tuple(map(self._other, row, self.own)) for row in rows]
 
-def clean_pairs(
-    pairs: Iterable[Pair],
-    sides: tuple[str, ...],
-    keys: dict[str, tuple[str, ...]],
-    key_name: str,
-    report: Report,
-    filters: Filters = OFF,
-) -> Iterator[Pair]:
-    """Yield the tidy rows that hold text on all sides, no evaluation sentence, and pass the
-    filters.
+    def swapped(self, others: tuple[str, ...]) -> bool:
+        """Return whether each side of a pair is in the language of the other side."""
+        return all(others) and all(
+            own and other in own for other, own in zip(others, reversed(self.own), strict=True)
+        )
 
-    A row has a text for each of `sides` (two of a pair, one of a document) and its origin. `report`
-    is filled in as they go by. A side that is None could not be read.
-    """
-    tidy_side, keys_of, tests = _tidier(filters, report), keys_function(key_name), filters.tests()
-    seen = Seen(report.read - report.removed["cap"]) if filters.duplicates == DROP else None
-    identifier = Identifier(sides, filters.language.threshold) if filters.language else None
-    # row[-2] is the second side of a pair, and the only one of a sentence once more
-    for batch in batched(pairs, lambda row: len(row[0] or "") + len(row[-2] or "")):
-        if filters.undecodable == DROP:
-            batch = _kept(batch, "undecodable", [None not in row for row in batch], report)
-        *columns, origins = zip(*batch, strict=True) if batch else [()] * (len(sides) + 1)
-        columns = [tidy_lines(list(column), tidy_side) for column in columns]
-        batch = list(zip(*columns, origins, strict=True))
-        if any("" in column for column in columns):
-            batch = _with_text(batch, report)
-        batch = _decontaminated(batch, sides, keys, keys_of, report)
-        for name, test in tests.items():
-            batch = _kept(batch, name, [not test(*row[:-1]) for row in batch], report)
-        if identifier:
-            batch = _in_language(batch, identifier, filters.language.swapped, report)
-        if seen is not None:
-            new = seen.add(["\t".join(row[:-1]) for row in batch])
-            batch = _kept(batch, "duplicates", new, report)
-        report.kept += len(batch)
-        yield from batch
-
-
-def _with_text(batch: list[Pair], report: Report) -> list[Pair]:
-    """Return the rows with text on all sides."""
-    single = len(batch[0]) == 2
-    empty = "empty" if single else "both_empty"
-    batch = _kept(batch, empty, [any(row[:-1]) for row in batch], report)
-    return batch if single else _kept(batch, "one_empty", [all(row[:-1]) for row in batch], report)
-
-
-def _in_language(
-    batch: list[Pair], identifier: Identifier, swapped: str, report: Report
-) -> list[Pair]:
-    """Return the rows whose sides are in their languages, also those whose swapped sides are to be
-    put in order.
-    """
-    others = identifier.others([row[:-1] for row in batch])
-    turned = list(map(identifier.swapped, others))
-    if swapped == DROP and any(turned):
-        stays = [not turn for turn in turned]
-        batch, others = _kept(batch, SWAPPED, stays, report), list(compress(others, stays))
-    elif any(turned):
-        report.changed[SWAPPED] += sum(turned)
-        batch = [
-            (row[1], row[0], row[2]) if turn else row
-            for row, turn in zip(batch, turned, strict=True)
-        ]
-        others = [() if turn else each for turn, each in zip(turned, others, strict=True)]
-    return _kept(batch, "language", [not any(each) for each in others], report)
-
-
-def _tidier(filters: Filters, report: Report) -> Tidy:
-    """Return the function that tidies a side; it counts those that lose format characters."""
-    if filters.format_characters != DROP:
-        return tidy
-
-    def counted(text: str) -> str:
-        kept = without_format(text)
-        report.changed["format_characters"] += kept != text
-        return tidy(kept)
-
-    return counted
-
-
-def _kept(batch: list[Pair], reason: str, stays: list[bool], report: Report) -> list[Pair]:
-    """Return the pairs that stay, and count the others."""
-    kept = list(compress(batch, stays))
-    gone = (row for row, stay in zip(batch, stays, strict=True) if not stay)
-    report.remove(reason, len(batch) - len(kept), map(shown, gone))
-    return kept
-
-
-def shown(row: Pair) -> tuple[int, str]:
-    """Return the line and the text of a row, as an example of a reason."""
-    *texts, origin = row  # a line; of documents (document, line)
-    line = origin[-1] if isinstance(origin, tuple) else origin
-    return line, " | ".join("?" if text is None else text[:SHOWN] for text in texts)
-
-
-def _decontaminated(
-    batch: list[Pair],
-    sides: tuple[str, ...],
-    keys: dict[str, tuple[str, ...]],
-    keys_of: Callable[[list[str]], list[str]],
-    report: Report,
-) -> list[Pair]:
-    """Return the pairs without an evaluation sentence."""
-    columns = [keys_of([row[side] for row in batch]) for side in range(len(sides))]
-    if all(map(keys.keys().isdisjoint, columns)):
-        return batch
-    hits = [tuple(keys.get(key, ()) for key in row) for row in zip(*columns, strict=True)]
-    for row_hits in hits:
-        if any(row_hits):
-            _count_hits(report, sides, row_hits)
-    return _kept(batch, "evaluation", [not any(row_hits) for row_hits in hits], report)
-
-
-def _count_hits(report: Report, sides: tuple[str, ...], hits: tuple[tuple[str, ...], ...]) -> None:
-    for name in set(chain.from_iterable(hits)):
-        counts = report.by_benchmark.setdefault(name, Counter())
-        counts["pairs"] += 1
-        counts.update(side for side, names in zip(sides, hits, strict=True) if name in names)
+    def _other(self, text: str, own: frozenset[str] | None) -> str:
+        if own is None:
+            return ""
+        language, probability = _identifier().classify(text)
+        same = language in own or language == NO_LANGUAGE
+        return "" if same or probability < self.settings.threshold else language

@@ -28,8 +28,8 @@ from ems.base.files import atomic_path, write_json
 from ems.base.progress import Progress
 from ems.config.corpus_entries import MultiwaySettings
 from ems.config.experiment import MULTIWAY, Experiment
+from ems.text.duplicates import Seen
 from ems.text.normalise import keys_function
-from ems.text.seen import Seen
 from ems.text.tsv import check_count, codes_of, is_pairs, read_columns, write_list
 
 PART = 1 << 27  # bytes of the pairs whose rows are sorted at once: half a GB of memory

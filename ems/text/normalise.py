@@ -34,6 +34,7 @@ _NOT_LETTER_OR_DIGIT = bytes(c for c in range(128) if not chr(c).isalnum() and c
 _LOWER = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 
 Tidy = Callable[[str], str]
+Keys = dict[str, tuple[str, ...]]  # key -> the evaluation sets that hold it
 
 
 def tidy(text: str) -> str:

@@ -24,7 +24,6 @@ from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.corpora.own import check_needs, own_files
 from ems.tables.registry import outputs_of
-from ems.text.language import check_installed
 from ems.text.segmenters.base import check_available
 from ems.train.measures import check_tensorboard
 from ems.workflow.sources import Missing, missing_evalsets, missing_sources
@@ -218,6 +217,8 @@ def _check_filters(experiment: Experiment, elsewhere: bool) -> None:
 
         check_commands(experiment.clean)
     if experiment.clean.language and not elsewhere:
+        from ems.text.filters import check_installed
+
         check_installed()
 
 

@@ -1,0 +1,181 @@
+"""Pairs without those that are there already: in twelve bytes of memory each, or on disk.
+
+A Python set takes 65 bytes or more for each text. Here 64-bit hashes lie in one array, or in a file
+where there are too many, or where pairs of earlier corpora count. Two different texts of n share a
+hash with a probability of n^2 / 2^65: of 143 million, 1 in 2,000; of a billion, 1 in 37.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ems.base.files import remove
+from ems.base.progress import Progress
+from ems.text.filters import Batch, CleanReport
+from ems.text.tsv import Pair, read_columns
+
+IN_MEMORY = 100_000_000  # pairs whose hashes are held in memory, 1.2 GB; more lie on disk
+SORTED = 1 << 23  # hashes that are sorted at once: 0.6 GB of memory
+READ = 1 << 20  # hashes read at once
+REASON = "duplicates"
+HASH = np.dtype("<u8")
+
+
+class Duplicates:
+    """Removes the pairs that are in none of the pair files `earlier` (None: there are none to look
+    at), each but the first time.
+
+    What is on disk meanwhile is in the folder `scratch`.
+    """
+
+    reasons = (REASON,)
+
+    def __init__(self, scratch: Path, earlier: list[Path] | None = None) -> None:
+        self.scratch, self.earlier = scratch, earlier
+
+    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+        """Yield the batches of pairs that are new."""
+        if self.earlier is not None or report.left > IN_MEMORY:
+            yield from distinct(batches, self.earlier or [], self.scratch, report)
+            return
+        seen = Seen(report.left)
+        for batch in batches:
+            yield report.keep(batch, REASON, seen.add(_texts(batch)))
+
+
+def _texts(batch: Iterable[Pair]) -> list[str]:
+    return ["\t".join(row[:-1]) for row in batch]
+
+
+def hashes_of(texts: list[str]) -> np.ndarray:
+    """Return a hash of each text, uint64[n], none of them 0."""
+    digests = b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts])
+    return np.maximum(np.frombuffer(digests, HASH), 1)
+
+
+class Seen:
+    """A set of at most `most` texts: an array with open addressing, two thirds full at most."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.count = most, 0
+        self.table = np.zeros(max(3 * most // 2, 16), np.uint64)  # 0: nothing there
+
+    def add(self, texts: list[str]) -> list[bool]:
+        """Return whether each text is new, here and in every call before; add it to the set."""
+        distinct, first = np.unique(hashes_of(texts), return_index=True)
+        new = np.zeros(len(texts), bool)
+        new[first[self._insert(distinct)]] = True
+        return new.tolist()
+
+    def _insert(self, hashes: np.ndarray) -> np.ndarray:
+        """Put distinct hashes, uint64[n], into the table; return which were absent, bool[n]."""
+        size = np.uint64(len(self.table))
+        if self.count + len(hashes) > len(self.table):
+            raise ValueError(f"{self.count + len(hashes):,} texts in a set for {self.most:,}")
+        absent = np.zeros(len(hashes), bool)
+        places, open_ = hashes % size, np.arange(len(hashes))
+        while len(open_):
+            there = self.table[places[open_]]
+            free = open_[there == 0]
+            self.table[places[free]] = hashes[free]  # of two that want one place the last gets it
+            absent[free[self.table[places[free]] == hashes[free]]] = True
+            open_ = open_[(there != hashes[open_]) & ~absent[open_]]
+            places[open_] = (places[open_] + np.uint64(1)) % size
+        self.count += int(absent.sum())
+        return absent
+
+
+# --- on disk
+
+
+def distinct(
+    batches: Iterable[Batch],
+    earlier: list[Path],
+    folder: Path,
+    report: CleanReport,
+    part: int = SORTED,
+) -> Iterator[Batch]:
+    """Yield the pairs that are in none of the pair files `earlier`, each once; count the others.
+
+    The hashes of all pairs lie in a file, first those of earlier files, in their order. A part of
+    them, those in a range of values, is sorted at a time. Of equal ones the first stays.
+
+    Needs a byte of memory for each pair besides. The pairs and 8 bytes for each lie in `folder`
+    meanwhile, which is made for it: what a killed run has left there goes first.
+    """
+    with _scratch(folder):
+        texts, hashes = folder / "rows.tsv", folder / "hashes"
+        with open(hashes, "wb") as writer:
+            before = sum(_write_hashes(path, writer) for path in earlier)
+            _write_rows(batches, texts, writer)
+        new = first_ones(hashes, before, part)
+        start = 0
+        for first, second, lines in read_columns(texts):
+            batch = list(zip(first, second, map(int, lines), strict=True))
+            yield report.keep(batch, REASON, new[start : start + len(batch)].tolist())
+            start += len(batch)
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[None]:
+    remove(folder)
+    folder.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        remove(folder)
+
+
+def _write_hashes(path: Path, writer: BinaryIO) -> int:
+    """Append the hashes of the pairs of a file; return their number."""
+    progress = Progress(f"read {path}", None, "pairs")
+    for columns in read_columns(path):
+        texts = _texts(zip(*columns, strict=True))
+        writer.write(hashes_of(texts).tobytes())
+        progress.add(len(texts))
+    progress.close()
+    return progress.done
+
+
+def _write_rows(batches: Iterable[Batch], texts: Path, writer: BinaryIO) -> None:
+    with open(texts, "w", encoding="utf-8", newline="\n") as text_writer:
+        for batch in batches:
+            keys = _texts(batch)
+            writer.write(hashes_of(keys).tobytes())
+            text_writer.writelines(
+                f"{key}\t{row[2]}\n" for key, row in zip(keys, batch, strict=True)
+            )
+
+
+def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:
+    """Return which hashes of a file, from number `before` on, are not in it before, bool[n]."""
+    total = hashes.stat().st_size // HASH.itemsize
+    new = np.zeros(total - before, bool)
+    parts = max(1, -(-total // part))
+    progress = Progress("look for duplicates", total, "pairs")
+    for number in range(parts):
+        low, high = number * 2**64 // parts, (number + 1) * 2**64 // parts - 1
+        values, places = _between(hashes, low, high)
+        _, first = np.unique(values, return_index=True)  # the first of equal ones
+        chosen = places[first]
+        new[chosen[chosen >= before] - before] = True
+        progress.add(len(values))
+    progress.close()
+    return new
+
+
+def _between(hashes: Path, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hashes from `low` to `high`, in their order, and their places in the file."""
+    values, places, start = [np.zeros(0, HASH)], [np.zeros(0, np.int64)], 0
+    with open(hashes, "rb") as reader:
+        while block := reader.read(READ * HASH.itemsize):
+            own = np.frombuffer(block, HASH)
+            chosen = np.flatnonzero((own >= np.uint64(low)) & (own <= np.uint64(high)))
+            values.append(own[chosen])
+            places.append(chosen + start)
+            start += len(own)
+    return np.concatenate(values), np.concatenate(places)
